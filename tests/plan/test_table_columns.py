@@ -26,7 +26,7 @@ FROM = "{{ source('shop', 'events') }}"
 METADATA: Mapping[str, Any] = {
     "int": "int", "bigint": "long", "double": "double", "float": "float", "string": "string", "boolean": "boolean",
     "date": "date", "timestamp": "timestamptz", "timestamp_ntz": "timestamp", "binary": "binary",
-    "decimal(10,1)": "decimal(10, 1)", "decimal(12,2)": "decimal(12,2)", "variant": "variant",
+    "decimal(8,6)": "decimal(8,6)", "decimal(10,1)": "decimal(10, 1)", "decimal(12,2)": "decimal(12,2)", "variant": "variant",
 }  # fmt: skip
 
 
@@ -101,6 +101,9 @@ def test_new_and_missing_columns_are_named_together(tmp_path: Path) -> None:
         ("on_schema_change: append_columns", "id, kind", "id, amount"),
         ("on_schema_change: ignore", "id, kind", "id, amount"),
         ("", "id, kind as v", "id, cast(null as string) as v"),
+        # What compile only takes a type to be, as of a part of a time, does not reject.
+        ("", "id, cast(id as decimal(8,6)) as v", "id, extract(hour from at) as v"),
+        ("", "id, struct(kind as n) as v", "id, struct(extract(hour from at) as n) as v"),
         # Only Spark knows the name, or the type.
         ("", "id, kind", "id, kind, extract(hour from at)"),
         ("", "id, kind", "id, kind, from_json(kind, schema_of_json('[1]')) as v"),

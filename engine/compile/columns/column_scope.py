@@ -28,6 +28,7 @@ class ColumnValue(Struct, frozen=True):
         exact: it is its origin unchanged, so that a field of it is a field of the origin.
         parts: the fields of a struct that the query itself makes.
         window: the declared window whose start or end it is: `hour.start`.
+        certain: its type is declared or follows from what is; else it is what compile takes it to be.
     """
 
     type: str | None
@@ -35,6 +36,7 @@ class ColumnValue(Struct, frozen=True):
     exact: bool = False
     parts: Mapping[str, ColumnValue] | None = None
     window: str = ""
+    certain: bool = False
 
 
 NOTHING = ColumnValue(None)
@@ -260,7 +262,7 @@ def member(value: ColumnValue, parts: Sequence[str], position: int) -> ColumnVal
     if type_ is not None and spark_types.opaque(many or type_):
         raise Missing(".".join(parts), [], position)
     if type_ is not None:
-        return ColumnValue(spark_types.entry(type_)[1], value.origins)
+        return ColumnValue(spark_types.entry(type_)[1], value.origins, certain=value.certain)
     return extended(value, name, None)
 
 
@@ -271,5 +273,6 @@ def _inside(parts: Sequence[str], position: int, names: Iterable[str]) -> list[s
 def extended(value: ColumnValue, name: str, type_: str | None) -> ColumnValue:
     """A field of a value: of its origin where it is that unchanged."""
     if not value.exact:
-        return ColumnValue(type_, value.origins)
-    return ColumnValue(type_, tuple((node, f"{column}.{name}") for node, column in value.origins), exact=True)
+        return ColumnValue(type_, value.origins, certain=value.certain)
+    places = tuple((node, f"{column}.{name}") for node, column in value.origins)
+    return ColumnValue(type_, places, exact=True, certain=value.certain)

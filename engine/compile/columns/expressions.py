@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from msgspec.structs import replace
 from sqlglot import exp
 
 from engine.compile.columns import function_calls, function_placement, list_lengths, type_mismatch
@@ -20,7 +21,7 @@ from engine.compile.columns.column_scope import (
 from engine.compile.columns.walk import Walk, children, operand_types, path
 from engine.compile.types import spark_types
 from engine.compile.types.accepted_types import family
-from engine.compile.types.function_types import returned
+from engine.compile.types.function_types import FIXED, returned
 from engine.compile.types.widening import arithmetic, interval, is_numeric, widest
 
 _SIGNS: dict[type[exp.Expr], str] = {
@@ -53,6 +54,13 @@ _RANKING = {"cume_dist", "dense_rank", "lag", "lead", "ntile", "percent_rank", "
 _WRAPPED = (exp.TsOrDsToDate, exp.TimeStrToTime)
 _UNITS = ("year", "month", "day", "hour", "minute", "second")
 _INT, _LONG = 2**31, 2**63
+# What says its type itself; what has that of its parts.
+_KNOWN = (exp.Literal, exp.Boolean, exp.Null, exp.Cast, exp.TryCast, exp.In, exp.Exists)
+_MADE_OF = (*_CHAINED, exp.Struct, exp.VarMap)
+_PASSING = {
+    "abs", "any_value", "array", "avg", "coalesce", "first", "first_value", "ifnull", "last", "last_value", "map",
+    "max", "mean", "min", "nvl", "struct", "sum",
+}  # fmt: skip
 
 
 def value(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
@@ -73,7 +81,32 @@ def value(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
         return ColumnValue(None, result.origins)
     if result.type is not None:
         walk.types[id(node)] = result.type
+        if result.certain or _is_certain(walk, node):
+            walk.certain.add(id(node))
+            return result if result.certain else replace(result, certain=True)
     return result
+
+
+def _is_certain(walk: Walk, node: exp.Expr) -> bool:
+    """Whether the type of an expression follows from types that are certain."""
+    if isinstance(node, _KNOWN) or type(node) in _TRUTHS:
+        return True
+    if isinstance(node, _MADE_OF):
+        return all(id(part) in walk.certain for part in _made_of(node))
+    name = walk.name_of(node) if isinstance(node, exp.Func) else ""
+    return name in FIXED or (name in _PASSING and all(id(part) in walk.certain for part in _made_of(node)))
+
+
+def _made_of(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The expressions that decide on the type of an operation, a struct, an array, a map or a call."""
+    waiting = [*children(node)]
+    while waiting:
+        part = waiting.pop()
+        inside = part.expression if isinstance(part, exp.PropertyEQ) else part.unalias()
+        if type(inside) in _CHAINED or (isinstance(inside, exp.Array) and isinstance(node, exp.VarMap)):
+            waiting += children(inside)
+        elif not isinstance(inside, (exp.Identifier, exp.DataType)):
+            yield inside
 
 
 def values(walk: Walk, nodes: Sequence[exp.Expr], scope: ColumnScope) -> list[ColumnValue]:

@@ -115,7 +115,7 @@ def _facts(column: ScopeColumn, shown: list[str], items: Sequence[exp.Expr]) -> 
     derivation = Derivation.COPY if value.exact else Derivation.EXPRESSION
     if not value.exact and 0 <= column.item < len(items) and has_aggregate(items[column.item]):
         derivation = Derivation.AGGREGATE
-    return ColumnFacts(column.name, value.type, origins, sql, column.named, derivation, value.window)
+    return ColumnFacts(column.name, value.type, origins, sql, column.named, derivation, value.window, value.certain)
 
 
 def _reasons(walk: Walk, output: OutputColumns) -> list[str]:

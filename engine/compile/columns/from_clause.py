@@ -200,7 +200,8 @@ def _input(walk: Walk, columns_known: InputColumns) -> OutputColumns:
     node = columns_known.node
 
     def column(name: str, type_: str | None) -> ScopeColumn:
-        return ScopeColumn(name, ColumnValue(spark_types.normal(type_) if type_ else None, ((node, name),), exact=True))
+        known = spark_types.normal(type_) if type_ else None
+        return ScopeColumn(name, ColumnValue(known, ((node, name),), exact=True, certain=known is not None))
 
     columns = [column(name, type_) for name, type_ in columns_known.columns or ()]
     hidden = {name.lower(): column(name, type_).value for name, type_ in columns_known.hidden}

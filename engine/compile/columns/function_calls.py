@@ -20,7 +20,7 @@ from engine.compile.types.widening import widest
 from engine.errors import near
 
 Arguments = Sequence[exp.Expr]
-_TIME_PARTS = {"second": "decimal(8,6)", "seconds": "decimal(8,6)", "sec": "decimal(8,6)", "s": "decimal(8,6)"}
+_SECONDS = ("s", "sec", "secs", "second", "seconds")
 _ROUNDING = {"bround", "ceil", "ceiling", "floor", "round"}
 _OPERATORS = {"mod", "pmod", "try_add", "try_divide", "try_mod", "try_multiply", "try_subtract"}
 _PARTS = {
@@ -39,7 +39,10 @@ _ONE_TYPE = {"array": 0, "coalesce": 0, "ifnull": 0, "nvl": 0, "nvl2": 1}
 _LOOKING = {"array_append", "array_contains", "array_position", "array_prepend", "array_remove"}
 _PAIR = 2
 _DECIDING = {"exists", "filter", "forall"}
-_SMALL_PARTS = ("month", "mon", "hour", "hr", "minute", "min")
+# Of an interval these are TINYINT.
+_SMALL_PARTS = (
+    "month", "mon", "mons", "months", "h", "hour", "hours", "hr", "hrs", "m", "min", "mins", "minute", "minutes",
+)  # fmt: skip
 
 
 def constant(name: str) -> str | None:
@@ -247,7 +250,7 @@ def _time_part(walk: Walk, arguments: Arguments, scope: ColumnScope) -> ColumnVa
         parts = [(arguments[0], NOTHING), (arguments[1], values[0])]
         type_mismatch.argued(walk, "extract", arguments[0].parent or arguments[0], parts)
         extracted(walk, unit, arguments[1], values[0])
-    type_ = _TIME_PARTS.get(unit, "int") if unit else None
+    type_ = ("decimal(8,6)" if unit in _SECONDS else "int") if unit else None
     if unit in _SMALL_PARTS and values and (values[0].type is None or values[0].type.startswith("interval")):
         type_ = "tinyint" if values[0].type else None
     return ColumnValue(type_, origins(values))

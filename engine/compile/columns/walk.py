@@ -51,6 +51,7 @@ class Walk:
         passed_on: the declared windows of whose names a part of the query that a SELECT reads has columns, by the
             identity of the SELECT.
         types: of expressions, as far as they are known, by the identity of the node.
+        certain: the expressions, by the identity of the node, whose types are certain.
     """
 
     text: str
@@ -65,6 +66,7 @@ class Walk:
     faults: dict[int, QueryFinding] = field(default_factory=dict)
     passed_on: dict[int, frozenset[str]] = field(default_factory=dict)
     types: dict[int, str] = field(default_factory=dict)
+    certain: set[int] = field(default_factory=set)
 
     def value(self, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
         """What is known of an expression."""

@@ -43,6 +43,7 @@ class ColumnFacts(Struct, frozen=True):
         named: whether the name is sure; false for an expression without alias whose name is Spark's secret.
         derivation: how its values come about.
         window: the declared window whose start or end it is: `hour.start`.
+        certain: whether the type is certain; else it is what compile takes it to be.
     """
 
     name: str
@@ -52,6 +53,7 @@ class ColumnFacts(Struct, frozen=True):
     named: bool = True
     derivation: Derivation = Derivation.EXPRESSION
     window: str = ""
+    certain: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,6 +98,7 @@ class Column:
         derivation: how its values come about.
         window: the declared window whose start or end it is: `hour.start`.
         named: whether the name is certain; false for an expression without alias whose name only Spark knows.
+        certain: whether the type follows from declared ones; else it is what compile takes it to be.
     """
 
     name: str
@@ -109,6 +110,7 @@ class Column:
     derivation: Derivation = Derivation.EXPRESSION
     window: str = ""
     named: bool = True
+    certain: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -196,6 +196,6 @@ def _merged(described: tuple[Column, ...], facts: tuple[ColumnFacts, ...] | None
     columns = []
     for fact in facts:
         own = said.pop(fact.name.lower(), Column(fact.name))
-        made = (fact.origins, fact.sql, fact.derivation, fact.window, fact.named)
+        made = (fact.origins, fact.sql, fact.derivation, fact.window, fact.named, fact.certain)
         columns.append(Column(own.name, own.description, fact.type or own.type, own.meta, *made))
     return (*columns, *said.values())

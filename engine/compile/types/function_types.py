@@ -69,6 +69,10 @@ def _fixed() -> Iterator[tuple[str, str]]:
         yield from ((name, type_) for name in names.split())
 
 
+# Functions that give one type whatever they are given.
+FIXED = frozenset(name for name, _ in _fixed())
+
+
 def _always(type_: str) -> Rule:
     return lambda _: type_
 

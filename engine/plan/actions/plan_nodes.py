@@ -167,7 +167,7 @@ def _column_faults(
 
     query = query_columns(manifest, model, deployed, before)
     if query is not None:
-        yield from column_faults(model, query, known.written, given_before(known.state, comparison))
+        yield from column_faults(manifest, model, query, known.written, given_before(known.state, comparison))
 
 
 def _same_names(model: Model, known: DeployedModel) -> bool:

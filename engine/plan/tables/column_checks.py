@@ -6,9 +6,11 @@ The plan asks where compile knows all columns, and the runtime asks with those t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-from engine.compile import Model
+from engine.compile import Manifest, Model
+from engine.compile.nodes.manifest import Column
 from engine.compile.nodes.model_settings import OnSchemaChange
 from engine.errors import Diagnostic, Location
 from engine.lake.catalog.iceberg_types import spark_struct
@@ -19,19 +21,33 @@ from engine.state import ModelState
 
 
 def column_faults(
-    model: Model, query: Mapping[str, Any], table: TableFacts, before: frozenset[str] | None
+    manifest: Manifest, model: Model, query: Mapping[str, Any], table: TableFacts, before: frozenset[str] | None
 ) -> Iterator[Diagnostic]:
     """Yield why a table cannot hold the rows of a query: `table-schema`.
 
     Args:
+        manifest: the compiled project.
         model: whose table.
         query: its columns (see `query_columns`).
         table: as it is.
         before: the columns that the query gave before (see `given_before`).
     """
     there = spark_struct(table.fields) if table.fields else None
-    if there is not None and (fault := column_fault(model, match(query, there), before)) is not None:
+    if there is None:
+        return
+    found = match(query, there)
+    # What compile only takes a type to be does not reject: Spark says it before anything is written.
+    known = {column.name.lower() for column in model.columns if _is_certain(manifest, column)}
+    sure = (one for one in found.incompatible if one.path.partition(".")[0].lower() in known)
+    if (fault := column_fault(model, replace(found, incompatible=tuple(sure)), before)) is not None:
         yield fault
+
+
+def _is_certain(manifest: Manifest, column: Column) -> bool:
+    """Whether the type of a column follows from declared ones, also through the models that its query reads."""
+    read = ((manifest.nodes.get(origin.node), origin.column.partition(".")[0]) for origin in column.origins)
+    pairs = ((own, name) for node, name in read if isinstance(node, Model) for own in node.columns)
+    return column.certain and all(own.certain for own, name in pairs if own.name.lower() == name.lower())
 
 
 def given_before(

@@ -53,13 +53,15 @@ def test_synonyms_are_the_names_of_one_class_in_the_registry(lab_session: LabSes
 def test_synonyms_are_planned_alike(lab_session: LabSession, stands: str) -> None:
     arguments = _ARGUMENTS.get(stands, "i")
     names = [stands, *(name for name, other in SYNONYMS.items() if other == stands)]
-    plans = {name: _plan(lab_session.spark, f"{name}({arguments})") for name in names}
+    plans = {name: _plan(lab_session.spark, f"{name}({arguments})", names) for name in names}
     first = plans[stands]
     assert [name for name, plan in plans.items() if plan != first] == []
 
 
-def _plan(spark: Any, call: str) -> str:
-    frame = spark.sql(f"select {call} as c from values (array(1), date'2024-01-01', 2, 'x') as t(a, d, i, s)")
-    plan = str(frame._jdf.queryExecution().optimizedPlan().canonicalized().toString())
-    called = re.escape(call.partition("(")[0])
-    return re.sub(rf"\b{called}\(|#\d+L?", "(", plan)
+def _plan(spark: Any, call: str, names: list[str]) -> str:
+    """Spark's plan of a call, without the name by which it is called."""
+    rows = "select array(id) as a, date_from_unix_date(id) as d, int(id) as i, string(id) as s from range(2)"
+    plan = str(
+        spark.sql(f"select {call} as c from ({rows})")._jdf.queryExecution().optimizedPlan().canonicalized().toString()
+    )
+    return re.sub(rf"\b({'|'.join(names)})\(|#\d+L?", "(", plan)
