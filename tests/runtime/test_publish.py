@@ -27,6 +27,8 @@ sequence_by: at
 publish: on_tests_pass
 columns:
   amount: {tests: [not_null]}
+  # Passes where the other fails: one test that passes shows nothing.
+  at: {tests: [not_null]}
 ---*/
 select id, at, amount from {{ source('shop', 'events') }}
 """
