@@ -147,8 +147,9 @@ histories: $(DEV) ## Compare small projects with a batch computation through ran
 	@$(BIN)/python -m tests.histories $(or $(HISTORIES_ARGS),--count 100 --seed 1)
 
 .PHONY: hostile
-hostile: $(DEV) ## Damage the example at random, as a stranger might, and compile and list it: it must do no harm (HOSTILE_ARGS)
+hostile: $(DEV) ## Damage the example, and answers of servers, at random, as a stranger might: they must do no harm (HOSTILE_ARGS, ANSWERS_ARGS)
 	@$(BIN)/python -m tests.security.fuzz $(or $(HOSTILE_ARGS),--count 500 --seed 1)
+	@$(BIN)/python -m tests.security.fuzz_answers $(or $(ANSWERS_ARGS),--count 5000 --seed 1)
 
 .PHONY: nightly
 nightly: ## The whole suite, then new random queries (500 streaming, 2,000 batch) against Spark, hostile projects, kills, histories (NIGHT)
@@ -160,7 +161,7 @@ nightly: ## The whole suite, then new random queries (500 streaming, 2,000 batch
 	$(SAY) "2,000 random queries of the seed $(NIGHT) against the analyser"
 	@$(MAKE) --no-print-directory analyser ANALYSER_ARGS='--count 2000 --seed $(NIGHT)'
 	$(SAY) "2,000 hostile projects of the seed $(NIGHT)"
-	@$(MAKE) --no-print-directory hostile HOSTILE_ARGS='--count 2000 --seed $(NIGHT)'
+	@$(MAKE) --no-print-directory hostile HOSTILE_ARGS='--count 2000 --seed $(NIGHT)' ANSWERS_ARGS='--count 5000 --seed $(NIGHT)'
 	$(SAY) "50 kills of the seed $(NIGHT)"
 	@$(MAKE) --no-print-directory kills KILLS_ARGS='--kills 50 --seed $(NIGHT)'
 	$(SAY) "100 random histories of the seed $(NIGHT)"

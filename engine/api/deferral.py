@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from engine.project.project_loader import ProjectFlags
 
 
+# Of a catalog, a schema or a table.
+_MOST_NAME = 500
+
+
 @dataclass(frozen=True, slots=True)
 class DeferTo:
     """Where models that are not selected are read.
@@ -137,7 +141,8 @@ def _relation(record: Mapping[str, Any]) -> Relation | None:
     if not isinstance(place, dict) or not record.get("relation_name"):
         return None
     parts = [place.get(key) for key in ("database", "schema", "alias")]
-    return Relation(*map(str, parts)) if all(parts) else None
+    named = [part for part in parts if isinstance(part, str) and 0 < len(part) <= _MOST_NAME and part.isprintable()]
+    return Relation(*named) if len(named) == len(parts) else None
 
 
 def _problem(

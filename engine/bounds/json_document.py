@@ -14,17 +14,18 @@ MOST_BYTES: Final = 1 << 26
 MOST_VALUES: Final = 2_000_000
 
 
-def parse_json(content: bytes, most_values: int = MOST_VALUES) -> Any:
+def parse_json(content: bytes, most_values: int = MOST_VALUES, most_bytes: int = MOST_BYTES) -> Any:
     """Return the value of a JSON text in UTF-8.
 
     Args:
         content: the text.
         most_values: how many values it may have.
+        most_bytes: how long it may be.
 
     Raises:
         ValueError: it is not JSON, too deep or too large.
     """
-    if len(content) > MOST_BYTES or sum(content.count(sign) for sign in (b",", b"[", b"{")) > most_values:
+    if len(content) > most_bytes or sum(content.count(sign) for sign in (b",", b"[", b"{")) > most_values:
         raise ValueError("it is too large")
     try:
         return json.loads(content)

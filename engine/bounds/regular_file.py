@@ -30,9 +30,10 @@ def read_regular(path: Path, most_bytes: int) -> bytes:
         if path.is_symlink():
             raise NotRegularError(f"{path} is a symbolic link") from error
         raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise NotRegularError(f"{path} is not a regular file")
     with os.fdopen(descriptor, "rb") as stream:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise NotRegularError(f"{path} is not a regular file")
         content = stream.read(most_bytes + 1)
     if len(content) > most_bytes:
         raise NotRegularError(f"{path} has more than {most_bytes:,} bytes")

@@ -24,7 +24,7 @@ ANSWER_SECONDS: float = 120.0
 _MOST_BYTES: Final = 1 << 23
 # A plan reads the state of so many models at a time.
 _CONNECTIONS: Final = 32
-_ATTEMPTS: Final = 4
+ATTEMPTS: int = 4
 _INSTALL: Final = "Install it: pip install 'headrace[s3]'."
 
 
@@ -49,7 +49,7 @@ def aws_client(service: str, settings: S3Settings) -> Any:
         connect_timeout=_CONNECT_SECONDS,
         read_timeout=_READ_SECONDS,
         max_pool_connections=_CONNECTIONS,
-        retries={"total_max_attempts": _ATTEMPTS, "mode": "standard"},
+        retries={"total_max_attempts": ATTEMPTS, "mode": "standard"},
         s3={"addressing_style": addressing},
         # Stores that are not AWS's need not know its newer sums.
         request_checksum_calculation="when_required",

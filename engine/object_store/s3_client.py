@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from functools import cache
 from typing import Any, Final
 
@@ -18,6 +19,8 @@ DENIED: Final = (
     "AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken",
     "TokenRefreshRequired", "RequestTimeTooSkewed", "AllAccessDisabled", "401", "403",
 )  # fmt: skip
+# Of 1,000 names each.
+MOST_PAGES: int = 5_000
 _MISSING: Final = ("NoSuchKey", "404", "NotFound")
 _CONFLICTS: Final = ("PreconditionFailed", "412", "ConditionalRequestConflict", "409")
 
@@ -64,6 +67,36 @@ def s3_errors(location: str) -> Iterator[None]:
         yield
     except (BotoCoreError, ClientError) as error:
         raise explained(error, location) from error
+    # What the SDK raises of an answer that is not one of a store's is of many kinds.
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise unreachable(location, f"its answer cannot be used ({type(error).__name__})") from error
+
+
+def listing(client: Any, location: str, **asked: Any) -> Iterator[dict[str, Any]]:
+    """Yield the pages of a listing; a store that lists without end, or something else, is an error.
+
+    Args:
+        client: of the store.
+        location: what is listed, for messages.
+        asked: arguments of the paginator: `Bucket`, `Prefix`.
+
+    Raises:
+        SetupError: `s3-denied`, `s3-unreachable` or `s3-missing`.
+    """
+    with s3_errors(location):
+        for number, page in enumerate(client.get_paginator("list_objects_v2").paginate(**asked)):
+            if number >= MOST_PAGES:
+                raise unreachable(location, f"its listing has more than {MOST_PAGES:,} pages")
+            folders = page.get("CommonPrefixes", ())
+            named = all(isinstance(folder.get("Prefix"), str) for folder in folders)
+            if not named or not all(_is_entry(entry) for entry in page.get("Contents", ())):
+                raise unreachable(location, "its listing cannot be used")
+            yield page
+
+
+def _is_entry(entry: Any) -> bool:
+    kinds = (("Key", str), ("Size", int), ("LastModified", datetime))
+    return all(isinstance(entry.get(name), kind) for name, kind in kinds)
 
 
 def explained(error: Exception, location: str) -> SetupError:

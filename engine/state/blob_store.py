@@ -10,15 +10,17 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import stat
 import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from engine.bounds.regular_file import NotRegularError, read_regular
 from engine.errors import StateError
 
 PRIVATE = 0o700
+# Of a file of the state: facts about a model, or the names of the files of a micro-batch.
+MOST_BYTES = 1 << 27
 
 
 class Store(Protocol):
@@ -117,11 +119,10 @@ def content(path: Path) -> bytes:
     Raises:
         OSError: it cannot be read, or is something else.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as stream:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "it is not a regular file", str(path))
-        return stream.read()
+    try:
+        return read_regular(path, MOST_BYTES)
+    except NotRegularError as error:
+        raise OSError(errno.EINVAL, str(error), str(path)) from error
 
 
 def make_private(folder: Path) -> None:

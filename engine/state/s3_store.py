@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.errors import StateError
-from engine.object_store.s3_client import is_conflict, is_missing, s3_errors
+from engine.object_store.s3_client import is_conflict, is_missing, listing, s3_errors, unreachable
+from engine.state.blob_store import MOST_BYTES
 
 # So many keys a request removes.
 _AT_ONCE = 1000
@@ -42,7 +43,10 @@ class S3Store:
         if found is None:
             return None
         with s3_errors(f"{self.uri}/{key}"):
-            content: bytes = found["Body"].read()
+            content: bytes = found["Body"].read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            found["Body"].close()
+            raise unreachable(f"{self.uri}/{key}", f"the object has more than {MOST_BYTES:,} bytes")
         return content
 
     def put(self, key: str, content: bytes) -> None:
@@ -118,10 +122,7 @@ class S3Store:
             yield from (entry["Key"] for entry in page.get("Contents", ()))
 
     def _pages(self, begin: str, **asked: str) -> Iterator[dict[str, Any]]:
-        with s3_errors(f"{self.uri}/{begin}"):
-            yield from (
-                self.client().get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=begin, **asked)
-            )
+        yield from listing(self.client(), f"{self.uri}/{begin}", Bucket=self.bucket, Prefix=begin, **asked)
 
     def _asked(self, key: str, method: str) -> dict[str, Any] | None:
         from botocore.exceptions import ClientError

@@ -57,3 +57,27 @@ with tempfile.TemporaryDirectory() as folder:
     for found, line in zip(HARMS.values(), lines, strict=True):
         assert found in line
     assert SECRET not in done.stdout
+
+
+def test_damaged_answers_end_in_an_answer_or_a_diagnostic():
+    done = run("-m", "tests.security.fuzz_answers", "--count", "25", "--seed", "1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "25 of 25 cases of seed 1 ended in an answer or a diagnostic" in done.stdout
+
+
+def test_what_is_no_diagnostic_is_noticed():
+    """Cases that do what none may do: another error, an end of the process, no end, too much memory."""
+    script = """\
+import os, time
+from tests.security import fuzz_answers as fuzz
+
+fuzz.SECONDS, fuzz.MEGABYTES = 1, 100
+works = (lambda *_: 1 / 0, lambda *_: os._exit(3), lambda *_: time.sleep(30), lambda *_: b"x" * 300_000_000)
+for work in works:
+    fuzz.SECONDS = 60 if work is works[-1] else 1
+    fuzz.case = lambda place, seed, number: work(place) if number >= 0 else None
+    print(repr(fuzz._batch(1, [0])[1][-200:]))
+"""
+    lines = run("-c", script).stdout.splitlines()
+    wanted = ("ZeroDivisionError", "code 3", "more than 1 seconds", "MB")
+    assert [word in line for word, line in zip(wanted, lines, strict=True)] == [True] * 4, lines

@@ -6,12 +6,16 @@ by its definition, the schema that it adds to the target's, and its alias; other
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from engine.bounds.json_document import parse_json
+from engine.bounds.regular_file import NotRegularError, read_regular
 from engine.compile.artifacts.dbt_manifest import OWN, About, node_dict, own_id
 from engine.compile.nodes.manifest import Manifest, Node
 from engine.errors import UsageError
@@ -22,6 +26,13 @@ _DESCRIBED = ("description", "tags")
 # A source's settings are what it is, no matter of how it is built.
 _SAID_BY_SOURCE = ("config", "external")
 _NO_ONE = About("")
+# Of an artifact: those of five thousand models have a third of both.
+_MOST_BYTES = 1 << 27
+_MOST_VALUES = 5_000_000
+# The name of a table in SQL.
+_TABLE = re.compile(r"[^\s]{1,300}\.[^\s]{1,700}")
+# Comparisons of letters by which tables are replaced in a text: more, and they stay.
+_MOST_WORK = 50_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +48,8 @@ def load_previous(folder: Path, *, must_exist: bool) -> Previous:
     """Read the artifacts of a folder.
 
     Raises:
-        UsageError: there is no readable manifest.json and `must_exist` says there should be.
+        UsageError: there is no readable manifest.json and `must_exist` says there should be; one of the files is a
+            link, not a file, or too large.
     """
     manifest = _read(folder / "manifest.json")
     if must_exist and manifest is None:
@@ -54,17 +66,24 @@ def load_previous(folder: Path, *, must_exist: bool) -> Previous:
     tables = {
         name: str(node["relation_name"])
         for name, node in nodes.items()
-        if node.get("resource_type") == "model" and node.get("relation_name")
+        if node.get("resource_type") == "model" and _TABLE.fullmatch(str(node.get("relation_name"))[:2_000])
     }
     return Previous(nodes, {own_id(str(r.get("unique_id"))): _status(r) for r in results}, tables)
 
 
 def _read(path: Path) -> dict[str, Any] | None:
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        data = parse_json(read_regular(path, _MOST_BYTES), _MOST_VALUES, _MOST_BYTES)
+    except NotRegularError as error:
+        raise _unusable(str(error)) from error
+    except (OSError, ValueError):
         return None
     return data if isinstance(data, dict) else None
+
+
+def _unusable(reason: str) -> UsageError:
+    hint = "Pass a copy of the target/ folder of a run: regular files that engine wrote."
+    return UsageError("usage", f"an earlier state cannot be read: {reason}", hint)
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
@@ -90,11 +109,15 @@ def in_state(node: Node, state: str, previous: Previous, tables: Mapping[str, st
     if before is None:
         return state == "new"
     now: Mapping[str, Any] = json.loads(json.dumps(node_dict(node, _NO_ONE), default=str))
-    changed = {
-        "modified.body": _with_ids(_body(now), now, tables) != _with_ids(_body(before), before, previous.tables),
-        "modified.relation": _relation(now) != _relation(before),
-        "modified.config": _with_ids(_config(now), now, tables) != _with_ids(_config(before), before, previous.tables),
-    }
+    try:
+        changed = {
+            "modified.body": _with_ids(_body(now), now, tables) != _with_ids(_body(before), before, previous.tables),
+            "modified.relation": _relation(now) != _relation(before),
+            "modified.config": _with_ids(_config(now), now, tables)
+            != _with_ids(_config(before), before, previous.tables),
+        }
+    except RecursionError as error:
+        raise _unusable(f"its {node.id} is nested too deeply") from error
     if state in changed:
         return changed[state]
     return {"old": True, "modified": any(changed.values()), "unmodified": not any(changed.values())}.get(state, False)
@@ -108,10 +131,20 @@ def tables_of(manifest: Manifest) -> dict[str, str]:
 def _with_ids(said: list[Any], node: Mapping[str, Any], tables: Mapping[str, str]) -> str:
     """What a node says, with the ids of models in the place of their tables."""
     text = json.dumps(said, sort_keys=True, default=str)
-    for unique in (node.get("unique_id"), *_mapping(node.get("depends_on")).get("nodes", ())):
-        name = own_id(str(unique))
-        text = text.replace(tables[name], name) if name in tables else text
-    return text
+    read = _mapping(node.get("depends_on")).get("nodes")
+    ids = {own_id(unique) for unique in (node.get("unique_id"), *(read if isinstance(read, list) else ()))
+           if isinstance(unique, str)}  # fmt: skip
+    marks = {tables[name]: _mark(name) for name in ids if name in tables}
+    if not marks or len(text) * len(marks) > _MOST_WORK:
+        return text
+    # All at once: what takes the place of one is not a table that is replaced again.
+    longest_first = sorted(marks, key=len, reverse=True)
+    return re.sub("|".join(map(re.escape, longest_first)), lambda match: marks[match[0]], text)
+
+
+def _mark(name: str) -> str:
+    """A short text for the id of a model."""
+    return f"<{hashlib.sha256(name.encode(errors='surrogatepass')).hexdigest()[:12]}>"
 
 
 def _relation(node: Mapping[str, Any]) -> list[Any]:
@@ -131,7 +164,7 @@ def _own(node: Mapping[str, Any]) -> Mapping[str, Any]:
 def _body(node: Mapping[str, Any]) -> list[Any]:
     """What the node computes: a model's definition stands for its text, a source's settings for what it gives."""
     if node.get("resource_type") == "source":
-        names = [[c.get("name"), c.get("data_type")] for c in _mapping(node.get("columns")).values()]
+        names = [[c.get("name"), c.get("data_type")] for c in _columns(node)]
         return [*_part(node, _SAID_BY_SOURCE), names]
     definition = _own(node).get("definition")
     return [definition] if definition else [node.get("raw_code"), node.get("compiled_code")]
@@ -143,9 +176,13 @@ def _config(node: Mapping[str, Any]) -> list[Any]:
     for key in _RELATION:
         config.pop(key, None)
     user = {key: value for key, value in _mapping(node.get("meta")).items() if key != OWN}
-    columns = [_said(column) for column in _mapping(node.get("columns")).values()]
+    columns = [_said(column) for column in _columns(node)]
     title = _own(node).get("title")
     return [config, *_part(node, _DESCRIBED), user, title, [c for c in columns if c["description"] or c["meta"]]]
+
+
+def _columns(node: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [column for column in _mapping(node.get("columns")).values() if isinstance(column, dict)]
 
 
 def _said(column: Mapping[str, Any]) -> dict[str, Any]:

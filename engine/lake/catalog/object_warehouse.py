@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from engine.lake.catalog.locations import OutsideError
-from engine.object_store.s3_client import explained, is_missing, s3_client, s3_errors
+from engine.object_store.s3_client import explained, is_missing, listing, s3_client, s3_errors
 from engine.object_store.s3_settings import S3Settings, bucket_and_key, is_s3
 
 
@@ -91,7 +91,7 @@ class ObjectWarehouse:
         bucket, key = _parts(folder)
         client = s3_client(self.store())
         with s3_errors(f"s3:/{folder}"):
-            for keys in _keys(client, bucket, f"{key}/"):
+            for keys in _keys(client, f"s3:/{folder}", bucket, f"{key}/"):
                 answer = client.delete_objects(Bucket=bucket, Delete={"Objects": [{"Key": key} for key in keys]})
                 if failed := answer.get("Errors"):
                     from botocore.exceptions import ClientError
@@ -99,9 +99,9 @@ class ObjectWarehouse:
                     raise ClientError({"Error": failed[0]}, "DeleteObjects")
 
 
-def _keys(client: Any, bucket: str, prefix: str) -> Iterator[list[str]]:
+def _keys(client: Any, location: str, bucket: str, prefix: str) -> Iterator[list[str]]:
     """The names of all objects with a prefix, a page at a time."""
-    for page in client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
+    for page in listing(client, location, Bucket=bucket, Prefix=prefix):
         if keys := [entry["Key"] for entry in page.get("Contents", ())]:
             yield keys
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from engine.file_names import holds_rows, is_listed
-from engine.object_store.s3_client import s3_client, s3_errors
+from engine.object_store.s3_client import listing, s3_client
 from engine.object_store.s3_settings import S3Settings, bucket_and_key
 
 # More files than this are cheaper to find by listing their folder than one by one.
@@ -108,12 +108,9 @@ def opened(uri: str, settings: S3Settings) -> Any:
 def _entries(
     path: str, settings: S3Settings, bucket: str, prefix: str, most: int | None = None
 ) -> Iterator[Mapping[str, Any]]:
-    client = s3_client(settings)
     limits = {} if most is None else {"MaxItems": most, "PageSize": most}
-    pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix, PaginationConfig=limits)
-    with s3_errors(path):
-        for page in pages:
-            yield from page.get("Contents", ())
+    for page in listing(s3_client(settings), path, Bucket=bucket, Prefix=prefix, PaginationConfig=limits):
+        yield from page.get("Contents", ())
 
 
 def _exactly(path: str, settings: S3Settings, bucket: str, key: str) -> Iterator[Mapping[str, Any]]:

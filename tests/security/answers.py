@@ -1,0 +1,146 @@
+"""Answers and artifacts as they are when nobody damages them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from engine.cli.main import invoke
+from tests.security.test_hostile_catalogs import METADATA, VIEWS
+
+SNAPSHOT = {
+    "snapshot-id": 5, "sequence-number": 1, "timestamp-ms": 1602638573590, "schema-id": 0,
+    "summary": {"operation": "append", "total-records": "2", "engine.batch": "1"},
+    "manifest-list": "s3://bucket/folder/snap-5.avro",
+}  # fmt: skip
+TABLE = {
+    **METADATA,
+    "properties": {"comment": "x", "engine.generation": "1"},
+    "current-snapshot-id": 5,
+    "snapshots": [SNAPSHOT],
+    "refs": {"main": {"snapshot-id": 5, "type": "branch"}},
+    "snapshot-log": [{"snapshot-id": 5, "timestamp-ms": 1602638573590}],
+    "metadata-log": [{"metadata-file": "s3://bucket/folder/v0.metadata.json", "timestamp-ms": 1602638573590}],
+}
+VIEW = {
+    "view-uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c2",
+    "format-version": 1,
+    "location": "s3://bucket/folder/v",
+    "schemas": METADATA["schemas"],
+    "current-version-id": 1,
+    "versions": [{"version-id": 1, "schema-id": 0, "timestamp-ms": 1, "summary": {}, "representations": []}],
+    "version-log": [],
+    "properties": {},
+}
+_LISTED = (
+    b'<?xml version="1.0" encoding="UTF-8"?><ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
+    b"<Name>bucket</Name><Prefix>folder/</Prefix><KeyCount>2</KeyCount><MaxKeys>1000</MaxKeys>"
+    b"<IsTruncated>false</IsTruncated>"
+    b"<Contents><Key>folder/a.json</Key><LastModified>2026-11-24T00:00:00.000Z</LastModified><ETag>&quot;a&quot;</ETag>"
+    b"<Size>5</Size><StorageClass>STANDARD</StorageClass></Contents>"
+    b"<Contents><Key>folder/b.json</Key><LastModified>2026-11-24T00:00:01.000Z</LastModified><Size>6</Size></Contents>"
+    b"</ListBucketResult>"
+)
+_SCHEMA = {
+    "type": "record",
+    "name": "Paid",
+    "fields": [{"name": "id", "type": "int"}, {"name": "at", "type": ["null", "long"]}],
+}
+ARTIFACTS = ("manifest.json", "run_results.json")
+COMMANDS = (
+    ("ls", "-s", "state:modified", "--state", "{state}"),
+    ("ls", "-s", "state:modified.body", "--state", "{state}"),
+    ("ls", "-s", "state:new", "state:old", "state:unmodified", "--state", "{state}"),
+    ("ls", "-s", "result:error", "result:success+", "--state", "{state}"),
+    ("ls", "-s", "source_status:fresher+", "--state", "{state}"),
+    ("plan", "-s", "b", "--defer", "--state", "{state}"),
+    ("plan", "-s", "b", "--defer", "--favor-state", "--state", "{state}"),
+)
+
+
+def rest() -> dict[str, Any]:
+    """Of a REST catalog."""
+    return {
+        "GET /v1/config": {"defaults": {"s3.region": "x"}, "overrides": {"prefix": ""}, "endpoints": [VIEWS, "GET /v1/config"]},
+        "POST /v1/oauth/tokens": {"access_token": "issued", "token_type": "bearer", "expires_in": 60},
+        "GET /v1/namespaces/s/tables": {"identifiers": [{"namespace": ["s"], "name": "base"}], "next-page-token": None},
+        "GET /v1/namespaces/s/tables/base": {
+            "metadata-location": "s3://bucket/folder/v1.metadata.json", "metadata": TABLE,
+            "config": {"s3.path-style-access": "true"},
+            "storage-credentials": [{"prefix": "s3://", "config": {"s3.access-key-id": "a", "s3.secret-access-key": "b"}}],
+        },
+        "GET /v1/namespaces/s/views": {"identifiers": [{"namespace": ["s"], "name": "v"}]},
+        "GET /v1/namespaces/s/views/base": {"metadata-location": "s3://bucket/folder/v", "metadata": VIEW},
+    }  # fmt: skip
+
+
+def glue() -> dict[str, Any]:
+    """Of AWS Glue, whose operations have one address, and of the store with the metadata."""
+    parameters = {"table_type": "ICEBERG", "metadata_location": "s3://bucket/folder/v1.metadata.json"}
+    table = {"Name": "base", "DatabaseName": "s", "Parameters": parameters}
+    return {
+        "POST /": {"Table": table, "TableList": [table], "DatabaseList": [{"Name": "s"}]},
+        "GET /bucket/folder/v1.metadata.json": json.dumps({**TABLE, "location": "s3://bucket/folder"}).encode(),
+        "GET /bucket/folder/v0.metadata.json": json.dumps(TABLE).encode(),
+    }
+
+
+def glue_keys(url: str) -> dict[str, str]:
+    """The keys of a catalog whose Glue and whose store are at an address."""
+    return {
+        "warehouse": "s3://bucket/folder", "client.region": "us-east-1", "glue.endpoint": url, "s3.endpoint": url,
+        "s3.access-key-id": "id", "s3.secret-access-key": "a-secret-key", "s3.path-style-access": "true",
+    }  # fmt: skip
+
+
+def s3() -> dict[str, Any]:
+    """Of a store."""
+    return {
+        "GET /bucket?": _LISTED,
+        "GET /bucket/folder/v1.metadata.json": json.dumps(TABLE).encode(),
+    }
+
+
+def registry() -> dict[str, Any]:
+    """Of a schema registry."""
+    text = json.dumps(_SCHEMA)
+    return {
+        "GET /schemas/ids/1": {"schema": text, "schemaType": "AVRO", "references": []},
+        "GET /subjects/shop-value/versions": [1, 2, 3],
+        "GET /subjects/shop-value/versions/": {"subject": "shop-value", "version": 3, "id": 1, "schema": text},
+    }
+
+
+def project(root: Path) -> Path:
+    """A small project, compiled, with the results of a run."""
+    (root / "models").mkdir(parents=True)
+    (root / "sources").mkdir()
+    (root / "project.yml").write_text(
+        "name: small\ntargets:\n  dev:\n    schema: small\n    catalog: {type: sqlite, name: lake, path: .engine/lake}\n"
+    )
+    (root / "sources/shop.yml").write_text(
+        'sources:\n  - name: shop\n    tables:\n      - {name: events, format: json, path: landing, schema: "id int, at timestamp"}\n'
+    )
+    (root / "models/a.sql").write_text(
+        "/*---\nmaterialized: table\n---*/\nselect id from {{ source('shop', 'events') }}\n"
+    )
+    (root / "models/b.sql").write_text(
+        "/*---\nmaterialized: table\ndescription: x\ncolumns: {id: {description: y}}\n---*/\nselect id from {{ ref('a') }}\n"
+    )
+    assert invoke(["compile", "-q", "--project-dir", str(root)]) == 0
+    results = [
+        {
+            "unique_id": f"model.small.{name}",
+            "status": status,
+            "execution_time": 1.0,
+            "adapter_response": {"unchanged": False},
+        }
+        for name, status in (("a", "success"), ("b", "error"))
+    ]
+    known = {
+        "metadata": {"invocation_started_at": "2026-11-24T00:00:00Z"}, "results": results,
+        "args": {"which": "build", "target": "dev", "threads": 2, "vars": {}},
+    }  # fmt: skip
+    (root / "target/run_results.json").write_text(json.dumps(known))
+    return root
