@@ -62,13 +62,14 @@ def s3_errors(location: str) -> Iterator[None]:
         SetupError: `s3-denied`, `s3-unreachable` or `s3-missing`.
     """
     from botocore.exceptions import BotoCoreError, ClientError
+    from botocore.parsers import ResponseParserError
 
     try:
         yield
     except (BotoCoreError, ClientError) as error:
         raise explained(error, location) from error
     # What the SDK raises of an answer that is not one of a store's is of many kinds.
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+    except (ResponseParserError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise unreachable(location, f"its answer cannot be used ({type(error).__name__})") from error
 
 

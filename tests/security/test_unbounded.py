@@ -184,6 +184,7 @@ SLOW = {
     "without end": endless(b"<a></a>" * 1000),
     "gzip": endless(b"\x1f\x8b", headers={"Content-Encoding": "gzip"}, limit=2),
     "not XML": b"\0",
+    "XML that is broken": b"<ListBucketResult><Contents></Key></ListBucketResult>",
     "other XML": b"<a/>",
     "entries that are none": b"<ListBucketResult><Contents><Key>a</Key></Contents></ListBucketResult>",
     "sizes that are none": b"<ListBucketResult><Contents><Key>a</Key><Size>x</Size></Contents></ListBucketResult>",

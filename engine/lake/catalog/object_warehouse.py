@@ -62,13 +62,14 @@ class ObjectWarehouse:
         from botocore.exceptions import BotoCoreError, ClientError
 
         bucket, key = _parts(self.resolve(location))
-        try:
-            body = s3_client(self.store()).get_object(Bucket=bucket, Key=key)["Body"]
-            return bytes(body.read(limit))
-        except (BotoCoreError, ClientError) as error:
-            if is_missing(error):
-                raise FileNotFoundError(location) from error
-            raise explained(error, location) from error
+        with s3_errors(location):
+            try:
+                body = s3_client(self.store()).get_object(Bucket=bucket, Key=key)["Body"]
+                return bytes(body.read(limit))
+            except (BotoCoreError, ClientError) as error:
+                if is_missing(error):
+                    raise FileNotFoundError(location) from error
+                raise explained(error, location) from error
 
     def check(self) -> None:
         """Ask the store for one object of the warehouse, to find out whether it answers.

@@ -75,6 +75,7 @@ class GlueRegister:
     def _errors(self) -> Iterator[list[str]]:
         """Errors of the SDK as ours; what is not there is noted in the list."""
         from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, NoCredentialsError
+        from botocore.parsers import ResponseParserError
 
         missing: list[str] = []
         try:
@@ -92,7 +93,9 @@ class GlueRegister:
         except HTTPClientError as error:
             raise unreachable(self._config, str(error)) from error
         # What the SDK raises of an answer that is not one of Glue's is of many kinds.
-        except (BotoCoreError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        except (
+            BotoCoreError, ResponseParserError, ValueError, LookupError, TypeError, AttributeError, RecursionError,
+        ) as error:  # fmt: skip
             raise unusable(self._config, f"its answer cannot be used ({type(error).__name__})") from error
 
 
