@@ -1,7 +1,7 @@
 """Clients of the AWS SDK for Python, whose answers have a deadline and a size.
 
-The SDK's own limits count from one byte to the next, and an answer beside the objects of a bucket is read in
-full whatever its size. Here both are limited: time for the headers and the body together, size for all but objects, which
+The SDK's own limits count from one byte to the next, and an answer beside the objects of a bucket is read in full
+whatever its size. Here both are limited: time for the headers and the body together, size for all but objects, which
 their readers limit.
 """
 
