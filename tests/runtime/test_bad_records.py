@@ -166,6 +166,8 @@ def test_a_quarantined_record_says_where_it_came_from_and_why(lab: Lab) -> None:
     assert row["raw"].decode() == POISON[1]
     assert "id" in row["reason"]
     assert (row["checks"], row["row"], row["batch_id"]) == (None, None, 0)
+    shown = lab.run("show", "sales__quarantine", "--table")
+    assert (shown.code, POISON[1] in shown.text.replace('\\"', '"')) == (0, True), shown.text
     origin = json.loads(row["origin"])
     assert origin["source"] == "shop.events"
     assert origin["file_path"].endswith("/landing/events/a.json")

@@ -6,8 +6,9 @@ import csv
 import io
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.characters import one_line
 from engine.cli.command_setup import CommandSettings, Warnings, check_project, compiled, log_file, warn
@@ -15,9 +16,13 @@ from engine.cli.console.terminal import json_text, write
 from engine.compile import Manifest, Materialized, Model
 from engine.errors import RunError, UsageError, near
 
+if TYPE_CHECKING:
+    from engine.lake.lake_reader import Lake
+
 # Types, and not the names of fields.
 _VARIANT = re.compile(r"\bvariant\b(?! *:)")
 _ZONED = re.compile(r"\btimestamp\b(?! *:)")
+_QUARANTINE = "__quarantine"
 Rows = tuple[list[str], list[tuple[Any, ...]]]
 
 
@@ -26,6 +31,9 @@ def show_table(chosen: CommandSettings, name: str | None, limit: int, output: st
     from engine.lake.lake_reader import Lake
 
     result = compiled(chosen, warnings=Warnings.SELECTED)
+    if (quarantined := _quarantine(result.manifest, name)) is not None:
+        _print_quarantine(Lake(result.target.catalog), quarantined, limit, output)
+        return
     model = _model(result.manifest, name)
     warn(chosen, result.manifest, [model.id], daily=True)
     if model.materialized is Materialized.VIEW:
@@ -45,6 +53,24 @@ def show_table(chosen: CommandSettings, name: str | None, limit: int, output: st
         _print((rows.names, rows.rows), rows.types, output)
         return
     _print(lake.rows(relation.schema, relation.name, limit) or ([], []), types, output)
+
+
+def _quarantine(manifest: Manifest, name: str | None) -> Model | None:
+    """The model of whose quarantine a name is; None: it is the name of a model, or of neither."""
+    models = {m.name: m for m in manifest.models}
+    return models.get((name or "").removesuffix(_QUARANTINE)) if name not in models else None
+
+
+def _print_quarantine(lake: Lake, model: Model, limit: int, output: str) -> None:
+    """Print rows of the quarantine of a model; its records as text."""
+    relation = replace(model.relation, name=model.relation.name + _QUARANTINE)
+    columns = lake.columns(relation.schema, relation.name)
+    if columns is None:
+        hint = f"It is made with the first quarantined record. The model's own rows: engine show {model.name} --table"
+        raise RunError("table-missing", f"the table {relation} does not exist", hint, node=model.name)
+    names, rows = lake.rows(relation.schema, relation.name, limit) or ([], [])
+    shown = [tuple(v.decode(errors="replace") if isinstance(v, bytes) else v for v in row) for row in rows]
+    _print((names, shown), [column.type for column in columns], output)
 
 
 def show_query(chosen: CommandSettings, name: str | None, inline: str | None, limit: int, output: str) -> None:
