@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.histories.lab import opened
 from tests.histories.shrink import failure, shrunk
-from tests.histories.steps import OPERATIONS, plan
+from tests.histories.steps import MODELS, OPERATIONS, plan
 
 
 def main() -> int:
@@ -23,11 +23,13 @@ def main() -> int:
     parser.add_argument("--every", type=int, default=1, help="with 2, each second history")
     parser.add_argument("--length", type=int, default=6, help="steps after the first")
     parser.add_argument("--models", type=int, default=3, help="how many models a project has at most")
+    parser.add_argument("--of", default="", help=f"only these models: {','.join(MODELS)}")
     parser.add_argument("--without", default="", help=f"operations to leave out: {','.join(OPERATIONS)}")
     parser.add_argument("--verbose", action="store_true", help="print each step")
     parser.add_argument("--no-shrink", dest="shrink", action="store_false")
     given = parser.parse_args()
     operations = tuple(name for name in OPERATIONS if name not in given.without.split(","))
+    names = tuple(given.of.split(",")) if given.of else MODELS
     numbers = range(given.first, given.first + given.count, given.every) if given.only is None else [given.only]
     out, begin, different = sys.stdout, time.monotonic(), 0
     tally: Counter[str] = Counter()
@@ -38,7 +40,8 @@ def main() -> int:
     temporary = tempfile.TemporaryDirectory(prefix="histories", ignore_cleanup_errors=True)
     with temporary as folder, opened(Path(folder)) as (session, printed):
         for number in numbers:
-            history, since = plan(given.seed, number, given.length, operations, given.models), time.monotonic()
+            since = time.monotonic()
+            history = plan(given.seed, number, given.length, operations, given.models, names)
             if given.verbose:
                 tell(f"history {number} of seed {given.seed}: {', '.join(history.models)}")
             found = failure(history, Path(folder), session, printed, tell if given.verbose else None, tally)

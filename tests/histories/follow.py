@@ -86,6 +86,9 @@ class Followed:
             self.same()
             return
         self.frozen = None
+        if self.kind.batch:
+            self._follow_batch(done=done)
+            return
         if self.upstream is not None:
             self._follow_table(self.upstream, done=done)
             return
@@ -237,6 +240,20 @@ class Followed:
             if self.rows() == self.oracle.table():
                 break
         self.read, self.gap = len(rows), None
+        self.same()
+
+    def _follow_batch(self, *, done: bool) -> None:
+        """A batch table: it is what the rows that there are now give, or before the build ended what they gave before."""
+        before, self.oracle = self.oracle, Oracle(self.kind)
+        if self.upstream is not None:
+            rows = [dict(row) for row, count in self.upstream.oracle.table().items() for _ in range(count)]
+        else:
+            names = self.world.files(self.name)
+            rows = [row for name in names for row in self.world.landed[name] if row is not None]
+        self.oracle.compute(rows, self.world.effective(self.name))
+        self.asked = ""
+        if not done and self.rows() != self.oracle.table():
+            self.oracle = before
         self.same()
 
     def _computed(self, rows: list[dict[str, Any]]) -> None:

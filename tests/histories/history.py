@@ -64,7 +64,7 @@ class History:
     def _step(self, step: Step) -> None:
         """Do a step, and unless it is a kill what is offered until a build is not rejected."""
         for source, rows in step.files:
-            self.world.land(source, rows)
+            self.world.land(source, rows, *(step.detail if step.operation == "odd-name" else ()))
         arguments = operations.begin(step, self.world, self.models, self.points, self.undo)
         result = self._crash(step) if step.operation == "crash" else self._build(*arguments)
         self.points.armed = None

@@ -25,6 +25,7 @@ class Kind:
         watermark: whether its inputs have one.
         upstream: the model whose table it streams.
         keeps_now: whether rows stay right after `--reset-checkpoint now`.
+        batch: whether it is computed in full from what there is.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Kind:
     watermark: bool = False
     upstream: str = ""
     keeps_now: bool = True
+    batch: bool = False
 
     def file(self, settings: Settings) -> str:
         """The text of the model's file."""
@@ -243,10 +245,91 @@ select kind, count(*) as n, sum(amount) as amount from {{ ref('plain') }}<alias>
     upstream="plain",
     keeps_now=False,
 )
+SESSIONS = Kind(
+    "sessions",
+    """/*---
+state_store: {partitions: 1}
+streams: {shop.events: {watermark: at delay <delay>}}
+windows: {visit: 'session(at, 10 minutes)'}
+---*/
+select visit.start as begins, visit.end as ends, kind, <columns> from {{ source('shop', 'events') }}<alias>
+group by visit, kind
+""",
+    (EVENTS,),
+    {name: _WINDOWED[name] for name in ("aggregate", "columns", "delay", "alias", "style")},
+    meaning=("aggregate",),
+    stateful=True,
+    watermark=True,
+)
+CHAINED = Kind(
+    "chained",
+    """/*---
+state_store: {partitions: 1}
+streams: {shop.events: {watermark: at delay <delay>}}
+---*/
+with few as (
+    select window(at, '10 minutes') as part, kind, sum(amount) as amount
+    from {{ source('shop', 'events') }}<alias> group by window(at, '10 minutes'), kind
+)
+select window(part, '1 hour').start as hour, count(*) as n, <top>(amount) as amount from few
+group by window(part, '1 hour')
+""",
+    (EVENTS,),
+    {"top": ("max", "min"), **_DELAY, **_ALIAS, "style": ("plain", "comment", "lines")},
+    meaning=("top",),
+    stateful=True,
+    watermark=True,
+)
+OUTER = Kind(
+    "outer",
+    JOINED.text.replace("\njoin ", "\nleft join "),
+    (EVENTS, MORE),
+    JOINED.settings,
+    meaning=("bound",),
+    stateful=True,
+    watermark=True,
+)
+ROLLUP = Kind(
+    "rollup",
+    """/*---
+materialized: table
+<expect>---*/
+select kind, count(*) as n, <aggregate> as amount from {{ ref('plain') }}<alias><where> group by kind
+""",
+    (),
+    {
+        "aggregate": ("sum(amount)", "max(amount)"),
+        "where": ("", " where kind <> 'b'", " where kind <> 'B'"),
+        "expect": ("", "expectations: [{name: few, check: n < 3, on_fail: drop}]\n"),
+        **_ALIAS,
+        **_STYLE,
+    },
+    upstream="plain",
+    batch=True,
+)
+DAILY = Kind(
+    "daily",
+    """/*---
+materialized: table
+---*/
+select kind, max(to_json(struct(amount as <field>))) as top, min(<bits>) as bits
+from {{ source('shop', 'events') }}<alias> group by kind
+""",
+    (EVENTS,),
+    # Spark distinguishes these, though a careless comparison of texts would not.
+    {
+        "field": ("amount", "Amount", "`amount`"),
+        "bits": ("id | 4 & 2", "(id | 4) & 2", "id | (4 & 2)"),
+        **_ALIAS,
+        "style": ("plain", "comment", "lines"),
+    },
+    batch=True,
+)
 KINDS = {
     kind.name: kind
     for kind in (
-        PLAIN, BOTH, UNIQUE, HOURLY, UPDATES, TOTALS, RUNNING, CURRENT, VERSIONS, JOINED, DOWN, COUNTS,
+        PLAIN, BOTH, UNIQUE, HOURLY, UPDATES, TOTALS, RUNNING, CURRENT, VERSIONS, JOINED, DOWN, COUNTS, SESSIONS,
+        CHAINED, OUTER, ROLLUP, DAILY,
     )
 }  # fmt: skip
 # Words that say the same.

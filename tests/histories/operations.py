@@ -11,7 +11,7 @@ from tests.histories.steps import Step
 from tests.histories.world import World
 
 Undo = list[Callable[[], Any]]
-_BY_OTHERS = {"compact": World.compact, "expire": World.expire}
+_BY_OTHERS = {"compact": World.compact, "expire": World.expire, "foreign-tag": World.tag}
 
 
 def begin(step: Step, world: World, models: dict[str, Followed], points: Points, undo: Undo) -> tuple[str, ...]:
@@ -40,10 +40,11 @@ def begin(step: Step, world: World, models: dict[str, Followed], points: Points,
             points.armed = Armed("committing", step.model, 0, lambda: world.compact(step.model))
         case "rollback", Followed():
             _roll_back(known, undo)
-        case "compact" | "expire", _:
+        case "compact" | "expire" | "foreign-tag", _:
             _BY_OTHERS[step.operation](world, step.model)
-        case "rename", _:
-            undo += filter(None, [world.rename(step.detail[0])])
+        case "rename" | "foreign-column", _:
+            done = world.rename(step.detail[0]) if step.operation == "rename" else world.add_column(step.model)
+            undo += filter(None, [done])
         case "move", _:
             undo.append(world.move())
         case "lost-state", Followed():
@@ -83,7 +84,10 @@ def _edit(step: Step, world: World) -> Callable[[], None]:
 
 
 def _roll_back(known: Followed, undo: Undo) -> None:
-    if known.frozen is None and (back := known.world.roll_back(known.name)) is not None:
+    if known.kind.batch:
+        # It is computed again.
+        known.world.roll_back(known.name)
+    elif known.frozen is None and (back := known.world.roll_back(known.name)) is not None:
         undo.append(known.freeze(back))
 
 

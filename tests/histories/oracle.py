@@ -55,6 +55,8 @@ class State:
         seen: keys of a dedup, and when they expire.
         groups: of an aggregate: start of the window or None, key, values.
         sides: rows of each side of a join.
+        matched: rows of the left side that a row of the right was found for, by identity.
+        visits: by kind the sessions: begin, end, values.
     """
 
     late: int = 0
@@ -62,6 +64,8 @@ class State:
     seen: dict[Any, int] = field(default_factory=dict)
     groups: dict[Any, list[float]] = field(default_factory=dict)
     sides: dict[str, list[Row]] = field(default_factory=lambda: {EVENTS: [], MORE: []})
+    matched: set[int] = field(default_factory=set)
+    visits: dict[str | None, list[tuple[int, int, list[float]]]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -229,6 +233,69 @@ class Oracle:
                     found.append({**row, "valid_from": moment(at), "valid_to": until, "is_current": end is None})
         return found
 
+    def _sessions(self, rows: Rows, settings: Settings, watermark: int) -> None:
+        gap = minutes("10 minutes")
+        for row in rows[EVENTS]:
+            begin, end, values = row["at"], row["at"] + gap, [row["amount"]]
+            if end <= self.state.late:
+                self.late_rows += 1
+                continue
+            visits = self.state.visits.setdefault(row["kind"], [])
+            for visit in [one for one in visits if one[0] <= end and begin <= one[1]]:
+                visits.remove(visit)
+                begin, end, values = min(begin, visit[0]), max(end, visit[1]), values + visit[2]
+            visits.append((begin, end, values))
+        for kind, visits in self.state.visits.items():
+            for begin, end, values in [one for one in visits if one[1] <= watermark]:
+                visits.remove((begin, end, values))
+                made = {"begins": moment(begin), "ends": moment(end), "kind": kind}
+                self.rows.append({**made, **aggregated(values, settings)})
+
+    def _chained(self, rows: Rows, settings: Settings, watermark: int) -> None:
+        size, hour, late, groups = minutes("10 minutes"), minutes("1 hour"), set(), self.state.groups
+        for row in rows[EVENTS]:
+            start = row["at"] - row["at"] % size
+            if start + size <= self.state.late:
+                late.add((start, row["kind"]))
+            else:
+                groups.setdefault((start, row["kind"]), []).append(row["amount"])
+        self.late_rows += len(late)
+        for key in [key for key in groups if key[-1] != "hour" and key[0] + size <= watermark]:
+            amount = sum(groups.pop(key))
+            groups.setdefault((key[0] - key[0] % hour, "hour"), []).append(amount)
+        for key in [key for key in groups if key[-1] == "hour" and key[0] + hour <= watermark]:
+            amounts = groups.pop(key)
+            amount = (max if settings["top"] == "max" else min)(amounts)
+            self.rows.append({"hour": moment(key[0]), "n": len(amounts), "amount": amount})
+
+    def _outer(self, rows: Rows, settings: Settings, watermark: int) -> None:
+        self._joined(rows, settings, watermark)
+        sides, matched = self.state.sides, self.state.matched
+        bound = minutes(settings["bound"])
+        for left in sides[EVENTS]:
+            if any(_match(left, right, bound) for right in sides[MORE]):
+                matched.add(id(left))
+        # A row to the left waits until no row to the right can come that matches.
+        gone = [left for left in sides[EVENTS] if left["at"] + bound < watermark]
+        self.rows += [_pair(left, {"amount": None}) for left in gone if id(left) not in matched]
+        sides[EVENTS] = [left for left in sides[EVENTS] if left["at"] + bound >= watermark]
+
+    def compute(self, rows: list[Row], settings: Settings) -> None:
+        """The table of a batch model."""
+        by_kind: dict[Any, list[Row]] = {}
+        for row in rows:
+            by_kind.setdefault(row.get("kind"), []).append(row)
+        for kind, several in by_kind.items():
+            if self.kind.name == "daily":
+                made = _top(several, settings)
+            elif "'b'" in settings["where"] and kind == "b":
+                continue
+            else:
+                made = aggregated([row.get("amount") for row in several], settings)
+                if settings["expect"] and made["n"] >= 3:
+                    continue
+            self.keyed[kind] = {"kind": kind, **made}
+
     def _joined(self, rows: Rows, settings: Settings, _: int) -> None:
         fresh = {name: [row for row in part if row["at"] > self.state.late] for name, part in rows.items()}
         self.late_rows += sum(len(part) - len(fresh[name]) for name, part in rows.items())
@@ -239,6 +306,13 @@ class Oracle:
         for right in fresh[MORE]:
             self.rows += [_pair(left, right) for left in sides[EVENTS] if _match(left, right, bound)]
         sides[MORE] += fresh[MORE]
+
+
+def _top(rows: list[Row], settings: Settings) -> Row:
+    field = settings["field"].strip("`")
+    texts = [f'{{"{field}":{row["amount"]}}}' if row["amount"] is not None else "{}" for row in rows]
+    bits = [(row["id"] | 4) & 2 if settings["bits"].startswith("(") else row["id"] | (4 & 2) for row in rows]
+    return {"top": max(texts), "bits": min(bits)}
 
 
 def _match(left: Row, right: Row, bound: int) -> bool:

@@ -34,14 +34,19 @@ WEIGHTS = {
     "maintain": 2,
     "move": 2,
     "crash": 1,
+    "odd-name": 4,
+    "foreign-column": 3,
+    "foreign-tag": 2,
 }
 OPERATIONS = tuple(WEIGHTS)
 LANDING = ("land", "late", "null", "bad", "duplicate")
+# Of files; Spark reads those that begin with `_` only if there is a `=`, and no hidden ones.
+ODD_NAMES = ("a b", "_part=1", "_hidden", ".hidden", "50%", "%41", "zürich", "x#1", "{x}", "[ab]", "a,b")
 WAYS = ("undo", "refresh", "reset")
 _START = datetime(2024, 5, 1, tzinfo=UTC)
 BROKEN = "{broken"
-_MODELS = ("plain", "both", "uniq", "hourly", "updates", "totals", "running", "current", "versions", "joined", "down",
-           "counts")  # fmt: skip
+MODELS = ("plain", "both", "uniq", "hourly", "updates", "totals", "running", "current", "versions", "joined", "down",
+           "counts", "sessions", "chained", "outer", "rollup", "daily")  # fmt: skip
 
 File = list[dict[str, Any] | str]
 
@@ -135,11 +140,19 @@ class _Rows:
         return {"id": self.dice.randrange(8), "at": at, "kind": self.dice.choice("abc"), "amount": amount}
 
 
-def plan(seed: int, index: int, length: int, operations: tuple[str, ...] = OPERATIONS, most: int = 3) -> Plan:
-    """The history of a seed and an index, of at most so many models beside those that they stream."""
+def plan(
+    seed: int,
+    index: int,
+    length: int,
+    operations: tuple[str, ...] = OPERATIONS,
+    most: int = 3,
+    names: tuple[str, ...] = MODELS,
+) -> Plan:
+    """The history of a seed and an index, of at most so many of some models beside those that they read."""
     dice = random.Random(f"{seed}/{index}")
-    models = tuple(sorted(dice.sample(_MODELS, min(most, dice.choice((2, 3, 3)))), key=_MODELS.index))
-    if {"down", "counts"} & set(models) and "plain" not in models:
+    count = min(most, dice.choice((2, 3, 3)), len(names))
+    models = tuple(sorted(dice.sample(names, count), key=MODELS.index))
+    if {"down", "counts", "rollup"} & set(models) and "plain" not in models:
         models = ("plain", *models[-2:])
     sources = tuple(s for s in (EVENTS, MORE, CHANGES) if any(s in KINDS[m].sources for m in models))
     rows = _Rows(dice, sources)
@@ -157,7 +170,7 @@ def _step(dice: random.Random, operation: str, models: tuple[str, ...], rows: _R
     model, way = dice.choice(models), dice.choice(WAYS)
     files = tuple(rows.files(operation if operation in LANDING else "land"))
     # Some operations are tried without new rows too.
-    if operation not in (*LANDING, "kill", "crash", "rollback-in-build", "compact-in-build") and dice.random() < 0.4:
+    if operation not in (*LANDING, "odd-name", "kill", "crash", "rollback-in-build", "compact-in-build") and dice.random() < 0.4:
         files = ()
     detail: tuple[Any, ...] = ()
     if operation == "edit":
@@ -170,6 +183,8 @@ def _step(dice: random.Random, operation: str, models: tuple[str, ...], rows: _R
         detail = (dice.choice(NAMES), dice.randrange(2))
     if operation == "rollback-in-build":
         detail = (dice.randrange(2),)
+    if operation == "odd-name":
+        detail = (dice.choice(ODD_NAMES),)
     if operation == "rename":
         detail = (dice.random(),)
     return Step(operation, model, files, detail, way)

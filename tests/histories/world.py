@@ -62,14 +62,17 @@ class World:
         """All settings that the rows of a model depend on."""
         return {**self.settings[""], **self.settings[model]}
 
-    def land(self, source: str, rows: File) -> None:
-        name = f"{len(self.landed):04}"
+    def land(self, source: str, rows: File, odd: str = "") -> None:
+        """Land a file; Spark passes over those whose odd name is that of a hidden file."""
+        name = f"{len(self.landed):04}" if not odd else f"{odd}-{len(self.landed)}"
         folder = f"landing/{source}"
         self.lab.land(name, [row for row in rows if isinstance(row, dict)], folder)
         path = self.lab.root / folder / f"{name}.json"
         stamp = path.stat().st_mtime
         path.write_text("".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows))
         os.utime(path, (stamp, stamp))
+        if odd.startswith(".") or (odd.startswith("_") and "=" not in odd):
+            return
         self.landed[f"{source}/{name}.json"] = [None if row == BROKEN else _parsed(row) for row in rows]
 
     def files(self, model: str) -> set[str]:
@@ -141,6 +144,19 @@ class World:
         if self.lab.table(model) is not None:
             options = "map('rewrite-all', 'true')"
             self.sql(f"call lake.system.rewrite_data_files(table => '<table>', options => {options})", model)
+
+    def add_column(self, model: str) -> Callable[[], None] | None:
+        """Add a column to a table as another engine might; how to undo that."""
+        table = self.lab.table(model)
+        if table is None or "added" in dict(table.columns):
+            return None
+        self.sql("alter table lake.<table> add column added int", model)
+        return lambda: self.sql("alter table lake.<table> drop column added", model)
+
+    def tag(self, model: str) -> None:
+        table = self.lab.table(model)
+        if table is not None and table.snapshot is not None:
+            self.sql(f"alter table lake.<table> create tag if not exists foreign as of version {table.snapshot}", model)
 
     def expire(self, model: str) -> None:
         if self.lab.table(model) is not None:
