@@ -10,7 +10,7 @@ from tests.histories.follow import DifferenceError
 from tests.histories.history import History
 from tests.histories.oracle import content
 from tests.histories.points import Points
-from tests.histories.steps import OPERATIONS, Plan, Step, plan
+from tests.histories.steps import MODELS, OPERATIONS, Plan, Step, plan
 from tests.histories.world import World
 from tests.lab import Lab
 
@@ -56,7 +56,7 @@ def test_a_seed_and_an_index_give_one_history() -> None:
     plans = [plan(1, number, 6) for number in range(60)]
     assert plans == [plan(1, number, 6) for number in range(60)]
     assert {step.operation for history in plans for step in history.steps} == set(OPERATIONS)
-    assert {model for history in plans for model in history.models} >= {"hourly", "joined", "down", "versions"}
+    assert {model for history in plans for model in history.models} == set(MODELS)
 
 
 def test_columns_that_are_null_and_the_order_of_rows_do_not_count() -> None:
