@@ -146,6 +146,10 @@ kills: $(DEMO) ## Kill builds of the example again and again, and compare its ta
 histories: $(DEV) ## Compare small projects with a batch computation through random edits, kills, resets and the like (HISTORIES_ARGS)
 	@$(BIN)/python -m tests.histories $(or $(HISTORIES_ARGS),--count 100 --seed 1)
 
+.PHONY: mutants
+mutants: $(DEV) ## Put small faults into the engine, one at a time, and print those that no fast test notices (MUTANTS_ARGS)
+	@$(BIN)/python -m tests.mutants $(or $(MUTANTS_ARGS),--count 300 --seed 1)
+
 .PHONY: hostile
 hostile: $(DEV) ## Damage the example, and answers of servers, at random, as a stranger might: they must do no harm (HOSTILE_ARGS, ANSWERS_ARGS)
 	@$(BIN)/python -m tests.security.fuzz $(or $(HOSTILE_ARGS),--count 500 --seed 1)

@@ -1,0 +1,49 @@
+"""The faults that `python -m tests.mutants` puts into the engine, and that a test which cannot fail lets one survive."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.lab import REPOSITORY
+from tests.mutants.mutations import mutants
+
+CODE = '''
+"""Words are not changed: a == b."""
+LIMITS = {1, 2}
+
+
+def first(a: int, b: bool = True) -> int | None:
+    """Neither are these: not a."""
+    if a < 3 and not b:
+        return min(a, 3) + 1 if a in LIMITS else 0
+    raise ValueError(f"{a == 3}")
+'''
+
+
+def test_each_fault_is_one_change_of_what_runs(tmp_path: Path) -> None:
+    path = tmp_path / "module.py"
+    path.write_text(CODE)
+    shown = [(one.line, one.shown) for one in mutants(path)]
+    assert shown == [
+        (3, "{1, 2}  ->  {1}"),
+        (8, "a < 3 and (not b)  ->  a < 3 or not b"),
+        (8, "a < 3  ->  a <= 3"),
+        (8, "not b  ->  not not b"),
+        (9, "min(a, 3) + 1 if a in LIMITS else 0  ->  0 if a in LIMITS else min(a, 3) + 1"),
+        (9, "min(a, 3)  ->  max(a, 3)"),
+        (9, "a in LIMITS  ->  a not in LIMITS"),
+    ]
+    assert len({ast.dump(ast.parse(one.source)) for one in mutants(path)}) == len(shown)
+
+
+def test_a_fault_that_a_test_notices_and_one_that_none_does() -> None:
+    """The module of intervals has both: its numbers are tested, and a fault in a file of words would not be."""
+    command = [sys.executable, "-m", "tests.mutants", "--count", "2", "--under", "engine/times.py"]
+    ended = subprocess.run(
+        [*command, "--files", "tests/test_times.py"], cwd=REPOSITORY, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert "of 2 noticed" in ended.stdout
