@@ -170,7 +170,10 @@ def _step(dice: random.Random, operation: str, models: tuple[str, ...], rows: _R
     model, way = dice.choice(models), dice.choice(WAYS)
     files = tuple(rows.files(operation if operation in LANDING else "land"))
     # Some operations are tried without new rows too.
-    if operation not in (*LANDING, "odd-name", "kill", "crash", "rollback-in-build", "compact-in-build") and dice.random() < 0.4:
+    if (
+        operation not in (*LANDING, "odd-name", "kill", "crash", "rollback-in-build", "compact-in-build")
+        and dice.random() < 0.4
+    ):
         files = ()
     detail: tuple[Any, ...] = ()
     if operation == "edit":
