@@ -130,6 +130,8 @@ def test_another_aggregate_does_not_go_on(tmp_path: Path) -> None:
     for pair in (
         ("any_value(v)", "first(v)"), ("max_by(v, id)", "min_by(v, id)"), ("first(v, true)", "first(v, false)"),
         ("approx_percentile(v, 0.5)", "percentile(v, 0.5)"), ("count(v)", "count_if(v > 0)"),
+        ("percentile(v, 0.5)", "percentile(v, 0.5, id)"), ("percentile(v, 0.5, v)", "percentile(v, 0.5, id)"),
+        ("first(v)", "first(v, not false)"), ("max(date_format(at, 'yyyy'))", "max(date_format(at, 'YYYY'))"),
     ):  # fmt: skip
         assert both_ways(tmp_path, pattern, pair) == [Change.STATE_BREAKING] * 2, pair
 

@@ -82,7 +82,7 @@ def _is_alias(identifier: exp.Identifier) -> bool:
     """Whether AS may be in front of it and need not."""
     parent = identifier.parent
     if isinstance(parent, exp.TableAlias):
-        return identifier.arg_key == "this" and isinstance(parent.parent, (exp.Table, exp.Subquery))
+        return identifier.arg_key == "this" and isinstance(parent.parent, (exp.Table, exp.Subquery, exp.Values))
     return isinstance(parent, exp.Alias) and identifier.arg_key == "alias" and isinstance(parent.parent, exp.Select)
 
 

@@ -163,9 +163,21 @@ def _needless(tokens: Sequence[Token], parens: Iterable[exp.Paren], names: NameP
         named = end + 1 < len(tokens) and tokens[end + 1].start in names.aliases
         whole = (kinds[0] is None or kinds[0] in _BEGINS) and (kinds[1] is None or kinds[1] in _ENDS or named)
         near = all(kind is None or named or kind in _BEGINS | _ENDS | _OPERATORS for kind in kinds)
-        if whole or (near and _is_atom(tokens, at + 1, end - 1, partner, names)):
+        if (whole and not _names_inside(tokens, at, end)) or (
+            near and _is_atom(tokens, at + 1, end - 1, partner, names)
+        ):
             needless |= {at, end}
     return needless
+
+
+def _names_inside(tokens: Sequence[Token], at: int, end: int) -> bool:
+    """Whether brackets hold an alias of their own, which Spark does not read."""
+    depth = 0
+    for token in tokens[at + 1 : end]:
+        depth += (token.token_type is _T.L_PAREN) - (token.token_type is _T.R_PAREN)
+        if depth == 0 and token.token_type is _T.ALIAS:
+            return True
+    return False
 
 
 def _pairs(tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:

@@ -12,45 +12,21 @@ from sqlglot import exp
 
 from engine.compile.sql.aggregates import is_aggregate
 from engine.compile.stateful.expression_keys import EVENT_TIME, cast_type, key_of, type_of
+from engine.compile.stateful.written_calls import LostArgumentError, said_beside, written_calls
 from engine.compile.streaming.plan.intervals import is_interval, seconds
-from engine.compile.types.builtin_functions import SYNONYMS
 from engine.times import duration_text
 
 _CALLS = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 _WINDOWS = {"window": 3, "session_window": 1}
-# Functions that name the fields of what they make after the columns that they are given.
-_NAMES = {"arrays_zip"}
-# `a::int`, `int(a)` and `cast(a as int)` are one; what a cast may do is in the class.
-_ONE = (exp.Cast, exp.TryCast)
-
-
-def called(node: exp.Expr, sql: str) -> str:
-    """The function that a node calls where its class does not say it: sqlglot has one class for several of Spark's.
-
-    Args:
-        node: as it was parsed.
-        sql: the text that it was parsed from.
-    """
-    start, end = node.meta.get("start"), node.meta.get("end")
-    if not isinstance(node, exp.Func) or isinstance(node, _ONE) or start is None or end is None:
-        return ""
-    written = sql[start : end + 1].strip("`").lower()
-    name = SYNONYMS.get(written, written)
-    own = type(node).sql_names() if type(node) is not exp.Anonymous else [name]
-    return "" if name == own[0].lower() else name
 
 
 def written_key(tree: exp.Expr, sql: str) -> str:
     """A text that is equal for equal expressions only, of one that is not bound."""
-    return f"{key_of(tree)} {[called(node, sql) for node in tree.walk()]}"
-
-
-def named_arguments(node: exp.Expr) -> list[str]:
-    """The names of columns that a call makes a part of its value."""
-    zips = isinstance(node, exp.Func) and (node.name if isinstance(node, exp.Anonymous) else node.sql_name()).lower()
-    if not isinstance(node, exp.Tuple) and zips not in _NAMES:
-        return []
-    return [part.name if isinstance(part, (exp.Column, exp.Dot)) else "" for part in node.iter_expressions()]
+    try:
+        calls = written_calls(sql)
+    except LostArgumentError:
+        return sql
+    return f"{key_of(tree)} {[said_beside(node, calls, sql, bound=False) for node in tree.walk()]}"
 
 
 def text_of(tree: exp.Expr) -> str:
@@ -67,7 +43,8 @@ def text_of(tree: exp.Expr) -> str:
 def _as_called(tree: exp.Expr) -> exp.Expr:
     """An expression with the names by which functions are called where sqlglot's classes have others."""
     for node in reversed([*tree.walk()]):
-        node.args.pop("names", None)
+        for key in ("names", "given"):
+            node.args.pop(key, None)
         if name := node.args.pop("called", None):
             call = exp.Anonymous(this=name, expressions=[*node.iter_expressions()])
             if node is tree:
@@ -167,6 +144,8 @@ def normal(node: exp.Expr) -> exp.Expr:
     if isinstance(node, exp.Cast) and EVENT_TIME not in bare(node.this).meta and _has_type(node):
         inner: exp.Expr = node.this
         return inner.copy()
+    if isinstance(node, exp.Dot) and isinstance(node.this, exp.Anonymous) and node.this.name.lower() in _WINDOWS:
+        node.set("expression", exp.to_identifier(node.expression.name.lower()))
     if isinstance(node, exp.Interval) and is_interval(node) and (length := seconds(node)) is not None:
         number, unit = duration_text(length).split()
         return exp.Interval(this=exp.Literal.string(number), unit=exp.var(unit.upper().rstrip("S")))

@@ -22,16 +22,15 @@ from sqlglot import exp
 from engine.compile.stateful.blocks import Block, BoundExpression, Meaning, Selected
 from engine.compile.stateful.bound_expressions import (
     bare,
-    called,
     calls,
     conjuncts,
     has_loose,
-    named_arguments,
     normal,
     text_of,
     wrapped,
 )
 from engine.compile.stateful.expression_keys import EVENT_TIME, MADE, TYPE, gap_of, is_constant, key_of
+from engine.compile.stateful.written_calls import LostArgumentError, WrittenCall, said_beside, written_calls
 from engine.compile.streaming.lowering.build_plan import Builder
 from engine.compile.streaming.lowering.lower_expressions import ExpressionReader, PlanValue
 from engine.compile.streaming.lowering.lower_from import From
@@ -76,10 +75,10 @@ def meaning(facts: Mapping[str, Any]) -> Meaning:
         plan = builder.query(tree, {}, None)
         if builder.found or builder.domains or plan.open:
             raise UnprovableError("names are not certain")
-        taker = _Taker(builder, inputs, text)
+        taker = _Taker(builder, inputs, text, written_calls(text))
         block, trees = taker.block(plan, _Wanted(*[frozenset(c.id for c in plan.columns)] * 2))
         columns = tuple((c.name, _bound(trees[c.id])) for c in plan.columns)
-    except (KeyError, RecursionError) as error:
+    except (KeyError, RecursionError, LostArgumentError) as error:
         raise UnprovableError(str(error)) from error
     formats = any(node.args.get("format") is not None for node in tree.walk())
     literals = sorted(n.this for n in tree.find_all(exp.Literal) if n.is_string) if formats else []
@@ -192,6 +191,7 @@ class _Taker:
     builder: _Recorder
     inputs: Mapping[str, Mapping[str, Any]]
     sql: str
+    calls: Mapping[int, WrittenCall]
     names: dict[str, int] = field(default_factory=dict)
     outer: list[Selected] = field(default_factory=list)
 
@@ -414,9 +414,8 @@ class _Taker:
         made = node.__class__(**{key: self._part(value, trees, names) for key, value in node.args.items()})
         if isinstance(made, (exp.Anonymous, exp.Var)) and isinstance(made.this, str):
             made.set("this", made.this.lower())
-        for key, said in (("called", called(node, self.sql)), ("names", named_arguments(node))):
-            if said:
-                made.set(key, said)
+        for key, said in said_beside(node, self.calls, self.sql).items():
+            made.set(key, said)
         return made
 
     def _field(self, part: exp.Expr, trees: _Trees, names: frozenset[str], *, aliased: bool) -> exp.Expr:
