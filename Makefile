@@ -138,6 +138,10 @@ fuzz: $(DEV) ## Compare the streaming rules with Spark's own verdicts on random 
 analyser: $(DEV) ## Compare compile with Spark's analyser on random queries, over tables and over streams (ANALYSER_ARGS)
 	@$(BIN)/python -m tests.analyser $(or $(ANALYSER_ARGS),--count 2000 --seed 1)
 
+.PHONY: sameness
+sameness: $(DEV) ## Compare what the engine calls the same query with Spark's rows, on random pairs of queries (SAMENESS_ARGS)
+	@$(BIN)/python -m tests.sameness $(or $(SAMENESS_ARGS),--count 2000 --seed 1)
+
 .PHONY: kills
 kills: $(DEMO) ## Kill builds of the example again and again, and compare its tables with those of a quiet run (KILLS_ARGS)
 	@$(BIN)/python -m tests.kills $(or $(KILLS_ARGS),--kills 50 --seed 1)
@@ -156,7 +160,7 @@ hostile: $(DEV) ## Damage the example, and answers of servers, at random, as a s
 	@$(BIN)/python -m tests.security.fuzz_answers $(or $(ANSWERS_ARGS),--count 5000 --seed 1)
 
 .PHONY: nightly
-nightly: ## The whole suite, then new random queries (500 streaming, 2,000 batch) against Spark, hostile projects, kills, histories (NIGHT)
+nightly: ## The whole suite, then new random queries (500 streaming, 2,000 batch, 10,000 pairs) against Spark, hostile projects, kills, histories (NIGHT)
 	@$(MAKE) --no-print-directory test
 	$(SAY) "all of the example in a REST catalog and on a cluster"
 	@ENGINE_WHOLE_EXAMPLE=1 $(PYTEST) tests/example/test_targets.py
@@ -164,6 +168,8 @@ nightly: ## The whole suite, then new random queries (500 streaming, 2,000 batch
 	@$(MAKE) --no-print-directory fuzz FUZZ_ARGS='--count 500 --seed $(NIGHT)'
 	$(SAY) "2,000 random queries of the seed $(NIGHT) against the analyser"
 	@$(MAKE) --no-print-directory analyser ANALYSER_ARGS='--count 2000 --seed $(NIGHT)'
+	$(SAY) "10,000 random pairs of queries of the seed $(NIGHT)"
+	@$(MAKE) --no-print-directory sameness SAMENESS_ARGS='--count 10000 --seed $(NIGHT)'
 	$(SAY) "2,000 hostile projects of the seed $(NIGHT)"
 	@$(MAKE) --no-print-directory hostile HOSTILE_ARGS='--count 2000 --seed $(NIGHT)' ANSWERS_ARGS='--count 5000 --seed $(NIGHT)'
 	$(SAY) "50 kills of the seed $(NIGHT)"

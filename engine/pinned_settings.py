@@ -1,7 +1,8 @@
 """Settings of Spark that no target and no hook can change: by them a text is read as it was checked and written.
 
 With variable substitution Spark replaces `${env:X}` in every statement, also in a value that came from a record, by a
-secret of the environment. The others change where a string or a name ends; texts are compiled for these values.
+secret of the environment. The others change where a string or a name ends, or whether `Id` is `id`; texts are compiled
+and compared for these values.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Final
 
 PINNED: Final[Mapping[str, str]] = {
     "spark.sql.variable.substitute": "false",
+    "spark.sql.caseSensitive": "false",
     "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.parser.quotedRegexColumnNames": "false",
     "spark.sql.ansi.doubleQuotedIdentifiers": "false",

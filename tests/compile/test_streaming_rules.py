@@ -18,6 +18,7 @@ HOUR = "windows:\n  hour: tumbling(ts, 1 hour)\n"
         (LATE, f"select id,\n  row_number() over (order by ts) as r\n{FROM}", "over-on-stream 5:3"),
         (LATE, f"select id {FROM}\norder by id", "sort-on-stream 5:10"),
         (LATE + HOUR, f"select hour.start as s,\n  count(distinct id) as n\n{FROM}\ngroup by hour", "agg-distinct 7:3"),
+        (LATE + HOUR, f"select hour.start as s,\n  theta_sketch_agg(distinct id) as n\n{FROM}\ngroup by hour", "agg-distinct 7:3"),
         (LATE, f"{{% set x = 1 %}}\n\nselect date_trunc('hour', ts) as h, count(*) as n\n{FROM} group by 1", "agg-key-lost-watermark 6:8"),
     ],
 )  # fmt: skip

@@ -3,35 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import random
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
 from tests.fuzz.spark import session
 from tests.sameness.compare import Count, faults
-from tests.sameness.edits import edited
-from tests.sameness.engine_says import Pair
-from tests.sameness.queries import query
+from tests.sameness.pairs import pairs
 from tests.sameness.spark_says import Spark
 
-# Pairs of one query, so that Spark is asked about it once.
-_EDITS = 5
 _CHUNK = 500
-
-
-def pairs(seed: int, first: int = 0) -> Iterator[Pair]:
-    """Random pairs, always the same for a seed."""
-    number = first
-    while True:
-        made = query(seed, number)
-        for edit in range(_EDITS):
-            chance = random.Random(f"edit {seed}/{number}/{edit}")
-            yield Pair(made.sql, edited(chance, made.sql), made.streams)
-        number += 1
 
 
 def main() -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable
+from itertools import pairwise
 
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
@@ -112,9 +113,9 @@ def _letter_case(chance: random.Random, sql: str, tokens: list[Token]) -> str | 
     words = [t for t in tokens if _WORD.search(_raw(sql, t)) and "[[" not in _raw(sql, t)]
     if not words:
         return None
-    if chance.random() < 0.15:  # noqa: PLR2004
+    if chance.random() < 0.15:
         for token in reversed(words):
-            if token.token_type not in {TokenType.STRING, TokenType.IDENTIFIER} and chance.random() < 0.5:  # noqa: PLR2004
+            if token.token_type not in {TokenType.STRING, TokenType.IDENTIFIER} and chance.random() < 0.5:
                 sql = _replaced(sql, token, _cased(chance, _raw(sql, token)))
         return sql
     token = chance.choice(words)
@@ -165,9 +166,7 @@ def _swapped(chance: random.Random, sql: str, tokens: list[Token]) -> str | None
 
 def _other_function(chance: random.Random, sql: str, tokens: list[Token]) -> str | None:
     calls = [
-        t
-        for t, after in zip(tokens, tokens[1:], strict=False)
-        if after.token_type is TokenType.L_PAREN and _WORD.fullmatch(_raw(sql, t))
+        t for t, after in pairwise(tokens) if after.token_type is TokenType.L_PAREN and _WORD.fullmatch(_raw(sql, t))
     ]
     return _replaced(sql, chance.choice(calls), chance.choice(_FUNCTIONS)) if calls else None
 
@@ -252,11 +251,7 @@ def _span(tokens: list[Token], at: int, step: int, ends: set[TokenType]) -> int 
 
 
 def _field(chance: random.Random, sql: str, tokens: list[Token]) -> str | None:
-    found = [
-        (a, b)
-        for a, b in zip(tokens, tokens[1:], strict=False)
-        if a.token_type is TokenType.DOT and _WORD.fullmatch(_raw(sql, b))
-    ]
+    found = [(a, b) for a, b in pairwise(tokens) if a.token_type is TokenType.DOT and _WORD.fullmatch(_raw(sql, b))]
     if not found:
         return None
     dot, name = chance.choice(found)

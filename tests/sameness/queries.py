@@ -21,7 +21,7 @@ _NAMED = (
     "to_json(cast(item as struct<Name: string, P: double>))", "typeof(struct(n as X))", "json_tuple(js, 'A')",
     "transform(nums, X -> X + 1)", "to_json(transform(nums, x -> struct(x as Y)))", "aggregate(nums, 0, (acc, x) -> acc + x)",
     "filter(parts, p -> p.a > 1).b", "2024", "`2024`", "null", "`null`", "`date`", "date", "date '2024-01-02'", "current_date",
-    "x'1F'", "r'a\\d'", "'a\\\\d'", "'a\\d'", "\"q\"", "'A' 'b'", "1L", "1.0", "1e1", "1.5BD", "n::string", "cast(n as string)",
+    "x'1F'", "r'a\\d'", "'a\\\\d'", "'a\\d'", '"q"', "'A' 'b'", "1L", "1.0", "1e1", "1.5BD", "n::string", "cast(n as string)",
     "try_cast(status as int)", "`left`", "left(status, 1)", "interval 1 hour", "interval '60' minute", "interval '1' day",
     "ts + interval 90 minutes", "day + interval 1 month", "extract(hour from ts)", "date_part('HOUR', ts)",
     "date_format(ts, 'yyyy-MM-dd HH:mm')", "date_format(ts, 'YYYY')", "to_date(status, 'yyyy-MM-dd')", "trunc(day, 'MM')",
@@ -63,7 +63,7 @@ class Query:
 def query(seed: int, number: int) -> Query:
     """The query of a number: `t` stands in the text as `[[t]]`."""
     chance = Chance(random.Random(f"sameness {seed}/{number}"))
-    if number % 3 == 2:  # noqa: PLR2004
+    if number % 3 == 2:
         return Query(_stateful(chance), streams=True)
     return Query(
         chance.any((_plain, _plain, _grouped, _grouped, _joined, _union, _nested, _pivot))(chance), streams=False

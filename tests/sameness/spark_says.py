@@ -48,15 +48,15 @@ class Spark:
     def _make(self, name: str) -> None:
         """The rows as a relation inside the plan: most queries over it are computed by the optimiser, without a job."""
         values = ", ".join("('{}')".format(row.replace("\\", "\\\\").replace("'", "\\'")) for row in rows(name))
-        text = f"select r.* from (select from_json(v, '{schema(name)}') as r from values {values} as x(v))"  # noqa: S608
-        plan = self.session.sql(text)._jdf.queryExecution().optimizedPlan()  # noqa: SLF001
-        ofrows = self.session._jvm.org.apache.spark.sql.classic.Dataset.ofRows  # noqa: SLF001
-        ofrows(self.session._jsparkSession, plan).createOrReplaceTempView(name)  # noqa: SLF001
+        text = f"select r.* from (select from_json(v, '{schema(name)}') as r from values {values} as x(v))"
+        plan = self.session.sql(text)._jdf.queryExecution().optimizedPlan()
+        ofrows = self.session._jvm.org.apache.spark.sql.classic.Dataset.ofRows
+        ofrows(self.session._jsparkSession, plan).createOrReplaceTempView(name)
 
     def answer(self, sql: str) -> Answer:
         """Its analyser's and optimiser's answer to a query."""
         if sql not in self._answers:
-            if len(self._answers) > 2000:  # noqa: PLR2004
+            if len(self._answers) > 2000:
                 self._answers.clear()
                 self._rows.clear()
             self._answers[sql] = self._ask(sql)
@@ -75,7 +75,7 @@ class Spark:
         except Py4JJavaError as error:
             return Answer(str(error.java_exception)[:80])
         try:
-            plan = frame._jdf.queryExecution().optimizedPlan().canonicalized()  # noqa: SLF001
+            plan = frame._jdf.queryExecution().optimizedPlan().canonicalized()
         except Exception:  # noqa: BLE001 - what is constant is computed here, and may fail
             plan = None
         return Answer(columns=columns, plan=plan, frame=frame)

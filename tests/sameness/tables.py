@@ -36,7 +36,7 @@ def rows(name: str) -> list[str]:
 def _row(name: str, number: int) -> dict[str, Any]:
     made = {column: _value(type_, column, number) for column, type_ in COLUMNS[name]}
     # One key of both tables several times, one in each alone, and NULL.
-    made["id"] = None if number == 7 else number % 6 + (4 if name == "u" else 0)  # noqa: PLR2004
+    made["id"] = None if number == 7 else number % 6 + (4 if name == "u" else 0)
     return made
 
 

@@ -50,7 +50,7 @@ def _distinct_calls(step: Aggregate) -> Iterator[QueryFinding]:
     for call in step.distinct:
         shown = call.sql(dialect="spark", comments=False)
         message = f"{shown} is not supported on streams"
-        inner = ", ".join(part.sql(dialect="spark", comments=False) for part in call.this.expressions) or "x"
+        inner = ", ".join(part.sql(dialect="spark", comments=False) for part in _distinct_parts(call)) or "x"
         hint = f"Use approx_count_distinct({inner}), or size(collect_set({inner})) for the exact number."
         if isinstance(call, (exp.Max, exp.Min)):
             hint = f"Remove DISTINCT: {call.key}() is the same without it."
@@ -188,3 +188,9 @@ def _without(step: Aggregate, keys: list[Key]) -> bool:
         return True
     sets = [one for clause in step.node.find_all(exp.GroupingSets) for one in clause.expressions]
     return any(not any(node in times for node in one.walk()) for one in sets)
+
+
+def _distinct_parts(call: exp.Expr) -> list[exp.Expr]:
+    """What is behind DISTINCT in a call, which may be of a function that sqlglot does not know."""
+    found = call.find(exp.Distinct)
+    return list(found.expressions) if found is not None else []
