@@ -214,3 +214,10 @@ def test_facts_without_letter_case_are_not_taken_for_the_same(
         assert found.change is change
         if change is not other or name == "batch":
             assert "without letter case" in " ".join(found.reasons)
+
+
+def test_an_alias_that_is_called_as_is_another_column(tmp_path: Path) -> None:
+    pattern = (
+        f"streams: {{shop.events: {{watermark: at delay 10 minutes}}}}\n---\nselect distinct at%s, v as k from {E}"
+    )
+    assert Change.UNCHANGED not in both_ways(tmp_path, pattern, ("", " as"))

@@ -20,6 +20,8 @@ from engine.compile.types.builtin_functions import SYNONYMS
 _NAMES = {"arrays_zip"}
 # `a::int`, `int(a)` and `cast(a as int)` are one; what a cast may do is in the class.
 _ONE = (exp.Cast, exp.TryCast)
+# Behind AS they say that it is itself the alias: `ts as, price` has a column `as` to Spark, and sqlglot reads over it.
+_NO_ALIAS = {TokenType.COMMA, TokenType.FROM, TokenType.R_PAREN}
 # Calls whose place the parser does not keep, and the most arguments that it does.
 _CUT = {"percentile": 2}
 _OPENING, _CLOSING = {TokenType.L_PAREN, TokenType.L_BRACKET}, {TokenType.R_PAREN, TokenType.R_BRACKET}
@@ -47,6 +49,8 @@ def written_calls(sql: str) -> dict[int, WrittenCall]:
     opened: list[WrittenCall | None] = []
     before: Token | None = None
     for token in tokenize(sql):
+        if before is not None and before.token_type is TokenType.ALIAS and token.token_type in _NO_ALIAS:
+            raise LostArgumentError("an alias 'as'")
         if token.token_type in _CLOSING and opened:
             opened.pop()
         call = opened[-1] if opened else None
