@@ -1,9 +1,8 @@
 """Jinja's sandbox with what makes a rendered text the same in every run and for every model.
 
 Names that are not defined are errors, and templates cannot reach Python. Lists and mappings may be changed
-as in dbt (`{% do names.append('id') %}`), except those that several models share. What one rendering makes and
-the steps it takes are bounded (see `bounds`); other work inside a filter or in Python's compiler is not: a process
-that must not take more time or memory than you give it runs in a container with limits.
+as in dbt (`{% do names.append('id') %}`), except those that several models share. What one rendering may take is in
+`template_limits`.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ import jinja2
 from jinja2 import nodes
 from jinja2.runtime import Context, LoopContext, TemplateReference
 from jinja2.runtime import Macro as JinjaMacro
-from jinja2.sandbox import SandboxedEnvironment, SandboxedFormatter
+from jinja2.sandbox import SandboxedEnvironment
 from jinja2.utils import Namespace
 
 from engine.errors import ProjectError
 from engine.jinja import template_limits
 from engine.jinja.opaque_values import Function, Opaque
 from engine.jinja.shared_values import reachable
-from engine.jinja.template_values import Method, name_of, tamed, without_addresses
+from engine.jinja.template_values import name_of, tamed, without_addresses
 
 _COPY = "Copy it first ({% set own = names | list %}), or create it inside the macro."
 # Values whose attributes are those of Python; of everything else only what is named here can be read.
@@ -43,9 +42,8 @@ class Environment(SandboxedEnvironment):
     """The sandbox; its globals are the given names and a few of Jinja's own."""
 
     code_generator_class = template_limits.Generator
-    intercepted_binops = frozenset({"+", "*", "**", "%"})
+    intercepted_binops = frozenset({"+", "*", "**"})
     concat = staticmethod(template_limits.joined)
-    concatenated = staticmethod(template_limits.concatenated)
 
     def __init__(self, names: Mapping[str, Any]) -> None:
         super().__init__(
@@ -62,7 +60,6 @@ class Environment(SandboxedEnvironment):
         own = {"range": self.globals["range"], "dict": dict, "namespace": self._namespace()}
         self.globals.clear()
         self.globals.update({name: _given(name, value) for name, value in {**own, **names}.items()})
-        self.filters |= template_limits.bounded_filters(self.filters.copy())
         self.filters["random"] = _random
         # dbt's filters say what the text of a setting is to be read as; here every key knows.
         self.filters |= dict.fromkeys(("as_bool", "as_native", "as_number", "as_text"), _unchanged)
@@ -80,23 +77,7 @@ class Environment(SandboxedEnvironment):
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805, PYI063 - as in Jinja
         """Call a function; each call is a step of the rendering."""
         __self.steps.one()
-        if isinstance(__obj, Method):
-            template_limits.check_call(*__obj.named, args, kwargs)
         return super().call(__context, __obj, *args, **kwargs)
-
-    def wrap_str_format(self, value: Any) -> Any:
-        """`format` and `format_map` of a text, with bounds on the widths of their fields."""
-        if super().wrap_str_format(value) is None:
-            return None
-        text, of_mapping = value.__self__, value.__name__ == "format_map"
-
-        def format_(*args: Any, **kwargs: Any) -> str:
-            if of_mapping:
-                (mapping,) = args
-                return _Fields(self).vformat(text, (), mapping)
-            return _Fields(self).vformat(text, args, kwargs)
-
-        return format_
 
     def _generate(self, source: nodes.Template, *args: Any, **kwargs: Any) -> str:
         template_limits.counted_loops(source)
@@ -155,14 +136,6 @@ class Environment(SandboxedEnvironment):
                 super().__setitem__(name, value)
 
         return Own
-
-
-class _Fields(SandboxedFormatter):
-    """Fills the fields of a format that are not too wide."""
-
-    def format_field(self, value: Any, format_spec: str) -> Any:
-        template_limits.check_spec(format_spec)
-        return super().format_field(template_limits.whole(value), format_spec)
 
 
 def _given(name: str, value: Any) -> Any:

@@ -19,6 +19,7 @@ from engine.jinja.macro_file import OWN, MacroFile
 from engine.jinja.macro_library import Library
 from engine.jinja.rendered_text import Rendered, mark, unmark
 from engine.jinja.template_errors import FAILURES, explained, syntax_place, words
+from engine.jinja.template_limits import bounded
 from engine.jinja.template_tokens import TAG, find, line_start, place
 
 _CALLERS = 4
@@ -74,14 +75,16 @@ class Sandbox:
                 self._library.define_unread(macro_file, partial(self._run_own, macro_file))
                 continue
             try:
-                trees.append((macro_file, self._library.define(macro_file, found)))
+                with bounded(macro_file.file):
+                    trees.append((macro_file, self._library.define(macro_file, found)))
             except FAILURES as error:
                 found.extend(self._failure(error, macro_file.file))
                 self._library.define_unread(macro_file)
         self._library.publish(found)
         for macro_file, tree in trees:
             try:
-                self._run(macro_file, self._env.compile(tree, name=macro_file.file, filename=macro_file.file))
+                with bounded(macro_file.file):
+                    self._run(macro_file, self._env.compile(tree, name=macro_file.file, filename=macro_file.file))
             except FAILURES as error:
                 found.extend(self._failure(error, macro_file.file))
         self._library.settle()
@@ -118,14 +121,17 @@ class Sandbox:
             return Rendered(text, text, file)
         self._texts[file] = text
         self._env.steps.begin()
-        if not names and (quick := spliced(text, file, self._printed)) is not None:
-            return quick
         try:
-            marked, origins = mark(self._env, text, file)
-            output = self._template(marked, file).render(names or {})
+            with bounded(file):
+                return self._rendered(text, file, names)
         except FAILURES as error:
             raise ProjectError.of(self._failure(error, file)) from error
-        return unmark(output, origins, text, file)
+
+    def _rendered(self, text: str, file: str, names: Mapping[str, Any] | None) -> Rendered:
+        if not names and (quick := spliced(text, file, self._printed)) is not None:
+            return quick
+        marked, origins = mark(self._env, text, file)
+        return unmark(self._template(marked, file).render(names or {}), origins, text, file)
 
     def _printed(self, expression: str) -> str:
         """What an expression prints."""
@@ -140,7 +146,8 @@ class Sandbox:
         """Render one value of a header or of project.yml; errors are at the value."""
         self._env.steps.begin()
         try:
-            return self._template(text, location.file).render(names)
+            with bounded(location.file):
+                return self._template(text, location.file).render(names)
         except FAILURES as error:
             raise ProjectError.of(d.at(location) for d in self.explain(error)) from error
 
@@ -152,7 +159,8 @@ class Sandbox:
         """
         self._env.steps.begin()
         try:
-            return self.macros[name](*args, **kwargs)
+            with bounded(self._library.files.get(name, "")):
+                return self.macros[name](*args, **kwargs)
         except FAILURES:
             try:
                 self._env.handle_exception()

@@ -12,6 +12,7 @@ from jinja2.sandbox import SandboxedEnvironment
 
 from engine.errors import Diagnostic, EngineError, Location, near
 from engine.jinja.environment import Environment
+from engine.jinja.template_limits import too_much
 from engine.jinja.template_tokens import find, line_start, place, readable_tokens
 
 
@@ -56,7 +57,17 @@ def explained(env: Environment, error: BaseException) -> tuple[Diagnostic, ...]:
     if isinstance(error, jinja2.TemplateSyntaxError):
         message, hint = _said(env, error)
         return (Diagnostic("jinja-syntax", f"Jinja: {message}", hint),)
+    if isinstance(error, MemoryError) and not _in_compiler(error):
+        return too_much().diagnostics
     return (_crash(error),)
+
+
+def _in_compiler(error: BaseException) -> bool:
+    """Whether Python's compiler raised it: of brackets that are nested too deeply it says MemoryError."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and trace.tb_frame.f_code is jinja2.Environment._compile.__code__  # noqa: SLF001
 
 
 def _undefined(env: Environment, error: jinja2.UndefinedError) -> Diagnostic:

@@ -1,17 +1,21 @@
-"""How much a template may make: texts, lists and numbers have a largest size, a rendering a largest number of steps.
+"""How much a template may take: of memory and processor time, of calls and rounds of loops, of printed text.
 
-A macro that calls itself twice, or a text repeated a billion times, ends with an error that says so and not with
-a machine out of memory. What is bounded is what one operation can make of small operands, what is printed, and how
-many calls and rounds of loops one rendering takes.
+What a method or filter makes of its arguments cannot be listed: there are hundreds, and a division of two long numbers
+takes as long as a billion rounds of a loop. A confined process (`engine.compile.pipeline.confined`) therefore
+renders under limits of the operating system. The counts beside them give the same error on every machine, and bound
+what leaves the process.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+import resource
+import signal
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from mmap import mmap
+from typing import Any, NoReturn
 
-import jinja2
 from jinja2 import nodes
 from jinja2.compiler import CodeGenerator, Frame
 
@@ -25,12 +29,14 @@ MAX_STEPS = 1_000_000
 _MOST_PRINTED = 10 * MAX_SIZE
 # Bits of a number that ** or * makes; some 4,300 digits, more than which Python does not print.
 _MAX_BITS = 14_000
-# Characters of one field of a format: '%10d', '{:>10}'.
-_MAX_WIDTH = 10_000
-_PERCENT = re.compile(r"%(?:\([^()%]*\))?[-+ #0]*(\*|[0-9]*)(?:\.(\*|[0-9]*))?")
-_DIGITS = re.compile("[0-9]+")
+# Bytes of memory that one rendering may take.
+_MEMORY = 400_000_000
+# Seconds of processor time after which it ends with an error, and after which the system ends the process: a call that
+# is long inside Python's C code sees no signal handler.
+SECONDS = 3.0
+_LAST_SECONDS = 5
+NAME_BYTES = 512
 _HINT = "Produce less, or use SQL: repeat(), sequence() and explode() run in Spark."
-_WIDTHS = {"ljust", "rjust", "center", "zfill"}
 
 
 def too_large(what: str) -> ProjectError:
@@ -91,11 +97,6 @@ def joined(parts: Iterable[str]) -> str:
     return "".join(pieces)
 
 
-def concatenated(parts: Iterable[Any]) -> str:
-    """What `~` makes."""
-    return joined([str(whole(part)) for part in parts])
-
-
 def whole(value: Any) -> Any:
     """The value, if all that is in it may be written out: a list of a list, twice each, grows like a text.
 
@@ -127,126 +128,11 @@ def checked(operator: str, left: Any, right: Any) -> None:
         _check_bits(left.bit_length() * right if abs(left) > 1 else 0)
     elif operator == "+" and isinstance(left, (str, list, tuple)) and isinstance(right, (str, list, tuple)):
         _check(len(left) + len(right), "text" if isinstance(left, str) else "list")
-    elif operator == "%" and isinstance(left, str):
-        _check_percent(left, right)
 
 
 def _check_bits(bits: int) -> None:
     if bits > _MAX_BITS:
         raise too_large(f"the template computes a number of more than {_MAX_BITS * 30103 // 100000:,} digits")
-
-
-def _check_percent(text: str, values: Any) -> None:
-    whole(values)
-    given = values if isinstance(values, tuple) else (values,)
-    for match in _PERCENT.finditer(text):
-        for width in match.groups(default=""):
-            if width == "*":
-                _check_width(max((abs(v) for v in given if isinstance(v, int)), default=0))
-            elif width:
-                _check_width(int(width[:9]))
-
-
-def _check_width(width: int) -> None:
-    if width > _MAX_WIDTH:
-        raise too_large(f"the template formats a value over more than {_MAX_WIDTH:,} characters")
-
-
-def check_call(owner: Any, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-    """Raise if a method of a text or list would make too large a text of its arguments."""
-    if isinstance(owner, list) and name == "extend" and args and isinstance(args[0], (list, tuple)):
-        _check(len(owner) + len(args[0]), "list")
-    elif isinstance(owner, str):
-        _check_method(owner, name, args, kwargs)
-
-
-def _check_method(text: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-    if name in _WIDTHS and args and isinstance(args[0], int):
-        _check(args[0])
-    elif name == "expandtabs":
-        size = args[0] if args else kwargs.get("tabsize", 8)
-        _check(text.count("\t") * size if isinstance(size, int) else 0)
-    elif name == "replace":
-        _check_replace(text, *args[:2])
-    elif name == "join" and args and isinstance(args[0], (str, list, tuple)):
-        _check(len(args[0]) * len(text))
-        whole(args[0])
-    elif name == "translate" and args and isinstance(args[0], Mapping):
-        _check(len(text) * max((len(v) for v in args[0].values() if isinstance(v, str)), default=0))
-
-
-def _check_replace(text: str, old: Any = None, new: Any = None, *_: Any) -> None:
-    if isinstance(old, str) and isinstance(new, str) and len(new) > len(old):
-        _check(len(text) + text.count(old) * (len(new) - len(old)))
-
-
-def check_spec(spec: str) -> None:
-    """Raise if a format's field (`>10`) is too wide."""
-    for digits in _DIGITS.findall(spec):
-        _check_width(int(digits[:9]))
-
-
-def bounded_filters(filters: Mapping[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
-    """Those of Jinja's filters that make large results of small arguments, with bounds."""
-
-    def center(value: str, width: int = 80) -> Any:
-        _check(width)
-        return filters["center"](value, width)
-
-    def indent(s: str, width: int | str = 4, first: bool = False, blank: bool = False) -> Any:
-        size = len(width) if isinstance(width, str) else width
-        _check(len(s) + (s.count("\n") + 1) * size)
-        return filters["indent"](s, width, first, blank)
-
-    def format_(value: str, *args: Any, **kwargs: Any) -> Any:
-        _check_percent(str(value), args)
-        return filters["format"](value, *args, **kwargs)
-
-    def batch(value: Any, linecount: int, fill_with: Any = None) -> Any:
-        _check(linecount, "list")
-        return filters["batch"](value, linecount, fill_with)
-
-    def slice_(value: Any, slices: int, fill_with: Any = None) -> Any:
-        _check(slices, "list")
-        return filters["slice"](value, slices, fill_with)
-
-    @jinja2.pass_eval_context
-    def replace(eval_ctx: Any, s: str, old: str, new: str, count: int | None = None) -> Any:
-        _check_replace(str(s), str(old), str(new))
-        return filters["replace"](eval_ctx, s, old, new, count)
-
-    @jinja2.pass_eval_context
-    def join(eval_ctx: Any, value: Any, d: str = "", attribute: Any = None) -> Any:
-        values = list(value)
-        whole(values)
-        _check(len(values) * len(str(d)))
-        return filters["join"](eval_ctx, values, d, attribute)
-
-    def sum_(iterable: Any, attribute: Any = None, start: Any = 0) -> Any:
-        values = list(iterable)
-        _check(sum(len(value) for value in values if isinstance(value, (list, tuple))), "list")
-        return filters["sum"](values, attribute, start)
-
-    written = {name: _whole_first(filters[name]) for name in ("string", "pprint", "escape", "e", "forceescape")}
-    padded: dict[str, Callable[..., Any]] = {"center": center, "indent": indent, "format": format_}
-    lists: dict[str, Callable[..., Any]] = {"batch": batch, "slice": slice_, "sum": sum_, "join": join}
-    return {**padded, **lists, **written, "replace": replace, "tojson": _json(filters["tojson"])}
-
-
-def _whole_first(filter_: Callable[..., Any]) -> Callable[..., Any]:
-    def bounded(value: Any) -> Any:
-        return filter_(whole(value))
-
-    return bounded
-
-
-def _json(filter_: Callable[..., Any]) -> Callable[..., Any]:
-    @jinja2.pass_eval_context
-    def tojson(eval_ctx: Any, value: Any, indent: int | None = None) -> Any:
-        _check_width(indent or 0)
-        return filter_(eval_ctx, whole(value), indent)
-
-    return tojson
 
 
 def counted_loops(tree: nodes.Template) -> None:
@@ -259,7 +145,7 @@ def counted_loops(tree: nodes.Template) -> None:
 
 
 class Generator(CodeGenerator):
-    """Jinja's, with `~` as an operation of the environment, and with numbers beyond the largest."""
+    """Jinja's, with numbers beyond the largest."""
 
     def visit_Template(self, node: nodes.Template, frame: Frame | None = None) -> None:  # noqa: N802 - Jinja's name
         """Write the module; 1e999 is written as Python prints it, which is not a literal of Python's."""
@@ -267,10 +153,79 @@ class Generator(CodeGenerator):
         self.writeline("inf = 1e999")
         self.writeline("nan = inf - inf")
 
-    def visit_Concat(self, node: nodes.Concat, frame: Frame) -> None:  # noqa: N802 - Jinja's name
-        """Write the call."""
-        self.write("environment.concatenated((")
-        for part in node.nodes:
-            self.visit(part, frame)
-            self.write(", ")
-        self.write("))")
+
+class _Confined:
+    """What a process that renders under limits knows.
+
+    Attributes:
+        page: on which it writes the file that it renders, for the process that waits; None: this process has no limits.
+        active: whether a rendering is under way; one inside another has the limits of the outer.
+    """
+
+    page: mmap | None = None
+    active = False
+
+
+def confine(page: mmap) -> None:
+    """Render under limits from now on; this process may be ended by the system.
+
+    Args:
+        page: `NAME_BYTES`, shared with the process that waits for this one.
+    """
+    _Confined.page = page
+    signal.signal(signal.SIGPROF, _too_slow)
+    signal.signal(signal.SIGXCPU, signal.SIG_DFL)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+@contextmanager
+def bounded(file: str) -> Iterator[None]:
+    """Bound the memory and time of what renders a file, if this process is confined.
+
+    Raises:
+        MemoryError: it needs more.
+        ProjectError: it takes longer.
+    """
+    page = _Confined.page
+    if page is None or _Confined.active:
+        yield
+        return
+    page[:] = file.encode("utf-8", "replace")[:NAME_BYTES].ljust(NAME_BYTES, b"\0")
+    memory, time_left = resource.getrlimit(resource.RLIMIT_AS), resource.getrlimit(resource.RLIMIT_CPU)
+    seconds = int(time.process_time()) + _LAST_SECONDS
+    _Confined.active = True
+    try:
+        resource.setrlimit(resource.RLIMIT_AS, (_least(_address_space() + _MEMORY, *memory), memory[1]))
+        resource.setrlimit(resource.RLIMIT_CPU, (_least(seconds, *time_left), time_left[1]))
+        # Again and again: what is raised inside a destructor is lost.
+        signal.setitimer(signal.ITIMER_PROF, SECONDS, 0.2)
+        yield
+    finally:
+        _Confined.active = False
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        resource.setrlimit(resource.RLIMIT_CPU, time_left)
+        resource.setrlimit(resource.RLIMIT_AS, memory)
+
+
+def _least(wanted: int, *others: int) -> int:
+    return min([wanted, *(limit for limit in others if limit != resource.RLIM_INFINITY)])
+
+
+def _address_space() -> int:
+    """Bytes that this process has mapped (proc(5): the first number of statm, in pages)."""
+    with open("/proc/self/statm", "rb", buffering=0) as file:  # noqa: PTH123 - for each model
+        return int(file.read(32).split()[0]) * resource.getpagesize()
+
+
+def too_long() -> ProjectError:
+    """The error of a rendering that takes too much time."""
+    return too_large(f"the template takes more than {SECONDS:.0f} seconds of processor time")
+
+
+def too_much() -> ProjectError:
+    """The error of a rendering that takes too much memory."""
+    return too_large(f"the template takes more than {_MEMORY // 1_000_000} MB of memory")
+
+
+def _too_slow(*_: object) -> NoReturn:
+    raise too_long()

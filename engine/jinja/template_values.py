@@ -26,11 +26,6 @@ class Method(Function):
         super().__init__(name, call)
         self._owner, self._refused = owner, refused
 
-    @property
-    def named(self) -> tuple[Any, str]:
-        """Whose it is, and its name."""
-        return self._owner, self._name
-
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call it.
 

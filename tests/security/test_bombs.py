@@ -127,7 +127,7 @@ TEMPLATES = {
     "filter slice": "'{{ [1] | slice(1000000000) | list }}'",
     "filter join": "'{{ range(90000) | list | join('x' * 90000) }}'",
     "filter replace": "'{{ ('x' * 90000) | replace('x', 'y' * 90000) }}'",
-    "filter sum": "'{{ [[1] * 1000000, [1] * 1000000, [1] * 1000000] | sum(start=[]) | length }}'",
+    "filter sum": "'{{ ([[1] * 1000000] * 100) | sum(start=[]) | length }}'",
     "a list times a number": "'{{ ([1] * 10**9) | length }}'",
     "a power": "{{ 2 ** 100000000 > 1 }}",
     "a product": "{% set ns = namespace(x=7) %}{% for i in range(40) %}{% set ns.x = ns.x * ns.x %}{% endfor %}1",
@@ -142,7 +142,7 @@ TEMPLATES = {
     "a list of itself, as JSON": "{% set ns = namespace(x=[1]) %}{% for i in range(40) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x | tojson }}",
     "a list of itself, as JSON by a function": "{% set ns = namespace(x=[1]) %}{% for i in range(40) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ tojson(ns.x) }}",
     "a list of itself, in config": "{% set ns = namespace(x=[1]) %}{% for i in range(40) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ config(meta={'a': ns.x}) }}1",
-    "replace": "{% set x = ('x' * 9000).replace('x', 'x' * 9000) %}1",
+    "replace": "{% set x = ('x' * 90000).replace('x', 'x' * 90000) %}1",
     "join": "{% set x = ('x' * 90000).join('x' * 90000) %}1",
     "printed in a loop": "{% for i in range(90000) %}{{ 'x' * 90000 }}{% endfor %}1",
 }  # fmt: skip

@@ -6,6 +6,7 @@ What takes Jinja's and sqlglot's time to load is imported only when something ha
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,10 +19,11 @@ from engine.compile.declarations.target import Target, load_target
 from engine.compile.nodes.macro_docs import read_macros
 from engine.compile.nodes.manifest import Manifest
 from engine.compile.pipeline import compile_cache
+from engine.compile.pipeline.compile_cache import StoredCompilation
 from engine.compile.templates.rendered_values import ValueRenderer
 from engine.compile.templates.secret_settings import SecretSettings
 from engine.compile.templates.template_names import TemplateNames
-from engine.errors import Diagnostic
+from engine.errors import Diagnostic, ProjectError
 from engine.project import LoadedProject
 from engine.project.yaml_section import Section
 from engine.relations import Relation
@@ -74,22 +76,29 @@ def compile_project(
     names = _names(project, variables or {}, environment)
     values = ValueRenderer(names.for_values())
     diagnostics = list(project.diagnostics)
-    chosen = load_target(project, target, _of_target(names, environment, project.root), diagnostics)
+    chosen = _target(project, target, _of_target(names, environment, project.root), diagnostics)
     names.target = {"name": chosen.name, "schema": chosen.schema, "catalog": chosen.catalog.name}
     now = compile_cache.look(project, chosen, variables or {}, names.env, diagnostics)
     instead = deferred or {}
     cached = None if instead else cached
     stored = compile_cache.load(cached, chosen)
     if not stored.holds(now):
-        from engine.compile.pipeline.incremental import compile_models
+        from engine.compile.pipeline.confined import confined
+        from engine.compile.pipeline.incremental import compile_models, load_all
 
         entries = stored.usable(now)
+        load_all()
+
+        def compiled(before: StoredCompilation) -> StoredCompilation:
+            made = compile_models(project, chosen, names, values, list(diagnostics), before, now, instead)
+            # They are open files, which this process has too.
+            return replace(made, packs=())
+
         try:
-            stored = compile_models(project, chosen, names, values, list(diagnostics), entries, now, instead)
+            stored = replace(confined(compiled, entries), packs=entries.packs)
         except msgspec.MsgspecError:
             # What was kept is damaged; without it everything is compiled.
-            nothing = compile_cache.StoredCompilation()
-            stored = compile_models(project, chosen, names, values, diagnostics, nothing, now, instead)
+            stored = confined(compiled, StoredCompilation())
         if cached is not None:
             compile_cache.save(stored, cached, chosen, environment)
     manifest = Manifest(
@@ -131,7 +140,43 @@ def targets_of(project: LoadedProject, variables: Mapping[str, Any]) -> Iterator
     for name, _ in declared.mapping() if declared else ():
         problems: list[Diagnostic] = []
         values = _of_target(_names(project, variables, os.environ), os.environ, project.root)
-        yield load_target(project, name, values, problems), tuple(problems)
+        yield _target(project, name, values, problems), tuple(problems)
+
+
+# References to variables: they make no more than is there.
+_PLAIN = re.compile(r"""\{\{\s*(?:env_var|var)\((?:'[^'{}]*'|"[^"{}]*")(?:, ?(?:'[^'{}]*'|"[^"{}]*"))?\)\s*\}\}""")
+
+
+_TAG = re.compile(r"\{[{%]")
+
+
+def _target(project: LoadedProject, name: str | None, values: ValueRenderer, problems: list[Diagnostic]) -> Target:
+    """A target, which is rendered in this process: what it asks of secrets stays here.
+
+    Raises:
+        ProjectError: `template-too-large`: a template in it takes too much, as a process with limits has found out.
+    """
+    settings = project.doc.data
+    if _computes([project.vars, settings.get("targets") if isinstance(settings, Mapping) else None]):
+        from engine.compile.pipeline.confined import confined
+
+        def tried() -> list[Diagnostic]:
+            found: list[Diagnostic] = []
+            load_target(project, name, values, found)
+            return [d for d in found if d.code == "template-too-large"]
+
+        if too_large := confined(tried):
+            raise ProjectError.of(too_large)
+    return load_target(project, name, values, problems)
+
+
+def _computes(value: Any) -> bool:
+    """Whether a template in a value does more than refer to variables."""
+    if isinstance(value, Mapping):
+        return any(map(_computes, value.values()))
+    if isinstance(value, (list, tuple)):
+        return any(map(_computes, value))
+    return isinstance(value, str) and bool(_TAG.search(_PLAIN.sub("", value)))
 
 
 def _deferring(manifest: Manifest, instead: Mapping[str, Relation]) -> Manifest:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from importlib import import_module
 
 from engine.compile.artifacts.dbt_manifest import About
 from engine.compile.artifacts.node_json import Encoded, Nodes, digest, encoded, to_json
@@ -26,6 +27,7 @@ from engine.compile.pipeline.project_graph import (
 from engine.compile.pipeline.worker import Local
 from engine.compile.pipeline.worker_pool import crew
 from engine.compile.pipeline.written_tables import shared_tables
+from engine.compile.sql.dialect import spark
 from engine.compile.templates.rendered_values import ValueRenderer
 from engine.compile.templates.template_names import TemplateNames
 from engine.compile.testing.data_test_nodes import source_tests
@@ -39,6 +41,16 @@ from engine.relations import Relation
 from engine.secrets import scrubber
 from engine.sources import ValueForm, kind_of
 from engine.sources.files.listing import is_uri
+
+
+def load_all() -> None:
+    """Load what compiling loads at its first use, before a process is forked for it: the next one is forked again."""
+    from engine.compile.templates import dbt_functions, run_values, template_functions  # noqa: F401
+    from engine.jinja import sandbox  # noqa: F401
+
+    import_module("jinja2.ext")
+    import_module("pprint")
+    spark()
 
 
 def compile_models(

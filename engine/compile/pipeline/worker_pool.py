@@ -25,9 +25,10 @@ from typing import Any
 
 from engine.compile.artifacts.node_json import CompiledEntry
 from engine.compile.nodes.model_interface import Face
+from engine.compile.pipeline.confined import STOPS, ended, unheard
 from engine.compile.pipeline.worker import Local
 from engine.compile.references.resolve_references import KnownNodes
-from engine.errors import SetupError
+from engine.jinja.template_limits import NAME_BYTES, confine
 
 # Starting the processes costs as much as compiling some thirty models.
 WORTH = 150
@@ -36,8 +37,7 @@ _MOST = 8
 _AHEAD = 2
 # Bytes of payload that fit in the pipe buffer unread; sockets buffer some 200,000.
 _FITS = 32_000
-_NAME_BYTES = 256
-_STOPS = (signal.SIGINT, signal.SIGTERM)
+_MODEL_BYTES = 256
 
 
 @contextmanager
@@ -56,11 +56,12 @@ def crew(local: Local, models: int) -> Iterator[Local | Workers]:
 
 @dataclass(frozen=True, slots=True)
 class _Worker:
-    """A process, the line to it, and the page on which it writes the model that it is at."""
+    """A process, the line to it, and the pages on which it writes the model that it is at, and the file it renders."""
 
     process: BaseProcess
     line: Connection
     page: mmap.mmap
+    rendered: mmap.mmap
 
     def ask(self, method: str, *arguments: Any) -> None:
         with self._alive():
@@ -80,14 +81,7 @@ class _Worker:
         except (EOFError, OSError) as error:
             self.process.join()
             name = self.page[:].rstrip(b"\0").decode("utf-8", "replace").removeprefix("model.")
-            at = f" at the model '{name}'" if name else ""
-            message = f"a process that compiled models ended{at} ({_ending(self.process.exitcode)})"
-            hint = "Run the command again; a machine that runs out of memory kills processes with signal 9."
-            raise SetupError("process-ended", message, hint, node=name or None) from error
-
-
-def _ending(code: int | None) -> str:
-    return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
+            raise ended(self.process.exitcode or 0, self.rendered, name or None) from error
 
 
 class Workers:
@@ -161,10 +155,12 @@ class Workers:
 def _started(local: Local, stack: ExitStack) -> _Worker:
     context = multiprocessing.get_context("fork")
     here, there = context.Pipe()
-    page = mmap.mmap(-1, _NAME_BYTES)
+    page = mmap.mmap(-1, _MODEL_BYTES)
+    rendered = mmap.mmap(-1, NAME_BYTES)
     stack.callback(page.close)
-    process = context.Process(target=_serve, args=(there, here, local, page), daemon=True)
-    with _deaf():
+    stack.callback(rendered.close)
+    process = context.Process(target=_serve, args=(there, here, local, page, rendered), daemon=True)
+    with unheard():
         process.start()
     there.close()
     stack.callback(process.join)
@@ -176,31 +172,22 @@ def _started(local: Local, stack: ExitStack) -> _Worker:
             process.terminate()
 
     stack.push(leave)
-    return _Worker(process, here, page)
+    return _Worker(process, here, page, rendered)
 
 
-@contextmanager
-def _deaf() -> Iterator[None]:
-    """Let no signal reach a new process before it has handlers of its own; what came meanwhile comes after."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _serve(line: Connection, other: Connection, local: Local, page: mmap.mmap) -> None:
+def _serve(line: Connection, other: Connection, local: Local, page: mmap.mmap, rendered: mmap.mmap) -> None:
     """Answer until the other end of the line is closed; an interrupt is for the process that asks."""
     other.close()
 
     def begins(i: str) -> None:
-        page[:] = i.encode("utf-8", "replace")[:_NAME_BYTES].ljust(_NAME_BYTES, b"\0")
+        page[:] = i.encode("utf-8", "replace")[:_MODEL_BYTES].ljust(_MODEL_BYTES, b"\0")
 
     local.begins = begins
+    confine(rendered)
     # The command's own handler of SIGTERM came with the fork.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
     # What came with the fork stays; trees are garbage all at once, so that looking for it often finds little.
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)

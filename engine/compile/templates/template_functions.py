@@ -8,7 +8,6 @@ from typing import Any
 
 import yaml
 
-from engine.jinja.template_limits import whole
 from engine.project.parse_yaml import load_yaml
 
 _Function = Callable[..., Any]
@@ -34,7 +33,7 @@ def plain_functions() -> Mapping[str, _Function]:
 def tojson(value: Any, default: Any = None, sort_keys: bool = False) -> Any:
     """The value as JSON, or the default if it has none."""
     try:
-        return json.dumps(whole(value), sort_keys=sort_keys)
+        return json.dumps(value, sort_keys=sort_keys)
     except (TypeError, ValueError, RecursionError):
         return default
 
@@ -50,7 +49,7 @@ def fromjson(text: str, default: Any = None) -> Any:
 def toyaml(value: Any, default: Any = None, sort_keys: bool = False) -> Any:
     """The value as YAML, or the default if it has none."""
     try:
-        return yaml.safe_dump(whole(value), sort_keys=sort_keys)
+        return yaml.safe_dump(value, sort_keys=sort_keys)
     except yaml.YAMLError:
         return default
 

@@ -1,0 +1,162 @@
+"""A process of its own for what renders a project's templates: one that takes too much ends, and this process does not.
+
+The limits are those of `engine.jinja.template_limits`. The process is forked, so that it begins with everything that
+was read, and it is forked in programs with several threads too: it runs Python code of this package, Jinja and sqlglot
+alone, writes to no stream and no log of the program (its log records come here), and ends without cleaning up.
+Elsewhere than on Linux fork is not safe, and the work is done in this process: then only what a template prints, its
+calls and its rounds of loops have limits.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import mmap
+import os
+import pickle
+import signal
+import socket
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection, Pipe, wait
+from typing import Any, NoReturn, TypeVar
+
+from engine.errors import Location, ProjectError, SetupError
+from engine.jinja import template_limits
+from engine.jinja.template_limits import NAME_BYTES, confine
+
+T = TypeVar("T")
+STOPS = (signal.SIGINT, signal.SIGTERM)
+# A record of the log goes as one datagram; longer ones are cut.
+_LONGEST_RECORD = 50_000
+
+
+def confined(work: Callable[..., T], *arguments: Any) -> T:
+    """What some work gives, done in a process with limits.
+
+    Args:
+        work: what is done; what it gives is sent here, and so is what it raises.
+        arguments: of the work.
+
+    Raises:
+        ProjectError: `template-too-large`: a template took all time that there is for one.
+        SetupError: `process-ended`: the process ended before it was done.
+    """
+    if sys.platform != "linux":
+        return work(*arguments)
+    ours, theirs = Pipe(duplex=False)
+    records, of_child = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    with mmap.mmap(-1, NAME_BYTES) as page, ours, records:
+        with theirs, of_child, unheard(), warnings.catch_warnings():
+            # Python 3.12 warns of threads; the head of this file says what is done about them.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            pid = os.fork()
+            if not pid:
+                _serve(theirs, of_child, page, work, arguments)
+        status = None
+        try:
+            done, value = _answer(ours, records)
+        except (EOFError, OSError):
+            status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        finally:
+            if status is None:
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+        if status is not None:
+            raise ended(status, page)
+    if not done:
+        raise value
+    result: T = value
+    return result
+
+
+def ended(status: int, page: mmap.mmap, node: str | None = None) -> ProjectError | SetupError:
+    """The error of a process that ended early.
+
+    Args:
+        status: its exit code; of a signal the negative number.
+        page: on which it wrote what it rendered.
+        node: the model that it was at, if that is known.
+    """
+    file = page[:].rstrip(b"\0").decode("utf-8", "replace")
+    if status == -signal.SIGXCPU:
+        return ProjectError.of(d.at(Location(file), node) for d in template_limits.too_long().diagnostics)
+    ending = f"signal {-status}" if status < 0 else f"exit code {status}"
+    at = f" at the model '{node}'" if node else f" at the file '{file}'" if file else ""
+    hint = "Run the command again; a machine that runs out of memory kills processes with signal 9."
+    return SetupError("process-ended", f"a process that compiled models ended{at} ({ending})", hint, node=node)
+
+
+@contextmanager
+def unheard() -> Iterator[None]:
+    """Let no signal reach a new process before it has handlers of its own; what came meanwhile comes after."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _answer(ours: Connection, records: socket.socket) -> tuple[bool, Any]:
+    """What the process sends; its log records go where those of this process go."""
+    records.setblocking(False)
+    while True:
+        ready = wait([ours, records])
+        with suppress(BlockingIOError):
+            while data := records.recv(2 * _LONGEST_RECORD):
+                record = logging.makeLogRecord(pickle.loads(data))  # noqa: S301 - from our own process
+                logging.getLogger(record.name).handle(record)
+        if ours in ready:
+            answer: tuple[bool, Any] = ours.recv()
+            return answer
+
+
+def _serve(
+    line: Connection, records: socket.socket, page: mmap.mmap, work: Callable[..., Any], arguments: tuple[Any, ...]
+) -> NoReturn:
+    """Do the work, send what it gives, and end; an interrupt is for the process that waits."""
+    try:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        confine(page)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
+        # What came with the fork stays as it is: what has a destructor belongs to the other process.
+        gc.freeze()
+        _log_to(records)
+        try:
+            answer = (True, work(*arguments))
+        except Exception as error:  # noqa: BLE001 - raised again in the process that waits
+            error.add_note(traceback.format_exc())
+            answer = (False, error)
+        with suppress(OSError):
+            line.send(answer)
+    finally:
+        os._exit(0)
+
+
+class _Records(logging.Handler):
+    """Sends records to the process that waits."""
+
+    def __init__(self, line: socket.socket) -> None:
+        super().__init__()
+        self._line = line
+
+    def emit(self, record: logging.LogRecord) -> None:
+        sent = {"name": record.name, "levelno": record.levelno, "levelname": record.levelname}
+        place = {"pathname": record.pathname, "lineno": record.lineno, "created": record.created}
+        with suppress(OSError):
+            self._line.send(pickle.dumps({**sent, **place, "msg": record.getMessage()[:_LONGEST_RECORD]}))
+
+
+def _log_to(records: socket.socket) -> None:
+    """Send all records of this process to the other: the locks of its handlers may be held by threads of the other."""
+    root = logging.getLogger()
+    root.handlers = [_Records(records)]
+    for logger in logging.Logger.manager.loggerDict.values():
+        if isinstance(logger, logging.Logger):
+            logger.handlers = []
+            logger.propagate = True
