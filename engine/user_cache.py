@@ -60,7 +60,7 @@ def project_cache(target: Path, env: Mapping[str, str] = os.environ) -> Path | N
     folder = base / name
     try:
         fresh = not folder.exists()
-        folder.mkdir(mode=_MODE, parents=True, exist_ok=True)
+        create_private(folder)
         if not is_own(folder, private=True) or not os.access(folder, os.W_OK):
             return None
         if fresh:
@@ -79,10 +79,37 @@ def own_folder(name: str, env: Mapping[str, str] = os.environ) -> Path | None:
         return None
     folder = home / name
     try:
-        folder.mkdir(mode=_MODE, parents=True, exist_ok=True)
+        create_private(folder)
     except OSError:
         return None
     return folder if is_own(folder, private=True) else None
+
+
+def create_private(folder: Path) -> None:
+    """Make a folder with those above it, which are the user's alone: `mkdir` gives the mode to the last one only.
+
+    The folder `headrace` and what is directly in it lose what others may do there.
+
+    Raises:
+        OSError: one of them cannot be made.
+    """
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    for path in reversed(missing):
+        path.mkdir(mode=_MODE, exist_ok=True)
+    for path in (folder, folder.parent, folder.parent.parent):
+        if "headrace" in (path.name, path.parent.name):
+            _close(path)
+
+
+def _close(folder: Path) -> None:
+    """Take from a folder of the user what others may do in it; a link is left as it is.
+
+    Raises:
+        OSError: it cannot be changed.
+    """
+    seen = folder.lstat()
+    if stat.S_ISDIR(seen.st_mode) and seen.st_uid == os.geteuid() and seen.st_mode & 0o077:
+        folder.chmod(_MODE)
 
 
 def is_own(path: Path, *, private: bool = False) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import os
+import resource
 import signal
 import sys
 from collections.abc import Sequence
@@ -44,6 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # with this number `ls` of 5,000 models takes 0.6 s of processor instead of 1.05.
     gc.set_threshold(10_000)
     open_streams()
+    # A core file of this process or of Java would hold secrets, and lie in the project.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     code = invoke(arguments)
     if code in {INTERRUPTED, TERMINATED}:
         # What is left to do takes a moment, in which impatience has nothing to stop.

@@ -96,6 +96,12 @@ def register_settings(settings: Any, key: str = "") -> None:
             register(found[1])
 
 
+def without_secrets(env: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment of a process that needs no secret: without `ENGINE_SECRET_*`."""
+    environment = os.environ if env is None else env
+    return {name: value for name, value in environment.items() if not name.startswith(PREFIX)}
+
+
 def secret_values(env: Mapping[str, str] | None = None) -> tuple[str, ...]:
     """The values to hide, longest first, so that a secret inside another one leaves no rest."""
     environment = os.environ if env is None else env

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from engine.errors import SetupError
+from engine.secrets import without_secrets
 from engine.spark import archive, local_files
 from engine.spark._pyspark import pyspark_home
 from engine.spark.java import Java
@@ -160,9 +161,12 @@ def archivable(java: Java, conf: Mapping[str, str], jars: Sequence[Path]) -> arc
 
 
 def environment(java: Java, connection: Path) -> dict[str, str]:
-    """The environment of the JVM, with the file that shows where its gateway listens."""
+    """The environment of the JVM, with the file that shows where its gateway listens.
+
+    Secrets of a target are in the properties, or in options of a reader: no variable is needed for them.
+    """
     return {
-        **os.environ,
+        **without_secrets(),
         "JAVA_HOME": str(java.home),
         "SPARK_HOME": str(pyspark_home()),
         "SPARK_CONNECT_MODE": "0",

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from xml.sax.saxutils import quoteattr
 
 from engine.errors import SetupError
+from engine.secrets import without_secrets
 from engine.spark._pyspark import pyspark_home
 from engine.spark.java import Java
 from engine.spark.truststore import trust_store_options
@@ -136,7 +137,7 @@ def _run(command: Sequence[str], env: Mapping[str, str]) -> str:
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
-            env=dict(env),
+            env=without_secrets(env),
             timeout=_PROCESS_SECONDS,
             check=False,
         )

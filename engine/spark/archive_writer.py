@@ -14,12 +14,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 from engine.errors import SetupError
+from engine.secrets import without_secrets
 from engine.spark.archive import (
     QUIET,
     SUFFIX,
@@ -69,7 +70,7 @@ def begin(classes: Classes, env: Mapping[str, str] = os.environ) -> bool:
         subprocess.run(
             arguments,
             cwd=folder,
-            env=dict(env),
+            env=without_secrets(env),
             start_new_session=True,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -199,7 +200,11 @@ def _accepted(classes: Classes, path: Path, base: Path | None = None) -> bool:
     path_of_classes = os.pathsep.join(map(str, class_path(classes.core)))
     required = ("-Xmx256m", *_width(classes), "-Xshare:on", "-XX:+VerifySharedSpaces", file_option(path, base))
     arguments = [str(classes.java.path), *required, "-cp", path_of_classes, "-version"]
-    return subprocess.run(arguments, capture_output=True, check=False, timeout=_DUMP_SECONDS).returncode == 0
+    return _run(arguments).returncode == 0
+
+
+def _run(arguments: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(arguments, capture_output=True, check=False, timeout=_DUMP_SECONDS, env=without_secrets())
 
 
 def _dump(classes: Classes, base: Path) -> None:
@@ -209,7 +214,7 @@ def _dump(classes: Classes, base: Path) -> None:
         SetupError: `class-archive`.
     """
     arguments = [str(classes.java.path), *_width(classes), f"-XX:SharedArchiveFile={base}", "-Xshare:dump"]
-    done = subprocess.run(arguments, capture_output=True, check=False, timeout=_DUMP_SECONDS)
+    done = _run(arguments)
     if done.returncode or not base.exists():
         hint = "Sessions start without the archive; try another build of Java 17 or 21."
         raise SetupError("class-archive", "Java did not write its default class archive", hint)

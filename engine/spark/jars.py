@@ -22,7 +22,7 @@ from engine.errors import EngineError, SetupError
 from engine.spark import _ivy
 from engine.spark.java import Java, find_java
 from engine.target_folder import TargetFolder
-from engine.user_cache import cache_home, is_own, own_folder
+from engine.user_cache import cache_home, create_private, is_own, own_folder
 
 LOCK: Final = Path(__file__).with_name("jars.json")
 _STAMPS: Final = 500
@@ -189,7 +189,10 @@ def _fetch(
     jars: Sequence[Jar], folder: Path, java: Java, notify: Callable[[str], None], env: Mapping[str, str]
 ) -> None:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        if env.get("ENGINE_JARS"):
+            folder.mkdir(parents=True, exist_ok=True)
+        else:
+            create_private(folder)
         _ivy.remove_leftovers(folder)
         # Inside the cache, so that the last step is a rename within one file system.
         with tempfile.TemporaryDirectory(prefix=_ivy.TEMPORARY, dir=folder) as temporary:

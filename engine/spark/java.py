@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from engine.errors import SetupError
+from engine.secrets import without_secrets
 
 SUPPORTED: Final = (17, 21)
 _HINT: Final = "Run pip install 'headrace[java]' to get one, or set JAVA_HOME to a Java 17 or 21."
@@ -124,6 +125,7 @@ def _ask(executable: Path) -> tuple[Path, str] | None:
             text=True,
             errors="replace",
             stdin=subprocess.DEVNULL,
+            env=without_secrets(),
             timeout=_PROBE_SECONDS,
             check=False,
         )

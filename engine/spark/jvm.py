@@ -125,7 +125,8 @@ def start_jvm(
         folder = Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="headrace-")))
         properties, connection = folder / "spark.properties", folder / "connection"
         own = undo.enter_context(scratch(conf))
-        own_conf = with_jars(java, driver_conf(_in_scratch(conf, own), memory, log_level), jars)
+        placed = _with_crash_report(_in_scratch(conf, own), log_dir)
+        own_conf = with_jars(java, driver_conf(placed, memory, log_level), jars)
         full_conf = with_options_file(own_conf, folder / "java.options")
         write_properties(properties, full_conf)
         log, output = log_dir / LOG_NAME, undo.enter_context(open_log(log_dir))
@@ -155,6 +156,17 @@ def _in_scratch(conf: Mapping[str, str], own: Scratch) -> dict[str, str]:
     """
     key = "spark.driver.extraJavaOptions"
     return {**conf, key: f"{shlex.quote(f'-Djava.io.tmpdir={own.folders[0]}')} {conf.get(key, '')}".strip()}
+
+
+def _with_crash_report(conf: Mapping[str, str], log_dir: Path) -> dict[str, str]:
+    """The configuration with the place of Java's report of a crash, which has memory and variables in it.
+
+    Java writes it, and a core file with all of its memory, into the folder where it was started: the project. The
+    report goes beside the log, which only its owner can read. A core is written only if the caller's options say so.
+    """
+    key = "spark.driver.extraJavaOptions"
+    ours = f"-XX:ErrorFile={log_dir.absolute()}/hs_err_pid%p.log"
+    return {**conf, key: f"{shlex.quote(ours)} -XX:-CreateCoredumpOnCrash {conf.get(key, '')}".strip()}
 
 
 def open_log(log_dir: Path) -> BinaryIO:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from engine.errors import SetupError
 from engine.pinned_settings import PINNED
+from engine.secrets import scrubber
 from engine.spark import archive_writer, local_files
 from engine.spark._command import AVRO_LIMITS, STACK
 from engine.spark.archive import OPTION_VARIABLES
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ICEBERG_EXTENSIONS: Final = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+_REDACTING: Final = ("spark.redaction.regex", "spark.sql.redaction.options.regex")
 _STATE_STORE: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 # Spark's own expression misses keys in PEM, access-key-id and what Kafka calls jaas (all measured); it is
 # matched against names and values, so that a user and password inside a URL are hidden as well.
@@ -216,6 +218,20 @@ def session_conf(settings: SessionSettings) -> dict[str, str]:
     extensions = conf.get("spark.sql.extensions", "")
     if ICEBERG_EXTENSIONS not in extensions:
         conf["spark.sql.extensions"] = ",".join(part for part in (ICEBERG_EXTENSIONS, extensions) if part)
+    return _redacted(conf)
+
+
+def _redacted(conf: dict[str, str]) -> dict[str, str]:
+    """The settings, with those that hold a secret under a name that does not say so among what Spark does not show.
+
+    Spark's event log has all settings. `Utils.redact` compares names and values with the expression: names are added to
+    it, as a secret in it would be shown itself.
+    """
+    clean = scrubber()
+    named = [key for key, value in conf.items() if key not in _REDACTING and clean(value) != value]
+    if named:
+        names = "|".join(sorted(re.escape(key) for key in named))
+        conf |= {key: f"{conf[key]}|^(?:{names})$" for key in _REDACTING}
     return conf
 
 

@@ -13,6 +13,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, Self
 
+from engine.secrets import without_secrets
+
 # Its input is the process that runs, its output a pipe of which the JVM holds the other end and into which nobody
 # writes: reading it ends when the JVM has ended. (A shell has numbers for the descriptors 0 to 9 only.)
 _SCRIPT: Final = "read -r line && exit\nread -r line <&1"
@@ -61,6 +63,7 @@ class LockKeeper:
             stderr=subprocess.DEVNULL,
             pass_fds=tuple(locks),
             cwd="/",
+            env=without_secrets(),
             # Ctrl-C is for the process that runs.
             start_new_session=True,
         ) as shell:

@@ -17,7 +17,7 @@ import engine
 from engine.compile import Manifest, Target
 from engine.errors import SetupError, UsageError
 from engine.runtime.operations.shown_conf import masked, submitted_settings
-from engine.secrets import MASK, names_secret_setting
+from engine.secrets import MASK, names_secret_setting, without_secrets
 from engine.spark._command import AVRO_LIMITS, STACK, write_properties
 from engine.spark._pyspark import pyspark_home
 from engine.spark.cluster.script_java import script_java_home
@@ -123,7 +123,9 @@ def submit(made: Submission, folder: Path) -> int:
         _pack(files["archive"], made.members)
     arguments = [part.format(**files) if part.startswith("{") else part for part in made.arguments]
     home = script_java_home(java.path, folder) if java.bundled else java.home
-    env = {**os.environ, "JAVA_HOME": str(home), "SPARK_HOME": str(pyspark_home())}
+    # In client mode the driver is this command again, on this machine; a cluster's has variables of its own.
+    own = dict(os.environ) if made.mode is DeployMode.CLIENT else without_secrets()
+    env = {**own, "JAVA_HOME": str(home), "SPARK_HOME": str(pyspark_home())}
     if made.mode is DeployMode.CLIENT:
         env["PYSPARK_DRIVER_PYTHON"] = sys.executable
     return subprocess.run([str(pyspark_home() / "bin" / "spark-submit"), *arguments], env=env, check=False).returncode
