@@ -10,7 +10,8 @@ import pytest
 
 from engine.compile import Compiled, compile_project
 from engine.compile.artifacts.node_json import digest
-from engine.compile.pipeline import confined, incremental, worker
+from engine.compile.pipeline import incremental, worker
+from engine.compile.templates import confined
 from engine.errors import ProjectError
 from engine.project import load_project
 from tests.project.small_projects import SOURCES, write
