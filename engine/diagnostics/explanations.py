@@ -14,8 +14,8 @@ LEVELS = ("error", "warning", "note")
 STAGES = ("command line", "compile", "plan", "start", "run")
 DEFAULT_FILE = "models/m.sql"
 
-_FACTS = re.compile(r"Level: (.+?)\. Found: (.+?)\.")
-_BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FACTS = re.compile(r"Level: ([^.]++)\. Found: ([^.]++)\.")
+_BLOCK = re.compile(r"^```(\w++)(?: (\S++))?\n((?:(?!```).*+\n)*+)```$", re.MULTILINE)
 _LABELS = ("Cause", "Wrong", "Right", "Occurs", "Fix")
 
 

@@ -21,7 +21,7 @@ _LOOK_ALIKES = (
     "\u0405\u0406\u0408\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0425\u04ae"
     "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0455\u0456\u0458\u04bb\u0501\u051b\u051d\u0578\u0585"
 )
-_WORD = re.compile(rf"\w*[{_LOOK_ALIKES}]\w*")
+_WORD = re.compile(rf"\b\w*[{_LOOK_ALIKES}]\w*")
 _LATIN = re.compile("[A-Za-z]")
 _LOOK_ALIKE = re.compile(f"[{_LOOK_ALIKES}]")
 _HIDDEN_HINT = "Delete it, and read the line again without it."

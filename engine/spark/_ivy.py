@@ -152,10 +152,10 @@ def _cause(output: str) -> str:
     errors = output.partition(":::: ERRORS")[2]
     for line in errors.splitlines():
         # The address is left out: it may hold a mirror's user and password.
-        text = re.sub(r"\s*\burl=\S+", "", re.sub(r"^\w+Handler: ", "", line.strip()))
+        text = re.sub(r"(?<!\s)\s*+\burl=\S++", "", re.sub(r"^\w+Handler: ", "", line.strip()))
         if text:
             return _plain(text)
-    if re.search(r":: .+: not found", output):
+    if re.search(r":: (?:(?!:: ).)+: not found", output):
         return "the repository does not have it"
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     return lines[-1] if lines else "Ivy gave no reason"

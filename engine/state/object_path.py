@@ -11,7 +11,7 @@ from typing import Protocol
 from engine.state.blob_store import Store
 
 _ANY_FOLDERS = "**"
-_PIECES = re.compile(r"\[[^]]+]|\*|[^*\[]+")
+_PIECES = re.compile(r"\[[^]]++]|\*|[^*\[]++|\[[^]]*+\Z")
 
 
 class KeyedStore(Store, Protocol):
@@ -206,4 +206,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 def _name(pattern: str) -> str:
     """The expression of a pattern with `*` and sets of characters."""
     pieces = _PIECES.findall(pattern)
-    return "".join(p if p.startswith("[") else "[^/]*" if p == "*" else re.escape(p) for p in pieces)
+    sets = (p.startswith("[") and p.endswith("]") for p in pieces)
+    return "".join(
+        p if is_set else "[^/]*" if p == "*" else re.escape(p) for p, is_set in zip(pieces, sets, strict=True)
+    )

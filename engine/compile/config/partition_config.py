@@ -10,8 +10,8 @@ from engine.compile.config.window_config import split_arguments
 from engine.project.yaml_section import Section, is_name, shown
 from engine.relations import Partition, SortColumn
 
-_CALL = re.compile(r"(?P<transform>\w+)\s*\(\s*(?P<arguments>[^()]*)\)")
-_AS = re.compile(r"(?P<field>.+?)\s+as\s+`?(?P<name>[^\s`]+)`?", re.IGNORECASE | re.DOTALL)
+_CALL = re.compile(r"(?P<transform>\w++)\s*+\(\s*+(?P<arguments>[^()]*+)\)")
+_AS = re.compile(r"(?P<field>.+?)(?<!\s)\s++as\s++`?(?P<name>[^\s`]++)`?", re.IGNORECASE | re.DOTALL)
 _SORT = re.compile(
     r"`?(?P<column>\w+)`?(?:\s+(?P<order>asc|desc))?(?:\s+nulls\s+(?P<nulls>first|last))?", re.IGNORECASE
 )

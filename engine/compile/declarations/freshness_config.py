@@ -18,7 +18,7 @@ _BOUNDS = ("warn_after", "error_after")
 _PERIODS = AGE.choices("period")
 _PATH = re.compile(r"`?(\w+)`?(?:\.\w+)*")
 # A part of `_metadata` that is a time: when the record came, for sources that know.
-_CAME = re.compile(r"(\w+): timestamp\b")
+_CAME = re.compile(r"\b(\w++): timestamp\b")
 _TIMES = ("timestamp", "timestamp_ntz", "date", "string")
 # Rows of these are made when they are read; none waits.
 _WITHOUT_ROWS = ("rate", "socket")

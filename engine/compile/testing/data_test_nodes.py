@@ -80,7 +80,7 @@ def _compile(
     tested: str, file: str, test: TestConfig, shared: CompileContext, known: KnownNodes, diagnostics: list[Diagnostic]
 ) -> DataTest | None:
     sandbox = shared.sandbox
-    name = re.sub(r"(\w+)$", r"test_\1", test.kind)
+    name = re.sub(r"\b(\w++)$", r"test_\1", test.kind)
     if name not in sandbox.macros:
         if name not in sandbox.macro_files:
             kinds = [re.sub(r"\btest_(\w+)$", r"\1", name) for name in sandbox.macros if _IS_TEST.search(name)]
@@ -128,7 +128,7 @@ def _look(tested: str, test: TestConfig, shared: CompileContext, known: KnownNod
     """What the macro `failing_<kind>` of the same file gives; None: there is none, or it reads another table."""
     sandbox, rows = shared.sandbox, _rows(_reference(tested), test.options.where)
     relation = _view(_name(tested)) if _is_source(tested) else getattr(known.relations.get(_name(tested)), "sql", None)
-    names = [re.sub(r"(\w+)$", rf"{kind}_\1", test.kind) for kind in ("test", "failing")]
+    names = [re.sub(r"\b(\w++)$", rf"{kind}_\1", test.kind) for kind in ("test", "failing")]
     files = [sandbox.macro_files.get(name) for name in names]
     if relation is None or names[1] not in sandbox.macros or files[0] != files[1]:
         return None

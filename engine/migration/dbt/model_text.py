@@ -28,7 +28,7 @@ _SILENT = frozenset(
     )
 )  # fmt: skip
 _CONSTRAINTS = {"not_null": ["not_null"], "unique": ["unique"], "primary_key": ["not_null", "unique"]}
-_CALL = re.compile(r"([A-Za-z_][\w.]*)\s*\(")
+_CALL = re.compile(r"([A-Za-z_][\w.]*+)\s*+(\(?)")
 _OF_VALUES = {"var", "env_var"}
 _SPARK = ("spark", "databricks", "glue")
 
@@ -152,7 +152,7 @@ def hook_texts(context: ImportContext, node: DbtNode, key: str) -> list[str]:
 def _calls(template: str) -> set[str]:
     """What a template uses that values of a header cannot: other functions, and blocks."""
     code = [piece for piece in pieces(template) if piece.part in (PieceKind.EXPRESSION, PieceKind.BLOCK)]
-    names = {name for piece in code for name in _CALL.findall(piece.inner)}
+    names = {name for piece in code for name, called in _CALL.findall(piece.inner) if called}
     return {f"{name}()" for name in names - _OF_VALUES} | {
         piece.text for piece in code if piece.part is PieceKind.BLOCK
     }

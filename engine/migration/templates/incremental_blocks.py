@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 from engine.migration.templates.template_parts import Piece, PieceKind, joined, pieces
 
-_IS = r"is_incremental\s*\(\s*\)"
-_FALSE = re.compile(rf"(?:{_IS}(?:\s+and\s+(?!.*\bor\b).+)?|(?!.*\bor\b).+\s+and\s+{_IS})", re.DOTALL)
+_IS = r"is_incremental\s*+\(\s*+\)"
+_FALSE = re.compile(rf"(?:{_IS}(?:\s++and\s++(?!.*\bor\b).+)?|(?!.*\bor\b).+(?<!\s)\s++and\s++{_IS})", re.DOTALL)
 _TRUE = re.compile(rf"not\s+{_IS}", re.DOTALL)
 _ANY = re.compile(rf"\b(?:{_IS}|should_full_refresh\s*\(|flags\.FULL_REFRESH)")
 _NEWEST = re.compile(
-    r"([A-Za-z_][\w.]*)\s*>=?\s*\(?\s*(?:\(\s*)?(?:select\s+)?(?:coalesce\s*\(\s*)?(?:\(\s*select\s+)?max\s*\(\s*([\w.]+)\s*\)",
+    # A name from its beginning on: tried from each of its letters, a long one would take forever.
+    r"(?:(?<![\w.])|(?<=[^\w.]\.))([A-Za-z_][\w.]*+)\s*+>=?\s*+\(?\s*+(?:\(\s*+)?(?:select\s++)?(?:coalesce\s*+\(\s*+)?"
+    r"(?:\(\s*+select\s++)?max\s*+\(\s*+([\w.]++)\s*+\)",
     re.IGNORECASE,
 )
 

@@ -6,10 +6,12 @@ import re
 from collections.abc import Iterator
 
 _CLASS = re.compile(r"\[([A-Z0-9_.]+)\]\s*")
-_NOISE = re.compile(r"\s*SQLSTATE: \w+\s*")
+_NOISE = re.compile(r"(?<!\s)\s*+SQLSTATE: \w++\s*+")
 _WRAPPERS = ("STREAM_FAILED", "FOREACH_BATCH_USER_FUNCTION_ERROR")
-_QUERY = re.compile(r"Query \[id = [^]]*\] terminated with exception: ")
-_TASK = re.compile(r"Job aborted due to stage failure: .*?Lost task [^:]*?\(TID \d+\) \([^)]*\): ")
+_QUERY = re.compile(r"Query \[id = [^]\[]*+\] terminated with exception: ")
+_TASK = re.compile(
+    r"Job aborted due to stage failure: (?:(?!Job aborted|Lost task).)*+Lost task [^:(]*+\(TID \d++\) \([^()]*+\): "
+)
 _JAVA_CLASS = re.compile(r"^(?:: ?)?(?:[\w$]+\.)+([\w$]+(?:Exception|Error))(?:: |$)")
 _CAUSED = re.compile(r"^Caused by: ((?:[\w$]+\.)+[\w$]+(?:Exception|Error): .+)$", re.MULTILINE)
 # Behind these is why.
@@ -18,7 +20,7 @@ _EMPTY = (
     "Multiple failures in stage materialization", "Failed to execute",
 )  # fmt: skip
 # Where an error of analysis was found, which is reported as a place.
-_AT = re.compile(r"[;.\s]*line \d+ pos \d+[;\s]*$")
+_AT = re.compile(r"(?<![;.\s])[;.\s]*+line \d++ pos \d++[;\s]*+$")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 _ADVICE = ("Use ", "Correct ", "Please ", "To ", "Consider ", "Set ", "You can ", "If necessary", "Try ")
 _MISMATCH = re.compile(r'^Cannot resolve ".*?" due to data type mismatch: ', re.DOTALL)

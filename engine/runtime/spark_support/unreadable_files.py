@@ -5,11 +5,16 @@ from __future__ import annotations
 import re
 from urllib.parse import unquote
 
-_FILE = re.compile(r"while reading file\s+(.+?)\.\s")
-_MISMATCH = re.compile(r"Parquet column \[(.+?)\]. Expected Spark type (\S+), actual Parquet type (\S+?)\.")
-_CAUSES = re.compile(r"^\s*Caused by: [\w.$]+: (.+?)(?=\n\s+at |\n\s*\.\.\. |\Z)", re.MULTILINE | re.DOTALL)
+_FILE = re.compile(r"while reading file\s++((?:(?!while reading file).)+?)\.\s")
+_MISMATCH = re.compile(
+    r"Parquet column \[((?:(?!Parquet column \[).)+?)\]. Expected Spark type ([^\s,]++(?:,[^\s,]++)*+), "
+    r"actual Parquet type (\S+?)\."
+)
+_CAUSES = re.compile(
+    r"^[^\S\n]*+Caused by: [\w.$]++: (.++(?:\n++(?![^\S\n]*+(?:at |\.\.\. |Caused by: )).*+)*+)", re.MULTILINE
+)
 # Java's words for what is nothing but an end before its time.
-_SILENT = re.compile(r"^\s*Caused by: java\.lang\.NullPointerException", re.MULTILINE)
+_SILENT = re.compile(r"^[^\S\n]*+Caused by: java\.lang\.NullPointerException", re.MULTILINE)
 _HEADER = re.compile(r"CSV file: \S+")
 
 
