@@ -22,6 +22,8 @@ _END = "\x00"
 _SEVERAL = 3
 # Seconds: what is short, and what is longer than is waited for.
 _BRIEF, _LIMIT = 0.03, 0.25
+# Characters for which no pattern may take that long.
+_SHORT = 200
 # A pattern that is linear has a ratio of 2, one that is quadratic of 4.
 _MOST = 3.0
 
@@ -247,15 +249,15 @@ def seconds(use: Use, text: str, limit: float) -> float:
 def is_slow(use: Use, text: Callable[[int], str], size: int = 32_000) -> bool:
     """Whether twice the text takes much more than twice the time; a short time tells nothing, and is not slow.
 
-    Times are of the processor, and the smallest ratio of three counts: other processes do not make a pattern slow.
+    Times are of the processor, and the shortest of three counts: other processes do not make a pattern slow.
     """
     if (first := seconds(use, text(size), _LIMIT)) < _BRIEF:
         return False
     while first == float("inf"):
         size //= 2
+        if size < _SHORT:
+            return True
         first = seconds(use, text(size), _LIMIT)
-    ratios = []
-    for _ in range(3):
-        half = max(seconds(use, text(size // 2), _LIMIT), 1e-6)
-        ratios.append(min(first, seconds(use, text(size), 4 * _LIMIT)) / half)
-    return min(ratios) > _MOST
+    short = min(seconds(use, text(size // 2), _LIMIT) for _ in range(3))
+    long = min(first, *(seconds(use, text(size), 4 * _LIMIT) for _ in range(2)))
+    return long / max(short, 1e-6) > _MOST
