@@ -243,8 +243,8 @@ lock: ## Write requirements/ anew from pyproject.toml, keeping versions that sti
 	@UPGRADE='$(UPGRADE)' PYTHON='$(PYTHON)' UV= sh scripts/lock.sh
 
 .PHONY: audit
-audit: $(AUDIT)/.installed ## Ask whether a locked package is known to be vulnerable (needs a network; STRICT=1 fails without)
-	@$(AUDIT)/bin/python scripts/audit.py $(if $(STRICT),--strict)
+audit: $(if $(DATABASE),$(DEV),$(AUDIT)/.installed) ## Ask whether a locked package is known to be vulnerable; without a network: DATABASE=copy of pypa/advisory-database
+	@$(if $(DATABASE),$(BIN),$(AUDIT)/bin)/python scripts/audit.py $(if $(DATABASE),--database '$(DATABASE)') $(if $(LENIENT),--lenient)
 
 $(AUDIT)/.installed: requirements/audit.txt
 	@'$(PYTHON)' -m venv $(AUDIT)

@@ -1,8 +1,9 @@
 """Are locked packages known to be vulnerable? Asks advisory services by pip-audit; called by `make audit`.
 
-Every package of requirements/*.txt is asked about, for all platforms. Exit codes: 0 nothing is known, 1 a package is
-vulnerable, 3 with --strict if not every package could be checked. Without a network nothing is checked; the last line
-says so, and the exit code is 0 unless --strict is given.
+Every package of requirements/*.txt is asked about, for all platforms. Exit codes: 0 every package was checked and
+nothing is known, 1 a package is vulnerable, 3 not every package could be checked, which the last line says (0 with --lenient).
+Without a network --database names a copy of an advisory database: of https://github.com/pypa/advisory-database, or a
+folder of OSV's JSON files. What it knows is as old as its newest advisory.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # The second is asked about what the first does not know.
 SERVICES = ("pypi", "osv")
 _PIN = re.compile(r"^([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?==([\w.!+]+)", re.MULTILINE)
+_READERS = {".json", ".yaml", ".yml"}
 _NAME = re.compile(r"[-_.]+")
 
 Pin = tuple[str, str]
@@ -63,6 +65,72 @@ def audited(pins: Iterable[Pin], tool: Sequence[str]) -> Report:
     return report
 
 
+def looked_up(pins: Iterable[Pin], database: Path) -> tuple[Report, str]:
+    """Look packages up in a copy of an advisory database.
+
+    Args:
+        pins: names and versions.
+        database: folder of OSV's records as YAML or JSON, at any depth.
+
+    Returns:
+        What it knows, and the day of its newest record; everything is unchecked if there is no record.
+    """
+    wanted: dict[str, list[Pin]] = {}
+    for pin in pins:
+        wanted.setdefault(pin[0], []).append(pin)
+    report, newest = Report(), ""
+    for path in sorted(path for path in database.rglob("*") if path.suffix in _READERS):
+        record = _record(path)
+        newest = max(newest, str(record.get("modified", ""))[:10])
+        for affected in () if record.get("withdrawn") else record.get("affected", ()):
+            package = affected.get("package", {})
+            if package.get("ecosystem") != "PyPI":
+                continue
+            for pin in wanted.get(_NAME.sub("-", package["name"]).lower(), ()):
+                fixed = _fixed(affected, pin[1])
+                if fixed is not None:
+                    known = {"id": record["id"], "aliases": record.get("aliases", ()), "fix_versions": fixed}
+                    report.advisories.setdefault(pin, []).append(_advisory(known))
+    if not newest:
+        report.unchecked = set(pins)
+    return report, newest
+
+
+def _record(path: Path) -> dict[str, Any]:
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".json":
+        found: Any = json.loads(text)
+    else:
+        import yaml
+
+        found = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe
+    return found if isinstance(found, dict) else {}
+
+
+def _fixed(affected: Mapping[str, Any], version: str) -> list[str] | None:
+    """The versions that fix what affects a version; None if it is not affected (OSV schema, "affected[].ranges")."""
+    from packaging.version import InvalidVersion, Version
+
+    fixes: list[str] = []
+    hit = version in map(str, affected.get("versions", ()))
+    try:
+        ours = Version(version)
+        for events in (r.get("events", ()) for r in affected.get("ranges", ()) if r.get("type") == "ECOSYSTEM"):
+            inside = False
+            for event in events:
+                ((kind, value),) = event.items()
+                at = Version("0" if str(value) == "0" else str(value))
+                if kind == "introduced" and ours >= at:
+                    inside = True
+                elif (kind == "fixed" and ours >= at) or (kind == "last_affected" and ours > at):
+                    inside = False
+                fixes += [str(value)] if kind == "fixed" and ours < at else []
+            hit = hit or inside
+    except InvalidVersion:
+        pass
+    return fixes if hit else None
+
+
 def _rounds(pins: Iterable[Pin]) -> list[dict[str, str]]:
     """Packages that one run of pip-audit takes: each name once; a lock may have a version for each platform."""
     rounds: list[dict[str, str]] = []
@@ -100,12 +168,17 @@ def _advisory(found: Mapping[str, Any]) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print what is known, and return the exit code."""
     parser = argparse.ArgumentParser(description="Are locked packages known to be vulnerable?")
-    parser.add_argument("--strict", action="store_true", help="fail with 3 if a package could not be checked")
+    parser.add_argument("--lenient", action="store_true", help="end with 0 although packages could not be checked")
+    parser.add_argument("--database", type=Path, help="a copy of an advisory database, in place of the services")
     parser.add_argument("--locks", type=Path, default=ROOT / "requirements", help="folder of locks")
     parser.add_argument("--tool", default="", help="the command of pip-audit; its module in this Python if left out")
     chosen = parser.parse_args(arguments)
     pins = locked(chosen.locks)
-    report = audited(pins, [chosen.tool] if chosen.tool else [sys.executable, "-m", "pip_audit"])
+    if chosen.database:
+        report, newest = looked_up(pins, chosen.database)
+        print(f"checked against {chosen.database}, whose newest advisory is of {newest or 'no day: it has none'}")
+    else:
+        report = audited(pins, [chosen.tool] if chosen.tool else [sys.executable, "-m", "pip_audit"])
     for name, version in sorted(report.advisories):
         for advisory in report.advisories[name, version]:
             print(f"VULNERABLE: {name} {version} in {', '.join(pins[name, version])}: {advisory}")
@@ -121,10 +194,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if len(report.unchecked) == len(pins)
             else f"{len(report.unchecked)} ({some}, ..)"
         )
-        print(f"NOT CHECKED: {which}: no advisory service answered")
+        reason = "the database has no advisory" if chosen.database else "no advisory service answered"
+        print(f"NOT CHECKED: {which}: {reason}; this was no audit of them")
     if report.advisories:
         return 1
-    return 3 if report.unchecked and chosen.strict else 0
+    return 3 if report.unchecked and not chosen.lenient else 0
 
 
 if __name__ == "__main__":

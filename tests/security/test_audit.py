@@ -79,7 +79,7 @@ def test_the_version_of_another_platform_is_asked_about_too(locks: Path) -> None
 
 
 def test_packages_without_advisories_are_good(locks: Path) -> None:
-    code, said = audit(locks, {"pypi": {"bad-package": {}, "good-package": {}}}, "--strict")
+    code, said = audit(locks, {"pypi": {"bad-package": {}, "good-package": {}}})
     assert code == 0
     assert "3 of 3 locked packages checked" in said
 
@@ -90,7 +90,7 @@ def test_the_second_service_is_asked_about_what_the_first_does_not_know(locks: P
     assert "3 of 3 locked packages checked" in said
 
 
-@pytest.mark.parametrize(("options", "expected"), [((), 0), (("--strict",), 3)])
+@pytest.mark.parametrize(("options", "expected"), [((), 3), (("--lenient",), 0)])
 @pytest.mark.parametrize("answers", [{}, {"pypi": {}}], ids=["no service", "a service that knows no package"])
 def test_what_was_not_checked_is_never_called_good(
     locks: Path, answers: object, options: tuple[str, ...], expected: int
@@ -102,9 +102,48 @@ def test_what_was_not_checked_is_never_called_good(
 
 
 def test_a_part_that_was_not_checked_is_named(locks: Path) -> None:
-    code, said = audit(locks, {"pypi": {"good-package": {}}}, "--strict")
+    code, said = audit(locks, {"pypi": {"good-package": {}}})
     assert code == 3
     assert "NOT CHECKED: 1 (bad-package, ..)" in said
+
+
+RECORD = """id: PYSEC-2026-7
+aliases: [CVE-2026-7]
+modified: '2026-02-03T04:05:06Z'
+affected:
+- package: {name: Bad_Package, ecosystem: PyPI}
+  ranges: [{type: ECOSYSTEM, events: [{introduced: '0.9'}, {fixed: '1.0.1'}]}]
+- package: {name: good.package, ecosystem: PyPI}
+  ranges: [{type: ECOSYSTEM, events: [{introduced: '0'}, {fixed: '2.0'}]}]
+"""
+
+
+def test_a_copy_of_a_database_is_asked_where_no_service_answers(locks: Path) -> None:
+    folder = locks.parent / "database" / "vulns" / "bad-package"
+    folder.mkdir(parents=True)
+    (folder / "PYSEC-2026-7.yaml").write_text(RECORD)
+    listed = {
+        "id": "X-1",
+        "modified": "2026-01-01",
+        "affected": [{"package": {"name": "good-package", "ecosystem": "PyPI"}, "versions": ["2.1"]}],
+    }
+    gone = {**listed, "id": "X-2", "withdrawn": "2026-01-02"}
+    (folder / "X-1.json").write_text(json.dumps(listed))
+    (folder / "X-2.json").write_text(json.dumps(gone))
+    code, said = audit(locks, {}, "--database", str(locks.parent / "database"))
+    assert code == 1
+    assert "VULNERABLE: bad-package 1.0 in base: PYSEC-2026-7 CVE-2026-7 (fixed in 1.0.1)" in said
+    assert "VULNERABLE: good-package 2.1 in base: X-1 (fixed in no version)" in said
+    assert said.count("VULNERABLE") == 2
+    assert "newest advisory is of 2026-02-03" in said
+    assert "3 of 3 locked packages checked" in said
+
+
+def test_a_folder_without_advisories_is_no_audit(locks: Path) -> None:
+    (locks.parent / "database").mkdir()
+    code, said = audit(locks, {}, "--database", str(locks.parent / "database"))
+    assert code == 3
+    assert "NOT CHECKED: all 3 packages: the database has no advisory" in said
 
 
 def test_each_lock_of_the_project_is_read() -> None:
