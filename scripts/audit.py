@@ -1,9 +1,9 @@
 """Are locked packages known to be vulnerable? Asks advisory services by pip-audit; called by `make audit`.
 
 Every package of requirements/*.txt is asked about, for all platforms. Exit codes: 0 every package was checked and
-nothing is known, 1 a package is vulnerable, 3 not every package could be checked, which the last line says (0 with --lenient).
-Without a network --database names a copy of an advisory database: of https://github.com/pypa/advisory-database, or a
-folder of OSV's JSON files. What it knows is as old as its newest advisory.
+nothing is known, 1 a package is vulnerable, 3 not every package could be checked, which the last line says (0 with
+--lenient). Without a network --database names a copy of an advisory database: of pypa/advisory-database on GitHub, or
+a folder of OSV's JSON files. What it knows is as old as its newest advisory.
 """
 
 from __future__ import annotations

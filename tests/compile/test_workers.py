@@ -9,6 +9,7 @@ import pytest
 
 from engine.compile.pipeline import worker_pool
 from engine.compile.pipeline.worker import Local
+from engine.compile.templates import confined
 from engine.errors import SetupError
 from tests.compile.test_cache import Edits, shown
 
@@ -24,6 +25,8 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         seen.append(worker.process.pid)
         return worker
 
+    # In another process nothing would be counted here.
+    monkeypatch.setattr(confined, "confined", lambda work, *arguments: work(*arguments))
     monkeypatch.setattr(worker_pool, "_started", counting)
     monkeypatch.setattr(worker_pool, "WORTH", 1)
     monkeypatch.setattr(worker_pool.os, "sched_getaffinity", lambda _: {0, 1, 2})
