@@ -15,7 +15,7 @@ STAGES = ("command line", "compile", "plan", "start", "run")
 DEFAULT_FILE = "models/m.sql"
 
 _FACTS = re.compile(r"Level: ([^.]++)\. Found: ([^.]++)\.")
-_BLOCK = re.compile(r"^```(\w++)(?: (\S++))?\n((?:(?!```).*+\n)*+)```$", re.MULTILINE)
+_BLOCK = re.compile(r"^```(\w++)(?: (\S++))?\n((?:(?!```).*+\n)*)```$", re.MULTILINE)
 _LABELS = ("Cause", "Wrong", "Right", "Occurs", "Fix")
 
 

@@ -16,7 +16,7 @@ from engine.errors import Diagnostic, Location
 from engine.relations import Relation
 
 # Staging tables and initial snapshots beside a model's table.
-_BESIDE = re.compile(r"(?P<table>.+)__(?:g\d++|seed\d++_(?:(?!__seed)\w)++)")
+_BESIDE = re.compile(r"(?P<table>.+)__(?:g\d++|seed\d++_(?:(?!__seed)\w)+)")
 
 
 @dataclass(frozen=True, slots=True)

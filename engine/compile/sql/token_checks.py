@@ -38,7 +38,7 @@ WINDOW_TABLES = {
 
 # What Spark would replace by a setting, a property of Java or a variable of the environment, wherever it is.
 _KIND = r"\$\{(?:(?:env|system|spark|sparkconf|hiveconf|hivevar):|spark\.)"
-_VARIABLE = re.compile(rf"{_KIND}\S(?:(?!{_KIND})[^\s}}])*+\}}")
+_VARIABLE = re.compile(rf"{_KIND}\S(?:(?!{_KIND})[^\s}}])*\}}")
 VARIABLE = "Spark does not replace {} in SQL"
 VARIABLE_HINT = (
     "Write {{ var('name') }} or {{ env_var('NAME') }}; for the literal characters write concat('$', '{..}'). "

@@ -17,7 +17,7 @@ _TYPES = {
     "timestamp_tz": "timestamp", "datetime": "timestamp_ntz", "bytes": "binary", "bytea": "binary", "blob": "binary",
     "binary": "binary", "varbinary": "binary", "variant": "variant",
 }  # fmt: skip
-_SIZED = re.compile(r"([a-z]++(?: ++[a-z]++)*+)\s*+\(\s*(\d{1,3})\s*(?:,\s*(\d{1,3})\s*)?\)")
+_SIZED = re.compile(r"([a-z]++(?: ++[a-z]++)*)\s*+\(\s*(\d{1,3})\s*(?:,\s*(\d{1,3})\s*)?\)")
 _DECIMALS = ("decimal", "numeric", "number")
 
 

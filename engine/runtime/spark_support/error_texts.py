@@ -10,7 +10,7 @@ _NOISE = re.compile(r"(?<!\s)\s*+SQLSTATE: \w++\s*+")
 _WRAPPERS = ("STREAM_FAILED", "FOREACH_BATCH_USER_FUNCTION_ERROR")
 _QUERY = re.compile(r"Query \[id = [^]\[]*+\] terminated with exception: ")
 _TASK = re.compile(
-    r"Job aborted due to stage failure: (?:(?!Job aborted|Lost task).)*+Lost task [^:(]*+\(TID \d++\) \([^()]*+\): "
+    r"Job aborted due to stage failure: (?:(?!Job aborted|Lost task).)*Lost task [^:(]*+\(TID \d++\) \([^()]*+\): "
 )
 _JAVA_CLASS = re.compile(r"^(?:: ?)?(?:[\w$]+\.)+([\w$]+(?:Exception|Error))(?:: |$)")
 _CAUSED = re.compile(r"^Caused by: ((?:[\w$]+\.)+[\w$]+(?:Exception|Error): .+)$", re.MULTILINE)

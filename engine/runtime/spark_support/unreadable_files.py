@@ -7,11 +7,11 @@ from urllib.parse import unquote
 
 _FILE = re.compile(r"while reading file\s++((?:(?!while reading file).)+?)\.\s")
 _MISMATCH = re.compile(
-    r"Parquet column \[((?:(?!Parquet column \[).)+?)\]. Expected Spark type ([^\s,]++(?:,[^\s,]++)*+), "
+    r"Parquet column \[((?:(?!Parquet column \[).)+?)\]. Expected Spark type ([^\s,]++(?:,[^\s,]++)*), "
     r"actual Parquet type (\S+?)\."
 )
 _CAUSES = re.compile(
-    r"^[^\S\n]*+Caused by: [\w.$]++: (.++(?:\n++(?![^\S\n]*+(?:at |\.\.\. |Caused by: )).*+)*+)", re.MULTILINE
+    r"^[^\S\n]*+Caused by: [\w.$]++: (.++(?:\n++(?![^\S\n]*+(?:at |\.\.\. |Caused by: )).*+)*)", re.MULTILINE
 )
 # Java's words for what is nothing but an end before its time.
 _SILENT = re.compile(r"^[^\S\n]*+Caused by: java\.lang\.NullPointerException", re.MULTILINE)

@@ -12,7 +12,7 @@ _SECONDS = {"microsecond": 1e-6, "millisecond": 1e-3, **SECONDS}
 _MONTHS = {"month", "year", "quarter"}
 _SPAN_UNITS = ("day", "hour", "minute", "second")
 _MONTH_UNITS = ("year", "month")
-_PART = re.compile(r"(?<!\d)([+-]?\d++(?:\.\d++)?+)\s*+([a-z]+)")
+_PART = re.compile(r"(?<!\d)([+-]?\d++(?:\.\d++)?)\s*+([a-z]+)")
 
 
 def seconds(node: exp.Expr) -> float | None:
