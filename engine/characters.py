@@ -9,14 +9,15 @@ from __future__ import annotations
 import re
 
 # Marks, embeddings, overrides and isolates of the bidirectional algorithm.
-_BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
-_INVISIBLE = (
-    "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200d\u2060-\u2065\u206a-\u206f"
-    "\u3164\ufeff\uffa0\ufff9-\ufffb"
+_BIDI = "\u202a-\u202e\u2066-\u2069"
+# Default_Ignorable_Code_Point of Unicode (DerivedCoreProperties.txt), for a class of a regular expression.
+IGNORABLE = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
+    "\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
-_TAGS = "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+_ANNOTATIONS = "\ufff9-\ufffb"
 # Controls of both sets (C0 and C1), the line ends that only Unicode knows, and halves of surrogate pairs.
-_UNSEEN = re.compile(f"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff{_BIDI}{_INVISIBLE}{_TAGS}]")
+_UNSEEN = re.compile(f"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff{_BIDI}{IGNORABLE}{_ANNOTATIONS}]")
 _LINE_ENDS = re.compile("\n")
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 # `::name ...` at the start of a line, and `##[name` or `##vso[name` anywhere in it, are commands to the program that

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_args
@@ -11,7 +11,7 @@ from engine.api.requests import THREADS, Command, RunOptions, Selection
 from engine.errors import UsageError
 
 if TYPE_CHECKING:
-    from engine.compile import Compiled
+    from engine.compile import Compiled, Manifest
 
 # What failed or was skipped.
 UNFINISHED = Selection(("result:error", "result:fail", "result:skipped"))
@@ -32,6 +32,7 @@ class PreviousCommand:
         options: of the command.
         started_at: UTC; empty: not known.
         deferral: where models were read that were not selected.
+        held: names of the models whose staged rows it did not publish.
     """
 
     command: Command
@@ -41,6 +42,27 @@ class PreviousCommand:
     options: RunOptions = field(default_factory=RunOptions)
     started_at: str = ""
     deferral: Selection = field(default_factory=Selection)
+    held: frozenset[str] = frozenset()
+
+    def again(self, manifest: Manifest, unfinished: Iterable[str]) -> list[str]:
+        """Return what a retry chooses: what is unfinished, and all tests that decide on staged rows.
+
+        A model whose tests are gone is built, which publishes what it has staged.
+
+        Args:
+            manifest: the compiled project.
+            unfinished: ids of the nodes that failed or were skipped.
+        """
+        from engine.compile import DataTest, Model
+        from engine.plan.actions.staged_rows import deciding, waits
+
+        chosen = set(unfinished)
+        tested = {node.model for i in chosen if isinstance(node := manifest.nodes[i], DataTest)}
+        for i in {*chosen, *tested, *(f"model.{name}" for name in self.held)}:
+            model = manifest.nodes.get(i)
+            if isinstance(model, Model) and waits(model):
+                chosen |= deciding(manifest, model) or {model.id}
+        return [i for i in manifest.order if i in chosen]
 
 
 def run_arguments(
@@ -111,7 +133,21 @@ def previous_command(folder: Path) -> PreviousCommand | None:
         cast("RunOptions", options),
         str(started or ""),
         _deferred(args),
+        frozenset(_held(known, args)),
     )
+
+
+def _held(known: Mapping[str, Any], args: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the models whose rows were not published; where only tests ran, the run has the diagnostic."""
+    from engine.plan.actions.staged_rows import HELD
+
+    listed = known.get("results")
+    results = [r for r in listed if isinstance(r, dict)] if isinstance(listed, list) else []
+    for part in [args, *(r.get("adapter_response") for r in results)]:
+        found = part.get("diagnostics") if isinstance(part, dict) else None
+        for one in found if isinstance(found, list) else ():
+            if isinstance(one, dict) and one.get("code") == HELD and isinstance(one.get("node"), str):
+                yield one["node"]
 
 
 def _deferred(args: Mapping[str, Any]) -> Selection:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, cast
 
 from engine.api.adapted_tests import with_adapted_tests
 from engine.api.one_session import alone, one_at_a_time, session_target, unheard
-from engine.api.previous_command import UNFINISHED, previous_command, run_arguments
+from engine.api.previous_command import UNFINISHED, PreviousCommand, previous_command, run_arguments
 from engine.api.requests import (
     THREADS,
     Command,
@@ -174,7 +174,7 @@ class Project:
         last = previous_command(self.target_dir)
         if last is None:
             return RunResults()
-        return self._run(last.command, UNFINISHED, on_event, last.options, last.deferral)
+        return self._run(last.command, UNFINISHED, on_event, last.options, last)
 
     def _run(
         self,
@@ -182,14 +182,15 @@ class Project:
         select: Select,
         on_event: Emit | None,
         options: RunOptions,
-        deferral: Selection | None = None,
+        last: PreviousCommand | None = None,
     ) -> RunResults:
         compiled, choice = self._chosen(select)
         emit = on_event or unheard
         for finding in choice.unmatched:
             emit(Diagnosed(finding))
-        nodes = runnable(compiled.manifest, choice.nodes, command, empty=options.get("empty", False))
-        compiled = self.defer(compiled, nodes, deferral or selection_of(select))
+        chosen = last.again(compiled.manifest, choice.nodes) if last else choice.nodes
+        nodes = runnable(compiled.manifest, chosen, command, empty=options.get("empty", False))
+        compiled = self.defer(compiled, nodes, last.deferral if last else selection_of(select))
         return self.execute(command, compiled, nodes, emit, **options)
 
     def _chosen(self, select: Select) -> tuple[Compiled, Choice]:

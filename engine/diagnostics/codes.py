@@ -32,7 +32,7 @@ _BY_PAGE = {
     """,
     "project-files": """
         project-missing no-models unknown-target engine-version file-unreadable control-character
-        trojan-source path-outside properties-file profiles-file packages-file model-too-large cache-damaged
+        trojan-source path-outside unread-file properties-file profiles-file packages-file model-too-large cache-damaged
         process-ended import-unreadable import-version
     """,
     "references": """
@@ -47,7 +47,7 @@ _BY_PAGE = {
     "sources": """
         source-folder-missing source-path source-unreadable source-table source-columns unknown-columns
         sample-empty socket-unreachable file-changed file-renamed file-missing files-skipped files-gone
-        after-reading-shared after-reading-outside after-reading-failed avro-schema avro-columns
+        source-is-model after-reading-shared after-reading-outside after-reading-failed avro-schema avro-columns
     """,
     "sql": """
         sql-syntax not-a-query qualify-not-supported stream-clause spark-variable sql-too-large sql-too-deep

@@ -21,10 +21,13 @@ from typing import Any
 
 # A type: a name, or a struct, array or map.
 Document = str | Mapping[str, Any]
+# A column, or a field in one: the names on the way to it. A name may have a dot, so paths are joined only to be shown.
+Path = tuple[str, ...]
 # Names of types in SQL where those of the JSON are others.
 _OF_SQL = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
 # By the narrower type: the wider one to which Iceberg promotes it.
 _PROMOTIONS = {"int": "bigint", "float": "double"}
+_PLAIN = re.compile(r"\w+")
 _DECIMAL = re.compile(r"decimal\((\d+),(-?\d+)\)")
 
 
@@ -33,12 +36,12 @@ class TypeDifference:
     """A column whose type is not the table's.
 
     Attributes:
-        path: its name in the table; nested ones as `data.id`, `ids.element`, `totals.key`, `totals.value`.
+        path: its name in the table; nested ones as (data, id), (ids, element), (totals, key), (totals, value).
         table: the type in the table, as Spark prints it.
         query: the type in the query.
     """
 
-    path: str
+    path: Path
     table: str
     query: str
 
@@ -57,16 +60,21 @@ class SchemaMatch:
     """
 
     names: tuple[str, ...]
-    added: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
+    added: tuple[Path, ...] = ()
+    missing: tuple[Path, ...] = ()
     gone: tuple[str, ...] = ()
     promoted: tuple[TypeDifference, ...] = ()
     incompatible: tuple[TypeDifference, ...] = ()
 
     @property
-    def added_fields(self) -> tuple[str, ...]:
+    def added_columns(self) -> tuple[str, ...]:
+        """The columns among those that the table lacks."""
+        return tuple(path[0] for path in self.added if len(path) == 1)
+
+    @property
+    def added_fields(self) -> tuple[Path, ...]:
         """The nested fields among those that the table lacks."""
-        return tuple(path for path in self.added if path not in self.names)
+        return tuple(path for path in self.added if len(path) > 1)
 
     @property
     def alters(self) -> bool:
@@ -83,9 +91,9 @@ def match(query: Mapping[str, Any], table: Mapping[str, Any]) -> SchemaMatch:
         own = known.get(column["name"].lower())
         names.append(own["name"] if own else column["name"])
         if own is None:
-            found.added.append(column["name"])
+            found.added.append((column["name"],))
         else:
-            _compare(own["name"], own["type"], column["type"], found)
+            _compare((own["name"],), own["type"], column["type"], found)
     given = _by_name(query)
     return SchemaMatch(
         tuple(names),
@@ -99,8 +107,8 @@ def match(query: Mapping[str, Any], table: Mapping[str, Any]) -> SchemaMatch:
 
 @dataclass(slots=True)
 class _Findings:
-    added: list[str] = field(default_factory=list)
-    missing: list[str] = field(default_factory=list)
+    added: list[Path] = field(default_factory=list)
+    missing: list[Path] = field(default_factory=list)
     promoted: list[TypeDifference] = field(default_factory=list)
     incompatible: list[TypeDifference] = field(default_factory=list)
 
@@ -110,7 +118,7 @@ def _by_name(struct: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     return {field["name"].lower(): field for field in struct["fields"]}
 
 
-def _compare(path: str, table: Document, query: Document, found: _Findings) -> None:
+def _compare(path: Path, table: Document, query: Document, found: _Findings) -> None:
     if isinstance(table, str) or isinstance(query, str) or table["type"] != query["type"]:
         if not _fits(query, table):
             difference = TypeDifference(path, type_text(table), type_text(query))
@@ -118,24 +126,24 @@ def _compare(path: str, table: Document, query: Document, found: _Findings) -> N
     elif table["type"] == "struct":
         _compare_fields(path, table, query, found)
     elif table["type"] == "array":
-        _compare(f"{path}.element", table["elementType"], query["elementType"], found)
+        _compare((*path, "element"), table["elementType"], query["elementType"], found)
     else:
-        _compare_keys(f"{path}.key", table["keyType"], query["keyType"], found)
-        _compare(f"{path}.value", table["valueType"], query["valueType"], found)
+        _compare_keys((*path, "key"), table["keyType"], query["keyType"], found)
+        _compare((*path, "value"), table["valueType"], query["valueType"], found)
 
 
-def _compare_fields(path: str, table: Mapping[str, Any], query: Mapping[str, Any], found: _Findings) -> None:
+def _compare_fields(path: Path, table: Mapping[str, Any], query: Mapping[str, Any], found: _Findings) -> None:
     known, given = _by_name(table), _by_name(query)
     for name, part in given.items():
         own = known.get(name)
         if own is None:
-            found.added.append(f"{path}.{part['name']}")
+            found.added.append((*path, part["name"]))
         else:
-            _compare(f"{path}.{own['name']}", own["type"], part["type"], found)
-    found.missing += [f"{path}.{part['name']}" for name, part in known.items() if name not in given]
+            _compare((*path, own["name"]), own["type"], part["type"], found)
+    found.missing += [(*path, part["name"]) for name, part in known.items() if name not in given]
 
 
-def _compare_keys(path: str, table: Document, query: Document, found: _Findings) -> None:
+def _compare_keys(path: Path, table: Document, query: Document, found: _Findings) -> None:
     """Compare the keys of a map, which Iceberg neither promotes nor extends."""
     inside = _Findings()
     _compare(path, table, query, inside)
@@ -168,6 +176,11 @@ def type_text(type_: Document) -> str:
         case "array":
             return f"array<{type_text(type_['elementType'])}>"
     return f"map<{type_text(type_['keyType'])},{type_text(type_['valueType'])}>"
+
+
+def shown_path(path: Path) -> str:
+    """Return a path as SQL has it: `data.id`, and names that are not plain in backquotes."""
+    return ".".join(name if _PLAIN.fullmatch(name) else f"`{name.replace('`', '``')}`" for name in path)
 
 
 def same_names(columns: Iterable[str]) -> tuple[str, ...]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from engine.errors import Diagnostic, Location
+from engine.errors import Diagnostic, Level, Location
 from engine.project.file_index import Index, load_index, text_digest
 from engine.project.model_file import ModelText
 from engine.project.project_files import File, find, read
 from engine.project.yaml_section import is_table_name
 
+_READ = (".sql", ".yml", ".yaml")
+# What people keep beside models.
+_NOTES = (".md", ".txt", ".rst")
 _INDEX = "files.json"
 _NAMES = (
     "Use lower-case letters, digits and underscores; names that begin with branch_, tag_ or __, or end "
@@ -29,7 +32,15 @@ def read_models(root: Path, folder: str, cached: Path | None, found: list[Diagno
     index = load_index(cached / _INDEX if cached else None)
     models: dict[str, ModelText] = {}
     depth = len(Path(folder).parts)
-    for file in find(root, folder, (".sql", ".yml", ".yaml"), found):
+    for file in find(root, folder, None, found):
+        if file.suffix in _NOTES:
+            continue
+        if file.suffix not in _READ:
+            message = f"files of models end in .sql; {file.shown} is not read"
+            hint = "Models are SQL." if file.suffix == ".py" else "Rename it, or keep it in another folder."
+            place = Location(file.shown)
+            found.append(Diagnostic("unread-file", message, hint, Level.WARNING, location=place))
+            continue
         if file.suffix != ".sql":
             hint = "Move it to the header of the model's .sql file; sources belong in sources/."
             message = "properties files under models/ are dbt syntax"

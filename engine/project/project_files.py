@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from operator import attrgetter
 from pathlib import Path
 
@@ -42,8 +42,8 @@ class File(Struct, frozen=True):
             return None
 
 
-def find(root: Path, folder: str, suffixes: tuple[str, ...], found: list[Diagnostic]) -> Iterator[File]:
-    """The files below a folder of the project, in name order."""
+def find(root: Path, folder: str, suffixes: Container[str] | None, found: list[Diagnostic]) -> Iterator[File]:
+    """The files below a folder of the project that end in a suffix (None: all of them), in name order."""
     base = root / folder
     # A link in a circle is not a folder, and leads nowhere.
     if (base.is_dir() or base.is_symlink()) and not inside(root, base):
@@ -55,7 +55,9 @@ def find(root: Path, folder: str, suffixes: tuple[str, ...], found: list[Diagnos
     yield from _below(root, str(base), "" if shown == "." else f"{shown}/", suffixes, found)
 
 
-def _below(root: Path, folder: str, prefix: str, suffixes: tuple[str, ...], found: list[Diagnostic]) -> Iterator[File]:
+def _below(
+    root: Path, folder: str, prefix: str, suffixes: Container[str] | None, found: list[Diagnostic]
+) -> Iterator[File]:
     try:
         with os.scandir(folder) as listed:
             entries = sorted(listed, key=attrgetter("name"))
@@ -80,11 +82,11 @@ def _below(root: Path, folder: str, prefix: str, suffixes: tuple[str, ...], foun
             path = Path(entry.path)
             if path.is_dir() or not inside(root, path):
                 _leads_out(shown, found)
-            elif suffix in suffixes and (path.is_file() or not path.exists()):
+            elif (suffixes is None or suffix in suffixes) and (path.is_file() or not path.exists()):
                 yield File(entry.path, shown, stem, suffix)
         elif entry.is_dir(follow_symlinks=False):
             yield from _below(root, entry.path, f"{shown}/", suffixes, found)
-        elif suffix in suffixes and entry.is_file(follow_symlinks=False):
+        elif (suffixes is None or suffix in suffixes) and entry.is_file(follow_symlinks=False):
             yield File(entry.path, shown, stem, suffix)
 
 

@@ -7,6 +7,8 @@ import json
 import pytest
 
 from engine import Project
+from engine.compile.artifacts.dbt_manifest import own_id
+from engine.node_ids import shown_name
 from tests.lab import Lab
 
 pytestmark = pytest.mark.spark
@@ -23,7 +25,7 @@ def project(lab: Lab) -> None:
 
 def statuses(lab: Lab) -> dict[str, str]:
     known = json.loads((lab.root / "target/run_results.json").read_text())
-    return {result["unique_id"].split(".", 2)[2]: result["status"] for result in known["results"]}
+    return {shown_name(own_id(result["unique_id"])): result["status"] for result in known["results"]}
 
 
 def test_what_failed_is_run_again_with_the_options_of_the_command(lab: Lab) -> None:
@@ -83,3 +85,52 @@ def test_a_project_stops_at_the_first_failure_if_its_flags_say_so(lab: Lab) -> N
     assert statuses(lab)["last"] == "skipped"
     assert lab.run("retry", "--no-fail-fast").code == 1
     assert statuses(lab)["last"] == "success"
+
+
+STAGED = """/*---
+publish: on_tests_pass
+columns:
+  id:
+    tests:
+      - not_null
+      - accepted_values: {values: [1], quote: false}
+---*/
+select explode(array(1, 2)) as id
+"""
+CORRECTED = {
+    "the values of the test": STAGED.replace("[1]", "[1, 2]"),
+    "another test": STAGED.replace("accepted_values: {values: [1], quote: false}", "unique"),
+    "its severity": STAGED.replace("quote: false", "quote: false, severity: warn"),
+    "no test is left": STAGED.replace("publish", "title: x\npublish")
+    .replace("columns:", "meta:")
+    .replace("tests:", "x:"),
+}
+
+
+@pytest.mark.parametrize("text", CORRECTED.values(), ids=CORRECTED)
+@pytest.mark.parametrize("command", ["build", "test"])
+def test_a_retry_after_a_corrected_test_publishes_what_is_staged(lab: Lab, command: str, text: str) -> None:
+    """All tests that decide run again, not only the one that failed, and what was skipped reads the published rows."""
+    lab.model("paid", STAGED)
+    lab.model("copy", "select id from {{ ref('paid') }}")
+    assert lab.run("build").code == 1
+    assert command == "build" or lab.run("test").code == 1
+    lab.model("paid", text)
+    again = lab.run("retry")
+    assert (again.code, "not-published" in again.codes()) == (0, False), again.out
+    # Without a test that decides, only a build publishes.
+    assert lab.ids("paid") == ([1, 2] if command == "build" or "tests:" in text else [])
+    lab.build()
+    assert lab.ids("paid") == [1, 2]
+    assert lab.ids("copy") == [1, 2]
+
+
+def test_a_retry_does_not_build_again_to_publish(lab: Lab) -> None:
+    lab.model("paid", STAGED)
+    assert lab.run("build").code == 1
+    lab.model("paid", CORRECTED["the values of the test"])
+    assert lab.run("retry").code == 0
+    assert not any(name == "paid" for name in statuses(lab))
+    assert lab.ids("paid") == [1, 2]
+    assert lab.run("retry").code == 0
+    assert not Project(lab.root).retry().results

@@ -66,7 +66,8 @@ def _run_again(chosen: CommandSettings, last: PreviousCommand, options: RunOptio
     with terminable(), log_file(chosen):
         result = compiled(chosen, warnings=Warnings.SELECTED)
         unfinished = selected(chosen, result.manifest, UNFINISHED, tell=False)
-        nodes = runnable(result.manifest, unfinished, last.command, empty=options.get("empty", False))
+        again = last.again(result.manifest, unfinished)
+        nodes = runnable(result.manifest, again, last.command, empty=options.get("empty", False))
         began = f" of {last.started_at}" if last.started_at else ""
         if not nodes:
             chosen.out.say(f"Nothing to retry: no node of the last {last.command}{began} failed or was skipped")

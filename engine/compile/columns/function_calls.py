@@ -11,6 +11,7 @@ from engine.compile.columns.argument_types import checked, extracted
 from engine.compile.columns.column_scope import NOTHING, ColumnScope, ColumnValue, extended, origins
 from engine.compile.columns.walk import WORDS, Walk, children, operand_types
 from engine.compile.nodes.query_finding import QueryFinding
+from engine.compile.sql.truncation_units import UNITS, unknown_unit
 from engine.compile.types import spark_types
 from engine.compile.types.accepted_types import family
 from engine.compile.types.builtin_functions import BUILTIN
@@ -72,10 +73,20 @@ def call(walk: Walk, name: str, node: exp.Expr, scope: ColumnScope) -> ColumnVal
     values = _values(walk, arguments, scope)
     kinds = [v.type for v in values]
     if not scope.quiet:
+        _check_unit(walk, name, node)
         _checked(walk, name, node, list(zip(arguments, values, strict=False)))
     if name in _OPERATORS and len(kinds) == len(arguments):
         kinds = operand_types(arguments, kinds)
     return ColumnValue(returned(name, kinds), origins(values))
+
+
+def _check_unit(walk: Walk, name: str, node: exp.Expr) -> None:
+    """Report a unit for which a function gives NULL in every row; the tree has units spelled in another way."""
+    start = node.meta.get("start", -1)
+    found = unknown_unit(name, walk.text[start:]) if name in UNITS and start >= 0 else None
+    if found is not None:
+        message = f"{name}() has no unit '{found[0]}': it would be NULL in every row"
+        walk.faults.setdefault(start, QueryFinding("time-part", message, found[1], start))
 
 
 def _checked(walk: Walk, name: str, node: exp.Expr, parts: list[tuple[exp.Expr, ColumnValue]]) -> None:

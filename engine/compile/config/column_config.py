@@ -89,7 +89,17 @@ def read_meta(section: Section | None) -> dict[str, Any]:
 
 def read_tags(section: Section | None) -> tuple[str, ...]:
     """Read `tags:`, a string or a list."""
-    return tuple(text for item in section.items() if (text := item.text())) if section else ()
+    return tuple(text for item in section.items() if (text := read_tag(item))) if section else ()
+
+
+def read_tag(item: Section) -> str:
+    """Read one tag; a comma is part of none, for a selection reads it as an intersection."""
+    text = item.text()
+    if "," in text:
+        listed = ", ".join(part.strip() for part in text.split(",") if part.strip())
+        item.report("bad-value", f"the tag '{text}' has a comma", f"Write a list: tags: [{listed}].")
+        return ""
+    return text
 
 
 def check_version(top: Section) -> None:

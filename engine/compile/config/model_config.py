@@ -17,6 +17,7 @@ from engine.compile.config.column_config import (
     column_places,
     read_columns,
     read_meta,
+    read_tag,
     read_tests,
 )
 from engine.compile.config.condition_config import condition_places, read_expectations
@@ -221,4 +222,4 @@ def _alias(section: Section | None) -> str | None:
 
 def _tags(layers: list[Section]) -> tuple[str, ...]:
     parts = (part for layer in layers if (part := layer.child("tags")))
-    return tuple(dict.fromkeys(text for part in parts for item in part.items() if (text := item.text())))
+    return tuple(dict.fromkeys(text for part in parts for item in part.items() if (text := read_tag(item))))

@@ -21,6 +21,7 @@ from engine.compile.pipeline.project_graph import (
     known_names,
     loop_finding,
     loops_of,
+    own_tables,
     selected_names,
     taken_files,
 )
@@ -96,6 +97,7 @@ def compile_models(
         flow = Flow(faces, looped, Before(kept, fresh, before.sources), hashes, now.texts, now.shared)
         flow.run(workers)
     diagnostics += taken_files(faces.values(), shared.sources)
+    diagnostics += own_tables(faces.values(), shared.sources)
     diagnostics += [loop_finding(loop, lambda i, name: read_model(texts[i], shared).place_of(name)) for loop in loops]
     diagnostics += [problem for i in faces for problem in flow.models[i].problems]
     models = {i: flow.models[i] for i in faces}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from engine.compile.nodes import topological_order
 from engine.compile.nodes.manifest import Materialized, Source
@@ -29,6 +29,23 @@ def selected_names(faces: Iterable[Face], sources: Mapping[str, Source]) -> dict
     """The columns of models and sources, in lower case, as far as they are in the text."""
     columns = {s.name: frozenset(column.name.lower() for column in s.columns) for s in sources.values()}
     return columns | {face.name: frozenset(face.selects) for face in faces}
+
+
+def own_tables(faces: Iterable[Face], sources: Mapping[str, Source]) -> Iterator[Diagnostic]:
+    """Findings about sources that are tables of models: what reads one would not wait for the model."""
+    written = {(f.relation.schema, f.relation.name): f for f in faces if f.kind is not Materialized.EPHEMERAL}
+    for source in sources.values():
+        if source.spec.format != "iceberg" or source.broken:
+            continue
+        catalog, *names = [part.strip("`") for part in str(source.spec.settings.get("table", "")).split(".")]
+        face = written.get((".".join(names[:-1]), names[-1])) if len(names) > 1 else None
+        face = face if face is not None and catalog == face.relation.catalog else None
+        # Without a catalog; of two parts and more, the first may be the catalog or a level of the namespace.
+        face = face or (written.get((".".join([catalog, *names[:-1]]), names[-1])) if names else None)
+        if face is not None:
+            message = f"the source '{source.name}' is the table of the model '{face.name}' ({face.file})"
+            hint = f"Remove the source, and read the model: {{{{ ref('{face.name}') }}}}."
+            yield Diagnostic("source-is-model", message, hint, node=source.name, location=source.location)
 
 
 def taken_files(faces: Iterable[Face], sources: Mapping[str, Source]) -> Iterable[Diagnostic]:

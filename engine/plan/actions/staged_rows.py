@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from engine.compile import DataTest, Manifest, Model
+from engine.compile import DataTest, Manifest, Model, Severity
 from engine.compile.nodes.model_settings import Publish
+from engine.compile.nodes.topological_order import ancestors
 from engine.errors import Diagnostic, Location
 from engine.lake.commits import STAGED, STAGED_LAYOUT
 from engine.lake.table_facts import TableFacts
 
+# The code of the warning that a run did not publish staged rows.
+HELD = "not-published"
 WAYS = "publish them anyway: engine publish {0} --accept; or rebuild the table: engine build -f -s {0}"
 
 
@@ -23,6 +26,20 @@ def decided_by_tests(manifest: Manifest, nodes: Iterable[str]) -> list[Model]:
     chosen = set(nodes)
     found = {test.model for i in chosen if isinstance(test := manifest.nodes[i], DataTest)} - chosen
     return [model for i in sorted(found) if isinstance(model := manifest.nodes[i], Model) and waits(model)]
+
+
+def deciding(manifest: Manifest, model: Model) -> frozenset[str]:
+    """The tests that must pass before the rows of a model are shown.
+
+    A test that also reads a table made from the model's cannot be waited for: that table is built from published rows.
+    """
+    parents = {node: set(manifest.parents(node)) for node in manifest.order}
+    return frozenset(
+        test.id
+        for test in manifest.tests_of(model.id)
+        if test.severity is Severity.ERROR
+        and not any(model.id in ancestors(parents, parent) for parent in test.depends_on)
+    )
 
 
 def staged_fault(model: Model, staged: TableFacts, main: TableFacts | None) -> Diagnostic | None:

@@ -14,7 +14,7 @@ from engine.compile.nodes.manifest import Column
 from engine.compile.nodes.model_settings import OnSchemaChange
 from engine.errors import Diagnostic, Location
 from engine.lake.catalog.iceberg_types import spark_struct
-from engine.lake.schema_match import SchemaMatch, TypeDifference, match
+from engine.lake.schema_match import SchemaMatch, TypeDifference, match, shown_path
 from engine.lake.table_facts import TableFacts
 from engine.plan.comparison import Change, Comparison
 from engine.state import ModelState
@@ -95,7 +95,7 @@ def _misfits(model: Model, found: SchemaMatch, before: frozenset[str] | None) ->
             "Add it to the table (on_schema_change: append_columns), ignore it (on_schema_change: ignore), or "
             "remove it from the query."
         )
-        yield f"{table} has no column {', '.join(found.added)}", fix
+        yield f"{table} has no column {', '.join(map(shown_path, found.added))}", fix
     if policy is OnSchemaChange.FAIL and (names := gone(found, before)):
         fix = f"Select NULL for it (cast(null as ..) as {names[0]}), or let it be NULL in new rows"
         yield (
@@ -105,16 +105,19 @@ def _misfits(model: Model, found: SchemaMatch, before: frozenset[str] | None) ->
     if found.added_fields and policy is OnSchemaChange.IGNORE:
         # Spark writes a struct as a whole, or not at all.
         fix = "Add it to the table (on_schema_change: append_columns), or remove it from the query."
-        yield f"{table} has no field {', '.join(found.added_fields)}", fix
+        yield f"{table} has no field {', '.join(map(shown_path, found.added_fields))}", fix
     if found.missing:
         fix = "Select NULL for it (cast(null as ..))."
-        yield f"{table} has the field {', '.join(found.missing)}, which the query no longer returns", fix
+        yield (
+            f"{table} has the field {', '.join(map(shown_path, found.missing))}, which the query no longer returns",
+            fix,
+        )
     for index, one in enumerate(found.incompatible):
         fix = f"Cast it in the query to its type in the table{_cast(one)}."
-        yield f"'{one.path}' is {one.table} in {table} and {one.query} in the query", "" if index else fix
+        yield f"'{shown_path(one.path)}' is {one.table} in {table} and {one.query} in the query", "" if index else fix
 
 
 def _cast(difference: TypeDifference) -> str:
     """An example of the cast, where the column can be named so."""
-    path = difference.path
-    return f" (cast({path} as {difference.table}) as {path})" if path.isidentifier() else ""
+    path = shown_path(difference.path)
+    return f" (cast({path} as {difference.table}) as {path})" if len(difference.path) == 1 else ""

@@ -13,8 +13,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from engine.compile import DataTest, Manifest, Model, Severity
-from engine.compile.nodes.topological_order import ancestors
+from engine.compile import DataTest, Model
 from engine.errors import Diagnostic, Level, Location, StateError
 from engine.events import Status
 from engine.lake import branches
@@ -23,7 +22,7 @@ from engine.lake.commits import STAGED
 from engine.lake.fencing.table_fence import fence_of
 from engine.lake.table_facts import TableFacts
 from engine.node_ids import shown_name
-from engine.plan.actions.staged_rows import WAYS, decided_by_tests, staged_fault, waits
+from engine.plan.actions.staged_rows import HELD, WAYS, decided_by_tests, deciding, staged_fault, waits
 from engine.runtime.context.run_context import Run
 from engine.runtime.lifecycle import full_refresh
 from engine.runtime.sinks.table_comments import describe
@@ -132,20 +131,6 @@ def reading_what_waits(run: Run, test: DataTest) -> str:
     return text
 
 
-def deciding(manifest: Manifest, model: Model) -> frozenset[str]:
-    """The tests that must pass before the rows of a model are shown.
-
-    A test that also reads a table made from the model's cannot be waited for: that table is built from published rows.
-    """
-    parents = {node: set(manifest.parents(node)) for node in manifest.order}
-    return frozenset(
-        test.id
-        for test in manifest.tests_of(model.id)
-        if test.severity is Severity.ERROR
-        and not any(model.id in ancestors(parents, parent) for parent in test.depends_on)
-    )
-
-
 @dataclass(slots=True)
 class Gates:
     """What the tests of one run say about the staged rows.
@@ -212,7 +197,7 @@ def _held(model: Model, missing: Iterable[str], rows: str) -> Diagnostic:
         f"Fix the cause, then publish with engine test -s {model.name}. Or {WAYS.format(model.name)}. To query the "
         f"staged rows: {rows.replace('`', '')}"
     )
-    return Diagnostic("not-published", message, hint, Level.WARNING, node=model.name, location=Location(model.file))
+    return Diagnostic(HELD, message, hint, Level.WARNING, node=model.name, location=Location(model.file))
 
 
 def gates(run: Run, nodes: Iterable[str]) -> Gates:

@@ -20,7 +20,7 @@ from engine.lake import table_writer as lake
 from engine.lake.commit_guard import ExpectedTable
 from engine.lake.commits import CONFLICTS, until_committed
 from engine.lake.quoted_names import quoted
-from engine.lake.schema_match import SchemaMatch
+from engine.lake.schema_match import SchemaMatch, shown_path
 from engine.lake.table_facts import SnapshotFacts, TableFacts
 from engine.lake.table_layout import TableLayout
 from engine.plan.deployed.generations import identity
@@ -98,13 +98,13 @@ class Deleted:
             lake.add_columns(self.relation.sql, keys)
 
     def _unfit(self, match: SchemaMatch) -> StateError:
-        differing = [f"{d.path} ({d.table} there, {d.query} in the query)" for d in match.incompatible]
+        differing = [f"{shown_path(d.path)} ({d.table} there, {d.query} in the query)" for d in match.incompatible]
         message = f"{self.relation} has keys of another type: "
         hint = (
             "Undo the change of the key or of 'sequence_by', or rebuild the table, which discards the deletes: "
             f"engine build -f -s {self.model.name}"
         )
-        shown = ", ".join([*differing, *match.added, *match.missing])
+        shown = ", ".join([*differing, *map(shown_path, (*match.added, *match.missing))])
         return StateError("table-schema", message + shown, hint, node=self.model.name)
 
     def append(

@@ -13,7 +13,7 @@ from engine.compile.output.storable_types import GivenColumn, storable_faults
 from engine.errors import RunError, StateError
 from engine.lake import table_writer as lake
 from engine.lake.quoted_names import quoted
-from engine.lake.schema_match import SchemaMatch, same_names
+from engine.lake.schema_match import SchemaMatch, same_names, shown_path
 from engine.lake.table_facts import TableFacts
 from engine.lake.table_layout import TableLayout
 from engine.plan.actions.descriptions import changed_properties, table_comment, table_properties
@@ -172,11 +172,11 @@ def fitted(
     match = check_columns(model, frame, before)
     frame = spelled(frame, match.names)
     if model.write.on_schema_change is OnSchemaChange.IGNORE:
-        frame = frame.drop(*match.added)
+        frame = frame.drop(*match.added_columns)
     if match.alters:
-        changed = {path.split(".")[0] for path in (*match.added, *(d.path for d in match.promoted))}
+        changed = {path[0] for path in (*match.added, *(d.path for d in match.promoted))}
         lake.add_columns(model.relation.sql, frame.select(*(quoted(name) for name in frame.columns if name in changed)))
-    widened = ", ".join(f"'{d.path}' widened from {d.table} to {d.query}" for d in match.promoted)
+    widened = ", ".join(f"'{shown_path(d.path)}' widened from {d.table} to {d.query}" for d in match.promoted)
     return frame, tuple(filter(None, [widened, gone_note(gone(match, before))]))
 
 
