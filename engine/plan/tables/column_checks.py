@@ -38,7 +38,7 @@ def column_faults(
     found = match(query, there)
     # What compile only takes a type to be does not reject: Spark says it before anything is written.
     known = {column.name.lower() for column in model.columns if _is_certain(manifest, column)}
-    sure = (one for one in found.incompatible if one.path.partition(".")[0].lower() in known)
+    sure = (one for one in found.incompatible if one.path[0].lower() in known)
     if (fault := column_fault(model, replace(found, incompatible=tuple(sure)), before)) is not None:
         yield fault
 
