@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Order = list[list[str]]
 _NUMBER = re.compile(r"#\d+L?")
-_CALL = re.compile(r"\w+(?=\()")
+_CALL = re.compile(r"\b\w++(?=\()")
 
 
 def in_order_of_state(session: SparkSession, model: Model, folder: TableState, state: ModelState | None) -> Model:
