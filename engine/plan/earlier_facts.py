@@ -31,7 +31,7 @@ def without_letter_case(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def noted(found: Comparison, *, streaming: bool) -> Comparison:
-    """What comes of a comparison without letter case: a table is made again, a stream goes on with a note."""
+    """What comes of a comparison without letter case: a table is recreated, a stream continues with a note."""
     if found.change not in {Change.UNCHANGED, Change.FORWARD, Change.ADDITIVE, Change.REBUILT}:
         return found
     change = {Change.UNCHANGED: Change.FORWARD}.get(found.change, found.change) if streaming else Change.REBUILT

@@ -26,7 +26,7 @@ _BETWEEN = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 def is_aggregate(node: exp.Expr) -> bool:
     """Whether a function call is an aggregate (and not one over a window of rows)."""
     known = isinstance(node, exp.AggFunc) or (isinstance(node, exp.Anonymous) and node.name.lower() in _NAMES)
-    # `a like any (..)` is no call of the aggregate.
+    # `a like any (..)` does not call the aggregate.
     known = known or (isinstance(node, exp.Any) and not isinstance(node.parent, (exp.Binary, exp.Escape)))
     around = node.parent if known else None
     while isinstance(around, _BETWEEN):

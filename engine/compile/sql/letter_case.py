@@ -1,8 +1,8 @@
 """What of a query Spark reads in any letter case: a list. What is not on it is kept as it is written.
 
-* Names that refer to a column, a table, a CTE or the alias of one, where they stand alone or first. They resolve in any
+* Names that refer to a column, a table, a CTE or the alias of one, where they are alone or first. They resolve in any
   letter case, as `spark.sql.caseSensitive` is pinned to false.
-* Keywords and names of functions, which are no identifiers of the tree (`normalize`).
+* Keywords and names of functions, which the tree does not have as identifiers (`normalize`).
 
 Not on it, as it can reach a value or the name of an output: what is behind a dot (a field of a struct has no letter
 case, the key of a map has), an alias, a column that is selected without one or that names a field (`struct(Price)`),
@@ -20,7 +20,7 @@ from sqlglot import exp
 
 # Formats whose columns are found in any letter case, or by position.
 CASELESS_FORMATS = frozenset({"parquet", "orc", "csv", "text", "iceberg", "rate", "socket"})
-# What names fields after columns that stand in it directly.
+# What names fields after columns that are its direct arguments.
 _NAMING = (exp.Struct, exp.PropertyEQ, exp.Tuple, exp.Select, exp.Star)
 _NAMING_CALLS = {"arrays_zip", "struct", "named_struct", "stack", "inline"}
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

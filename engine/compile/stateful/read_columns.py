@@ -1,4 +1,4 @@
-"""The columns that a query reads of its inputs: the others are no part of what it means, and not among its facts.
+"""The columns that a query reads of its inputs: the others do not count for what it means, and are not among its facts.
 
 A column that somebody adds to an input changes nothing for a query that does not name it, unless a star hands it on.
 """

@@ -1,4 +1,4 @@
-"""Tokens of operators: those that sqlglot does not know, and whether operators stand side by side."""
+"""Tokens of operators: those that sqlglot does not know, and whether operators follow each other."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def regrouped(tree: exp.Expr) -> exp.Expr:
 
 
 def _is_root(node: exp.Expr) -> bool:
-    """Whether a chain begins here: an operator that is no operand of another one."""
+    """Whether a chain begins here: an operator that no other one has as an operand."""
     if is_atom(node):
         return False
     inner, parent = node, node.parent

@@ -106,7 +106,7 @@ def parse(text: str, synonyms: Mapping[str, str] | None = None) -> ParsedStateme
 
 
 def _one_name(tokens: list[Token], synonyms: Mapping[str, str]) -> list[Token]:
-    """The tokens with one name for functions that are synonyms; what is no call for certain keeps its name."""
+    """The tokens with one name for functions that are synonyms; a name that may not be a call stays as it is."""
     result = list(tokens)
     for index, (before, token, after) in enumerate(zip(tokens, tokens[1:], tokens[2:], strict=False), 1):
         name = synonyms.get(token.text.lower())
