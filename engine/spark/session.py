@@ -230,7 +230,9 @@ def _redacted(conf: dict[str, str]) -> dict[str, str]:
     clean = scrubber()
     named = [key for key, value in conf.items() if key not in _REDACTING and clean(value) != value]
     if named:
-        names = "|".join(sorted(re.escape(key) for key in named))
+        # The event log lists Hadoop's own settings too, by their names without the prefix (measured).
+        hadoop = [key.removeprefix("spark.hadoop.") for key in named]
+        names = "|".join(sorted(re.escape(key) for key in {*named, *hadoop}))
         conf |= {key: f"{conf[key]}|^(?:{names})$" for key in _REDACTING}
     return conf
 
