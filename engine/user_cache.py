@@ -88,7 +88,8 @@ def own_folder(name: str, env: Mapping[str, str] = os.environ) -> Path | None:
 def create_private(folder: Path) -> None:
     """Make a folder with those above it, which are the user's alone: `mkdir` gives the mode to the last one only.
 
-    The folder `headrace` and what is directly in it lose what others may do there.
+    The folder `headrace` and what is directly in it lose what others may read there. One that others may write to stays
+    as it is, and is not used: what is in it may be theirs.
 
     Raises:
         OSError: one of them cannot be made.
@@ -102,13 +103,13 @@ def create_private(folder: Path) -> None:
 
 
 def _close(folder: Path) -> None:
-    """Take from a folder of the user what others may do in it; a link is left as it is.
+    """Take from a folder of the user what others may read in it; links, and what others could write to, are left.
 
     Raises:
         OSError: it cannot be changed.
     """
     seen = folder.lstat()
-    if stat.S_ISDIR(seen.st_mode) and seen.st_uid == os.geteuid() and seen.st_mode & 0o077:
+    if stat.S_ISDIR(seen.st_mode) and seen.st_uid == os.geteuid() and not seen.st_mode & _OTHERS:
         folder.chmod(_MODE)
 
 
