@@ -98,18 +98,18 @@ def create_private(folder: Path) -> None:
     for path in reversed(missing):
         path.mkdir(mode=_MODE, exist_ok=True)
     for path in (folder, folder.parent, folder.parent.parent):
-        if "headrace" in (path.name, path.parent.name):
+        if "headrace" in (path.name, path.parent.name) and (path != folder or is_own(folder)):
             _close(path)
 
 
 def _close(folder: Path) -> None:
-    """Take from a folder of the user what others may read in it; links, and what others could write to, are left.
+    """Take from a folder of the user what others may do in it; a link is left as it is.
 
     Raises:
         OSError: it cannot be changed.
     """
     seen = folder.lstat()
-    if stat.S_ISDIR(seen.st_mode) and seen.st_uid == os.geteuid() and not seen.st_mode & _OTHERS:
+    if stat.S_ISDIR(seen.st_mode) and seen.st_uid == os.geteuid() and seen.st_mode & 0o077:
         folder.chmod(_MODE)
 
 
