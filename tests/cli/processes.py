@@ -74,6 +74,15 @@ def children(pid: int) -> list[int]:
     return found
 
 
+def descendants(pid: int) -> list[int]:
+    """The processes that a process started, and those that they did; one that has just ended has none."""
+    try:
+        below = children(pid)
+    except OSError:
+        return []
+    return [*below, *(other for child in below for other in descendants(child))]
+
+
 def wait(until: Callable[[], object], process: subprocess.Popen[str] | None = None) -> None:
     """Wait until something is so, while a process runs."""
     for _ in range(3000):

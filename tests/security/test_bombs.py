@@ -150,7 +150,11 @@ TEMPLATES = {
 
 @pytest.mark.parametrize("sql", TEMPLATES.values(), ids=TEMPLATES)
 def test_a_template_that_makes_too_much_is_an_error(tmp_path, sql):
-    found = compiled(tmp_path, {"models/a.sql": f"{TABLE}select {sql} as a"}).errors
+    try:
+        found = compiled(tmp_path, {"models/a.sql": f"{TABLE}select {sql} as a"}).errors
+    except ProjectError as error:
+        # One long call of Python's own code ends with its process, and takes the rest of the project with it.
+        found = error.diagnostics
     assert [d.code for d in found] == ["template-too-large"]
     assert found[0].location is not None
     assert found[0].location.file == "models/a.sql"
