@@ -25,7 +25,7 @@ compile() {
 }
 
 mkdir -p requirements
-compile base pyproject.toml
+compile base pyproject.toml --constraints requirements/constraints.in
 compile dev pyproject.toml --extra java --group test --group check --group site --constraints requirements/base.txt
 compile build --group build --constraints requirements/dev.txt
 compile demo --group demo --no-deps
