@@ -244,9 +244,151 @@ class SessionRestarted:
     at: str
 
 
+@dataclass(frozen=True, slots=True)
+class LiveStarted:
+    """`engine start` runs.
+
+    Attributes:
+        run_id: of this process; commits carry it.
+        target: name of the target.
+        nodes: ids of the models and tests that are kept up to date.
+        pid: of the process.
+        at: when it began, UTC.
+    """
+
+    run_id: str
+    target: str
+    nodes: tuple[str, ...]
+    pid: int
+    at: str
+
+
+class NodeState(StrEnum):
+    """What a node that is kept running is doing."""
+
+    IDLE = "idle"
+    QUEUED = "queued"
+    RUNNING = "running"
+    WAITING = "waiting"
+    BACKING_OFF = "backing off"
+    PAUSED = "paused"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStateChanged:
+    """A node of `engine start` is in another state.
+
+    Attributes:
+        node: its id.
+        state: idle: up to date; queued: a turn is due; running; waiting: for the node that `reason` names, which must
+            succeed first; backing off: its last turn failed for a reason that can pass, and it is tried again; paused;
+            failed: an edit of the project is needed.
+        reason: why, in words: "new input in sales.orders", "orders committed", the first line of an error.
+        at: when, UTC.
+        until: when a node that backs off is tried again, or a scheduled one is due, UTC; empty: not known.
+    """
+
+    node: str
+    state: NodeState
+    reason: str
+    at: str
+    until: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTurnStarted:
+    """A node's turn begins: a bounded run of a model and its tests.
+
+    Attributes:
+        node: id of the model; of a test of sources, of the test.
+        number: of this node's turns, from 1.
+        reason: why it was due.
+        waited: seconds since it was due.
+        at: when it begins, UTC.
+    """
+
+    node: str
+    number: int
+    reason: str
+    waited: float
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTurnFinished:
+    """A node's turn is over.
+
+    Attributes:
+        node: as in `NodeTurnStarted`.
+        number: likewise.
+        status: of the model; `error` if the turn could not begin.
+        seconds: how long it took.
+        more: it has not read all there was; another turn is due.
+        message: why it failed, in one line; empty if it did not.
+        at: when it ended, UTC.
+    """
+
+    node: str
+    number: int
+    status: Status
+    seconds: float
+    more: bool
+    message: str
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectReloaded:
+    """`engine start` has read the project again.
+
+    Attributes:
+        files: that were edited, relative to the project; empty: it was asked to.
+        changed: ids of nodes whose new definition is used from their next turn on.
+        rejected: why the project as it is now is not used: nodes continue as they were; empty if it is.
+        at: when, UTC.
+    """
+
+    files: tuple[str, ...]
+    changed: tuple[str, ...]
+    rejected: str
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class MaintenanceFinished:
+    """Table maintenance of a model took a turn; `message` says what was done, or why it failed (`failed`)."""
+
+    node: str
+    seconds: float
+    message: str
+    failed: bool
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionClosed:
+    """`engine start` gave Java back; `reason` says why. It is opened again when there is work."""
+
+    reason: str
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class LiveStopped:
+    """`engine start` ends; `reason` says why."""
+
+    reason: str
+    at: str
+
+
+LiveEvent = (
+    LiveStarted | NodeStateChanged | NodeTurnStarted | NodeTurnFinished | ProjectReloaded | MaintenanceFinished
+    | SessionClosed | LiveStopped
+)  # fmt: skip
 Event = (
     RunStarted | ModelStarted | BatchCommitted | ModelFinished | TestFinished | Diagnosed | RunFinished
-    | TurnStarted | TurnFinished | SessionRestarted
+    | TurnStarted | TurnFinished | SessionRestarted | LiveEvent
 )  # fmt: skip
 Emit = Callable[[Event], None]
 

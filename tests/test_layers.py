@@ -14,9 +14,9 @@ import pytest
 import engine
 
 ROOT = Path(engine.__file__).parent
-STAGES = ("project", "compile", "plan", "runtime", "unit_tests", "docs", "migration", "api", "cli")
+STAGES = ("project", "compile", "plan", "runtime", "unit_tests", "docs", "live", "migration", "api", "cli")
 FOUNDATIONS = (
-    "bounds", "characters", "diagnostics", "errors", "events", "faults", "node_ids", "pinned_settings", "relations", "secrets", "jinja", "spark",
+    "bounds", "characters", "control", "diagnostics", "errors", "events", "faults", "node_ids", "pinned_settings", "relations", "secrets", "jinja", "spark",
     "spark_master", "lake",
     "object_store",
     "sources", "state", "schema", "file_names", "spark_options", "target_folder", "times", "user_cache",
