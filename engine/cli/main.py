@@ -29,7 +29,7 @@ _CONTEXT = {"help_option_names": ["-h", "--help"], "color": False if os.environ.
 @click.group(cls=Group, context_settings=_CONTEXT)
 @click.version_option(__version__, "--version", "-V", prog_name="headrace")
 def cli() -> None:
-    """SQL models over streams, run by Spark into Iceberg tables, exactly once."""
+    """Run SQL models as Spark streams into Iceberg tables, exactly once."""
 
 
 for _commands in (project_commands, run_commands, table_commands, migration_commands, setup_commands):

@@ -21,17 +21,17 @@ _OUT = click.option(
     required=True,
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="Folder of the new project; it must be new or empty.",
+    help="Folder of the new project (new or empty).",
 )
 
 _ALL = click.option(
-    "--must-compile", is_flag=True, help="Exit with 1 unless every model was imported and compiles (for scripts)."
+    "--must-compile", is_flag=True, help="Exit with 1 unless every model is imported and compiles (for scripts)."
 )
 
 
 @click.group("import", cls=Group)
 def import_() -> None:
-    """A new project from one of another tool."""
+    """Import a dbt or Flare project."""
 
 
 @import_.command()
@@ -42,12 +42,12 @@ def import_() -> None:
     type=click.Choice(["draft", "table"]),
     default="draft",
     show_default=True,
-    help="What incremental models become: drafts to decide on, or tables that are rebuilt.",
+    help="How to import incremental models: as drafts to complete, or as tables that are rebuilt.",
 )
 @_ALL
 @output_options
 def dbt(folder: Path, out: Path, incremental: Any, *, must_compile: bool, **shared: Any) -> int:
-    """Import a dbt project from the folder with its manifest.json, mostly target/; nothing of it is executed."""
+    """Import a dbt project from the folder with its manifest.json (usually target/); executes none of its code."""
 
     def work(chosen: CommandSettings) -> bool:
         from engine.migration.dbt.import_dbt import import_dbt
@@ -65,7 +65,7 @@ def dbt(folder: Path, out: Path, incremental: Any, *, must_compile: bool, **shar
 @_ALL
 @output_options
 def flare(file: Path, out: Path, *, must_compile: bool, **shared: Any) -> int:
-    """Import a Flare job: inputs become sources, steps models, outputs tables."""
+    """Import a Flare job: inputs become sources, steps become models, outputs become tables."""
 
     def work(chosen: CommandSettings) -> bool:
         from engine.migration.flare.import_flare import import_flare
@@ -88,20 +88,20 @@ def _show(chosen: CommandSettings, report: ImportReport, out: Path, *, as_json: 
 
 @click.group(cls=Group)
 def export() -> None:
-    """What other tools read of this project."""
+    """Export project metadata for other tools."""
 
 
 @export.command("dbt-sources", cls=Command)
-@click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="The file; default: standard output.")
+@click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="Output file (default: standard output).")
 @click.option(
     "--database",
     metavar="NAME",
-    help="What dbt calls the catalog; default: its name here. '' where the adapter has none.",
+    help="Name of the catalog in dbt (default: its name here); '' if the adapter has none.",
 )
 @selection_options
 @project_options
 def dbt_sources_(out: Path | None, database: str | None, **options: Any) -> int:
-    """Tables and views as sources of a dbt project, with columns, descriptions and tests."""
+    """Write tables and views as dbt sources, with columns, descriptions and tests."""
 
     def work(chosen: CommandSettings) -> None:
         from engine.compile import Model

@@ -30,16 +30,16 @@ def _option(*names: str, env: str, **settings: Any) -> Callable[[Command], Comma
 def output_options(command: Command) -> Command:
     """Which folder, and what is printed: of every command."""
     for decorate in (
-        _option("-d", "--debug", env="DEBUG", is_flag=True, help="The same as --log-level debug."),
-        _option("-q", "--quiet", env="QUIET", is_flag=True, help="Print errors and the result only."),
+        _option("-d", "--debug", env="DEBUG", is_flag=True, help="Same as --log-level debug."),
+        _option("-q", "--quiet", env="QUIET", is_flag=True, help="Print only errors and the result."),
         _option(
             "--log-level", env="LOG_LEVEL", type=click.Choice([level.value for level in LogLevel]),
             default=LogLevel.INFO.value,
-            help="debug: also the log's own lines and traces; warn: warnings and errors; error: as -q.",
+            help="debug: everything, with tracebacks; warn: warnings and errors; error: same as -q.",
         ),
         _option(
             "--log-format", env="LOG_FORMAT", type=click.Choice(["text", "json"]), default="text",
-            help="json: one object a line.",
+            help="json: one object per line.",
         ),
         _option(
             "--project-dir", env="PROJECT_DIR", type=click.Path(path_type=Path, file_okay=False), default=".",
@@ -55,16 +55,16 @@ def project_options(command: Command) -> Command:
     for decorate in (
         _option(
             "--warn-error/--no-warn-error", env="WARN_ERROR", default=None,
-            help="Warnings are errors, and data tests that warn fail; default: flags of project.yml.",
+            help="Treat warnings as errors, and warning data tests as failures; default: flags: in project.yml.",
         ),
         _option(
             "--target-path", env="TARGET_PATH", type=click.Path(path_type=Path, file_okay=False),
-            help="Folder of artifacts and logs instead of target/; relative to the project.",
+            help="Folder for artifacts and logs (default: target/), relative to the project.",
         ),
         _option("--vars", "variables", env="VARS", metavar="YAML", default="{}", help="Values for var(): '{k: v}'."),
         _option(
             "-t", "--target", env="TARGET", metavar="NAME", shell_complete=of_targets,
-            help="Target of project.yml to use.",
+            help="Target in project.yml to use.",
         ),
     ):  # fmt: skip
         command = decorate(command)
@@ -76,13 +76,13 @@ def selection_options(command: Command) -> Command:
     for decorate in (
         _option(
             "--state", env="STATE", type=click.Path(path_type=Path, file_okay=False),
-            help="Folder with the manifest.json to compare with (state:modified).",
+            help="Folder of the earlier manifest.json, for state:modified.",
         ),
         _option(
             "--allow-empty", env="ALLOW_EMPTY", is_flag=True,
-            help="A selection that matches nothing is a warning (for CI).",
+            help="Only warn if the selection matches nothing (for CI).",
         ),
-        _option("--selector", env="SELECTOR", metavar="NAME", help="A named selection of selectors.yml."),
+        _option("--selector", env="SELECTOR", metavar="NAME", help="Use a selector from selectors.yml."),
         _option(
             "--exclude", env="EXCLUDE", cls=Several, metavar="SELECTION", shell_complete=of_selections,
             help="Nodes to exclude.",
@@ -102,16 +102,16 @@ def defer_options(command: Command) -> Command:
     for decorate in (
         _option(
             "--favor-state/--no-favor-state", env="FAVOR_STATE", default=None,
-            help="With --defer: also if they exist in the target; default: flags of project.yml.",
+            help="With --defer: prefer their tables to the target's own; default: flags: in project.yml.",
         ),
         _option(
             "--defer-state", env="DEFER_STATE", type=click.Path(path_type=Path, file_okay=False),
-            help="Folder with the manifest.json for --defer; default: that of --state.",
+            help="Folder of the manifest.json for --defer (default: --state).",
         ),
         _option(
             "--defer/--no-defer", env="DEFER", default=None,
-            help="Read models that are not selected and do not exist in the target from the tables that the "
-            "manifest.json of --state names; default: flags of project.yml.",
+            help="Read unselected models that the target does not have from the tables named in the "
+            "manifest.json of --state; default: flags: in project.yml.",
         ),
     ):  # fmt: skip
         command = decorate(command)
@@ -126,7 +126,7 @@ def plan_options(command: Command) -> Command:
             env="ACCEPT",
             multiple=True,
             type=click.Choice(["downstream-stops", "files-gone"]),
-            help="A consequence of a full refresh to accept.",
+            help="Accept a named consequence of a full refresh.",
         ),
         _option(
             "--reset-checkpoint",
@@ -140,13 +140,13 @@ def plan_options(command: Command) -> Command:
             "--discard-refresh",
             env="DISCARD_REFRESH",
             is_flag=True,
-            help="Discard a full refresh that was interrupted, which a build finishes otherwise.",
+            help="Discard an interrupted full refresh instead of finishing it.",
         ),
         _option(
             "--empty",
             env="EMPTY",
             is_flag=True,
-            help="Make tables that do not exist, with their columns and without reading a row; no data tests.",
+            help="Create missing tables with their columns but no rows; data tests do not run.",
         ),
     ):
         command = decorate(command)
@@ -158,11 +158,11 @@ def test_options(command: Command) -> Command:
     for decorate in (
         _option(
             "--store-failures", env="STORE_FAILURES", is_flag=True,
-            help="Keep the failing rows of every selected data test in a table.",
+            help="Store the failing rows of each selected data test in a table.",
         ),
         _option(
             "--no-cache", env="NO_CACHE", is_flag=True,
-            help="Run every test, also those that passed with the same inputs.",
+            help="Rerun tests even if they passed with the same inputs.",
         ),
     ):  # fmt: skip
         command = decorate(command)
@@ -171,7 +171,7 @@ def test_options(command: Command) -> Command:
 
 fail_fast_option = _option(
     "-x", "--fail-fast/--no-fail-fast", env="FAIL_FAST", default=None,
-    help="Stop at the first failure; default: flags of project.yml.",
+    help="Stop at the first failure; default: flags: in project.yml.",
 )  # fmt: skip
 
 

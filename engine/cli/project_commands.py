@@ -23,11 +23,11 @@ from engine.errors import UsageError
     type=click.Choice(["files", "kafka", "cdc"]),
     default="files",
     show_default=True,
-    help="files: JSON lines, an hourly window; kafka: the same over a topic; cdc: changes merged by key.",
+    help="files: JSON lines and an hourly window; kafka: the same from a topic; cdc: change events merged by key.",
 )
 @output_options
 def init(folder: Path, template: str, **shared: Any) -> int:
-    """Create a project that builds at once: sources with sample data, models, a unit test, a CI workflow."""
+    """Create a sample project: sources with data, models, a unit test, a CI workflow."""
 
     def work(chosen: CommandSettings) -> None:
         from engine.cli.commands.init_command import create_project
@@ -42,7 +42,7 @@ def init(folder: Path, template: str, **shared: Any) -> int:
 @selection_options
 @project_options
 def parse(**options: Any) -> int:
-    """Read the project and report every error."""
+    """Read the project and report all errors."""
 
     def work(chosen: CommandSettings) -> None:
         from engine.cli.commands.compile_command import parse
@@ -54,12 +54,14 @@ def parse(**options: Any) -> int:
 
 
 @click.command("compile", cls=Command)
-@click.option("--inline", metavar="SQL", help="Print the SQL of this query instead; it may use ref() and source().")
+@click.option(
+    "--inline", metavar="SQL", help="Print the compiled SQL of this query instead; it may use ref() and source()."
+)
 @defer_options
 @selection_options
 @project_options
 def compile_(inline: str | None, **options: Any) -> int:
-    """Report every error, and write target/compiled/ and target/manifest.json; print the SQL of what is selected."""
+    """Report all errors and write target/compiled/ and target/manifest.json; with a selection, print its SQL."""
 
     def work(chosen: CommandSettings) -> bool:
         from engine.cli.commands.compile_command import compile_, compile_inline
@@ -77,11 +79,9 @@ def compile_(inline: str | None, **options: Any) -> int:
 
 @click.command(cls=Command)
 @click.option("--output", type=click.Choice(["text", "name", "path", "json"]), default="text", help="What to print.")
-@click.option(
-    "--output-keys", cls=Several, metavar="KEY", help="With --output json: the keys to print; default: all of them."
-)
+@click.option("--output-keys", cls=Several, metavar="KEY", help="With --output json: the keys to print (default: all).")
 @click.option("--resource-type", type=click.Choice(["model", "source", "test", "unit_test", "all"]), default="all")
-@click.option("--orphans", is_flag=True, help="List tables that no model builds any more.")
+@click.option("--orphans", is_flag=True, help="List tables whose model no longer exists.")
 @defer_options
 @selection_options
 @project_options
@@ -114,12 +114,12 @@ def ls(output: str, output_keys: tuple[str, ...], resource_type: str, *, orphans
 
 @click.command(cls=Command)
 @click.argument("column", required=False)
-@click.option("--impact", is_flag=True, help="Also show the impact of removing the column.")
+@click.option("--impact", is_flag=True, help="Also show what removing the column would break.")
 @click.option("--output", type=click.Choice(["text", "json", "mermaid", "dot"]), default="text", help="What to print.")
 @selection_options
 @project_options
 def lineage(column: str | None, impact: bool, output: str, **options: Any) -> int:
-    """Where a COLUMN (model.column) comes from; without one, the graph of what is selected."""
+    """Trace a COLUMN (model.column) to its sources; without COLUMN, print the graph of the selection."""
 
     def work(chosen: CommandSettings) -> None:
         from engine.cli.commands.docs_command import lineage
@@ -132,13 +132,13 @@ def lineage(column: str | None, impact: bool, output: str, **options: Any) -> in
 
 @click.group(cls=Group)
 def docs() -> None:
-    """The lineage site."""
+    """Generate and serve the lineage site."""
 
 
 @docs.command()
 @project_options
 def generate(**shared: Any) -> int:
-    """Write the site to target/docs/, and the artifacts beside it."""
+    """Write the lineage site to target/docs/ and the artifacts to target/."""
 
     def work(chosen: CommandSettings) -> bool:
         from engine.cli.commands.docs_command import generate
@@ -149,11 +149,17 @@ def generate(**shared: Any) -> int:
 
 
 @docs.command()
-@click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0: any free port.")
-@click.option("--no-reload", is_flag=True, help="Do not write the site again after edits and runs.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8080,
+    show_default=True,
+    help="Port to serve on; 0 picks a free one.",
+)
+@click.option("--no-reload", is_flag=True, help="Do not regenerate the site after edits and runs.")
 @project_options
 def serve(port: int, no_reload: bool, **shared: Any) -> int:
-    """Serve the written site on 127.0.0.1 until Ctrl-C."""
+    """Serve the site on 127.0.0.1 until Ctrl-C."""
 
     def work(chosen: CommandSettings) -> None:
         from engine.cli.commands.docs_command import serve

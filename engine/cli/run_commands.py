@@ -27,7 +27,7 @@ from engine.errors import UsageError
 _STOPPED = "the next build continues where this one stopped"
 _REFRESHING = "the next build finishes the full refresh; to discard it: --discard-refresh"
 _watch_option = click.option(
-    "--watch", is_flag=True, help="Then follow the files and run what each edit affects, until Ctrl-C."
+    "--watch", is_flag=True, help="Keep running: rebuild what each edit affects, until Ctrl-C."
 )
 # What would be carried out again after each edit.
 _REPEATING = {
@@ -45,7 +45,7 @@ _REPEATING = {
 @selection_options
 @project_options
 def plan(output: str, **options: Any) -> int:
-    """Show what a build would do to each model, and why; nothing is started or written."""
+    """Show what a build would do to each model, and why; changes nothing."""
     wanted, shared = split(options)
     how = cast("RebuildOptions", {key: shared.pop(key) for key in RebuildOptions.__annotations__})
 
@@ -66,7 +66,7 @@ def plan(output: str, **options: Any) -> int:
 @project_options
 @_watch_option
 def build(watch: bool, **options: Any) -> int:
-    """Run models and their tests, each after what it reads."""
+    """Run models and tests in dependency order."""
     return _run("build", watch=watch, **options)
 
 
@@ -87,10 +87,10 @@ def run(**options: Any) -> int:
 @defer_options
 @selection_options
 @project_options
-@click.option("--junit-xml", type=click.Path(path_type=Path, dir_okay=False), help="Write a report for CI.")
+@click.option("--junit-xml", type=click.Path(path_type=Path, dir_okay=False), help="Write a JUnit report for CI.")
 @_watch_option
 def test(junit_xml: Path | None, watch: bool, **options: Any) -> int:
-    """Run unit tests, and the data tests of existing tables."""
+    """Run unit tests and data tests."""
     return _run("test", junit_xml, watch=watch, **options)
 
 
@@ -130,11 +130,16 @@ def _check_repeatable(how: RunOptions, junit: Path | None) -> None:
 
 
 @click.command(cls=Command)
-@click.option("--threads", type=click.IntRange(1, 64), envvar="ENGINE_THREADS", help="Default: as in that command.")
+@click.option(
+    "--threads",
+    type=click.IntRange(1, 64),
+    envvar="ENGINE_THREADS",
+    help="Number of nodes to run in parallel (default: as in that command).",
+)
 @fail_fast_option
 @project_options
 def retry(threads: int | None, *, fail_fast: bool | None, **shared: Any) -> int:
-    """Run what failed or was skipped in the last build, run or test again, with the options of that command."""
+    """Rerun what failed or was skipped in the last build, run or test, with the same options."""
 
     def work(chosen: CommandSettings) -> bool:
         from engine.cli.commands.build_command import retry
@@ -148,16 +153,16 @@ def retry(threads: int | None, *, fail_fast: bool | None, **shared: Any) -> int:
 @click.option(
     "--deploy-mode",
     type=click.Choice(["client", "cluster"]),
-    help="Where the driver runs. Default: cluster, where it can.",
+    help="Where the driver runs (default: cluster, if the master supports it).",
 )
 @click.option(
     "--environment", default="", metavar="ARCHIVE", help="A packed Python environment for the cluster (venv-pack)."
 )
-@click.option("--dry-run", is_flag=True, help="Print the command, its settings and files; start nothing.")
+@click.option("--dry-run", is_flag=True, help="Print the command, its settings and files without running it.")
 @project_options
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def submit(command: tuple[str, ...], deploy_mode: str | None, environment: str, *, dry_run: bool, **shared: Any) -> int:
-    """Run a COMMAND, such as build -s name, as an application of spark-submit on the target's cluster."""
+    """Run a COMMAND such as build -s name with spark-submit on the target's cluster."""
 
     def work(chosen: CommandSettings) -> bool:
         from engine.cli.submission.submit_command import submit_command

@@ -16,11 +16,13 @@ from engine.cli.shell_completion import SHELLS, of_codes, script
 
 
 @click.command(cls=Command)
-@click.option("--security", is_flag=True, help="Check ports, file permissions, settings and secrets instead.")
-@click.option("--show-spark-conf", is_flag=True, help="Print the settings of the session instead, secrets masked.")
+@click.option("--security", is_flag=True, help="Check open ports, file permissions, settings and secrets instead.")
+@click.option(
+    "--show-spark-conf", is_flag=True, help="Print the Spark settings of the session instead, with secrets masked."
+)
 @project_options
 def debug(*, security: bool, show_spark_conf: bool, **shared: Any) -> int:
-    """Check Java, jars, catalog and state, with a fix for each."""
+    """Check Java, jars, catalog and state, and show how to fix what is wrong."""
 
     def work(chosen: CommandSettings) -> bool:
         from engine.cli.commands.debug_command import debug
@@ -34,7 +36,7 @@ def debug(*, security: bool, show_spark_conf: bool, **shared: Any) -> int:
 @click.argument("codes", metavar="[CODE]...", nargs=-1, shell_complete=of_codes)
 @output_options
 def explain(codes: tuple[str, ...], **shared: Any) -> int:
-    """Explain diagnostics by their CODE: cause, examples and fix; without one, show all of them by topic."""
+    """Explain an error CODE: cause, examples and fix. Without CODE, list all codes by topic."""
 
     def work(_: CommandSettings) -> None:
         from engine.cli.explain_command import explain
@@ -47,7 +49,7 @@ def explain(codes: tuple[str, ...], **shared: Any) -> int:
 @click.command(cls=Command)
 @output_options
 def clean(**shared: Any) -> int:
-    """Remove target/ and what the cache keeps of the project; tables and their state are never touched."""
+    """Delete target/ and the project's cache; tables and their state are never touched."""
 
     def work(chosen: CommandSettings) -> None:
         from engine.target_folder import TargetFolder
@@ -64,11 +66,13 @@ def clean(**shared: Any) -> int:
 
 @click.command(cls=Command)
 @click.option("--force", is_flag=True, help="Replace an existing archive.")
-@click.option("--driver-memory", default="", metavar="SIZE", help="For drivers with this heap; 32g and more differ.")
+@click.option(
+    "--driver-memory", default="", metavar="SIZE", help="Heap size of the drivers to prepare for; it matters from 32g."
+)
 @click.option("--background", is_flag=True, hidden=True)
 @output_options
 def warmup(*, force: bool, driver_memory: str, background: bool, **shared: Any) -> int:
-    """Write an archive of Java's classes now, by which sessions start in about half the time (once, a minute).
+    """Pre-build the Java class cache (once, about a minute); later starts take half the time.
 
     Left alone, the first session that finds none has it written in the background when it ends.
     """
@@ -88,7 +92,7 @@ def warmup(*, force: bool, driver_memory: str, background: bool, **shared: Any) 
 @output_options
 @click.pass_context
 def completion(context: click.Context, /, shell: str, **shared: Any) -> int:
-    """Print the script that makes a shell complete commands, options and names of the project.
+    """Print a shell completion script.
 
     For bash, in ~/.bashrc: eval "$(engine completion bash)"
     """
@@ -97,11 +101,11 @@ def completion(context: click.Context, /, shell: str, **shared: Any) -> int:
 
 @click.command(cls=Command)
 @click.option("-y", "--yes", is_flag=True, help="Confirm without asking.")
-@click.option("--list", "list_only", is_flag=True, help="Show what was confirmed for this project.")
-@click.option("--forget", "forget_all", is_flag=True, help="Forget what was confirmed for this project.")
+@click.option("--list", "list_only", is_flag=True, help="Show what is allowed for this project.")
+@click.option("--forget", "forget_all", is_flag=True, help="Revoke what is allowed for this project.")
 @project_options
 def trust(*, yes: bool, list_only: bool, forget_all: bool, **shared: Any) -> int:
-    """Show which secrets the target gives to which hosts, and let it do so from now on.
+    """Show which secrets the target sends to which hosts, and allow it.
 
     The answer is kept for this folder in a file of yours, outside the project. In CI, ENGINE_TRUST names the hosts.
     """
@@ -116,13 +120,13 @@ def trust(*, yes: bool, list_only: bool, forget_all: bool, **shared: Any) -> int
 
 @click.group(cls=Group)
 def jars() -> None:
-    """The jars that Spark needs beside its own."""
+    """Manage extra Spark jars."""
 
 
 @jars.command()
 @output_options
 def fetch(**shared: Any) -> int:
-    """Fetch and verify all jars, so that later runs need no network."""
+    """Download and verify all jars, so that later runs need no network."""
 
     def work(chosen: CommandSettings) -> None:
         from engine.project import is_project

@@ -17,16 +17,18 @@ from engine.errors import UsageError
 
 @click.command(cls=Command)
 @click.argument("model", required=False, shell_complete=of_models)
-@click.option("-s", "--select", "chosen_model", metavar="MODEL", help="The same as the argument MODEL.")
-@click.option("--inline", metavar="SQL", help="A query instead of a model; may use ref() and source().")
-@click.option("--table", is_flag=True, help="Print the stored table, without Java unless it has a VARIANT column.")
+@click.option("-s", "--select", "chosen_model", metavar="MODEL", help="Same as MODEL.")
+@click.option("--inline", metavar="SQL", help="A query instead of a model; it may use ref() and source().")
+@click.option(
+    "--table", is_flag=True, help="Print the stored table instead (needs no Java, except for VARIANT columns)."
+)
 @click.option("--limit", type=click.IntRange(1, 100_000), default=10, show_default=True, help="Rows to print.")
 @click.option("--output", type=click.Choice(["text", "json", "csv"]), default="text")
 @project_options
 def show(
     model: str | None, chosen_model: str | None, inline: str | None, table: bool, limit: int, output: str, **shared: Any
 ) -> int:
-    """Run a model's query over all there is now, open windows included, and print some rows."""
+    """Preview a model over all current data, including open windows."""
 
     def work(chosen: CommandSettings) -> None:
         from engine.cli.commands.show import show_query, show_table
@@ -45,17 +47,17 @@ def show(
 
 
 @click.command(cls=Command)
-@click.option("--dry-run", is_flag=True, help="Print what would be done, without changing anything.")
+@click.option("--dry-run", is_flag=True, help="Print what would be done without changing anything.")
 @click.option(
-    "--older-than", metavar="DURATION", help="Expire snapshots older than that; default: the table's setting (5 days)."
+    "--older-than", metavar="DURATION", help="Expire snapshots older than this (default: the table's setting, 5 days)."
 )
 @click.option(
-    "--orphans-older-than", "orphans", metavar="DURATION", help="Remove orphan files older than that: 3 days."
+    "--orphans-older-than", "orphans", metavar="DURATION", help="Remove orphan files older than this (default: 3 days)."
 )
 @selection_options
 @project_options
 def maintain(dry_run: bool, older_than: str | None, orphans: str | None, **options: Any) -> int:
-    """Join small files, expire old snapshots and remove orphan files, beside running streams."""
+    """Compact small files, expire old snapshots and remove orphan files; safe while streams run."""
     wanted, shared = split(options)
 
     def work(chosen: CommandSettings) -> bool:
@@ -83,17 +85,17 @@ def publish(model: str, accept: bool, **shared: Any) -> int:
 
 @click.command(cls=Command)
 @click.argument("tables", metavar="MODEL|TABLE...", nargs=-1, shell_complete=of_models)
-@click.option("--all", "everything", is_flag=True, help="Everything that this project and target have built.")
+@click.option("--all", "everything", is_flag=True, help="Everything this project has built in the target.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option(
     "--accept",
     multiple=True,
     type=click.Choice(["downstream-stops", "files-gone", "protected"]),
-    help="A consequence to accept.",
+    help="Accept a named consequence.",
 )
 @project_options
 def drop(tables: tuple[str, ...], accept: tuple[str, ...], *, everything: bool, yes: bool, **shared: Any) -> int:
-    """Remove tables with their files, state, quarantine and deleted keys; asks first."""
+    """Drop tables with their files, state, quarantine and deleted keys; asks first."""
 
     def work(chosen: CommandSettings) -> None:
         from engine.cli.commands.drop import drop_tables
@@ -110,7 +112,7 @@ def drop(tables: tuple[str, ...], accept: tuple[str, ...], *, everything: bool, 
 
 @click.group(cls=Group)
 def source() -> None:
-    """What sources hold now."""
+    """Inspect sources and check freshness."""
 
 
 @source.command()
@@ -128,11 +130,16 @@ def inspect(name: str, **shared: Any) -> int:
 
 
 @source.command()
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Instead of target/sources.json.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Output file (default: target/sources.json).",
+)
 @selection_options
 @project_options
 def freshness(output: Path | None, **options: Any) -> int:
-    """Compare the newest row of sources with their bounds; fail if one is too old."""
+    """Check the age of each source's newest row against its freshness settings."""
     wanted, shared = split(options)
 
     def work(chosen: CommandSettings) -> bool:
