@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any, Final
 
-_ADDRESS: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#\s]*)")
+# It begins where such characters begin: tried at each of them, a long word would take the square of its length.
+_ADDRESS: Final = re.compile(r"(?<![A-Za-z0-9+.-])[0-9+.-]*([A-Za-z][A-Za-z0-9+.-]*)://([^/?#\s]*)")
 _ADDRESS_KEYS: Final = ("uri", "url", "endpoint", "oauth2-server-uri", "s3.endpoint", "glue.endpoint")
 _SERVERS: Final = ("bootstrap_servers", "kafka.bootstrap.servers", "servers")
 # They say what is meant at the other end, not where that is.

@@ -24,8 +24,9 @@ _SEVERAL = 3
 _BRIEF, _LIMIT = 0.03, 0.25
 # Characters for which no pattern may take that long.
 _SHORT = 200
-# A pattern that is linear has a ratio of 2, one that is quadratic of 4.
-_MOST = 3.0
+# For four times the text a pattern that is linear takes 4 times as long, one that is quadratic 16 times: what other
+# processes do to caches and clocks is less than what lies between.
+_MOST = 8.0
 
 
 class Use(NamedTuple):
@@ -247,7 +248,7 @@ def seconds(use: Use, text: str, limit: float) -> float:
 
 
 def is_slow(use: Use, text: Callable[[int], str], size: int = 32_000) -> bool:
-    """Whether twice the text takes much more than twice the time; a short time tells nothing, and is not slow.
+    """Whether four times the text takes much more than four times the time; a short time is not slow.
 
     Times are of the processor, and the shortest of three counts: other processes do not make a pattern slow.
     """
@@ -258,6 +259,6 @@ def is_slow(use: Use, text: Callable[[int], str], size: int = 32_000) -> bool:
         if size < _SHORT:
             return True
         first = seconds(use, text(size), _LIMIT)
-    short = min(seconds(use, text(size // 2), _LIMIT) for _ in range(3))
+    short = min(seconds(use, text(size // 4), _LIMIT) for _ in range(3))
     long = min(first, *(seconds(use, text(size), 4 * _LIMIT) for _ in range(2)))
     return long / max(short, 1e-6) > _MOST

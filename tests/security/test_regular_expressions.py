@@ -17,7 +17,7 @@ def test_the_patterns_of_the_package_are_found():
 
 
 @pytest.mark.parametrize("use", USES.values(), ids=USES)
-def test_twice_the_text_takes_about_twice_the_time(use):
+def test_four_times_the_text_takes_about_four_times_the_time(use):
     assert [text.__name__ for text in pumps(use.pattern) if is_slow(use, text)] == []
 
 
