@@ -129,6 +129,11 @@ def is_own(path: Path, *, private: bool = False) -> bool:
     return not seen.st_mode & (0o077 if private else _OTHERS)
 
 
+def is_own_user(user: int) -> bool:
+    """Whether a user id is that of this process."""
+    return user == os.geteuid()
+
+
 def in_checkout(folder: Path) -> bool:
     """Whether a folder is in a project or a checkout of a repository, whose content came from others.
 

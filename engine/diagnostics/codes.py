@@ -15,7 +15,8 @@ _BY_PAGE = {
         java-missing java-version java-start java-ended spark-session class-archive jars-download
         jars-checksum jars-cache catalog-unusable catalog-unreachable catalog-denied catalog-busy lake-moved
         s3-client s3-denied s3-missing s3-unreachable secret-untrusted trust-file
-        lake-outside target-unwritable target-link disk-full cluster-unreachable cluster-without-executors
+        lake-outside control-folder target-unwritable target-link disk-full cluster-unreachable
+        cluster-without-executors
     """,
     "jinja": """
         jinja-syntax jinja-undefined jinja-error jinja-security template-too-large compiler-error var-missing
@@ -56,7 +57,8 @@ _BY_PAGE = {
         type-mismatch string-for-column subquery-place subquery-over-union query-too-deep query-failed
     """,
     "state-and-tables": """
-        build-rejected table-locked lease-lost state-unsafe model-changed materialization-changed
+        build-rejected table-locked project-running process-lost request-invalid lease-lost state-unsafe model-changed
+        materialization-changed
         source-changed state-missing state-copied state-schema defer-catalog defer-missing
         state-unreadable state-unwritable checkpoint-lost checkpoint-damaged checkpoint-reset
         reset-duplicates reset-position reset-totals batch-unfinished table-missing table-replaced
