@@ -244,7 +244,8 @@ def test_a_client_that_leaves_cancels_its_request(path: Path) -> None:
     with ControlServer(path, {"wait": noted}) as control:
         client = connect(path)
         assert client is not None
-        assert next(client.ask("wait")) == {"waiting": True}
+        answers = client.ask("wait")
+        assert next(answers) == {"waiting": True}
         assert control.busy
         client.close()
         until(seen[0].cancelled.is_set)
