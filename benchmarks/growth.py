@@ -124,7 +124,7 @@ def _tables(part: int) -> Iterator[Result]:
             write_project(root, {f"table_{number:04}": APPEND for number in range(size)})
             write_events(root, 1, 200)
             yield Result("all new", size, _engine(root))
-            yield Result("nothing new", size, _engine(root))
+            yield Result("no new data", size, _engine(root))
             (root / "models/table_0003.sql").write_text(APPEND.replace("'lost'", "'sent'"), encoding="utf-8")
             yield Result("one edited", size, _engine(root))
 

@@ -14,6 +14,9 @@ from typing import Any
 
 from engine.errors import Diagnostic
 
+# The message of a node that was running when its command was interrupted.
+INTERRUPTED = "interrupted"
+
 
 class Status(StrEnum):
     """How a node ended; the words of dbt's run_results."""

@@ -36,8 +36,8 @@ def test_a_place_is_filled_in_only_where_it_is_missing():
 
 
 def test_an_error_carries_its_finding():
-    error = ProjectError("unknown-ref", "there is no model 'x'", "Make it.", location=Location("f", 1, 2), node="a")
-    assert str(error) == "f:1:2: error: there is no model 'x' [unknown-ref]\n    Make it."
+    error = ProjectError("unknown-ref", "model 'x' not found", "Make it.", location=Location("f", 1, 2), node="a")
+    assert str(error) == "f:1:2: error: model 'x' not found [unknown-ref]\n    Make it."
     assert error.diagnostic.is_error
     assert str(error.diagnostic.location) == "f:1:2"
 

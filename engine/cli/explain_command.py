@@ -29,7 +29,7 @@ def explain(codes: Sequence[str], *, as_json: bool = False) -> None:
     asked = [code.strip("[]").lower() for code in codes]
     unknown = [code for code in asked if code not in known]
     if unknown:
-        raise UsageError("usage", f"there is no diagnostic '{unknown[0]}'", _suggestion(unknown[0], known))
+        raise UsageError("usage", f"diagnostic '{unknown[0]}' not found", _suggestion(unknown[0], known))
     chosen = [known[code] for code in asked]
     if as_json:
         write("\n".join(json_text(asdict(one)) for one in chosen or known.values()))

@@ -22,26 +22,44 @@ from engine.errors import UsageError
 @click.option(
     "--table", is_flag=True, help="Print the stored table instead (needs no Java, except for VARIANT columns)."
 )
-@click.option("--limit", type=click.IntRange(1, 100_000), default=10, show_default=True, help="Rows to print.")
-@click.option("--output", type=click.Choice(["text", "json", "csv"]), default="text")
+@click.option(
+    "-n", "--limit", type=click.IntRange(1, 100_000), default=10, show_default=True, help="Number of rows to print."
+)
+@click.option("--all", "everything", is_flag=True, help="Print all rows.")
+@click.option("--sort", metavar="COLUMNS", help="Sort by these columns: 'amount desc, id'.")
+@click.option(
+    "--output", type=click.Choice(["text", "json", "csv", "markdown", "parquet"]), default="text", show_default=True,
+    help="Format of the rows; json: one object per line.",
+)  # fmt: skip
+@click.option("--out", "file", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False), help="Write to a file.")
 @project_options
 def show(
-    model: str | None, chosen_model: str | None, inline: str | None, table: bool, limit: int, output: str, **shared: Any
+    model: str | None,
+    chosen_model: str | None,
+    inline: str | None,
+    table: bool,
+    limit: int,
+    everything: bool,
+    sort: str | None,
+    output: str,
+    file: Path | None,
+    **shared: Any,
 ) -> int:
     """Preview a model over all current data, including open windows."""
 
     def work(chosen: CommandSettings) -> None:
-        from engine.cli.commands.show import show_query, show_table
+        from engine.cli.commands.show import Wanted, read_sort, show_query, show_table
 
         if model and chosen_model:
             raise UsageError(
                 "usage", f"show takes one model, not '{model}' and '{chosen_model}'", f"Write engine show {model}."
             )
         name = model or chosen_model
+        wanted = Wanted(None if everything else limit, read_sort(sort), output, file)
         if table:
-            show_table(chosen, name, limit, output)
+            show_table(chosen, name, wanted)
         else:
-            show_query(chosen, name, inline, limit, output)
+            show_query(chosen, name, inline, wanted)
 
     return carry_out(work, **shared)
 

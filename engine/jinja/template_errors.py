@@ -143,7 +143,7 @@ def _said(env: jinja2.Environment, error: jinja2.TemplateSyntaxError) -> tuple[s
         tag = match[1]
         if tag.startswith("end") or tag in {"else", "elif"}:
             return f"'{tag}' has no matching start", "Remove it, or open the block before it."
-        return f"there is no block '{tag}'", _OTHER_BLOCKS.get(tag) or near(tag, _BLOCKS)
+        return f"unknown block '{tag}'", _OTHER_BLOCKS.get(tag) or near(tag, _BLOCKS)
     return message, _OTHER_HINTS.get(message, "Check the tag: {{ value }}, {% statement %}, {# comment #}.")
 
 

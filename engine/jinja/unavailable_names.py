@@ -29,7 +29,7 @@ class Absent(jinja2.StrictUndefined):
         parts: Mapping[str, str] | None = None,
         *,
         code: str = "jinja-undefined",
-        message: str = "there is no '{}' here",
+        message: str = "'{}' is not available here",
         taken: str | None = None,
     ) -> None:
         super().__init__(name=name, exc=self._error)  # type: ignore[arg-type]

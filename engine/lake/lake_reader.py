@@ -7,7 +7,7 @@ read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -179,18 +179,34 @@ class Lake:
         """
         return self._client.names(schema)
 
-    def rows(self, schema: str, name: str, limit: int | None) -> tuple[list[str], list[tuple[Any, ...]]] | None:
-        """Column names and rows of a table, or None if there is none.
+    def arrow(self, schema: str, name: str, limit: int | None, sort: Sequence[tuple[str, bool]] = ()) -> Any:
+        """Rows of a table as a table of Arrow, or None if there is none.
 
-        Dates and times that Python does not have are texts. Rows of a table with a VARIANT column cannot be read.
+        Args:
+            schema: of the table.
+            name: of the table.
+            limit: of rows; None: all.
+            sort: columns to sort by, each with True if descending; all rows are read for it. NULL is last.
         """
         with self._table(schema, name) as table:
             if table is None:
                 return None
-            from engine.lake.catalog.metadata_values import rows_of
+            data = table.scan(limit=None if sort else limit).to_arrow()
+            if sort:
+                data = data.sort_by([(column, "descending" if down else "ascending") for column, down in sort])
+            return data if limit is None else data.slice(0, limit)
 
-            data = table.scan(limit=limit).to_arrow()
-            return list(data.column_names), rows_of(data)
+    def rows(
+        self, schema: str, name: str, limit: int | None, sort: Sequence[tuple[str, bool]] = ()
+    ) -> tuple[list[str], list[tuple[Any, ...]]] | None:
+        """Column names and rows of a table, or None if there is none.
+
+        Dates and times that Python does not have are texts. Rows of a table with a VARIANT column cannot be read.
+        """
+        from engine.lake.catalog.metadata_values import rows_of
+
+        data = self.arrow(schema, name, limit, sort)
+        return None if data is None else (list(data.column_names), rows_of(data))
 
     def count(self, schema: str, name: str) -> int | None:
         """The number of rows, deletes taken into account."""

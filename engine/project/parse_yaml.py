@@ -101,8 +101,8 @@ _PROBLEMS = {
         "Write 'key: value', with a space after the colon; quote strings of several lines.",
     ),
     "mapping values are not allowed": (
-        "a colon where no key is allowed",
-        "Quote strings that contain ': ', and check the indentation.",
+        "unexpected ':'",
+        "Quote values that contain ': ', and check the indentation.",
     ),
     "cannot start any token": (
         "a character that cannot start a value",

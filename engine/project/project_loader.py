@@ -206,7 +206,7 @@ def _paths(root: Path, top: Section, found: list[Diagnostic]) -> dict[str, str]:
                 hint = "Use a folder inside the project."
                 found.append(Diagnostic("path-outside", message, hint, location=place))
             elif key == "models" and not (root / folder).is_dir():
-                value.report("bad-value", f"there is no folder '{folder}'", "Create it, or correct the path.")
+                value.report("bad-value", f"folder '{folder}' not found", "Create it, or correct the path.")
             else:
                 paths[key] = folder
     return paths

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from engine.compile import DataTest, Model, UnitTest
 from engine.errors import Diagnostic, EngineError, Location, SetupError
-from engine.events import Diagnosed, ModelFinished, ModelStarted, Outcome, Status, TestFinished, now
+from engine.events import INTERRUPTED, Diagnosed, ModelFinished, ModelStarted, Outcome, Status, TestFinished, now
 from engine.lake.table_writer import create_namespace
 from engine.node_ids import rest_of
 from engine.plan import ActionKind
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
     from engine.state.lease import Lease
 
-_INTERRUPTED = "interrupted"
 _ENDED = "because the Java process has ended"
 _log = logging.getLogger("engine.runtime")
 
@@ -126,7 +125,7 @@ class Turns:
                 finding = self._unexpected(error, node.name, node.location)
                 verdict = DataTestVerdict(Status.ERROR, 0, finding.message, (finding,))
             if self.run.stop.is_set() and verdict.status.failed:
-                verdict = DataTestVerdict(Status.ERROR, 0, _INTERRUPTED)
+                verdict = DataTestVerdict(Status.ERROR, 0, INTERRUPTED)
             for finding in verdict.findings:
                 self.run.emit(Diagnosed(finding))
             at, seconds = now(), time.monotonic() - begin if verdict.seconds is None else verdict.seconds
@@ -259,7 +258,7 @@ class Turns:
     def _failed(self, findings: tuple[Diagnostic, ...]) -> Outcome:
         if self.run.stop.is_set():
             # What Spark says of a job that was cancelled is nothing to fix; the log has it.
-            return Outcome(Status.ERROR, _INTERRUPTED)
+            return Outcome(Status.ERROR, INTERRUPTED)
         for finding in findings:
             self.run.emit(Diagnosed(finding))
         return Outcome(Status.ERROR, findings[0].message)

@@ -63,7 +63,7 @@ def test_all_errors_of_a_project_are_in_one_exception(root: Path) -> None:
         with pytest.raises(ProjectError) as raised:
             run(on_event=events.append)
         assert {d.node for d in raised.value.diagnostics} == {"other", "third"}
-        assert "models/other.sql:1:8: error: no input has a column 'm' [unknown-column]" in str(raised.value)
+        assert "models/other.sql:1:8: error: column 'm' not found [unknown-column]" in str(raised.value)
     assert events == []
 
 
@@ -83,7 +83,7 @@ def test_a_selection_is_a_term_several_or_a_record(root: Path) -> None:
         assert project.test(select) == RunResults(command="test", target="dev")
     with pytest.raises(UsageError, match="selection-empty"):
         project.build("oders")
-    with pytest.raises(UsageError, match="there is no selection method"):
+    with pytest.raises(UsageError, match="unknown selection method"):
         project.build(["orders", "tagg:x"])
 
 

@@ -118,7 +118,7 @@ def test_the_search_finds_models_columns_and_selections(window, flights, example
     assert 1 < tables < all_
     expect(page.get_by_role("status")).to_have_text(f"{tables} of {all_} nodes")
     box.fill("nope:x")
-    expect(page.locator("#found li")).to_contain_text("there is no selection method 'nope:' here")
+    expect(page.locator("#found li")).to_contain_text("unknown selection method 'nope:' here")
     box.press("Escape")
     expect(page.get_by_role("listbox")).to_be_hidden()
 
@@ -401,7 +401,7 @@ def test_colours_can_be_chosen(window, flights):
     button.click()
     assert page.evaluate(ground) == light
     button.click()
-    assert button.inner_text() == "Dark"
+    assert button.inner_text() == "Theme: dark"
     dark = page.evaluate(ground)
     assert dark != light
     page.reload()

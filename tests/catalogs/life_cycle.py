@@ -48,7 +48,7 @@ def build_plan_show_maintain_and_drop(lab: CatalogLab, data_files: Callable[[str
     before = lab.snapshots()
 
     second = lab.build()
-    assert {m["message"] for m in second.events if m["event"] == "ModelFinished"} == {"nothing new"}
+    assert {m["message"] for m in second.events if m["event"] == "ModelFinished"} == {"no new data"}
     assert lab.snapshots() == before
 
     lab.land("b", [event(2, 5, amount=7.0), event(3)])

@@ -228,7 +228,7 @@ def unchanged(machine: Machine) -> bool:
     built = machine.run("build")
     assert built.code == 0, built.text
     told = {event["message"] for event in built.events if event["event"] == "ModelFinished"}
-    return told == {"nothing new"}
+    return told == {"no new data"}
 
 
 def test_one_dies_the_other_takes_over_and_one_that_wakes_up_writes_nothing(two: Two, tmp_path: Path) -> None:

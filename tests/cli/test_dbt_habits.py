@@ -108,6 +108,6 @@ def test_what_is_found_is_counted_in_english(small: Path, capsys: pytest.Capture
 
 def test_show_takes_its_model_behind_an_option_too(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(small, "show", "-s", "bb", "--table") == 2
-    assert "there is no model 'bb'" in capsys.readouterr().err
+    assert "model 'bb' not found" in capsys.readouterr().err
     assert run(small, "show", "b", "-s", "a") == 2
     assert "show takes one model" in capsys.readouterr().err

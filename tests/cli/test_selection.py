@@ -199,7 +199,7 @@ def test_mistakes_of_the_file_of_selectors_have_their_place_and_end_with_1(
     assert "selectors.yml:5:28: error: the selection 'tag:hto' matches nothing [selection-empty]" in said
     assert "Did you mean 'tag:hot'?" in said
     assert run(small, "ls", "--selector", "method") == 1
-    assert "selectors.yml:7:41: error: there is no selection method 'colour:'" in capsys.readouterr().err
+    assert "selectors.yml:7:41: error: unknown selection method 'colour:'" in capsys.readouterr().err
     assert run(small, "ls", "--selector", "left_out") == 0
     assert "warning: the selection 'bb' matches nothing" in capsys.readouterr().err
     write(small, "selectors.yml", "selectors: [{name: x, definitoin: a}]\n")

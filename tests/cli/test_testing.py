@@ -78,5 +78,5 @@ def test_pytest_collects_the_tests_of_a_project_and_tells_its_mistakes(
     (tmp_path / "models" / "other.sql").write_text("select m from {{ source('shop', 'customers') }}\n")
     assert pytest.main(arguments) == pytest.ExitCode.INTERRUPTED
     out = capsys.readouterr().out
-    assert "models/other.sql:1:8: error: no input has a column 'm' [unknown-column]" in out
+    assert "models/other.sql:1:8: error: column 'm' not found [unknown-column]" in out
     assert "Traceback" not in out

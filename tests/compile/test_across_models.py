@@ -115,18 +115,18 @@ def test_a_target_that_says_it_wrongly(tmp_path):
 
 SEVERAL = [
     ("", f"select o.amuont, c.x {FROM} o join {{{{ ref('nobody') }}}} c on c.id = o.id",
-     ["unknown-column 1:8 no input has a column 'o.amuont'", "unknown-ref 1:65 there is no model 'nobody'"]),
+     ["unknown-column 1:8 column 'o.amuont' not found", "unknown-ref 1:65 model 'nobody' not found"]),
     ("", f"with o as (select amuont {FROM}) select * from o join {{{{ source('shop', 'nobody') }}}} c",
-     ["unknown-column 1:19 no input has a column 'amuont'", "unknown-source 1:84 there is no source 'shop.nobody'"]),
+     ["unknown-column 1:19 column 'amuont' not found", "unknown-source 1:84 source 'shop.nobody' not found"]),
     (HOURLY, f"select amuont {FROM}",
      ["window-unused 3:17 the query does not use the window 'hour'",
-      "unknown-column 5:8 no input has a column 'amuont'"]),
+      "unknown-column 5:8 column 'amuont' not found"]),
     (f"{HOURLY}output_mode: update\nunique_key: id", f"select hour.start as s, count(distinct amount) as n {FROM} group by hour",
      ["unknown-column 5:13 'unique_key' names 'id', which the SELECT does not have",
       "agg-distinct 7:25 COUNT(DISTINCT amount) is not supported on streams"]),
     ("columns: {id: {type: int}}", f"select o.id, c.x {FROM} o join {{{{ ref('nobody') }}}} c on c.id = o.id",
      ["column-type 2:22 the column 'id' is declared int, but the query returns string",
-      "unknown-ref 4:61 there is no model 'nobody'"]),
+      "unknown-ref 4:61 model 'nobody' not found"]),
 ]  # fmt: skip
 
 

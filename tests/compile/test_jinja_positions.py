@@ -147,7 +147,7 @@ FAULTS = [
     ("a\n {# b", "jinja-syntax a.sql:2:2 Jinja: a tag is not closed"),
     ("{{ word | uper }}", "jinja-syntax a.sql:1:11 Jinja: no filter named 'uper'"),
     ("{{ word other }}", "jinja-syntax a.sql:1:9 Jinja: expected '}}', got 'other'"),
-    ("{% snapshot a %}{% endsnapshot %}", "jinja-syntax a.sql:1:4 Jinja: there is no block 'snapshot'"),
+    ("{% snapshot a %}{% endsnapshot %}", "jinja-syntax a.sql:1:4 Jinja: unknown block 'snapshot'"),
     ("{{ " + "(" * 500 + ")" * 500 + " }}", "jinja-error a.sql:1:1 the template is nested too deeply"),
 ]  # fmt: skip
 

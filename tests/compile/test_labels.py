@@ -112,7 +112,7 @@ def test_a_version_of_the_form_is_that_of_dbt(tmp_path: Path, file: str) -> None
 def test_a_source_has_settings_for_targets_that_exist(tmp_path: Path) -> None:
     text = SOURCES.replace("tags: [orders, raw]", "targets: {dve: {path: other}}")
     found = only(findings(tmp_path, {**FILES, "sources/shop.yml": text}))
-    assert line(found) == "unknown-target sources/shop.yml:12:19 there is no target 'dve'"
+    assert line(found) == "unknown-target sources/shop.yml:12:19 target 'dve' not found"
     assert found.hint == "Did you mean 'dev'?"
 
 

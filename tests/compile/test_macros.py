@@ -46,8 +46,8 @@ WRONG = [
     ("{{ parse_json('id', 'array<int>') }}", "compiler-error 2:6 parse_json() takes a list of fields"),
     ("{{ parse_json('id', 'a int', on_error='drop') }}", "compiler-error 2:6 parse_json() has on_error='keep'"),
     ("{{ any_timestamp('id', []) }}", "compiler-error 2:6 any_timestamp() needs formats"),
-    ("{{ star(except=['nope']) }}", "unknown-column 2:3 no input has a column 'nope'"),
-    ("{{ set_type({'amuont': 'int'}) }}", "unknown-column 2:3 no input has a column 'amuont'"),
+    ("{{ star(except=['nope']) }}", "unknown-column 2:3 column 'nope' not found"),
+    ("{{ set_type({'amuont': 'int'}) }}", "unknown-column 2:3 column 'amuont' not found"),
     ("{{ star(prefix='x_') }}", "jinja-error 2:6 the template failed: macro 'star' takes no keyword argument 'prefix'"),
     ("{{ surogate_key(['id']) }}", "jinja-undefined 2:6 'surogate_key' is undefined"),
 ]  # fmt: skip
@@ -222,8 +222,8 @@ def test_a_test_kind_of_a_package(form, tmp_path):
 
 
 WRONG_TESTS = [
-    ("kit.positve", "unknown-macro models/a.sql:2:28 there is no test 'kit.positve'", "Did you mean 'kit.positive'?"),
-    ("positive", "unknown-macro models/a.sql:2:28 there is no test 'positive'", "Did you mean 'kit.positive'"),
+    ("kit.positve", "unknown-macro models/a.sql:2:28 test 'kit.positve' not found", "Did you mean 'kit.positive'?"),
+    ("positive", "unknown-macro models/a.sql:2:28 test 'positive' not found", "Did you mean 'kit.positive'"),
     ("kit.a.b", "bad-name models/a.sql:2:28 'kit.a.b' is not the name of a test", ""),
     ("kit.broken", "jinja-undefined models/a.sql:2:28 the test 'kit.broken' cannot be rendered: 'wrod' is undefined",
      f"In {KIT}:2:73."),

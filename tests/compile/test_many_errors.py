@@ -56,8 +56,8 @@ EXPECTED = [
     "sql-syntax models/a_sql.sql:3:7 a bracket is not closed",
     "unknown-key models/b_header.sql:2:1 a model has no key 'tgas'",
     "dbt-materialization models/b_header.sql:3:15 'incremental' is not a materialization",
-    "unknown-ref models/c_refs.sql:1:15 there is no model 'nobody_here'",
-    "unknown-source models/c_refs.sql:1:45 there is no source 'shop.oders'",
+    "unknown-ref models/c_refs.sql:1:15 model 'nobody_here' not found",
+    "unknown-source models/c_refs.sql:1:45 source 'shop.oders' not found",
     "undeclared-relation models/c_refs.sql:1:80 'raw.t' is neither a model, a source nor a CTE",
     "jinja-undefined models/e_jinja.sql:1:11 'undefined_name' is undefined",
     "yaml-syntax models/f_yaml.sql:3:1 YAML: did not find expected ',' or ']'",
@@ -67,7 +67,7 @@ EXPECTED = [
     "bad-duration models/k_windows.sql:2:36 'soon' is not a duration",
     "yaml-split-item models/k_windows.sql:3:17 YAML splits 'tumbling(ts, 1 hour)' at its comma",
     "bad-value models/k_windows.sql:4:15 'dya(ts)' is not a partition field",
-    "unknown-macro models/k_windows.sql:5:24 there is no test 'not_nul'",
+    "unknown-macro models/k_windows.sql:5:24 test 'not_nul' not found",
     "stream-unread models/l_stream.sql:2:11 the query does not read the stream 'b_header'",
     "stream-unread models/l_stream.sql:2:21 the query does not read the stream 'shop.customers'",
     "duplicate-name models/m/a_sql.sql:1:1 two models have the name 'a_sql': models/a_sql.sql and models/m/a_sql.sql",
@@ -81,7 +81,7 @@ EXPECTED = [
     "unknown-key project.yml:9:3 a model has no key 'tgs'",
     "path-outside sources/shop.yml:6:15 the path '../orders' is outside the project",
     "bad-schema sources/shop.yml:7:17 the column 'id' has the type 'strin', which Spark does not know",
-    "bad-value sources/shop.yml:9:17 there is no format 'jsn'",
+    "bad-value sources/shop.yml:9:17 unknown format 'jsn'",
     "unknown-key sources/shop.yml:12:9 a source table has no key 'colums'",
 ]
 

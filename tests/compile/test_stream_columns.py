@@ -62,7 +62,7 @@ def test_the_time_of_a_window(window, sql, message, hint, tmp_path):
 def test_a_part_of_a_window_that_does_not_exist(tmp_path):
     sql = f"select hour.strat as s, count(*) as n {FROM} group by hour"
     found = only(findings(tmp_path, files("watermark: ts delay 1 hour", "windows:\n  hour: tumbling(ts, 1 hour)", sql)))
-    assert line(found) == "unknown-column models/a.sql:8:13 no input has a column 'hour.strat'"
+    assert line(found) == "unknown-column models/a.sql:8:13 column 'hour.strat' not found"
     assert found.hint == "Did you mean 'hour.start'?"
 
 
@@ -85,8 +85,8 @@ def test_a_function_that_something_else_may_bring(project, header, tmp_path):
 @pytest.mark.parametrize(
     ("sql", "finding", "hint"),
     [
-        ("select cast(id as strin) as x {o}", "sql-syntax 1:19 there is no type 'strin'", "'string'"),
-        ("select id::bigin as x {o}", "sql-syntax 1:12 there is no type 'bigin'", "'bigint'"),
+        ("select cast(id as strin) as x {o}", "sql-syntax 1:19 unknown type 'strin'", "'string'"),
+        ("select id::bigin as x {o}", "sql-syntax 1:12 unknown type 'bigin'", "'bigint'"),
         ("select round(id as x {o}", "sql-syntax 1:13 a bracket is not closed", "Add ')'."),
         ("select id) as x {o}", "sql-syntax 1:10 a closing bracket without an opening one", ""),
         ("with a as (select 1), select 2", "sql-syntax 1:21 a comma with nothing after it", ""),
@@ -95,8 +95,8 @@ def test_a_function_that_something_else_may_bring(project, header, tmp_path):
         ("{% if 1 %}{% else if 2 %}{% endif %}", "jinja-syntax 1:19 Jinja: expected '%}', got 'if'", "{% elif ... %}"),
         ("select {{ cents('x') }} {o}", "jinja-undefined 1:11 'cents' is undefined", "macros/"),
         ("select {{ scale('x') }} {o}", "jinja-undefined 1:11 'scale' is undefined", "Did you mean 'kit.scale'?"),
-        ("select project {o}", "unknown-column 1:8 no input has a column 'project'", "Known: amount, id, item, ts."),
-        ("select * {o} o join {o2} c using (idd)", "unknown-column 1:96 no input has a column 'idd'", "'id'"),
+        ("select project {o}", "unknown-column 1:8 column 'project' not found", "Known: amount, id, item, ts."),
+        ("select * {o} o join {o2} c using (idd)", "unknown-column 1:96 column 'idd' not found", "'id'"),
     ],
 )
 def test_what_beginners_write(sql, finding, hint, tmp_path):

@@ -57,7 +57,7 @@ def test_the_columns_of_a_history_are_read_and_lead_to_their_origin(tmp_path):
 def test_a_column_that_the_table_does_not_have_cannot_be_read(tmp_path, more, name):
     files = {"models/past.sql": past(more), "models/now.sql": f"select {name} from {{{{ ref('past') }}}}"}
     found = only(compiled(tmp_path, files).manifest.diagnostics)
-    assert (found.code, found.message) == ("unknown-column", f"no input has a column '{name}'")
+    assert (found.code, found.message) == ("unknown-column", f"column '{name}' not found")
 
 
 def test_settings_name_the_columns_of_the_query(tmp_path):

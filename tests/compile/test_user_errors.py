@@ -10,12 +10,12 @@ import pytest
 from tests.project.small_projects import FROM, ORDERS, PROJECT, check, compiled, findings, line, lines, model, only
 
 SQL = [
-    ("select a b c {o}", "sql-syntax models/a.sql:1:12 the SQL cannot be read near 'c'", ""),
+    ("select a b c {o}", "sql-syntax models/a.sql:1:12 syntax error near 'c'", ""),
     ("select *\n{o}\nwhere (id = 1\n", "sql-syntax models/a.sql:3:7 a bracket is not closed", ""),
     ("select\n{% for x in [1, 2, 3] %}\n  {{ x }} as a{{ x }},\n{% endfor %}\n  id frm x\n{o}",
-     "sql-syntax models/a.sql:5:10 the SQL cannot be read near 'x'", ""),
+     "sql-syntax models/a.sql:5:10 syntax error near 'x'", ""),
     ("select * frm {{ source('shop', 'orders') }}",
-     "sql-syntax models/a.sql:1:14 the SQL cannot be read near 'source('shop', 'orders')'", ""),
+     "sql-syntax models/a.sql:1:14 syntax error near 'source('shop', 'orders')'", ""),
     ("select id,\n{o}", "sql-syntax models/a.sql:1:10 a comma with nothing after it", "Remove the comma"),
     ("select id,, ts {o}", "sql-syntax models/a.sql:1:10 a comma with nothing after it", ""),
     ("select 'its,\n{o}", "sql-syntax models/a.sql:1:8 the SQL ends inside a quote or comment", "Close the quote"),
@@ -26,8 +26,8 @@ SQL = [
      "not-a-query models/a.sql:1:1 a model is a SELECT, not INSERT", ""),
     ("create table t as select * {o}", "not-a-query models/a.sql:1:1 a model is a SELECT, not CREATE", ""),
     ("execute immediate 'x'", "not-a-query models/a.sql:1:1 a model is a SELECT, not EXECUTE", ""),
-    ("select 1 as n, stream a {o}", "unknown-column models/a.sql:1:16 no input has a column 'stream'", ""),
-    ("select id, amonut {o}", "unknown-column models/a.sql:1:12 no input has a column 'amonut'", "'amount'"),
+    ("select 1 as n, stream a {o}", "unknown-column models/a.sql:1:16 column 'stream' not found", ""),
+    ("select id, amonut {o}", "unknown-column models/a.sql:1:12 column 'amonut' not found", "'amount'"),
     ("select id, id as ID {o}", "duplicate-name models/a.sql:1:1 two columns have the name 'ID'", "alias"),
     ("values (1, 2)", "not-a-query models/a.sql:1:1 a model is a SELECT, not VALUES", "from values"),
     ("", "not-a-query models/a.sql:1:1 the model has no SQL", "Write a SELECT"),
@@ -51,11 +51,11 @@ SQL = [
      "stream-clause models/a.sql:1:49 FROM STREAM is not allowed in a model", ""),
     ("select * {o} watermark ts delay of interval 1 hour",
      "stream-clause models/a.sql:1:59 the WATERMARK clause is not allowed in a model", ""),
-    ("select * from {{ ref('order') }}", "unknown-ref models/a.sql:1:15 there is no model 'order'", "Did you mean 'b_orders'?"),
-    ("select * from {{ ref('orders') }}", "unknown-ref models/a.sql:1:15 there is no model 'orders'", "{{ source("),
-    ("select * from {{ ref('off') }}", "unknown-ref models/a.sql:1:15 there is no model 'off'", "is disabled"),
+    ("select * from {{ ref('order') }}", "unknown-ref models/a.sql:1:15 model 'order' not found", "Did you mean 'b_orders'?"),
+    ("select * from {{ ref('orders') }}", "unknown-ref models/a.sql:1:15 model 'orders' not found", "{{ source("),
+    ("select * from {{ ref('off') }}", "unknown-ref models/a.sql:1:15 model 'off' not found", "is disabled"),
     ("select *\n  from {{ source('shop', 'oders') }}",
-     "unknown-source models/a.sql:2:8 there is no source 'shop.oders'", "Did you mean 'shop.orders'"),
+     "unknown-source models/a.sql:2:8 source 'shop.oders' not found", "Did you mean 'shop.orders'"),
     ("select * from lake.main.b_orders",
      "undeclared-relation models/a.sql:1:15 'lake.main.b_orders' is neither a model, a source nor a CTE", "{{ ref("),
     ("with c as (select * {o}) select * from c join d using (id)",
@@ -163,7 +163,7 @@ JINJA = [
     ("select\n  foo, {{ foo }}\n{o}", "jinja-undefined models/a.sql:2:11 'foo' is undefined", "var('foo')"),
     ("select {{ target.typ }} {o}", "jinja-undefined models/a.sql:1:18 'target' has no attribute 'typ'", ""),
     ("select {{ broken('x') }} {o}", "jinja-undefined macros/m.sql:2:16 'boo' is undefined", "Called from models/a.sql:1:11."),
-    ("select {{ amount('x') }} {o}", "unknown-column models/a.sql:1:8 no input has a column 'amout'",
+    ("select {{ amount('x') }} {o}", "unknown-column models/a.sql:1:8 column 'amout' not found",
      "Did you mean 'amount'? The template rendered to: round(amout, 2) as x"),
     ("select {{ amount('x,') }} {o}", "sql-syntax models/a.sql:1:8 a comma with nothing after it",
      "The template rendered to: round(amout, 2) as x,"),
@@ -175,7 +175,7 @@ JINJA = [
      "run-varying-value models/a.sql:2:7 'is_incremental()' is not supported", "runs the same query"),
     ("{{ config(materialized='view') }}select '{{ run_started_at }}' {o}", "run-varying-value models/a.sql:1:45 'run_started_at' differs from run to run",
      "current_timestamp()"),
-    ("select {{ dbt_utils.star() }} {o}", "jinja-undefined models/a.sql:1:11 there is no 'dbt_utils.star' here", "star(except="),
+    ("select {{ dbt_utils.star() }} {o}", "jinja-undefined models/a.sql:1:11 'dbt_utils.star' is not available here", "star(except="),
     ("{{ config(alias=foo) }} select * {o}", "jinja-undefined models/a.sql:1:17 'foo' is undefined", ""),
     ("{{ config(alias=ref) }} select * {o}",
      "wrong-type models/a.sql:1:11 'alias' in config() is not a string, number, list or mapping", "config(tags="),
@@ -219,13 +219,13 @@ SOURCES = [
     ("formt: json", "unknown-key sources/x.yml:8:9 a source table has no key 'formt'", "format"),
     ("freshness: {}", "missing-key sources/x.yml:8:9 'freshness' needs 'warn_after' or 'error_after'", "1 hour"),
     ("options: {mode: PERMISSIVE}", "bad-value sources/x.yml:8:19 the option 'mode' is set by the engine", ""),
-    ("timezone: Europe/Berln", "bad-value sources/x.yml:8:19 there is no time zone 'Europe/Berln'", "Europe/Berlin"),
+    ("timezone: Europe/Berln", "bad-value sources/x.yml:8:19 unknown time zone 'Europe/Berln'", "Europe/Berlin"),
     ("on_bad_record: ignore", "bad-value sources/x.yml:8:24 'on_bad_record' cannot be 'ignore'", ""),
     ("watermark: id 5", "watermark-syntax sources/x.yml:8:20 'id 5' is not a watermark", ""),
     ("dedup: [id]", "dedup-needs-watermark sources/x.yml:8:9 dedup on 's.t' needs a watermark", ""),
     ("columns: {foo: x}", "bad-value sources/x.yml:8:19 the schema has no column 'foo'", "Known: id."),
     ("columns: [{name: foo}]", "bad-value sources/x.yml:8:19 the schema has no column 'foo'", ""),
-    ("columns: {id: {tests: [uniqe]}}", "unknown-macro sources/x.yml:8:32 there is no test 'uniqe'", "unique"),
+    ("columns: {id: {tests: [uniqe]}}", "unknown-macro sources/x.yml:8:32 test 'uniqe' not found", "unique"),
     ("data_tests: [{unique: {where: ' '}}]", "missing-key sources/x.yml:8:23 the test 'unique' applies to a column", ""),
     ("targets: {dev: {pth: x, path: y}}", "unknown-key sources/x.yml:8:25 targets.dev has no key 'pth'", "path"),
     ("targets: {dev: {path: ../y}}", "path-outside sources/x.yml:8:31 the path '../y' is outside the project", ""),
@@ -243,7 +243,7 @@ def test_sources(more, finding, hint, tmp_path):
         ("path: x\nschema: id string", "missing-key sources/x.yml:4:9 source 's.t' has no 'format'"),
         ("format: json\nschema: id string", "missing-key sources/x.yml:4:9 source 's.t' has no 'path'"),
         ("format: json\npath: x", "missing-key sources/x.yml:4:9 source 's.t' has no 'schema'"),
-        ("format: jsn\npath: x\nschema: id string", "bad-value sources/x.yml:5:17 there is no format 'jsn'"),
+        ("format: jsn\npath: x\nschema: id string", "bad-value sources/x.yml:5:17 unknown format 'jsn'"),
         ("format: json\npath: ../x\nschema: id string", "path-outside sources/x.yml:6:15 the path '../x' is outside the project"),
     ],
 )  # fmt: skip
@@ -280,7 +280,7 @@ TARGETS = [
     ("dev: {schema: My-Schema, catalog: {type: sqlite}}", "bad-name project.yml:3:17 'My-Schema' is not a name", ""),
     ("dev: {schema: \"{{ env_var('WHO') }}\", catalog: {type: sqlite}}",
      "env-missing project.yml:3:17 the environment variable 'WHO' is not set", "export WHO"),
-    ("prod: {schema: x, catalog: {type: sqlite}}", "unknown-target project.yml:3:3 there is no target 'dev'", "Known: prod."),
+    ("prod: {schema: x, catalog: {type: sqlite}}", "unknown-target project.yml:3:3 target 'dev' not found", "Known: prod."),
 ]  # fmt: skip
 
 
@@ -307,7 +307,7 @@ def test_only_dev_is_there_without_being_listed(text, tmp_path):
 
 
 def test_the_default_target_is_pointed_at(tmp_path):
-    finding = "unknown-target project.yml:6:9 there is no target 'prod'"
+    finding = "unknown-target project.yml:6:9 target 'prod' not found"
     check(tmp_path, {"project.yml": f"{PROJECT}target: prod\n"}, finding, "Known: dev.")
 
 

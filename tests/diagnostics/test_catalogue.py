@@ -116,7 +116,7 @@ def test_explain_alone_lists_all_codes_by_topic(capsys: pytest.CaptureFixture[st
 def test_an_unknown_code_suggests_near_ones(asked: str, hint: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke(["explain", asked]) == 2
     error = capsys.readouterr().err
-    assert f"there is no diagnostic '{asked}'" in error
+    assert f"diagnostic '{asked}' not found" in error
     assert hint in error
 
 

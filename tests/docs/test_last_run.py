@@ -35,7 +35,7 @@ def results() -> dict:
     )  # fmt: skip
     unchanged = ModelFinished(
         Status.UNCHANGED,
-        "nothing new",
+        "no new data",
         node="model.daily",
         index=2,
         total=3,

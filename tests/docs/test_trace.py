@@ -109,8 +109,8 @@ def test_a_column_is_found_by_its_name(columns, text, node, column):
     ("text", "message", "hint"),
     [
         ("totals.totl", "'totals' has no column 'totl'", "Did you mean 'total'?"),
-        ("total.id", "there is no column 'total.id'", "Did you mean 'totals'?"),
-        ("totals", "there is no column 'totals'", "Did you mean 'totals'?"),
+        ("total.id", "column 'total.id' not found", "Did you mean 'totals'?"),
+        ("totals", "column 'totals' not found", "Did you mean 'totals'?"),
     ],
 )
 def test_a_column_that_is_not_there(columns, text, message, hint):

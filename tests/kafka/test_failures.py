@@ -173,7 +173,12 @@ def test_poison_ends_a_build_and_says_where_it_is(kafka: Kafka) -> None:
     kafka.broker.send(topic, [event(1)], partition=1)
     kafka.lab.build()
     kafka.broker.send(topic, ["{not json"], partition=1)
-    failed(kafka, "bad-record", f"topic {topic}, partition 1, offset 1", "it is not one JSON object")
+    failed(
+        kafka,
+        "bad-record",
+        f"topic {topic}, partition 1, offset 1",
+        "not a JSON object; write one per line or message",
+    )
 
 
 def test_dropped_poison_is_counted(kafka: Kafka) -> None:
@@ -196,7 +201,7 @@ def test_quarantined_poison_keeps_its_bytes_and_its_place_once(kafka: Kafka) -> 
     assert kafka.ids() == [1, 2]
     rows = sorted(kafka.lab.rows("plain__quarantine"), key=lambda row: row["raw"])
     assert [(row["raw"], row["reason"]) for row in rows] == [
-        (b"{not json", "it is not one JSON object"),
+        (b"{not json", "not a JSON object; write one per line or message"),
         (b"\xff{", "it is not UTF-8"),
     ]
     assert topic in rows[0]["origin"]

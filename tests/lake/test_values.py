@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyiceberg.exceptions import ValidationError
 
-from engine.cli.commands.show import format_rows
+from engine.cli.console.rows_text import format_rows
 from engine.lake.catalog.iceberg_types import spark_type
 from engine.lake.catalog.metadata_values import day_text, rows_of, time_text
 from engine.lake.catalog.variant import parse_metadata

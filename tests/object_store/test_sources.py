@@ -57,7 +57,7 @@ def test_files_are_read_once_and_what_is_new_is_known_without_java(landing: Stor
     assert lab.ids("plain") == [1, 2]
     assert lab.rows("whole") == [{"n": 2}]
     second = without_spark(lab, "build")
-    assert {m["message"] for m in second.events if m["event"] == "ModelFinished"} == {"nothing new"}, second.text
+    assert {m["message"] for m in second.events if m["event"] == "ModelFinished"} == {"no new data"}, second.text
 
     land(lab, "sub/b", [event(3)])
     lab.build()

@@ -150,7 +150,7 @@ def test_a_run_with_nothing_to_do_loads_only_what_it_needs(edited: Path) -> None
     write(edited, "models/hours.sql", header() + WINDOWED)
     for _ in range(2):
         ended = alone(edited, "run", "-s", "hours")
-        assert "UNCHANGED, nothing new" in ended.stdout, ended.stdout
+        assert "UNCHANGED (no new data)" in ended.stdout, ended.stdout
     loaded = ended.stdout.splitlines()[-1].split()
     assert loaded[0] == "0"
     # The first compiled the project; sqlglot takes a tenth of a second, the others more.
@@ -194,7 +194,7 @@ def test_a_refresh_that_was_killed_is_planned_as_it_will_be_decided(
     code, out, _ = run(edited, capsys, "plan", "-s", "hours", "--output", "json")
     record = json.loads(out)
     assert (code, record["action"], record["unchanged"]) == (0, "resume", False)
-    assert "a build that was killed left something to remove" in record["reasons"]
+    assert "will clean up after an interrupted build" in record["reasons"]
     assert folder.generations() == (1, 2)
 
 
@@ -205,7 +205,7 @@ def test_a_build_with_nothing_to_do_ends_without_java(
     write(edited, "models/hours.sql", header() + WINDOWED)
     code, out, err = run(edited, capsys, "build", "-s", "hours")
     assert (code, err) == (0, "")
-    assert "UNCHANGED, nothing new" in out
+    assert "UNCHANGED (no new data)" in out
     assert json.loads((edited / "target/run_results.json").read_text())["results"][0]["adapter_response"]["unchanged"]
     write(edited, "landing/events/b.json", '{"id": 2}\n')
     assert "Java was looked for" in run(edited, capsys, "build", "-s", "hours")[2]

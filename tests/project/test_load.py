@@ -55,7 +55,7 @@ PROJECT_ERRORS = [
     ("paths: {mcros: x}", "unknown-key project.yml:6:9 paths has no key 'mcros'"),
     ("paths: {models: ../x}", "path-outside project.yml:6:17 the path '../x' is outside the project"),
     ("paths: {sources: /etc}", "path-outside project.yml:6:18 the path '/etc' is outside the project"),
-    ("paths: {models: queries}", "bad-value project.yml:6:17 there is no folder 'queries'"),
+    ("paths: {models: queries}", "bad-value project.yml:6:17 folder 'queries' not found"),
     ("require_engine_version: '>=99'",
      "engine-version project.yml:6:25 the project requires Headrace >=99, but this is 0.1.0"),
     ("require_engine_version: ['>=0.1', '<0.1']",
@@ -80,7 +80,7 @@ def test_versions_that_admit_this_engine(wanted, tmp_path):
         ("", "missing-key project.yml:1:1 project.yml has no 'name'"),
         ("targets: {}\n", "missing-key project.yml:1:1 project.yml has no 'name'"),
         ("name: My-Shop\n", "bad-name project.yml:1:7 'My-Shop' is not a name"),
-        ("name: a: b\n", "yaml-syntax project.yml:1:8 YAML: a colon where no key is allowed"),
+        ("name: a: b\n", "yaml-syntax project.yml:1:8 YAML: unexpected ':'"),
         ("name: a\nname: b\n", "yaml-duplicate-key project.yml:2:1 'name' is set twice (first in line 1)"),
     ],
 )

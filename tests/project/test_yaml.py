@@ -75,7 +75,7 @@ BOMB = "\n".join(
         ("k: {h: tumbling(ts, 1 hour)}",
          "yaml-split-item f.yml:1:8 YAML splits 'tumbling(ts, 1 hour)' at its comma"),
         ("a:\n\t- b\n", "yaml-syntax f.yml:2:1 YAML: a character that cannot start a value"),
-        ("a: b: c\n", "yaml-syntax f.yml:1:5 YAML: a colon where no key is allowed"),
+        ("a: b: c\n", "yaml-syntax f.yml:1:5 YAML: unexpected ':'"),
         ("a: b\nfoo\nc: d\n", "yaml-syntax f.yml:3:1 YAML: a key without a colon"),
         ("a: 'b\nc: d\n", "yaml-syntax f.yml:1:4 YAML: an unclosed quote"),
         ("a: *b\n", "yaml-syntax f.yml:1:4 YAML: an undefined alias"),

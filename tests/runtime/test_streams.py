@@ -44,7 +44,7 @@ def test_new_files_are_read_once_and_a_build_without_news_commits_nothing(lab: L
 
     before = lab.snapshot("paid")
     again = lab.build().model("paid")
-    assert (again["status"], again["message"], again["rows_in"]) == ("unchanged", "nothing new", 0)
+    assert (again["status"], again["message"], again["rows_in"]) == ("unchanged", "no new data", 0)
     assert lab.snapshot("paid") == before
 
     lab.land("c", [event(4, "10:03")])

@@ -76,14 +76,14 @@ def test_declared_columns_need_no_registry_to_be_known(tmp_path: Path):
 def test_a_fault_of_a_schema_file_has_its_place_there(tmp_path: Path):
     broken = SCHEMA.replace('"int"', '"integer"')
     result = compiled(tmp_path, files("{format: avro, schema_file: e.avsc}", sources__e_avsc=broken))
-    assert lines(result.manifest.diagnostics)[0] == "avro-schema sources/e.avsc:1:71 there is no type 'integer'"
+    assert lines(result.manifest.diagnostics)[0] == "avro-schema sources/e.avsc:1:71 unknown type 'integer'"
 
 
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
         ("{format: avro}", "missing-key 8:16 Avro values need a schema"),
-        ("{format: avro, schema_file: none.avsc}", "file-unreadable 8:44 there is no schema file 'none.avsc'"),
+        ("{format: avro, schema_file: none.avsc}", "file-unreadable 8:44 schema file 'none.avsc' not found"),
         ("{format: avro, schema_file: e.avsc, subject: s}", "setting-needs 8:52 'subject' needs 'schema_registry'"),
         ("{format: avro, schema_file: e.avsc, schema_id: 7}", "setting-needs 8:52 'schema_id' needs 'schema_registry'"),
         ("{format: avro, schema_file: e.avsc, framing: kafka}", "bad-value 8:61 unknown framing 'kafka'"),

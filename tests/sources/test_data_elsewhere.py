@@ -38,7 +38,7 @@ def test_files_are_read_and_checked_as_those_inside(lab: Lab, tmp_path_factory: 
     lab.land("b", [event(2)], str(folder))
     lab.build()
     assert lab.ids("read") == [1, 2]
-    assert {m["message"] for m in lab.build().events if m["event"] == "ModelFinished"} == {"nothing new"}
+    assert {m["message"] for m in lab.build().events if m["event"] == "ModelFinished"} == {"no new data"}
 
     first.write_text(first.read_text() + first.read_text())
     os.utime(first)

@@ -106,7 +106,7 @@ def test_rows_below_hive_folders_that_begin_with_an_underscore_are_never_missed(
     lab.build()
     assert lab.ids("stream") == lab.ids("batch") == [1, 2, 3]
     again = lab.build()
-    assert {e["message"] for e in again.events if e["event"] == "ModelFinished"} <= {"nothing new", "unchanged"}
+    assert {e["message"] for e in again.events if e["event"] == "ModelFinished"} <= {"no new data", "unchanged"}
 
 
 @pytest.mark.spark

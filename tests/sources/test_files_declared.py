@@ -51,7 +51,7 @@ FILES = "format: json\npath: landing/x\nschema: id int\n"
         ("format: text\npath: x\nschema: value string",
          "setting-conflict sources/x.yml:7:9 text files have one column, value string"),
         ("format: orc\npath: x", "missing-key sources/x.yml:4:9 source 's.t' has no 'schema'"),
-        ("format: avr\npath: x\nschema: id int", "bad-value sources/x.yml:5:17 there is no format 'avr'"),
+        ("format: avr\npath: x\nschema: id int", "bad-value sources/x.yml:5:17 unknown format 'avr'"),
     ],
 )  # fmt: skip
 def test_faults(tmp_path: Path, body: str, finding: str) -> None:
@@ -140,5 +140,5 @@ def test_a_field_that_the_origin_of_a_file_does_not_have(tmp_path: Path) -> None
         "models/a.sql": READ.replace("select id", "select id, _metadata.file_name"),
     }
     found = only(findings(tmp_path, files))
-    assert line(found) == "unknown-column models/a.sql:4:22 no input has a column '_metadata.file_name'"
+    assert line(found) == "unknown-column models/a.sql:4:22 column '_metadata.file_name' not found"
     assert found.hint == "Did you mean '_metadata.file_path' or '_metadata.file_modification_time'?"

@@ -15,7 +15,7 @@ from tests.lab import LabSession
 pytestmark = pytest.mark.spark
 
 SCHEMA = "id int, a string, d struct<o: string, n: int>, t timestamp, l array<int>"
-OBJECT = "it is not one JSON object"
+OBJECT = "not a JSON object; write one per line or message"
 NOTHING = "it has no value for any declared column"
 
 

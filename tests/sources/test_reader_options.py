@@ -65,7 +65,7 @@ ALLOW = "To pass it unchecked, set 'allow_unknown_options: true' beside 'options
          f"Did you mean 'rowTag' or 'rootTag'? {ALLOW}"),
         ("spark.rate-micro-batch", "rowsPerBatch: many", "bad-value",
          "the option 'rowsPerBatch' must be a whole number of at least 1, not 'many'", "Write a number: 1000."),
-        ("kafka", "minPartition: 3", "unknown-option", "there is no option 'minPartition'",
+        ("kafka", "minPartition: 3", "unknown-option", "unknown option 'minPartition'",
          "Did you mean 'minPartitions'?"),
         ("kafka", "startingOffsets: latest", "bad-value", "the option 'startingOffsets' is set by the engine",
          "Write 'starting_offsets:' beside 'format:'."),

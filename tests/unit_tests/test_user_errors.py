@@ -70,12 +70,12 @@ FAULTS = {
     "an unknown model": (
         "hourlyy",
         GOOD + "    expect: []\n",
-        "unknown-ref tests/t.yml:3:12 there is no model 'hourlyy'",
+        "unknown-ref tests/t.yml:3:12 model 'hourlyy' not found",
     ),
     "an unknown step": (
         "hourly",
         "    steps: [{given: {shop.orders: []}}, restrat]\n    expect: []\n",
-        "bad-value tests/t.yml:4:41 there is no step 'restrat'",
+        "bad-value tests/t.yml:4:41 unknown step 'restrat'",
     ),
     "two things in a step": (
         "hourly",
@@ -110,7 +110,7 @@ FAULTS = {
     "an unknown fixture": (
         "hourly",
         "    given: {shop.orders: {fixture: order}}\n    expect: []\n",
-        "bad-value tests/t.yml:4:36 there is no fixture 'order'",
+        "bad-value tests/t.yml:4:36 fixture 'order' not found",
     ),
     "a fixture of which there are two": (
         "hourly",
@@ -175,7 +175,7 @@ def test_a_delay_that_cannot_be_read_is_one_mistake_and_hides_no_other(tmp_path:
     found = findings(tmp_path, {**MODELS, "models/hourly.sql": text, "tests/t.yml": unit})
     assert [line(d) for d in found if d.is_error] == [
         "bad-duration models/hourly.sql:2:36 '10' is not a duration",
-        "unknown-column models/hourly.sql:5:32 no input has a column 'amonut'",
+        "unknown-column models/hourly.sql:5:32 column 'amonut' not found",
     ]
 
 

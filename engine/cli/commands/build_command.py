@@ -39,7 +39,9 @@ def retry(chosen: CommandSettings, threads: int | None, *, fail_fast: bool | Non
     check_project(chosen)
     last = previous_command(chosen.target_dir)
     if last is None:
-        chosen.out.say(f"Nothing to retry: {chosen.target_dir.name}/run_results.json holds no build, run or test")
+        chosen.out.say(
+            f"Nothing to retry: there is no earlier build, run or test in {chosen.target_dir.name}/run_results.json"
+        )
         return True
     given: RunOptions = {"fail_fast": fail_fast} if fail_fast is not None else {}
     if threads is not None:
@@ -68,12 +70,17 @@ def _run_again(chosen: CommandSettings, last: PreviousCommand, options: RunOptio
         unfinished = selected(chosen, result.manifest, UNFINISHED, tell=False)
         again = last.again(result.manifest, unfinished)
         nodes = runnable(result.manifest, again, last.command, empty=options.get("empty", False))
-        began = f" of {last.started_at}" if last.started_at else ""
+        began = f" of {_utc(last.started_at)}" if last.started_at else ""
         if not nodes:
-            chosen.out.say(f"Nothing to retry: no node of the last {last.command}{began} failed or was skipped")
+            chosen.out.say(f"Nothing to retry: the last {last.command}{began} succeeded")
             return True
         result = deferred(chosen, result, nodes, last.deferral)
         chosen.out.say(f"Retrying {len(nodes)} node{'' if len(nodes) == 1 else 's'} of the {last.command}{began}")
         results = chosen.project.execute(last.command, result, nodes, chosen.out.event, **options)
         chosen.out.summary(results)
     return not results.failed
+
+
+def _utc(text: str) -> str:
+    """2026-11-23T22:41:35+00:00 as 2026-11-23 22:41 UTC."""
+    return f"{text[:16].replace('T', ' ')} UTC"

@@ -30,7 +30,7 @@ def read_keys(output: str, given: Sequence[str]) -> list[str]:
         raise UsageError("usage", "--output-keys needs --output json", "Add --output json.")
     for key in keys:
         if key not in _KEYS:
-            raise UsageError("usage", f"there is no key '{key}'", near(key, _KEYS))
+            raise UsageError("usage", f"unknown key '{key}'", near(key, _KEYS))
     return keys
 
 

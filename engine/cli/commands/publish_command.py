@@ -21,7 +21,7 @@ def accept_rows(chosen: CommandSettings, name: str, *, accept: bool) -> None:
         manifest: Manifest = result.manifest
         model = manifest.nodes.get(f"model.{name}")
         if not isinstance(model, Model):
-            raise UsageError("usage", f"there is no model '{name}'", "List the models: engine ls")
+            raise UsageError("usage", f"model '{name}' not found", "List the models: engine ls")
         warn(chosen, manifest, [model.id], daily=True)
         if not accept:
             hint = (

@@ -2,37 +2,70 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
-from collections.abc import Sequence
-from dataclasses import replace
-from datetime import date, datetime
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from engine.characters import one_line
 from engine.cli.command_setup import CommandSettings, Warnings, check_project, compiled, log_file, warn
-from engine.cli.console.terminal import json_text, write
+from engine.cli.console.amounts import amount
+from engine.cli.console.rows_text import Rows, format_rows
+from engine.cli.console.terminal import plain, write
 from engine.compile import Manifest, Materialized, Model
 from engine.errors import RunError, UsageError, near
 
 if TYPE_CHECKING:
     from engine.lake.lake_reader import Lake
+    from engine.relations import Relation
 
 # Types, and not the names of fields.
 _VARIANT = re.compile(r"\bvariant\b(?! *:)")
 _ZONED = re.compile(r"\btimestamp\b(?! *:)")
 _QUARANTINE = "__quarantine"
-Rows = tuple[list[str], list[tuple[Any, ...]]]
+_SORT = re.compile(r"`?(?P<name>.+?)`?(?:\s+(?P<direction>asc|desc))?", re.IGNORECASE)
 
 
-def show_table(chosen: CommandSettings, name: str | None, limit: int, output: str) -> None:
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which rows to print, and how.
+
+    Attributes:
+        limit: of rows; None: all of them.
+        sort: columns to sort by, each with True if descending.
+        output: text, markdown, csv, json or parquet.
+        file: to write instead of standard output.
+    """
+
+    limit: int | None = 10
+    sort: tuple[tuple[str, bool], ...] = ()
+    output: str = "text"
+    file: Path | None = None
+
+
+def read_sort(text: str | None) -> tuple[tuple[str, bool], ...]:
+    """Read `amount desc, id`.
+
+    Raises:
+        UsageError: it is something else.
+    """
+    found = []
+    for part in (text or "").split(",") if text else ():
+        match = _SORT.fullmatch(part.strip())
+        if match is None:
+            raise UsageError("usage", f"--sort cannot be '{part.strip()}'", "Example: --sort 'amount desc, id'")
+        found.append((match["name"], (match["direction"] or "").lower() == "desc"))
+    return tuple(found)
+
+
+def show_table(chosen: CommandSettings, name: str | None, wanted: Wanted) -> None:
     """Print rows of a stored table, without Java unless it has a VARIANT column."""
     from engine.lake.lake_reader import Lake
 
     result = compiled(chosen, warnings=Warnings.SELECTED)
     if (quarantined := _quarantine(result.manifest, name)) is not None:
-        _print_quarantine(Lake(result.target.catalog), quarantined, limit, output)
+        _print_quarantine(Lake(result.target.catalog), quarantined, wanted)
         return
     model = _model(result.manifest, name)
     warn(chosen, result.manifest, [model.id], daily=True)
@@ -49,10 +82,58 @@ def show_table(chosen: CommandSettings, name: str | None, limit: int, output: st
         from engine.runtime.operations.preview import preview
 
         with log_file(chosen):
-            rows = preview(result.manifest, result.target, chosen.root, model, limit, chosen.target_dir, stored=True)
-        _print((rows.names, rows.rows), rows.types, output)
+            _no_parquet(wanted, "of a table with a VARIANT column")
+            rows = preview(
+                result.manifest, result.target, chosen.root, model, _more(wanted), chosen.target_dir,
+                stored=True, sort=wanted.sort,
+            )  # fmt: skip
+        _print((rows.names, rows.rows), rows.types, wanted)
         return
-    _print(lake.rows(relation.schema, relation.name, limit) or ([], []), types, output)
+    _check_sort(wanted, [column.name for column in columns])
+    if wanted.output == "parquet":
+        _write_parquet(lake, relation, wanted)
+        return
+    total = lake.count(relation.schema, relation.name)
+    rows_ = lake.rows(relation.schema, relation.name, wanted.limit, wanted.sort) or ([], [])
+    _print(rows_, types, wanted, total)
+
+
+def _check_sort(wanted: Wanted, names: Sequence[str]) -> None:
+    for name, _ in wanted.sort:
+        if name not in names:
+            raise UsageError("usage", f"column '{name}' not found", near(name, names))
+
+
+def _no_parquet(wanted: Wanted, what: str) -> None:
+    if wanted.output == "parquet":
+        raise UsageError(
+            "usage", f"--output parquet cannot write rows {what}", "Use --table with a stored model, or --output json."
+        )
+
+
+def _write_parquet(lake: Lake, relation: Relation, wanted: Wanted) -> None:
+    if wanted.file is None:
+        raise UsageError("usage", "--output parquet needs a file", "Example: --output parquet --out rows.parquet")
+    from pyarrow import parquet
+
+    table = lake.arrow(relation.schema, relation.name, wanted.limit, wanted.sort)
+    with _file(wanted.file):
+        parquet.write_table(table, wanted.file)
+    write(f"Wrote {amount(table.num_rows, 'row')} to {wanted.file}")
+
+
+@contextmanager
+def _file(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        message = f"{path} cannot be written: {error.strerror or error}"
+        raise RunError("output-unwritable", message, "Choose another file with --out.") from error
+
+
+def _more(wanted: Wanted) -> int | None:
+    """One row more than is printed, to know whether there are more."""
+    return None if wanted.limit is None else wanted.limit + 1
 
 
 def _quarantine(manifest: Manifest, name: str | None) -> Model | None:
@@ -61,25 +142,29 @@ def _quarantine(manifest: Manifest, name: str | None) -> Model | None:
     return models.get((name or "").removesuffix(_QUARANTINE)) if name not in models else None
 
 
-def _print_quarantine(lake: Lake, model: Model, limit: int, output: str) -> None:
+def _print_quarantine(lake: Lake, model: Model, wanted: Wanted) -> None:
     """Print rows of the quarantine of a model; its records as text."""
     relation = replace(model.relation, name=model.relation.name + _QUARANTINE)
     columns = lake.columns(relation.schema, relation.name)
     if columns is None:
         hint = f"It is made with the first quarantined record. The model's own rows: engine show {model.name} --table"
         raise RunError("table-missing", f"the table {relation} does not exist", hint, node=model.name)
-    names, rows = lake.rows(relation.schema, relation.name, limit) or ([], [])
+    _no_parquet(wanted, "of a quarantine")
+    _check_sort(wanted, [column.name for column in columns])
+    total = lake.count(relation.schema, relation.name)
+    names, rows = lake.rows(relation.schema, relation.name, wanted.limit, wanted.sort) or ([], [])
     shown = [tuple(v.decode(errors="replace") if isinstance(v, bytes) else v for v in row) for row in rows]
-    _print((names, shown), [column.type for column in columns], output)
+    _print((names, shown), [column.type for column in columns], wanted, total)
 
 
-def show_query(chosen: CommandSettings, name: str | None, inline: str | None, limit: int, output: str) -> None:
+def show_query(chosen: CommandSettings, name: str | None, inline: str | None, wanted: Wanted) -> None:
     """Run a query as a batch and print rows."""
     from engine.api.inline_query import compile_query
     from engine.runtime.operations.preview import preview
 
     if (name is None) == (inline is None):
         raise UsageError("usage", "show needs a model or --inline", "Example: engine show departures_hourly")
+    _no_parquet(wanted, "of a query")
     with log_file(chosen):
         if inline is not None:
             result, model = compile_query(chosen.project, inline)
@@ -87,14 +172,37 @@ def show_query(chosen: CommandSettings, name: str | None, inline: str | None, li
             result = compiled(chosen, warnings=Warnings.SELECTED)
             model = _model(result.manifest, name)
             warn(chosen, result.manifest, [model.id], daily=True)
-        rows = preview(result.manifest, result.target, chosen.root, model, limit, chosen.target_dir)
-    _print((rows.names, rows.rows), rows.types, output)
+        rows = preview(
+            result.manifest, result.target, chosen.root, model, _more(wanted), chosen.target_dir, sort=wanted.sort
+        )
+    _print((rows.names, rows.rows), rows.types, wanted)
 
 
-def _print(rows: Rows, types: Sequence[str], output: str) -> None:
-    """Print rows, and for people that times are in UTC; the formats for programs have rows alone."""
-    write(format_rows(rows, output))
-    if output == "text" and any(_ZONED.search(type_) for type_ in types):
+def _print(rows: Rows, types: Sequence[str], wanted: Wanted, total: int | None = None) -> None:
+    """Print rows; for people also how many there are, and that times are in UTC.
+
+    Args:
+        rows: up to the limit, or one more where the total is not known.
+        types: of their columns.
+        wanted: how they are printed.
+        total: of rows; None: not known.
+    """
+    names, values = rows
+    shown = values[: wanted.limit]
+    text = format_rows((names, shown), wanted.output)
+    if wanted.file is not None:
+        with _file(wanted.file):
+            wanted.file.write_text(plain(text) + "\n", encoding="utf-8")
+        write(f"Wrote {amount(len(shown), 'row')} to {wanted.file}")
+        return
+    write(text)
+    if wanted.output != "text":
+        return
+    if total is not None and total > len(shown):
+        write(f"{len(shown):,} of {amount(total, 'row')}; -n or --all shows more.")
+    elif len(values) > len(shown):
+        write(f"The first {amount(len(shown), 'row')}; -n or --all shows more.")
+    if any(_ZONED.search(type_) for type_ in types):
         write("Timestamps are in UTC.")
 
 
@@ -107,7 +215,7 @@ def show_source(chosen: CommandSettings, name: str) -> None:
     plain = name.removeprefix("source.").removeprefix("source:")
     sources = {source.name: source for source in result.manifest.sources}
     if plain not in sources:
-        raise UsageError("usage", f"there is no source '{name}'", near(plain, sources))
+        raise UsageError("usage", f"source '{name}' not found", near(plain, sources))
     with log_file(chosen):
         write(inspect(sources[plain], result.target, chosen.root, chosen.target_dir), end="")
 
@@ -115,66 +223,5 @@ def show_source(chosen: CommandSettings, name: str) -> None:
 def _model(manifest: Manifest, name: str | None) -> Model:
     models = {m.name: m for m in manifest.models}
     if name not in models:
-        raise UsageError("usage", f"there is no model '{name}'", near(name or "", models))
+        raise UsageError("usage", f"model '{name}' not found", near(name or "", models))
     return models[name]
-
-
-def format_rows(rows: Rows, output: str) -> str:
-    """Rows as a table, JSON lines or CSV."""
-    names, values = rows
-    if output == "json":
-        return "\n".join(json_text(dict(zip(names, row, strict=True)), default=_text) for row in values)
-    if output == "csv":
-        stream = io.StringIO()
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(names)
-        writer.writerows([["" if v is None else _text(v) for v in row] for row in values])
-        return stream.getvalue().rstrip("\n")
-    cells = [[one_line(_text(v)) for v in row] for row in values]
-    return _table([one_line(name) for name in names], cells, [_right(values, i) for i in range(len(names))])
-
-
-def _right(values: Sequence[Sequence[Any]], index: int) -> bool:
-    kinds = {type(row[index]) for row in values if row[index] is not None}
-    return bool(kinds) and kinds <= {int, float}
-
-
-def _table(names: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bool]) -> str:
-    widths = [max(len(name), *(len(row[i]) for row in rows), 0) for i, name in enumerate(names)]
-
-    def line(cells: Sequence[str]) -> str:
-        padded = [
-            cell.rjust(width) if to_right else cell.ljust(width)
-            for cell, width, to_right in zip(cells, widths, right, strict=True)
-        ]
-        return "| " + " | ".join(padded) + " |"
-
-    rule = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
-    return "\n".join([line(names), rule, *(line(row) for row in rows)])
-
-
-def _text(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, date) and not isinstance(value, datetime):
-        return value.isoformat()
-    if isinstance(value, datetime):
-        fraction = f".{value.microsecond:06}".rstrip("0") if value.microsecond else ""
-        return f"{value.year:04}-{value:%m-%d %H:%M:%S}{fraction}"
-    if isinstance(value, float):
-        return f"{value:.10g}"
-    return str(_plain(value))
-
-
-def _plain(value: Any) -> Any:
-    """A nested value with texts for times."""
-    match value:
-        case dict():
-            return {_plain(key): _plain(part) for key, part in value.items()}
-        case list():
-            return [_plain(part) for part in value]
-        case tuple() if type(value) is tuple:
-            return tuple(_plain(part) for part in value)
-        case date():
-            return _text(value)
-    return value

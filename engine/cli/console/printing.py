@@ -15,6 +15,7 @@ from engine.cli.console.log_level import LogLevel
 from engine.cli.console.terminal import Part, Styled, clear_status, indented, write, write_json, write_status
 from engine.errors import Diagnostic, Level
 from engine.events import (
+    INTERRUPTED,
     BatchCommitted,
     Diagnosed,
     Event,
@@ -167,6 +168,8 @@ class TextPrinter:
                 self._row(event, "START", f"{event.kind} {event.relation}", "RUN", None)
             case BatchCommitted():
                 self._progress(event)
+            case ModelFinished() | TestFinished() if event.message == INTERRUPTED:
+                self._row(event, "CANCELLED", _what(event), f"CANCELLED in {event.seconds:.1f}s", event)
             case ModelFinished():
                 self._finished(event)
             case TestFinished():
@@ -224,7 +227,7 @@ class TextPrinter:
         rows = "" if event.kind == "view" else f" {amount(event.rows_out, 'row')}"
         status = {
             Status.SUCCESS: f"OK{rows} in {event.seconds:.1f}s",
-            Status.UNCHANGED: f"UNCHANGED, {event.message} in {event.seconds:.1f}s",
+            Status.UNCHANGED: f"UNCHANGED ({event.message}) in {event.seconds:.1f}s",
             Status.SKIPPED: f"SKIP {event.message}",
         }.get(event.status, f"{event.status.value.upper()} in {event.seconds:.1f}s")
         self._row(event, word, f"{event.kind} {event.relation}", status, event)
@@ -258,6 +261,10 @@ class TextPrinter:
         if results.cached:
             numbers["PASS"] = f"{numbers['PASS']} ({results.cached} cached)"
         self._put("Done. " + " ".join(f"{key}={value}" for key, value in numbers.items()))
+
+
+def _what(event: ModelFinished | TestFinished) -> str:
+    return f"{event.kind} {event.relation}" if isinstance(event, ModelFinished) else shown_name(event.node)
 
 
 def _is_shown(diagnostic: Diagnostic, level: LogLevel) -> bool:
@@ -312,8 +319,8 @@ def diagnostic_text(diagnostic: Diagnostic) -> tuple[Part, ...]:
 def stream_text(event: ModelFinished) -> str:
     """The beginner's question after a stream: what came in, what went out, what is held and why."""
     parts = [
-        f"rows in {event.rows_in:,}", f"out {event.rows_out:,}{_merged(event)}", f"late {event.late:,}",
-        f"held in state {event.state_rows:,}", f"batches {event.batches}",
+        f"{amount(event.rows_in, 'row')} in", f"{event.rows_out:,} out{_merged(event)}", f"{event.late:,} late",
+        f"{event.state_rows:,} in state", amount(event.batches, "batch", "batches"),
     ]  # fmt: skip
     if event.watermark:
         parts.append(f"watermark {short_time(event.watermark)}")
@@ -331,11 +338,11 @@ def taken_out_text(event: ModelFinished) -> str:
     """Bad records by input, rows that failed expectations, and how many rows went to the quarantine."""
     parts = []
     if event.bad_records:
-        parts.append("bad records " + ", ".join(f"{name} {n:,}" for name, n in event.bad_records.items()))
+        parts += [f"{amount(n, 'bad record')} from {name}" for name, n in event.bad_records.items()]
     if event.failed_checks:
-        parts.append("failed expectations " + ", ".join(f"{name} {n:,}" for name, n in event.failed_checks.items()))
+        parts += [f"{amount(n, 'row')} failed expectation {name}" for name, n in event.failed_checks.items()]
     if event.quarantined:
-        parts.append(f"{amount(event.quarantined, 'row')} in {event.relation}__quarantine")
+        parts.append(f"{amount(event.quarantined, 'row')} quarantined in {event.relation}__quarantine")
     return "; ".join(parts)
 
 

@@ -17,6 +17,10 @@ from engine.sources import OnBadRecord
 _WATERMARK = re.compile(r"(?P<what>.*\S)\s+delay\s+(?P<delay>\S.*)", re.IGNORECASE | re.DOTALL)
 _NAMED = re.compile(r"(?P<sql>.*\S)\s+as\s+(?P<name>`?\w+`?)", re.IGNORECASE | re.DOTALL)
 _FORMS = "Write 'scheduled_at delay 30 minutes', or '<SQL> as scheduled_at delay 30 minutes'."
+_NAMES = (
+    r"Put a column name with a space in backticks (`Start Time` delay 30 minutes), or name an expression: "
+    "'<SQL> as scheduled_at delay 30 minutes'."
+)
 _CALL = re.compile(r"(?:ref|source)\s*\((.*)\)")
 
 
@@ -121,7 +125,7 @@ def read_watermark(section: Section) -> Watermark | None:
     named = _NAMED.fullmatch(what)
     column = (named["name"] if named else what).strip().strip("`")
     if not re.fullmatch(r"\w+", column):
-        section.report("watermark-syntax", f"{shown(what)} is an expression without a name", _FORMS)
+        section.report("watermark-syntax", f"{shown(what)} is not a column name", _NAMES)
         return None
     return _watermark(section, column, named["sql"].strip() if named else None, delay)
 

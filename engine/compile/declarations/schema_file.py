@@ -36,7 +36,7 @@ def _text(project: LoadedProject, named: Section) -> str | None:
     if shown is None:
         schemas = [name for name in project.texts if name.endswith(avro.SUFFIX)]
         hint = near(named.value, schemas) or f"Put it in the folder {project.paths['sources']}/, beside this file."
-        named.report("file-unreadable", f"there is no schema file '{named.value}'", hint)
+        named.report("file-unreadable", f"schema file '{named.value}' not found", hint)
         return None
     try:
         return avro.one_text(project.texts[shown], shown)

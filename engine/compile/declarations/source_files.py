@@ -145,7 +145,7 @@ def _check_targets(project: LoadedProject, part: Section) -> None:
     known = [name for name, _ in declared.mapping()] if declared else [project.target or DEFAULT_TARGET]
     for name, section in targets.mapping() if targets else ():
         if name not in known:
-            section.report("unknown-target", f"there is no target '{name}'", near(name, known), at_key=True)
+            section.report("unknown-target", f"target '{name}' not found", near(name, known), at_key=True)
 
 
 def _with_descriptions(declared: tuple[Column, ...], described: Described) -> tuple[Column, ...]:

@@ -186,7 +186,7 @@ def _format(format_: Section | None, part: Section, name: str) -> str:
         format_.report("not-supported", message, f"Use {' or '.join(KINDS)}.")
     elif text and kind_of(text) is None:
         hint = near(text, KINDS) or f"For a reader of Spark's own, or from a jar, write 'spark.{text}'."
-        format_.report("bad-value", f"there is no format '{text}'", hint)
+        format_.report("bad-value", f"unknown format '{text}'", hint)
     return text
 
 
@@ -255,7 +255,7 @@ def _on_bad_record(section: Section | None) -> OnBadRecord:
 def _timezone(section: Section | None) -> str | None:
     zone = section.text() if section else ""
     if section and zone and _KNOWN_ZONE in available_timezones() and zone not in available_timezones():
-        section.report("bad-value", f"there is no time zone '{zone}'", near(zone, available_timezones()))
+        section.report("bad-value", f"unknown time zone '{zone}'", near(zone, available_timezones()))
     return zone or None
 
 

@@ -331,7 +331,7 @@ def _no_target(chosen: str, top: Section, targets: Section | None, *, named: boo
     known = [key for key, _ in targets.mapping() if is_target_name(key)] if targets else []
     hint = near(chosen, known) or (f"Add it: targets: {{{chosen}: {{schema: {chosen}}}}}." if is_name(chosen) else "")
     place = (top.child("target") if named else None) or targets or top
-    place.report("unknown-target", f"there is no target '{chosen}'", hint)
+    place.report("unknown-target", f"target '{chosen}' not found", hint)
 
 
 def _catalog(section: Section, root: Path, secrets: SecretSettings | None, store: ObjectStoreConfig | None) -> Catalog:

@@ -145,7 +145,7 @@ def _faults(
 ) -> Iterable[Diagnostic]:
     for missing in facts.unresolved:
         place = text.rendered.location(missing.offset)
-        message = f"no input has a column '{missing.name}'"
+        message = f"column '{missing.name}' not found"
         hint = with_printed(near(missing.name, missing.near or _readable(model, known)), text.rendered, missing.offset)
         yield Diagnostic("unknown-column", message, hint, node=model.name, location=place)
     for fault in (*facts.faults, *misplaced(text.query.nodes)):

@@ -143,7 +143,7 @@ def _model_input(
         elif name in {part for source in known.source_names for part in (source, source.split(".")[1])}:
             hint = "A source is written {{ source('name', 'table') }}."
         draft.report(
-            "unknown-ref", f"there is no model '{name}'", hint or "Create it, or remove the reference.", reference.start
+            "unknown-ref", f"model '{name}' not found", hint or "Create it, or remove the reference.", reference.start
         )
         return None
     if stream is None:
@@ -167,7 +167,7 @@ def _source_input(
     if source is None:
         hint = near(reference.name, known.source_names) or "Declare it in a file under sources/."
         if known.sources_whole:
-            message = f"there is no source '{reference.name}'"
+            message = f"source '{reference.name}' not found"
             draft.report("unknown-source", message, hint, reference.start)
         return None
     if draft.config.materialized is Materialized.VIEW and draft.certain:
@@ -317,6 +317,6 @@ def _unread(draft: Draft, stream: StreamConfig, known: KnownNodes) -> None:
     if stream.name not in names:
         if not known.sources_whole and "." in stream.name:
             return
-        message = f"there is no model or source '{stream.name}'"
+        message = f"model or source '{stream.name}' not found"
         hint = near(stream.name, names) or hint
     draft.report("stream-unread", message, hint, stream.location)

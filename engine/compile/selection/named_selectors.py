@@ -116,7 +116,7 @@ def named_selection(root: Path, name: str, choose: Choose) -> set[str]:
         raise UsageError("usage", f"--selector needs a {FILE} beside project.yml", "Use --select, or create the file.")
     definitions, diagnostics = selectors.definitions, selectors.found
     if not diagnostics and name not in definitions:
-        raise UsageError("usage", f"there is no selector '{name}'", _nearest(name, selectors))
+        raise UsageError("usage", f"selector '{name}' not found", _nearest(name, selectors))
     nodes = _nodes(definitions[name], choose) if name in definitions else set()
     if diagnostics:
         raise ProjectError.of(diagnostics)

@@ -150,7 +150,7 @@ class _Graph:
             return self.against_previous(method, value)
         if method not in _METHODS:
             hint = near(method, [*_METHODS, "config.materialized", "state", "result"])
-            raise UsageError("usage", f"there is no selection method '{method}:'", hint)
+            raise UsageError("usage", f"unknown selection method '{method}:'", hint)
         if method in _KINDS and value not in _KINDS[method]:
             raise UsageError("usage", f"there is no {method} '{value}'", near(value, _KINDS[method]))
         return self.by(lambda node: _METHODS[method](node, value))
@@ -163,7 +163,7 @@ class _Graph:
         if method == "result":
             return with_result(self.manifest, value, previous)
         if value not in STATES:
-            raise UsageError("usage", f"there is no state '{value}'", near(value, STATES))
+            raise UsageError("usage", f"unknown state '{value}'", near(value, STATES))
         tables = tables_of(self.manifest)
         return self.by(lambda node: in_state(node, value, previous, tables))
 

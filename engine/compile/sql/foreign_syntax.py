@@ -188,7 +188,7 @@ def _named_window(node: exp.Window) -> Iterator[Absent]:
     windows = select.args.get("windows") or () if select is not None else ()
     if name.name not in {window.name for window in windows}:  # Spark is case-sensitive here.
         hint = "Add WINDOW w AS (PARTITION BY a ORDER BY b) after the query."
-        yield f"there is no window '{name.name}' in the WINDOW clause", hint, name
+        yield f"window '{name.name}' not found in the WINDOW clause", hint, name
 
 
 def _twice(clause: exp.With) -> Iterator[Absent]:

@@ -191,7 +191,7 @@ def _named_type(tokens: _Tokens, place: int) -> Found | None:
     if word in TYPES or word == "NULL" or not word[:1].isalpha() or token.token_type is TokenType.STRING:
         return None
     hint = f"Write {_INSTEAD[word]}." if word in _INSTEAD else near(token.text.lower(), [t.lower() for t in TYPES])
-    return f"there is no type '{token.text}'", hint, token.start
+    return f"unknown type '{token.text}'", hint, token.start
 
 
 def _behind_type(tokens: _Tokens, place: int) -> Found | None:

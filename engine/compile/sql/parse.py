@@ -215,14 +215,14 @@ class _Reader:
         near_what = spoken(self.rendered.text[token.start : token.end + 1])
         description = detail.get("description") or ""
         if description.lower().startswith("expected type"):
-            self.report("sql-syntax", f"there is no type '{near_what}'", near(near_what, TYPES), token.start)
+            self.report("sql-syntax", f"unknown type '{near_what}'", near(near_what, TYPES), token.start)
             return
         expected = f" ('{description[10:]}' is expected)" if description.startswith("Expecting ") else ""
         hint = "Check for a missing or extra comma, keyword or bracket near this place."
         place = tokens.index(token)
         if any(before.token_type is TokenType.COLON for before in tokens[max(place - 3, 0) : place]):
             hint = "Write variant_get(v, '$.a', 'string') for v:a."
-        self.report("sql-syntax", f"the SQL cannot be read near '{near_what}'{expected}", hint, token.start)
+        self.report("sql-syntax", f"syntax error near '{near_what}'{expected}", hint, token.start)
 
     def wrong(self, calls: Iterable[WrongCall]) -> None:
         for call in calls:

@@ -85,7 +85,7 @@ def _compile(
         if name not in sandbox.macro_files:
             kinds = [re.sub(r"\btest_(\w+)$", r"\1", name) for name in sandbox.macros if _IS_TEST.search(name)]
             hint = f"{near(test.kind, kinds)} A test kind is a macro test_<name> in macros/.".strip()
-            message = f"there is no test '{test.kind}'"
+            message = f"test '{test.kind}' not found"
             diagnostics.append(Diagnostic("unknown-macro", message, hint, node=_name(tested), location=test.location))
         return None
     arguments = _arguments(test)

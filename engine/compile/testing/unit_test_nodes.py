@@ -140,7 +140,7 @@ class _Reader:
         if not isinstance(node, Model):
             if name and name not in {model.name for model in self.project.models}:
                 models = [n.name for n in self.nodes.values() if isinstance(n, Model)]
-                part.report("unknown-ref", f"there is no model '{name}'", near(name, models))
+                part.report("unknown-ref", f"model '{name}' not found", near(name, models))
             return False
         if node.materialized is Materialized.EPHEMERAL:
             part.report("bad-value", f"'{name}' is ephemeral and has no rows of its own", "Test a model that reads it.")
@@ -186,14 +186,14 @@ class _Reader:
             if item.value in {StepKind.RESTART, StepKind.FLUSH}:
                 return self._checked(UnitTestStep(StepKind(item.value), item.place), item)
             hint = near(item.value, ["restart", "flush"]) if item.value else ""
-            item.report("bad-value", f"there is no step '{item.value}'", hint or _STEP)
+            item.report("bad-value", f"unknown step '{item.value}'", hint or _STEP)
             return None
         if not isinstance(item.value, dict):
             item.expected("a step: given, restart or flush")
             return None
         for key, part in item.mapping():
             if key not in STEP.names:
-                part.report("unknown-key", f"there is no step '{key}'", near(key, STEP.names), at_key=True)
+                part.report("unknown-key", f"unknown step '{key}'", near(key, STEP.names), at_key=True)
         kinds = [k for k in StepKind if k.value in item.value and item.value[k.value] is not False]
         if len(kinds) > 1:
             item.report("bad-value", f"a step has one kind, not {' and '.join(kinds)}", "Split it into two steps.")

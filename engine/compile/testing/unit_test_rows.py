@@ -86,7 +86,7 @@ def _fixture(part: Section, project: LoadedProject) -> Section | None:
         part.report("bad-value", f"there are several fixtures '{name}'", f"Rename one of {', '.join(matching)}.")
     elif name:
         hint = near(name, files.values()) or f"Write the rows to {project.paths['tests']}/fixtures/{name}.csv."
-        part.report("bad-value", f"there is no fixture '{name}'", hint)
+        part.report("bad-value", f"fixture '{name}' not found", hint)
     return None
 
 

@@ -130,7 +130,7 @@ def spot_named(manifest: Manifest, text: str) -> ColumnSpot:
             raise UsageError("usage", f"'{node.name}' has no column '{spot.column}'", hint)
         return ColumnSpot(node.id, known_column.name + spot.column[len(known_column.name) :])
     hint = near(parts[0], nodes) or "Write model.column, or source.table.column."
-    raise UsageError("usage", f"there is no column '{text}'", hint)
+    raise UsageError("usage", f"column '{text}' not found", hint)
 
 
 def trace(columns: Columns, start: ColumnSpot) -> Trace:

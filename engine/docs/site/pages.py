@@ -142,7 +142,7 @@ def _model_facts(model: Model) -> list[list[str]]:
         ("View" if model.materialized is Materialized.VIEW else "Table", str(model.relation) if model.stored else ""),
         ("Properties", properties),
         *((f"Meta: {key}", format_values.value(value)) for key, value in model.meta.items()),
-        ("Written in", model.file),
+        ("Defined in", model.file),
         ("Fingerprint", model.fingerprint),
     )
     return [[term, text] for term, text in rows if text]

@@ -81,8 +81,8 @@
       page: h(
         "div",
         { class: "page" },
-        h("h1", {}, "There is no such page"),
-        h("p", {}, h("a", { href: "#/" }, "To the overview")),
+        h("h1", {}, "Page not found"),
+        h("p", {}, h("a", { href: "#/" }, "Back to the overview")),
       ),
     };
     // Whoever has turned to the search while the page was read keeps typing there.
@@ -188,7 +188,7 @@
       chosen = order.includes(next) ? next : "auto";
       if (chosen === "auto") delete document.documentElement.dataset.theme;
       else document.documentElement.dataset.theme = chosen;
-      button.textContent = { auto: "Auto", light: "Light", dark: "Dark" }[chosen];
+      button.textContent = { auto: "Theme: auto", light: "Theme: light", dark: "Theme: dark" }[chosen];
       button.setAttribute("aria-label", `Colours: ${chosen}; press to change`);
     }
     button.addEventListener("click", () => {

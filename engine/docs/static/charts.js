@@ -115,7 +115,7 @@
             history.map(([at, rows]) => `${stamp(at)}: ${number(rows)}`),
             begins,
           ),
-          begins.length ? `${headrace.plural(begins.length + 1, "run")}; a line between them` : null,
+          begins.length ? `${headrace.plural(begins.length + 1, "run")}` : null,
         ),
       );
       found.push(
@@ -137,7 +137,7 @@
           "Rows in quarantine",
           number(last[2]),
           bars(
-            "Rows put into quarantine by each commit",
+            "Rows quarantined by each commit",
             quarantined.map(([, rows]) => rows),
             quarantined.map(([at, rows]) => `${stamp(at)}: ${number(rows)}`),
           ),
@@ -162,7 +162,7 @@
         figure("Quarantined rows, by batch", number(sum(of(6))), bars("Quarantined rows by batch", of(6), titles(6))),
       );
     if (of(4).some(Boolean))
-      found.push(figure("Rows held in state", number(of(4)[batches.length - 1]), line("Rows held in state", of(4))));
+      found.push(figure("Rows in state", number(of(4)[batches.length - 1]), line("Rows in state", of(4))));
     const marks = of(5).filter(Boolean);
     if (marks.length > 1)
       found.push(figure("Watermark", stamp(marks[marks.length - 1]), line("Watermark", marks, stamp)));

@@ -42,8 +42,8 @@
       ),
       section("Path", headrace.columnPath(site, columns, start, trace, impact)),
       section("Step by step", steps(index, trace)),
-      section("What decides on the rows", deciders(index, trace)),
-      section("If this column goes", loss(index, start, impact)),
+      section("Row-level lineage (filters, joins, group by)", deciders(index, trace)),
+      section("Impact of removing this column", loss(index, start, impact)),
     );
     return { title: `${node.name}.${name}`, page };
   }
@@ -137,12 +137,12 @@
         breaks.map((number_) => nodeLink(index.nodes[number_])),
       ),
       part(
-        "Stop with them",
+        "Stop as a consequence",
         "They read a table that is no longer built.",
         stops.map((number_) => nodeLink(index.nodes[number_])),
       ),
       part(
-        "Columns that go with it",
+        "Columns removed with it",
         "A star hands it on.",
         gone.map((spot) => link(index, spot)),
       ),
@@ -152,7 +152,7 @@
         values.map((spot) => link(index, spot)),
       ),
       part(
-        "Rows it decides on",
+        "Row-level (indirect) lineage",
         "Directly, or through a column computed from it.",
         rows.map((d) => [nodeLink(index.nodes[d.model]), " ", badge(d.kind, "kind"), " ", link(index, d.spot)]),
       ),

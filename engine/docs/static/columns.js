@@ -18,7 +18,7 @@
     const made = all.some((column) => column.sql || column.origins);
     const tested = all.some((column) => column.tests);
     const described = all.some((column) => column.description || column.meta);
-    const heads = [["Name"], ["Type"], made && ["Made from"], described && ["Description"], tested && ["Tests"]].filter(
+    const heads = [["Name"], ["Type"], made && ["Derived from"], described && ["Description"], tested && ["Tests"]].filter(
       Boolean,
     );
     const row = (column) =>
@@ -39,7 +39,7 @@
           ),
         ),
         h("td", { "data-head": "Type", class: "type" }, h("code", { title: column.type }, shortType(column))),
-        made ? h("td", { "data-head": "Made from" }, origins(index, column)) : null,
+        made ? h("td", { "data-head": "Derived from" }, origins(index, column)) : null,
         described
           ? h("td", { "data-head": "Description" }, column.description ? headrace.prose(column.description) : null, metas(column))
           : null,
@@ -78,7 +78,7 @@
   function rowDeciders({ index }, { indirect }) {
     if (!indirect) return null;
     return section(
-      "What decides on its rows",
+      "Row-level lineage (filters, joins, group by)",
       h(
         "ul",
         { class: "plain" },

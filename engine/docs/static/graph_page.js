@@ -145,7 +145,7 @@
       h(
         "p",
         { class: "ways" },
-        h("a", { href: headrace.hrefOf(node) }, "Open its page"),
+        h("a", { href: headrace.hrefOf(node) }, "Open page"),
         near && near.size < site.index.nodes.length
           ? h(
               "a",

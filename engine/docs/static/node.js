@@ -64,7 +64,7 @@
       texts(more),
       more.macros
         ? section(
-            "Macros it calls",
+            "Macros called",
             h(
               "p",
               {},
@@ -128,9 +128,9 @@
       h(
         "p",
         { class: "ways" },
-        above.length && below.length ? h("a", { href: select(`+${own}+`) }, "Everything above and below") : null,
-        above.length ? h("a", { href: select(`+${own}`) }, "Everything above") : null,
-        below.length ? h("a", { href: select(`${own}+`) }, "Everything below") : null,
+        above.length && below.length ? h("a", { href: select(`+${own}+`) }, "All upstream and downstream") : null,
+        above.length ? h("a", { href: select(`+${own}`) }, "All upstream") : null,
+        below.length ? h("a", { href: select(`${own}+`) }, "All downstream") : null,
       ),
       lists,
     );
@@ -179,7 +179,7 @@
     const rows = (words || []).map(([about, text]) => [about, text]);
     if (!rows.length && !guarantee) return null;
     return section(
-      "In words",
+      "Summary",
       h(
         "dl",
         { class: "words" },
@@ -193,8 +193,8 @@
 
   function texts({ sql, compiled, script }) {
     const panes = [];
-    if (sql) panes.push(["As written", headrace.sql(sql), sql]);
-    if (compiled) panes.push(["As compiled", headrace.sql(compiled), compiled]);
+    if (sql) panes.push(["Source", headrace.sql(sql), sql]);
+    if (compiled) panes.push(["Compiled", headrace.sql(compiled), compiled]);
     if (script) panes.push(["As PySpark", headrace.python(script), script]);
     return panes.length ? section("SQL", headrace.tabs("sql", panes)) : null;
   }
@@ -205,7 +205,7 @@
       ...(table ? [["Stored columns", table.columns.map(([name, type]) => `${name} ${type}`).join(", ")]] : []),
     ];
     return section(
-      "Facts",
+      "Details",
       h(
         "dl",
         { class: "words" },

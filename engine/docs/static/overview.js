@@ -94,7 +94,7 @@
 
   const behind = (watermark, run) => {
     const at = (run && run.at) || Date.now();
-    return at >= watermark ? `${headrace.span(at - watermark)} behind the clock` : "ahead of the clock";
+    return at >= watermark ? `${headrace.span(at - watermark)} behind real time` : "ahead of real time";
   };
 
   function tableRow(node) {

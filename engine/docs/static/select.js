@@ -56,7 +56,7 @@
       return (node) => !isSource(node) && node[method.slice("config.".length)] === value;
     }
     if (Object.hasOwn(methods, method)) return (node) => methods[method](node, value);
-    throw new SelectionError(`there is no selection method '${method}:' here`);
+    throw new SelectionError(`unknown selection method '${method}:' here`);
   }
 
   function walk(start, edges, depth) {

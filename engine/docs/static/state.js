@@ -8,7 +8,7 @@
 
   /* How it is doing: the last run, the table, and charts. */
   function state(node, { run, table, fresh, watermark }) {
-    if (fresh) return section("How it is doing", ofSource(fresh));
+    if (fresh) return section("Status", ofSource(fresh));
     if (!run && !table && !watermark) return null;
     const tiles = [];
     const { tile } = headrace;
@@ -19,7 +19,7 @@
         tile(
           "Last commit",
           time(table.history[table.history.length - 1][0], { relative: true }),
-          `${number(table.commits)} kept`,
+          `${number(table.commits)} snapshots`,
         ),
       );
     if (watermark) tiles.push(tile("Watermark", headrace.stamp(watermark), headrace.behind(watermark, run)));
@@ -30,7 +30,7 @@
       ["rows_deleted", "Rows deleted"],
       ["late", "Late rows"],
       ["quarantined", "Quarantined"],
-      ["state_rows", "Held in state"],
+      ["state_rows", "Rows in state"],
       ["batches", "Micro-batches"],
     ]) {
       if (run && run[key] !== undefined)
@@ -43,7 +43,7 @@
       tiles.push(tile("Quarantined", number(table.quarantined[table.quarantined.length - 1][2]), "", "warn"));
     const drawn = headrace.charts(run, table);
     return section(
-      "How it is doing",
+      "Status",
       h("dl", { class: "tiles" }, tiles),
       node.waiting ? h("p", { class: "notice warn" }, WAITING) : null,
       run && run.message ? h("p", { class: `notice ${run.tone}`, dir: "auto" }, run.message) : null,
@@ -62,7 +62,7 @@
         { class: "tiles" },
         tile("Freshness", badge(word, tone), bounds || ""),
         newest ? tile("Newest record", time(newest), at ? `${headrace.span(at - newest)} old when looked at` : "") : null,
-        at ? tile("Looked at", time(at, { relative: true }), headrace.stamp(at)) : null,
+        at ? tile("Checked", time(at, { relative: true }), headrace.stamp(at)) : null,
       ),
       error ? h("p", { class: "notice bad", dir: "auto" }, error) : null,
     ];

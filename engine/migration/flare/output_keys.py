@@ -63,5 +63,5 @@ def _partition(part: JobPart, lost: Callable[[JobPart, str], None]) -> str:
         return f"{kind}({column}){said}"
     if kind == "bucket" and count.isdigit():
         return f"bucket({count}, {column}){said}"
-    lost(part, f"there is no partitioning by '{kind}'")
+    lost(part, f"partitioning by '{kind}' is not supported")
     return ""

@@ -68,7 +68,7 @@ def _of_any(model: Model, known: DeployedModel, state: ModelState, deployed: Dep
     if state.model != model.name or state.environment != deployed.environment:
         yield "it was built under another name, project or target"
     if known.leftovers:
-        yield "a build that was killed left something to remove"
+        yield "will clean up after an interrupted build"
     if known.table is not None and STAGED in known.table.branches:
         yield "staged rows are not published"
     if not described(model, known):

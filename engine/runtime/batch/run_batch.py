@@ -61,7 +61,7 @@ def run_batch(run: Run, model: Model) -> Outcome:
     if state is not None and not refresh and up_to_date(run, model, state, written, inputs):
         if table is not None:
             table_setup.set_properties(model, run.spark, table)
-        return Outcome(Status.UNCHANGED, "nothing new", snapshot_id=state.snapshot)
+        return Outcome(Status.UNCHANGED, "no new data", snapshot_id=state.snapshot)
     if state is not None and state.phase is Phase.PUBLISHED and not refresh:
         _check_kept(model, state, folder, written)
     session = run.spark.newSession()

@@ -18,4 +18,4 @@ def nothing_new(plan: Plan, target: Target, model: Model) -> Outcome | None:
         return None
     state = table_state(target, model).load()
     snapshot = state.snapshot if state is not None else None
-    return Outcome(Status.UNCHANGED, "nothing new", snapshot_id=snapshot, note="; ".join(action.notes))
+    return Outcome(Status.UNCHANGED, "no new data", snapshot_id=snapshot, note="; ".join(action.notes))

@@ -10,14 +10,16 @@ from importlib import metadata
 from pathlib import Path
 
 from engine import __version__
-from engine.compile import Manifest, Target
+from engine.compile import DataTest, Manifest, Model, Target
 from engine.errors import EngineError
-from engine.lake.catalog.catalog_settings import is_local, warehouse
+from engine.lake.catalog.catalog_settings import catalog_jars, is_local, warehouse
 from engine.lake.catalog.moved_lake import check as lake_check
 from engine.lake.catalog.object_warehouse import ObjectWarehouse
 from engine.lake.clients.catalog_client import client
 from engine.lake.clients.catalog_errors import address
 from engine.plan.deployed.state_folder import state_root
+from engine.runtime.context.needed_jars import CORE, jar_sets
+from engine.runtime.context.remote_state import state_jars
 from engine.runtime.lifecycle.orphaned_tables import orphans
 from engine.sources.kafka.connection import reach, read_connection
 from engine.sources.registry.registry_client import Registry, read_settings
@@ -44,7 +46,7 @@ class Finding:
 
 def checkup(target: Target, root: Path, manifest: Manifest | None = None) -> Iterator[Finding]:
     """Check each part; nothing is started and nothing is fetched. `manifest`: to look for tables that no model has."""
-    yield from machine(target.master, target.driver_memory)
+    yield from machine(target.master, target.driver_memory, _needed(target, manifest))
     yield _catalog(target)
     yield _state(target, root, manifest)
     yield from (_connection(target, name, root) for name in target.connections)
@@ -52,8 +54,26 @@ def checkup(target: Target, root: Path, manifest: Manifest | None = None) -> Ite
     yield Finding("project", True, f"{root}, target {target.name}, schema {target.schema}")
 
 
-def machine(master: str | None = None, memory: str | None = None) -> Iterator[Finding]:
-    """Check what does not depend on a project; `memory`: of the driver."""
+def _needed(target: Target, manifest: Manifest | None) -> frozenset[str]:
+    """Coordinates of the jars that a build of the project into the target needs."""
+    nodes = manifest.nodes.values() if manifest is not None else ()
+    read = [node for node in nodes if isinstance(node, Model | DataTest)]
+    sets = jar_sets(manifest, read) if manifest is not None else CORE
+    return frozenset(name for name, _, _ in status((*sets, *catalog_jars(target.catalog), *state_jars(target))))
+
+
+def machine(
+    master: str | None = None, memory: str | None = None, needed: frozenset[str] | None = None
+) -> Iterator[Finding]:
+    """Check what does not depend on a project.
+
+    Args:
+        master: of Spark.
+        memory: of the driver.
+        needed: coordinates of the jars that must be there; None: those of every project.
+    """
+    if needed is None:
+        needed = frozenset(name for name, _, _ in status(CORE))
     spark, iceberg = metadata.version("pyspark"), metadata.version("pyiceberg")
     yield Finding("engine", True, f"headrace {__version__}, Python {platform.python_version()}")
     where = f", master {master}" if master else ""
@@ -62,10 +82,10 @@ def machine(master: str | None = None, memory: str | None = None) -> Iterator[Fi
         java = find_java()
     except EngineError as error:
         yield Finding("java", False, error.diagnostic.message, error.diagnostic.hint)
-        yield from _jars()
+        yield from _jars(needed)
         return
     yield Finding("java", True, f"Java {java.version_text} from {java.origin} ({java.path})")
-    yield from _jars()
+    yield from _jars(needed)
     yield _classes(java, memory or "")
 
 
@@ -85,8 +105,11 @@ def _classes(java: Java, memory: str) -> Finding:
     )
 
 
-def _jars() -> Iterator[Finding]:
+def _jars(needed: frozenset[str]) -> Iterator[Finding]:
     for coordinates, path, state in status():
+        if state is JarState.MISSING and coordinates not in needed:
+            yield Finding("jars", True, f"{coordinates}: not downloaded, not needed here")
+            continue
         good = state is JarState.READY
         remedy = "" if good else f"Delete {path} and run 'engine jars fetch'."
         if state is JarState.MISSING:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from engine.compile import Manifest, Model, Target
-from engine.errors import RunError
+from engine.errors import RunError, UsageError, near
 from engine.lake.catalog import catalog_settings
 from engine.lake.catalog.moved_lake import check as lake_check
 from engine.runtime.build import spark_session
@@ -14,9 +16,20 @@ from engine.runtime.inputs.register_inputs import register
 from engine.runtime.spark_support.shown_values import Shown, shown
 from engine.runtime.spark_support.spark_errors import diagnose, spark_exceptions
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 
 def preview(
-    manifest: Manifest, target: Target, root: Path, model: Model, limit: int, target_dir: Path, *, stored: bool = False
+    manifest: Manifest,
+    target: Target,
+    root: Path,
+    model: Model,
+    limit: int | None,
+    target_dir: Path,
+    *,
+    stored: bool = False,
+    sort: Sequence[tuple[str, bool]] = (),
 ) -> Shown:
     """The first rows of a model's query.
 
@@ -25,21 +38,37 @@ def preview(
         target: where it is built.
         root: the project's folder.
         model: whose query.
-        limit: of rows.
+        limit: of rows; None: all.
         target_dir: folder of logs.
         stored: read the model's table instead of running its query.
+        sort: columns to sort by, each with True if descending.
 
     Raises:
         RunError: Spark rejected or failed the query.
         SetupError: `lake-moved`.
+        UsageError: a column to sort by does not exist.
     """
     catalog_settings.prepare(target.catalog)
     lake_check(target.catalog)
     with spark_session(target, target_dir, sets=CORE if stored else jar_sets(manifest, [model])) as spark:
         try:
             if stored:
-                return shown(spark.table(model.relation.sql).limit(limit))
+                return shown(_first(spark.table(model.relation.sql), limit, sort))
             register(spark, manifest, model, target.place(root), bounded=True)
-            return shown(spark.sql(model.sql).limit(limit))
+            return shown(_first(spark.sql(model.sql), limit, sort))
         except spark_exceptions() as error:
             raise RunError.of(diagnose(error, model)) from error
+
+
+def _first(frame: DataFrame, limit: int | None, sort: Sequence[tuple[str, bool]]) -> DataFrame:
+    """The first rows; NULL is last, as in a stored table."""
+    from pyspark.sql import functions as f
+
+    columns = []
+    for name, down in sort:
+        if name not in frame.columns:
+            raise UsageError("usage", f"column '{name}' not found", near(name, frame.columns))
+        column = f.col(f"`{name.replace('`', '``')}`")
+        columns.append(column.desc_nulls_last() if down else column.asc_nulls_last())
+    ordered = frame.orderBy(*columns) if columns else frame
+    return ordered if limit is None else ordered.limit(limit)

@@ -106,7 +106,7 @@ class Progress:
         read = self.total.rows_in > 0 or changed or fresh
         return Outcome(
             status=Status.SUCCESS if read else Status.UNCHANGED,
-            message="" if read else "nothing new",
+            message="" if read else "no new data",
             batches=self.batches,
             watermark=self.watermark,
             snapshot_id=self.snapshot or self.writer.state.snapshot,

@@ -110,7 +110,7 @@ class _Parser:
             return Primitive(text)
         name = text if "." in text or not space else f"{space}.{text}"
         if name not in self.named and name not in self.open:
-            raise AvroError(f"there is no type '{name}'", path)
+            raise AvroError(f"unknown type '{name}'", path)
         return NamedReference(name)
 
     def union(self, data: list[Any], space: str, path: Path) -> AvroUnion:

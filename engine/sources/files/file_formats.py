@@ -108,9 +108,9 @@ def _csv(session: SparkSession, reader: Any, spec: SourceSpec, path: str | list[
     schema = StructType([*declared.fields, StructField(RAW, StringType())])
     frame = reader.format("csv").options(**options).schema(schema).load(path)
     names = [field.name for field in declared.fields]
-    reason = f.when(f.col(RAW).isNotNull(), "its number of fields differs, or a field does not match its column").when(
-        _nothing(names), "it has no value in any column"
-    )
+    reason = f.when(
+        f.col(RAW).isNotNull(), "the number of fields or the type of a value does not match the declared columns"
+    ).when(_nothing(names), "it has no value in any column")
     return _with_bad(frame, names, reason, f.col(RAW).cast("binary"))
 
 

@@ -105,7 +105,7 @@ def consumer_faults(options: Mapping[str, Any]) -> Iterator[tuple[str, str, str]
     for key in options:
         bare = key.removeprefix(PREFIX)
         if not key.startswith(PREFIX):
-            yield key, f"there is no option '{key}'", f"Options of the Kafka client begin with '{PREFIX}'"
+            yield key, f"unknown option '{key}'", f"Options of the Kafka client begin with '{PREFIX}'"
         elif bare in _OF_SPARK:
             yield key, f"the option '{bare}' of the client is set by the engine", _OF_SPARK[bare]
         elif bare.startswith(("ssl.", "sasl.", "security.")):

@@ -127,7 +127,7 @@ def _bad(declared: StructType) -> Column:
     reason = (
         f.when(f.expr(f"{RAW} is null"), "it has no value")
         .when(f.expr("not is_valid_utf8(__text)"), "it is not UTF-8")
-        .when(f.expr("__w.r is null or __w.__end is null"), "it is not one JSON object")
+        .when(f.expr("__w.r is null or __w.__end is null"), "not a JSON object; write one per line or message")
         .when(f.expr(f"__w.{_CORRUPT} is not null"), unfit)
         .when(nothing, "it has no value for any declared column")
     )

@@ -147,7 +147,7 @@ class ExpressionReader:
             return PlanValue()
         if resolved is None:
             shown = ".".join(parts)
-            self._fault("unknown-column", f"there is no column '{shown}'", "Correct the name.", node)
+            self._fault("unknown-column", f"column '{shown}' not found", "Correct the name.", node)
             return PlanValue()
         column = resolved.column
         if resolved.alias:

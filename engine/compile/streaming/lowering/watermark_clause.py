@@ -19,7 +19,7 @@ def event_time(queries: Queries, plan: LogicalPlan, clause: Clause, env: Env) ->
     values = queries.values(scope, env)
     exists = plan.open or any(column.name == clause.node.name.lower() for column in plan.columns)
     if isinstance(clause.node, exp.Column) and len(clause.node.parts) == 1 and not exists:
-        message = f"there is no column '{clause.node.name}' for the watermark"
+        message = f"column '{clause.node.name}' not found for the watermark"
         queries.report(error("watermark-missing-column", message, "Use a column of the relation.", clause.node))
         return plan
     value = values.of(clause.node)
