@@ -48,14 +48,14 @@ def show(
     """Preview a model over all current data, including open windows."""
 
     def work(chosen: CommandSettings) -> None:
-        from engine.cli.commands.show import Wanted, read_sort, show_query, show_table
+        from engine.cli.commands.show import RowsWanted, read_sort, show_query, show_table
 
         if model and chosen_model:
             raise UsageError(
                 "usage", f"show takes one model, not '{model}' and '{chosen_model}'", f"Write engine show {model}."
             )
         name = model or chosen_model
-        wanted = Wanted(None if everything else limit, read_sort(sort), output, file)
+        wanted = RowsWanted(None if everything else limit, read_sort(sort), output, file)
         if table:
             show_table(chosen, name, wanted)
         else:

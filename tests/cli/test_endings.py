@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.spark.jars import status
 from tests.cli.processes import arguments, descendants, engine, obey_modes, start, wait
 from tests.cli.test_commands import PROJECT, run, small, write
 from tests.lab import REPOSITORY, Lab
@@ -177,6 +178,20 @@ def test_jars_that_are_missing_are_not_ok(
     said = capsys.readouterr().out
     assert "ERROR jars" in said
     assert "Run 'engine jars fetch'" in said
+
+
+def test_only_jars_that_the_project_needs_must_be_there(
+    small: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "jars").mkdir()
+    for _, path, _ in status(("core",)):
+        (tmp_path / "jars" / path.name).symlink_to(path)
+    monkeypatch.setenv("ENGINE_JARS", str(tmp_path / "jars"))
+    assert run(small, "debug") == 0
+    said = capsys.readouterr().out
+    assert "ERROR" not in said
+    assert "org.postgresql:postgresql:" in said
+    assert "not downloaded, not needed here" in said
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])

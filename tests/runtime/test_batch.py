@@ -128,6 +128,35 @@ def test_show_runs_the_query_and_prints_stored_tables(shop: Lab) -> None:
     assert inline.out.strip() == '{"n": 3}'
 
 
+def test_show_says_how_many_rows_it_leaves_out_and_sorts_them(shop: Lab) -> None:
+    shop.build()
+    ids = "select id from {{ ref('events') }}"
+    for what, rest in ((("--table", "events"), "2 of 3 rows"), (("--inline", ids), "The first 2 rows")):
+        text = shop.run("show", *what, "-n", "2", "--sort", "id desc").out
+        assert [line.split()[1] for line in text.splitlines()[2:4]] == ["3", "2"]
+        assert f"{rest}; -n or --all shows more." in text
+        text = shop.run("show", *what, "--all", "--sort", "id").out
+        assert [line.split()[1] for line in text.splitlines()[2:5]] == ["1", "2", "3"]
+        assert "shows more" not in text
+        wrong = shop.run("show", *what, "--sort", "idd")
+        assert (wrong.code, "column 'idd' not found" in wrong.text) == (2, True)
+
+
+def test_show_writes_files(shop: Lab) -> None:
+    from pyarrow import parquet
+
+    shop.build()
+    file = shop.root / "rows.parquet"
+    shown = shop.run("show", "events", "--table", "--all", "--sort", "id", "--output", "parquet", "--out", str(file))
+    assert (shown.code, f"Wrote 3 rows to {file}" in shown.out) == (0, True)
+    assert parquet.read_table(file).column("id").to_pylist() == [1, 2, 3]
+    assert shop.run("show", "events", "--table", "--output", "csv", "--out", str(shop.root / "rows.csv")).code == 0
+    assert (shop.root / "rows.csv").read_text().splitlines()[0].startswith("id,")
+    assert shop.run("show", "events", "--table", "--output", "parquet").code == 2
+    assert shop.run("show", "events", "--output", "parquet", "--out", str(file)).code == 2
+    assert shop.run("show", "events", "--table", "--out", str(shop.root / "none" / "rows.txt")).code == 1
+
+
 def test_fail_fast_starts_nothing_after_a_failure(shop: Lab) -> None:
     shop.model(
         "events",

@@ -28,7 +28,7 @@ _SORT = re.compile(r"`?(?P<name>.+?)`?(?:\s+(?P<direction>asc|desc))?", re.IGNOR
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RowsWanted:
     """Which rows to print, and how.
 
     Attributes:
@@ -59,7 +59,7 @@ def read_sort(text: str | None) -> tuple[tuple[str, bool], ...]:
     return tuple(found)
 
 
-def show_table(chosen: CommandSettings, name: str | None, wanted: Wanted) -> None:
+def show_table(chosen: CommandSettings, name: str | None, wanted: RowsWanted) -> None:
     """Print rows of a stored table, without Java unless it has a VARIANT column."""
     from engine.lake.lake_reader import Lake
 
@@ -98,20 +98,20 @@ def show_table(chosen: CommandSettings, name: str | None, wanted: Wanted) -> Non
     _print(rows_, types, wanted, total)
 
 
-def _check_sort(wanted: Wanted, names: Sequence[str]) -> None:
+def _check_sort(wanted: RowsWanted, names: Sequence[str]) -> None:
     for name, _ in wanted.sort:
         if name not in names:
             raise UsageError("usage", f"column '{name}' not found", near(name, names))
 
 
-def _no_parquet(wanted: Wanted, what: str) -> None:
+def _no_parquet(wanted: RowsWanted, what: str) -> None:
     if wanted.output == "parquet":
         raise UsageError(
             "usage", f"--output parquet cannot write rows {what}", "Use --table with a stored model, or --output json."
         )
 
 
-def _write_parquet(lake: Lake, relation: Relation, wanted: Wanted) -> None:
+def _write_parquet(lake: Lake, relation: Relation, wanted: RowsWanted) -> None:
     if wanted.file is None:
         raise UsageError("usage", "--output parquet needs a file", "Example: --output parquet --out rows.parquet")
     from pyarrow import parquet
@@ -131,7 +131,7 @@ def _file(path: Path) -> Iterator[None]:
         raise RunError("output-unwritable", message, "Choose another file with --out.") from error
 
 
-def _more(wanted: Wanted) -> int | None:
+def _more(wanted: RowsWanted) -> int | None:
     """One row more than is printed, to know whether there are more."""
     return None if wanted.limit is None else wanted.limit + 1
 
@@ -142,7 +142,7 @@ def _quarantine(manifest: Manifest, name: str | None) -> Model | None:
     return models.get((name or "").removesuffix(_QUARANTINE)) if name not in models else None
 
 
-def _print_quarantine(lake: Lake, model: Model, wanted: Wanted) -> None:
+def _print_quarantine(lake: Lake, model: Model, wanted: RowsWanted) -> None:
     """Print rows of the quarantine of a model; its records as text."""
     relation = replace(model.relation, name=model.relation.name + _QUARANTINE)
     columns = lake.columns(relation.schema, relation.name)
@@ -157,7 +157,7 @@ def _print_quarantine(lake: Lake, model: Model, wanted: Wanted) -> None:
     _print((names, shown), [column.type for column in columns], wanted, total)
 
 
-def show_query(chosen: CommandSettings, name: str | None, inline: str | None, wanted: Wanted) -> None:
+def show_query(chosen: CommandSettings, name: str | None, inline: str | None, wanted: RowsWanted) -> None:
     """Run a query as a batch and print rows."""
     from engine.api.inline_query import compile_query
     from engine.runtime.operations.preview import preview
@@ -178,7 +178,7 @@ def show_query(chosen: CommandSettings, name: str | None, inline: str | None, wa
     _print((rows.names, rows.rows), rows.types, wanted)
 
 
-def _print(rows: Rows, types: Sequence[str], wanted: Wanted, total: int | None = None) -> None:
+def _print(rows: Rows, types: Sequence[str], wanted: RowsWanted, total: int | None = None) -> None:
     """Print rows; for people also how many there are, and that times are in UTC.
 
     Args:
