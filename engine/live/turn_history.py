@@ -1,0 +1,303 @@
+"""The history of turns: what ran when, how long, what it waited for and what came of it, kept in SQLite.
+
+Events are collected in memory and written in one transaction by `flush`, which a thread of the process calls each
+second: a turn costs a few appends to a list. A crash loses that second, and nothing else depends on it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from engine.events import BatchCommitted, Event, ModelFinished, NodeStateChanged, NodeTurnFinished, NodeTurnStarted
+from engine.target_folder import TargetFolder
+
+FOLDER = "live"
+FILE = f"{FOLDER}/history.db"
+_VERSION = 1
+_SCHEMA = """
+create table turns (id integer primary key, node text, number integer, begin real, end real, waited real, reason text,
+    status text, rows_in integer, rows_out integer, late integer, bad integer, batches integer, watermark text,
+    message text);
+create index turns_by_node on turns (node, begin);
+create index turns_by_end on turns (end);
+create table series (node text, minute integer, rows_in integer, rows_out integer, late integer, bad integer,
+    batches integer, seconds real, primary key (node, minute)) without rowid;
+create index series_by_minute on series (minute);
+create table states (id integer primary key, node text, at real, state text, reason text);
+create index states_by_node on states (node, at);
+"""
+_SECONDS_OF_A_DAY = 86_400
+_PRUNED_EACH = 600.0
+_MOST_UNWRITTEN = 20_000
+_MESSAGE = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """How much of the past is kept, whichever bound is met first.
+
+    Attributes:
+        days: of all three tables.
+        turns: rows; one is about 150 bytes.
+        minutes: rows of the series: one for each minute in which a model committed.
+        states: rows.
+    """
+
+    days: float = 30
+    turns: int = 200_000
+    minutes: int = 1_000_000
+    states: int = 100_000
+
+
+@dataclass(slots=True)
+class _Turn:
+    """A turn that runs: what it was due for, and the sums of its micro-batches."""
+
+    number: int
+    begin: float
+    waited: float
+    reason: str
+    rows_in: int = 0
+    rows_out: int = 0
+    late: int = 0
+    bad: int = 0
+    batches: int = 0
+    watermark: str | None = None
+    counted: bool = field(default=False)
+
+
+class TurnHistory:
+    """The history of one process; it may be read from other threads and other processes.
+
+    Args:
+        target_dir: folder of artifacts; the file is `live/history.db` in it, readable by its owner alone.
+        kept: bounds.
+
+    Raises:
+        ProjectError: `target-link`, `target-unwritable`.
+    """
+
+    def __init__(self, target_dir: Path, kept: Kept | None = None) -> None:
+        self.path = target_dir / FILE
+        self.note = ""  # what a user should know: the file was replaced, or cannot be written
+        self._kept = kept or Kept()
+        self._lock = threading.Lock()
+        self._running: dict[str, _Turn] = {}
+        self._turns: list[tuple[Any, ...]] = []
+        self._series: dict[tuple[str, int], list[float]] = {}
+        self._states: list[tuple[Any, ...]] = []
+        self._pruned = 0.0
+        with TargetFolder(target_dir) as folder:
+            folder.append(FILE).close()  # private, and no link
+        self._connection = self._opened()
+
+    def _opened(self) -> sqlite3.Connection:
+        """Open the file, or replace one that cannot be read or has another form."""
+        try:
+            return _connect(self.path)
+        except _OtherFormError:
+            self.note = f"{FILE} was written by another version of Headrace; the history begins again"
+        except sqlite3.DatabaseError as error:
+            self.note = f"{FILE} cannot be read ({error}); the history begins again"
+        for end in ("", "-wal", "-shm"):
+            self.path.with_name(self.path.name + end).unlink(missing_ok=True)
+        with TargetFolder(self.path.parent.parent) as folder:
+            folder.append(FILE).close()
+        return _connect(self.path)
+
+    def add(self, event: Event) -> None:
+        """Take an event; nothing is written yet."""
+        match event:
+            case NodeTurnStarted():
+                at = seconds_of(event.at)
+                self._running[event.node] = _Turn(event.number, at, event.waited, event.reason)
+            case BatchCommitted():
+                self._batch(event)
+            case ModelFinished():
+                self._model(event)
+            case NodeTurnFinished():
+                self._finished(event)
+            case NodeStateChanged():
+                with self._lock:
+                    self._states.append((event.node, seconds_of(event.at), event.state.value, event.reason[:_MESSAGE]))
+            case _:
+                pass
+
+    def _batch(self, event: BatchCommitted) -> None:
+        bad = sum(event.bad_records.values())
+        if turn := self._running.get(event.node):
+            turn.counted = True
+            turn.batches += 1
+            turn.rows_in += event.rows_in
+            turn.rows_out += event.rows_out
+            turn.late += event.late
+            turn.bad += bad
+            turn.watermark = event.watermark or turn.watermark
+        if event.replayed:
+            return
+        self._count(event.node, time.time(), (event.rows_in, event.rows_out, event.late, bad, 1, event.seconds))
+
+    def _model(self, event: ModelFinished) -> None:
+        turn = self._running.get(event.node)
+        if turn is None or turn.counted:
+            return
+        # A batch table has no micro-batches: its numbers are in its end.
+        bad = sum(event.bad_records.values())
+        turn.rows_in, turn.rows_out, turn.late, turn.bad = event.rows_in, event.rows_out, event.late, bad
+        turn.watermark = event.watermark
+        if event.rows_out:
+            numbers = (event.rows_in, event.rows_out, event.late, bad, 1, event.seconds)
+            self._count(event.node, seconds_of(event.at), numbers)
+
+    def _count(self, node: str, at: float, numbers: Sequence[float]) -> None:
+        with self._lock:
+            sums = self._series.setdefault((node, int(at // 60)), [0] * len(numbers))
+            for place, number in enumerate(numbers):
+                sums[place] += number
+
+    def _finished(self, event: NodeTurnFinished) -> None:
+        end = seconds_of(event.at)
+        turn = self._running.pop(event.node, None) or _Turn(event.number, end - event.seconds, 0.0, "")
+        numbers = (turn.rows_in, turn.rows_out, turn.late, turn.bad, turn.batches, turn.watermark)
+        row = (event.node, event.number, turn.begin, turn.begin + event.seconds, turn.waited, turn.reason)
+        with self._lock:
+            self._turns.append((*row, event.status.value, *numbers, event.message[:_MESSAGE]))
+
+    def flush(self) -> None:
+        """Write what was collected, and remove what is older or more than is kept.
+
+        A disk that is full or a file that somebody holds is noted, and tried again the next time; what is kept
+        for that is bounded.
+        """
+        with self._lock:
+            turns, series, states = self._turns, self._series, self._states
+            self._turns, self._series, self._states = [], {}, []
+        if turns or series or states:
+            try:
+                self._write(turns, series, states)
+            except sqlite3.Error as error:
+                self.note = f"{FILE} cannot be written: {error}"
+                self._keep(turns, states)
+        if time.monotonic() - self._pruned > _PRUNED_EACH:
+            self._pruned = time.monotonic()
+            with suppress(sqlite3.Error):
+                self.prune()
+
+    def _write(
+        self,
+        turns: Sequence[tuple[Any, ...]],
+        series: Mapping[tuple[str, int], Sequence[float]],
+        states: Sequence[tuple[Any, ...]],
+    ) -> None:
+        with self._connection as db:
+            db.executemany("insert into turns values (null, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", turns)
+            db.executemany(
+                "insert into series values (?, ?, ?, ?, ?, ?, ?, ?) on conflict (node, minute) do update set"
+                " rows_in = rows_in + excluded.rows_in, rows_out = rows_out + excluded.rows_out,"
+                " late = late + excluded.late, bad = bad + excluded.bad, batches = batches + excluded.batches,"
+                " seconds = seconds + excluded.seconds",
+                [(*key, *sums) for key, sums in series.items()],
+            )
+            db.executemany("insert into states values (null, ?, ?, ?, ?)", states)
+
+    def _keep(self, turns: list[tuple[Any, ...]], states: list[tuple[Any, ...]]) -> None:
+        with self._lock:
+            self._turns = [*turns, *self._turns][-_MOST_UNWRITTEN:]
+            self._states = [*states, *self._states][-_MOST_UNWRITTEN:]
+
+    def prune(self, at: float | None = None) -> None:
+        """Remove what is older, or more, than is kept."""
+        oldest = (time.time() if at is None else at) - self._kept.days * _SECONDS_OF_A_DAY
+        with self._connection as db:
+            db.execute("delete from turns where end < ?", (oldest,))
+            db.execute("delete from series where minute < ?", (int(oldest // 60),))
+            db.execute("delete from states where at < ?", (oldest,))
+            for table, most in (("turns", self._kept.turns), ("states", self._kept.states)):
+                db.execute(f"delete from {table} where id <= (select max(id) from {table}) - ?", (most,))  # noqa: S608
+            db.execute(
+                "delete from series where minute <= (select minute from series order by minute desc limit 1 offset ?)",
+                (self._kept.minutes,),
+            )
+
+    def close(self) -> None:
+        """Write what is left."""
+        self.flush()
+        self._connection.close()
+
+
+class _OtherFormError(Exception):
+    """The file has tables of another version."""
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=1.0, check_same_thread=False)
+    try:
+        connection.execute("pragma journal_mode = wal")
+        # Without a wait for the disk: a power failure may cost the last turns, never the file.
+        connection.execute("pragma synchronous = normal")
+        (version,) = connection.execute("pragma user_version").fetchone()
+        (tables,) = connection.execute("select count(*) from sqlite_master").fetchone()
+        if tables == 0:
+            connection.executescript(f"{_SCHEMA}pragma user_version = {_VERSION};")
+        elif version != _VERSION:
+            raise _OtherFormError  # noqa: TRY301
+        connection.execute("select id, bad, watermark, message from turns limit 1")
+    except (sqlite3.Error, _OtherFormError):
+        connection.close()
+        raise
+    return connection
+
+
+def seconds_of(at: str) -> float:
+    """Return the time of an event as seconds since 1970; now if it has none."""
+    try:
+        moment = datetime.fromisoformat(at)
+    except ValueError:
+        return time.time()
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def turns(path: Path, *, node: str = "", since: float = 0.0, limit: int = 1000) -> list[dict[str, Any]]:
+    """Return the last turns, newest first; times are seconds since 1970.
+
+    Args:
+        path: of the history.
+        node: id of the model; empty: of all.
+        since: the turn ended at or after that.
+        limit: at most so many.
+    """
+    where, values = ("node = ? and end >= ?", (node, since)) if node else ("end >= ?", (since,))
+    return list(_rows(path, f"select * from turns where {where} order by id desc limit ?", (*values, limit)))  # noqa: S608
+
+
+def series(path: Path, node: str, *, since: float, step: int = 1) -> list[dict[str, Any]]:
+    """Return the sums of a model for each `step` minutes since a time, in order; minutes without a commit have none."""
+    text = (
+        "select minute / ? * ? as minute, sum(rows_in) as rows_in, sum(rows_out) as rows_out, sum(late) as late,"
+        " sum(bad) as bad, sum(batches) as batches, sum(seconds) as seconds from series"
+        " where node = ? and minute >= ? group by 1 order by 1"
+    )
+    return list(_rows(path, text, (step, step, node, int(since // 60))))
+
+
+def state_changes(path: Path, node: str, *, limit: int = 100) -> list[dict[str, Any]]:
+    """Return the last changes of state of a node, newest first."""
+    return list(_rows(path, "select * from states where node = ? order by id desc limit ?", (node, limit)))
+
+
+def _rows(path: Path, text: str, values: Sequence[Any]) -> Iterator[dict[str, Any]]:
+    """Yield rows; none if there is no history or it cannot be read."""
+    if not path.is_file():
+        return
+    with suppress(sqlite3.Error), closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
+        db.row_factory = sqlite3.Row
+        for row in db.execute(text, values):
+            yield {key: row[key] for key in row.keys() if key != "id"}  # noqa: SIM118 - a Row is no mapping
