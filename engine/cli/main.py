@@ -21,6 +21,7 @@ from engine.cli import migration_commands, project_commands, run_commands, setup
 from engine.cli.arguments import Group
 from engine.cli.console.terminal import open_streams, write, writing
 from engine.cli.exits import INTERRUPTED, TERMINATED, interruption, output_lost
+from engine.cli.live import live_commands
 
 # Terminals get colours unless NO_COLOR is set (no-color.org).
 _CONTEXT = {"help_option_names": ["-h", "--help"], "color": False if os.environ.get("NO_COLOR") else None}
@@ -32,7 +33,14 @@ def cli() -> None:
     """Run SQL models as Spark streams into Iceberg tables, exactly once."""
 
 
-for _commands in (project_commands, run_commands, table_commands, migration_commands, setup_commands):
+for _commands in (
+    project_commands,
+    run_commands,
+    live_commands,
+    table_commands,
+    migration_commands,
+    setup_commands,
+):
     for _command in _commands.COMMANDS:
         cli.add_command(_command)
 # dbt has both names.

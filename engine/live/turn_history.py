@@ -300,4 +300,4 @@ def _rows(path: Path, text: str, values: Sequence[Any]) -> Iterator[dict[str, An
     with suppress(sqlite3.Error), closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
         db.row_factory = sqlite3.Row
         for row in db.execute(text, values):
-            yield {key: row[key] for key in row.keys() if key != "id"}  # noqa: SIM118 - a Row is no mapping
+            yield {key: row[key] for key in row.keys() if key != "id"}  # noqa: SIM118 - a Row is not a mapping

@@ -60,7 +60,7 @@ def turn(
     if good:
         events.append(batch(node, number=number, watermark=watermark, **numbers))
     events += [
-        finished(node, status, message, at + 2, **numbers, watermark=watermark),
+        finished(node, status, message, at + 2, **numbers, watermark=watermark, batches=int(good)),
         NodeTurnFinished(node, number, status, 2.0, more=False, message=message, at=text(at + 2)),
         state(node, NodeState.IDLE if good else NodeState.BACKING_OFF, message, at + 2),
     ]

@@ -1,0 +1,132 @@
+"""`engine status`: the last status that the process wrote, and whether it runs. Needs no Java and compiles nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.characters import one_line
+from engine.cli.console.terminal import write, write_json
+from engine.live import status_file
+from engine.live.status import healthy
+from engine.times import SECONDS
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+HEALTHY, UNHEALTHY, NOT_RUNNING = 0, 1, 3
+_COLOURS = {"failed": "red", "stalled": "yellow", "healthy": ""}
+_HEADS = ("model", "state", "last commit", "rows/s", "lag", "watermark", "late", "bad", "restarts", "last error")
+_NUMBERS = {"rows/s", "lag", "late", "bad", "restarts"}
+_ALWAYS = 5
+_EMPTY = {"", "-", "0"}
+_WIDE = 200
+_ORDER = {"failed": 0, "stalled": 1, "healthy": 2}
+
+
+def show_status(target_dir: Path, output: str, *, watch: bool) -> int:
+    """Print the status, and return the exit code: 0 healthy, 1 something failed or stalled, 3 not running."""
+    if watch and output == "text":
+        return _watched(target_dir)
+    found, runs = status_file.read(target_dir), status_file.running(target_dir)
+    if output == "json":
+        write_json({"running": runs, **(found or {})}, indent=2)
+    elif found is None:
+        write("engine start does not run, and has not run with this target folder")
+    else:
+        from rich.console import Console
+
+        write(_heading(found, runs=runs))
+        console = Console(highlight=False)
+        console.width = console.width if console.is_terminal else _WIDE
+        console.print(_table(found))
+        for line in _errors(found):
+            write(line)
+    return _code(found, runs=runs)
+
+
+def _watched(target_dir: Path) -> int:
+    from rich.console import Console, Group
+    from rich.live import Live
+    from rich.text import Text
+
+    with Live(console=Console(highlight=False), auto_refresh=False) as live:
+        while True:
+            found, runs = status_file.read(target_dir), status_file.running(target_dir)
+            heading = _heading(found, runs=runs) if found else "engine start does not run"
+            parts: list[Any] = [_table(found), *map(Text, _errors(found))] if found else []
+            live.update(Group(heading, *parts), refresh=True)
+            if not live.console.is_terminal:
+                return _code(found, runs=runs)
+            time.sleep(1)
+
+
+def _code(found: Mapping[str, Any] | None, *, runs: bool) -> int:
+    if found is None or not runs:
+        return NOT_RUNNING
+    return HEALTHY if healthy(found) else UNHEALTHY
+
+
+def _heading(found: Mapping[str, Any], *, runs: bool) -> str:
+    states = ", ".join(f"{count} {state}" for state, count in sorted(found["states"].items()))
+    if runs:
+        return f"engine start runs (process {found['pid']}, target {found['target']}): {states}"
+    ended = found["stopped_at"] or found["at"]
+    reason = f": {found['stop_reason']}" if found["stop_reason"] else "" if found["stopped_at"] else " (it was killed)"
+    return f"engine start does not run; it ended {_ago(time.time() - ended)} ago{reason}. Last known: {states}"
+
+
+def _table(found: Mapping[str, Any]) -> Table:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    nodes = sorted(found["nodes"], key=lambda node: (_ORDER.get(node["health"], 0), node["name"]))
+    rows = [_cells(node, found["at"]) for node in nodes]
+    # A column in which there is nothing to see would only make the others narrow.
+    shown = [place for place in range(len(_HEADS)) if place < _ALWAYS or any(row[place] not in _EMPTY for row in rows)]
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for place in shown:
+        numbers = _HEADS[place] in _NUMBERS
+        table.add_column(_HEADS[place], justify="right" if numbers else "left", no_wrap=numbers or place == 0)
+    for node, row in zip(nodes, rows, strict=True):
+        cells = [Text(one_line(row[place])) for place in shown]
+        table.add_row(*cells, style=_COLOURS.get(node["health"], ""))
+    return table
+
+
+def _cells(node: Mapping[str, Any], at: float) -> tuple[str, ...]:
+    state = node["state"] + (f": {node['reason']}" if node["reason"] and node["state"] != "idle" else "")
+    lag = ", ".join(f"{lag['count']:,} {lag['what']}" for lag in node["lag"] if lag["count"])
+    lag += f" for {_ago(node['lag_seconds'])}" if lag else ""
+    age = node["watermark_age_seconds"]
+    return (
+        node["name"],
+        "stalled" if node["health"] == "stalled" else state,
+        f"{_ago(at - node['last_commit'])} ago" if node["last_commit"] else "-",
+        f"{node['rows_per_second_1m']:,.1f}",
+        lag or ("0" if node["lag"] else "-"),
+        f"{_ago(age)} behind" if age is not None else "-",
+        f"{node['late']:,}",
+        f"{sum(node['bad_records'].values()):,}",
+        f"{node['restarts']:,}",
+        "" if node["health"] == "healthy" else (node["last_error"] or node["stalled"] or ""),
+    )
+
+
+def _errors(found: Mapping[str, Any]) -> list[str]:
+    lines = [f"the edited project is not used: {one_line(found['rejected'])}"] if found["rejected"] else []
+    for node in found["nodes"]:
+        for test, message in node["tests_failing"].items():
+            lines.append(one_line(f"{node['name']}: test {test.partition('.')[2]} fails: {message}"))
+    return lines
+
+
+def _ago(seconds: float) -> str:
+    """`12 s`, `4 min`, `3 h`, `2 d`."""
+    for unit, short in (("day", "d"), ("hour", "h"), ("minute", "min")):
+        if abs(seconds) >= SECONDS[unit]:
+            return f"{int(seconds // SECONDS[unit])} {short}"
+    return f"{max(0, round(seconds))} s"

@@ -1,0 +1,161 @@
+"""The listener of `engine start`: status, history and log are kept from one stream of events.
+
+`on_event` returns within microseconds and raises nothing. Once a second a thread writes what has changed.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from engine.errors import EngineError
+from engine.events import (
+    Diagnosed,
+    Event,
+    LiveStarted,
+    LiveStopped,
+    MaintenanceFinished,
+    NodeTurnFinished,
+    ProjectReloaded,
+    SessionClosed,
+    now,
+)
+from engine.live import status_file
+from engine.live.lag import Lag
+from engine.live.status import STALLED_AFTER, LiveStatus
+from engine.live.turn_history import TurnHistory
+
+_EACH = 1.0
+_LAGS_EACH = 5.0
+_LINES = 500
+
+Lags = Callable[[], Mapping[str, tuple[Lag, ...]]]
+Look = Callable[[Mapping[str, Any]], None]
+
+
+@dataclass(slots=True)
+class Observer:
+    """What reads the events of one process.
+
+    Attributes:
+        target_dir: folder of artifacts.
+        status: the fold.
+        history: of turns.
+        log: the last lines: time (UTC), level, text.
+        problem: why something could not be written or asked the last time; empty if it could.
+    """
+
+    target_dir: Path
+    status: LiveStatus
+    history: TurnHistory
+    log: deque[tuple[str, str, str]] = field(default_factory=lambda: deque(maxlen=_LINES))
+    problem: str = ""
+
+    def on_event(self, event: Event) -> None:
+        """Take an event."""
+        self.status.add(event)
+        self.history.add(event)
+        if (line := line_of(event)) is not None:
+            self.log.append(line)
+
+    def write(self, status: Mapping[str, Any]) -> None:
+        """Write the status and what is new in the history."""
+        try:
+            status_file.write(self.target_dir, status)
+            self.problem = ""
+        except EngineError as error:
+            self.problem = str(error)
+        self.history.flush()
+
+
+@contextmanager
+def observing(
+    target_dir: Path,
+    owners: Mapping[str, str],
+    lags: Lags | None = None,
+    looks: tuple[Look, ...] = (),
+    *,
+    stalled_after: float = STALLED_AFTER,
+) -> Iterator[Observer]:
+    """Observe a process while the block runs; its `on_event` is the listener.
+
+    Args:
+        target_dir: folder of artifacts; `live/` in it is used.
+        owners: ids of the models that tests are of, by the ids of tests.
+        lags: what is unread by node id (`engine.live.lag.lags` of a plan), called every five seconds in a thread.
+        looks: called with the status, as JSON, once a second (alerts).
+        stalled_after: seconds after which a model with unread input and no commit counts as stalled.
+
+    Raises:
+        UsageError: another process is observed in this folder.
+        ProjectError: `target-link`, `target-unwritable`.
+    """
+    with ExitStack() as stack:
+        stack.enter_context(status_file.hold(target_dir))
+        observer = Observer(target_dir, LiveStatus(owners, stalled_after=stalled_after), TurnHistory(target_dir))
+        stack.callback(observer.history.close)
+        ended = threading.Event()
+        thread = threading.Thread(
+            target=_watch, args=(observer, lags, looks, ended), name="engine-live-observer", daemon=True
+        )
+        thread.start()
+        try:
+            yield observer
+        finally:
+            ended.set()
+            thread.join(10)
+            observer.write(observer.status.to_json())
+
+
+def _watch(observer: Observer, lags: Lags | None, looks: tuple[Look, ...], ended: threading.Event) -> None:
+    written, asked, busy = -1, 0.0, 0.0
+    while not ended.wait(_EACH):
+        begin = time.monotonic()
+        # A poll that takes long is asked less often.
+        if lags is not None and begin - asked > max(_LAGS_EACH, 20 * busy):
+            try:
+                observer.status.note_lags(lags())
+            except Exception as error:  # noqa: BLE001 - a reader of events stops nothing
+                observer.problem = f"what is unread cannot be found out: {error}"
+            asked = time.monotonic()
+            busy = asked - begin
+        revision = observer.status.revision
+        status = observer.status.to_json()
+        if revision != written:
+            observer.write(status)
+            written = revision
+        for look in looks:
+            try:
+                look(status)
+            except Exception as error:  # noqa: BLE001 - likewise
+                observer.problem = str(error)
+
+
+def line_of(event: Event) -> tuple[str, str, str] | None:  # noqa: PLR0911 - one for each kind of event
+    """Return an event as a line of the log: time (UTC), level, text; None if it is not worth one."""
+    match event:
+        case LiveStarted():
+            return event.at, "info", f"started with {len(event.nodes)} nodes, target {event.target}"
+        case NodeTurnFinished():
+            text = f"{event.node.partition('.')[2]}: {event.status.value} in {event.seconds:.2f} s"
+            return event.at, "error" if event.status.failed else "info", f"{text}: {event.message}".rstrip(": ")
+        case ProjectReloaded():
+            text = event.rejected or f"project read again, {len(event.changed)} nodes changed"
+            return event.at, "error" if event.rejected else "info", text
+        case MaintenanceFinished():
+            level = "error" if event.failed else "info"
+            return event.at, level, f"{event.node.partition('.')[2]}: maintenance: {event.message}"
+        case SessionClosed():
+            return event.at, "info", f"Java given back: {event.reason}"
+        case LiveStopped():
+            return event.at, "info", f"stopped: {event.reason}"
+        case Diagnosed():
+            return now(), event.diagnostic.level.value, event.diagnostic.message
+        case _:
+            return None

@@ -1,0 +1,84 @@
+"""The last status on disk, and whether the process that wrote it runs: for commands that cannot ask it.
+
+The process holds an OS lock on `live/running.lock` while it runs. A killed process loses it at once, and neither a
+number that another process has by now nor another container can be mistaken for it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from engine.errors import UsageError
+from engine.live.status import VERSION
+from engine.live.turn_history import FOLDER
+from engine.secrets import scrub
+from engine.target_folder import TargetFolder
+
+FILE = f"{FOLDER}/status.json"
+_LOCK = f"{FOLDER}/running.lock"
+
+
+def hold(target_dir: Path) -> BinaryIO:
+    """Take the lock of a running process; it is held until the file is closed.
+
+    Raises:
+        UsageError: another process holds it.
+        ProjectError: `target-link`, `target-unwritable`.
+    """
+    with TargetFolder(target_dir) as folder:
+        file = folder.append(_LOCK)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        file.close()
+        pid = (read(target_dir) or {}).get("pid") or "unknown"
+        raise UsageError(
+            "usage",
+            f"engine start runs already with this target folder (process {pid})",
+            "Stop it with engine stop, or give this one a folder of its own: --target-path DIR.",
+        ) from error
+    return file
+
+
+def running(target_dir: Path) -> bool:
+    """Whether a process holds the lock."""
+    try:
+        descriptor = os.open(target_dir / _LOCK, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def write(target_dir: Path, status: Mapping[str, Any]) -> None:
+    """Write the status at once or not at all.
+
+    Raises:
+        ProjectError: `target-link`, `target-unwritable`.
+    """
+    with TargetFolder(target_dir) as folder:
+        folder.write(FILE, scrub(json.dumps(status, allow_nan=False)).encode("utf-8", "replace"))
+
+
+def read(target_dir: Path) -> dict[str, Any] | None:
+    """Return the last status; None if there is none of this form."""
+    with TargetFolder(target_dir) as folder:
+        content = folder.read(FILE)
+    with suppress(ValueError, RecursionError):
+        found = json.loads(content or b"")
+        if isinstance(found, dict) and found.get("version") == VERSION and isinstance(found.get("nodes"), list):
+            return found
+    return None

@@ -1,0 +1,107 @@
+"""The fold of events: it says what a reader of the events would."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+
+import pytest
+
+from engine import events
+from engine.events import Event, NodeState, ProjectReloaded, Status
+from engine.live.lag import Lag
+from engine.live.status import LiveStatus, healthy
+from tests.live.sequences import BEGIN, ORDERS, batch, started, state, text, turn
+
+
+def folded(*happened: Event, at: float = BEGIN) -> LiveStatus:
+    status = LiveStatus({"test.orders_positive": ORDERS}, stalled_after=300)
+    for event in happened:
+        status.add(event, at)
+    return status
+
+
+def node(status: LiveStatus, at: float = BEGIN + 10) -> dict:
+    return status.to_json(at)["nodes"][0]
+
+
+def test_sums_state_and_last_values() -> None:
+    found = node(folded(started(), *turn(rows=30, late=2, bad={"shop.orders": 1}), *turn(number=2, rows=30)))
+    assert (found["rows_in"], found["rows_out"], found["late"], found["bad_records"]) == (60, 60, 2, {"shop.orders": 1})
+    assert (found["state"], found["turns"], found["batches"]) == ("idle", 2, 2)
+    assert (found["last_commit"], found["snapshot_id"], found["health"]) == (BEGIN, "2", "healthy")
+
+
+def test_rows_per_second_are_those_of_the_last_minutes() -> None:
+    status = folded(started(), *turn(rows=600))
+    assert (node(status, BEGIN + 4)["rows_per_second_1m"], node(status, BEGIN + 4)["rows_per_second_5m"]) == (10, 2)
+    later = node(status, BEGIN + 120)
+    assert (later["rows_per_second_1m"], later["rows_per_second_5m"]) == (0, 2)
+    assert node(status, BEGIN + 400)["rows_per_second_5m"] == 0
+
+
+def test_a_replayed_batch_counts_once() -> None:
+    once = batch(number=4, rows_in=5, rows_out=5)
+    assert node(folded(started(), once, replace(once, replayed=True)))["rows_in"] == 5
+
+
+def test_failures_and_restarts_in_a_row() -> None:
+    bad = {"status": Status.ERROR, "message": "the broker is away"}
+    found = node(folded(started(), *turn(**bad), *turn(number=2, **bad)))
+    assert (found["health"], found["failed_turns"], found["restarts"]) == ("failed", 2, 1)
+    assert (found["last_error"], found["last_error_at"]) == ("the broker is away", BEGIN + 2)
+    found = node(folded(started(), *turn(**bad), *turn(number=2, **bad), *turn(number=3)))
+    assert (found["health"], found["restarts"], found["last_error"]) == ("healthy", 2, "the broker is away")
+
+
+def test_unread_input_without_a_commit_is_stalled_but_not_while_paused() -> None:
+    status = folded(started(), *turn())
+    status.note_lags({ORDERS: (Lag("shop.orders", "files", 4),)}, BEGIN + 10)
+    assert node(status, BEGIN + 300)["health"] == "healthy"
+    found = node(status, BEGIN + 311)
+    assert (found["health"], found["lag"]) == ("stalled", [{"input": "shop.orders", "what": "files", "count": 4}])
+    assert found["lag_seconds"] == 301
+    status.add(batch(number=9, rows_in=1, rows_out=1), BEGIN + 311)
+    assert node(status, BEGIN + 320)["health"] == "healthy"
+    status.add(state(ORDERS, NodeState.PAUSED))
+    assert node(status, BEGIN + 9999)["health"] == "healthy"
+    status.note_lags({ORDERS: (Lag("shop.orders", "files", 0),)}, BEGIN + 10_000)
+    assert node(status, BEGIN + 10_000)["lag_seconds"] == 0
+
+
+def test_rows_without_progress_of_the_watermark_are_stalled() -> None:
+    status = folded(started())
+    for minute in range(8):
+        event = batch(number=minute, rows_in=5, rows_out=5, watermark="2026-01-01T00:00:00")
+        status.add(event, BEGIN + minute * 60)
+    assert "watermark has not advanced" in node(status, BEGIN + 421)["stalled"]
+    status.add(batch(number=9, rows_in=5, watermark="2026-01-01T01:00:00"), BEGIN + 480)
+    assert node(status, BEGIN + 481)["stalled"] is None
+
+
+def test_a_failing_test_is_the_models_until_it_passes() -> None:
+    result = events.TestFinished("test.orders_positive", 1, 1, Status.FAIL, 0.1, 3, "3 rows")
+    status = folded(started(), result)
+    assert node(status)["tests_failing"] == {"test.orders_positive": "3 rows"}
+    assert not healthy(status.to_json(BEGIN))
+    status.add(replace(result, status=Status.PASS))
+    assert healthy(status.to_json(BEGIN))
+
+
+def test_a_rejected_edit_is_not_healthy() -> None:
+    status = folded(started(), ProjectReloaded(("models/a.sql",), (), "a.sql:3: error", text(BEGIN)))
+    assert status.to_json(BEGIN)["rejected"] == "a.sql:3: error"
+    assert not healthy(status.to_json(BEGIN))
+
+
+@pytest.mark.parametrize("turns", [10, 1000])
+def test_memory_does_not_grow_with_turns(turns: int) -> None:
+    status = folded(started())
+    for number in range(turns):
+        for event in turn(number=number, bad={"shop.orders": 1}):
+            status.add(event, BEGIN + number)
+    found = status.nodes[ORDERS]
+    values = [getattr(found, name) for name in found.__slots__]
+    assert sum(len(value) for value in values if isinstance(value, dict | list | tuple)) == 1
+    assert sys.getsizeof(json.dumps(status.to_json(BEGIN))) < 2500
