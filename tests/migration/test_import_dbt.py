@@ -285,3 +285,39 @@ def test_an_existing_project_is_never_touched(tmp_path, capsys):
     assert invoke(["import", "dbt", str(target), "--out", str(tmp_path / "new")]) == 2
     assert "an import never overwrites a file" in capsys.readouterr().err
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["project.yml"]
+
+
+def seed(name: str, **more: object) -> dict[str, object]:
+    return {**model(name, "", schema="raw", **more), "resource_type": "seed", "original_file_path": f"seeds/{name}.csv"}
+
+
+def test_a_source_that_is_a_seed_is_read_as_ref(tmp_path) -> None:
+    def source(table: str, schema: str) -> dict[str, object]:
+        return {
+            "source_name": "ecom",
+            "name": table,
+            "schema": schema,
+            "package_name": "shop",
+            "resource_type": "source",
+        }
+
+    query = "select id from {{ source('ecom', 'raw_orders') }} union all select id from {{ source(\"ecom\", \"far\") }}"
+    reads = {"nodes": ["source.shop.ecom.raw_orders", "source.shop.ecom.far"], "macros": []}
+    target = written(
+        tmp_path,
+        seed("raw_orders"),
+        model("orders", query, depends_on=reads),
+        sources={
+            "source.shop.ecom.raw_orders": source("raw_orders", "RAW"),
+            "source.shop.ecom.far": source("far", "raw"),
+        },
+    )
+    (tmp_path / "seeds").mkdir()
+    (tmp_path / "seeds" / "raw_orders.csv").write_text("id\n007\n")
+    report = import_dbt(target, tmp_path / "new")
+    text = (tmp_path / "new/models/orders.sql").read_text()
+    assert "{{ ref('raw_orders') }}" in text
+    assert "{{ source('ecom', 'far') }}" in text
+    assert "raw_orders" not in (tmp_path / "new/sources/ecom.yml").read_text()
+    assert "the source ecom.raw_orders is the seed raw_orders, and read as ref('raw_orders')" in report.notes
+    assert "id string" in (tmp_path / "new/sources/seeds.yml").read_text()

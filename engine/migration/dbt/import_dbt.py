@@ -152,6 +152,7 @@ def _report(context: ImportContext) -> ImportReport:
 
 def _notes(manifest: DbtManifest) -> list[str]:
     notes = [f"{number} {_NOT_CARRIED[kind]}" for kind, number in manifest.not_carried.items()]
+    notes += map(plain, manifest.rebuilt)
     if manifest.version > NEWEST:
         notes.append(f"the manifest is of schema v{manifest.version}; v{NEWEST} is the newest that is known")
     if manifest.disabled:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from engine.migration.dbt.read_manifest import DbtManifest, DbtNode
+from engine.migration.dbt.read_manifest import SOURCE_CALL, DbtManifest, DbtNode
 from engine.migration.templates.template_parts import in_code
 from engine.project.yaml_section import is_name, is_table_name
 
@@ -17,7 +17,6 @@ _LONGEST = 120
 _REF = re.compile(
     r"""\bref\(\s*(['"])([^'"]*)\1\s*(?:,\s*(['"])([^'"]*)\3\s*)?(?:,\s*(?:v|version)\s*=\s*['"]?([\w.]+)['"]?\s*)?\)"""
 )
-_SOURCE = re.compile(r"""\bsource\(\s*(['"])([^'"]*)\1\s*,\s*(['"])([^'"]*)\3\s*\)""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ class NewNames:
 
     def in_code(self, code: str) -> str:
         """The same for a piece of Jinja code."""
-        return _SOURCE.sub(self._source, _REF.sub(self._ref, code))
+        return SOURCE_CALL.sub(self._source, _REF.sub(self._ref, code))
 
     def _ref(self, found: re.Match[str]) -> str:
         package, name = (found[2], found[4]) if found[4] is not None else ("", found[2])

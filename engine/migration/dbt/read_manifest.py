@@ -18,6 +18,7 @@ MOST_NODES = 200_000
 OLDEST, NEWEST = 10, 12
 _SCHEMA = re.compile(r"/manifest/v(\d{1,3})\.json$")
 _FILE = "manifest.json"
+SOURCE_CALL = re.compile(r"""\bsource\(\s*(['"])([^'"]*)\1\s*,\s*(['"])([^'"]*)\3\s*\)""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,7 @@ class DbtManifest:
         groups: owner of each group by name.
         not_carried: number of things of kinds that have no counterpart, by kind.
         disabled: names of nodes that dbt leaves out.
+        rebuilt: sources whose tables the project builds itself, which are read as `ref()`, as phrases.
     """
 
     project: str
@@ -117,6 +119,7 @@ class DbtManifest:
     groups: Mapping[str, str]
     not_carried: Mapping[str, int]
     disabled: tuple[str, ...]
+    rebuilt: tuple[str, ...] = ()
 
 
 def read_manifest(folder: Path) -> DbtManifest:
@@ -129,6 +132,7 @@ def read_manifest(folder: Path) -> DbtManifest:
     data = _document(folder)
     metadata = mapping_of(data, "metadata")
     version = _version(folder, metadata)
+    data, rebuilt = _with_refs(data)
     nodes = {key: _node(key, node) for key, node in _items(data, "nodes")}
     return DbtManifest(
         project=text_of(metadata, "project_name") or _most_frequent(nodes),
@@ -142,7 +146,55 @@ def read_manifest(folder: Path) -> DbtManifest:
         groups={text_of(group, "name"): _owner(group) for _, group in _items(data, "groups")},
         not_carried=_counts(data),
         disabled=tuple(sorted(str(key) for key in mapping_of(data, "disabled"))),
+        rebuilt=rebuilt,
     )
+
+
+def _with_refs(data: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The manifest with `ref()` in the place of sources that are seeds, models or snapshots of the project.
+
+    Some projects load their seeds into the schema that their sources name (dbt Labs' jaffle-shop does). dbt then needs
+    two commands in the right order; here the seed would be built into another place than the one that is read.
+    """
+    built = {_relation(node): (key, text_of(node, "name")) for key, node in _items(data, "nodes") if _is_built(node)}
+    sources = {
+        key: (text_of(node, "source_name"), text_of(node, "name"), *built[_relation(node)])
+        for key, node in _items(data, "sources")
+        if _relation(node) in built and key not in _parents(mapping_of(data, "nodes")[built[_relation(node)][0]])
+    }
+    if not sources:
+        return data, ()
+    ids = {key: new for key, (_, _, new, _) in sources.items()}
+    refs = {(group, table): f"ref('{name}')" for group, table, _, name in sources.values()}
+
+    def changed(value: Any) -> Any:
+        if isinstance(value, str):
+            return ids.get(value) or SOURCE_CALL.sub(lambda m: refs.get((m[2], m[4]), m[0]), value)
+        if isinstance(value, dict):
+            return {key: changed(inner) for key, inner in value.items()}
+        return [changed(inner) for inner in value] if isinstance(value, list) else value
+
+    kept = {key: node for key, node in mapping_of(data, "sources").items() if key not in sources}
+    parts = {part: changed(mapping_of(data, part)) for part in ("nodes", "unit_tests")}
+    said = (
+        f"the source {group}.{table} is the {new.partition('.')[0]} {name}, and read as ref('{name}')"
+        for group, table, new, name in sources.values()
+    )
+    return {**data, **parts, "sources": kept}, tuple(sorted(said))
+
+
+def _parents(node: Mapping[str, Any]) -> list[str]:
+    return texts_of(mapping_of(node, "depends_on"), "nodes")
+
+
+def _is_built(node: Mapping[str, Any]) -> bool:
+    return text_of(node, "resource_type") in ("model", "seed", "snapshot") and bool(text_of(node, "schema"))
+
+
+def _relation(node: Mapping[str, Any]) -> tuple[str, ...]:
+    """Database, schema and table of a node or source, in lower case."""
+    table = text_of(node, "identifier") or text_of(node, "alias") or text_of(node, "name")
+    return tuple(part.casefold() for part in (text_of(node, "database"), text_of(node, "schema"), table))
 
 
 def text_of(data: Mapping[str, Any], key: str) -> str:
