@@ -7,11 +7,13 @@ opening brackets are counted first, those in texts too, which is quick and never
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, Final
 
 # A table with ten thousand snapshots has a tenth of these bytes and values.
 MOST_BYTES: Final = 1 << 26
 MOST_VALUES: Final = 2_000_000
+_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def parse_json(content: bytes, most_values: int = MOST_VALUES, most_bytes: int = MOST_BYTES) -> Any:
@@ -23,11 +25,14 @@ def parse_json(content: bytes, most_values: int = MOST_VALUES, most_bytes: int =
         most_bytes: how long it may be.
 
     Raises:
-        ValueError: it is not JSON, too deep or too large.
+        ValueError: it is not JSON, too deep or too large, or has half of a surrogate pair, which no text can hold.
     """
     if len(content) > most_bytes or sum(content.count(sign) for sign in (b",", b"[", b"{")) > most_values:
         raise ValueError("it is too large")
     try:
-        return json.loads(content)
+        known = json.loads(content.decode())
+        if _SURROGATE.search(content):
+            json.dumps(known, ensure_ascii=False).encode()
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
+    return known

@@ -29,7 +29,8 @@ MAX_STEPS = 1_000_000
 _MOST_PRINTED = 10 * MAX_SIZE
 # Bits of a number that ** or * makes; some 4,300 digits, more than which Python does not print.
 _MAX_BITS = 14_000
-# Bytes of memory that one rendering may take.
+# Bytes of memory that one rendering may take, with what those before it in this process keep: variables of macro files,
+# texts, `meta`.
 _MEMORY = 400_000_000
 # Seconds of processor time after which it ends with an error, and after which the system ends the process: a call that
 # is long inside Python's C code sees no signal handler.
@@ -160,10 +161,12 @@ class _Confined:
     Attributes:
         page: on which it writes the file that it renders, for the process that waits; None: this process has no limits.
         active: whether a rendering is under way; one inside another has the limits of the outer.
+        kept: bytes that earlier renderings have mapped and not given back.
     """
 
     page: mmap | None = None
     active = False
+    kept = 0
 
 
 def confine(page: mmap) -> None:
@@ -173,6 +176,7 @@ def confine(page: mmap) -> None:
         page: `NAME_BYTES`, shared with the process that waits for this one.
     """
     _Confined.page = page
+    _Confined.kept = 0
     signal.signal(signal.SIGPROF, _too_slow)
     signal.signal(signal.SIGXCPU, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -191,17 +195,19 @@ def bounded(file: str) -> Iterator[None]:
         yield
         return
     page[:] = file.encode("utf-8", "replace")[:NAME_BYTES].ljust(NAME_BYTES, b"\0")
+    mapped = _address_space()
     memory, time_left = resource.getrlimit(resource.RLIMIT_AS), resource.getrlimit(resource.RLIMIT_CPU)
     seconds = int(time.process_time()) + _LAST_SECONDS
     _Confined.active = True
     try:
-        resource.setrlimit(resource.RLIMIT_AS, (_least(_address_space() + _MEMORY, *memory), memory[1]))
+        resource.setrlimit(resource.RLIMIT_AS, (_least(mapped + _MEMORY - _Confined.kept, *memory), memory[1]))
         resource.setrlimit(resource.RLIMIT_CPU, (_least(seconds, *time_left), time_left[1]))
         # Again and again: what is raised inside a destructor is lost.
         signal.setitimer(signal.ITIMER_PROF, SECONDS, 0.2)
         yield
     finally:
         _Confined.active = False
+        _Confined.kept = max(0, _Confined.kept + _address_space() - mapped)
         signal.setitimer(signal.ITIMER_PROF, 0)
         resource.setrlimit(resource.RLIMIT_CPU, time_left)
         resource.setrlimit(resource.RLIMIT_AS, memory)
@@ -224,7 +230,8 @@ def too_long() -> ProjectError:
 
 def too_much() -> ProjectError:
     """The error of a rendering that takes too much memory."""
-    return too_large(f"the template takes more than {_MEMORY // 1_000_000} MB of memory")
+    kept = f", with {_Confined.kept // 1_000_000} MB that earlier ones keep" if _Confined.kept > _MEMORY // 4 else ""
+    return too_large(f"the template takes more than {_MEMORY // 1_000_000} MB of memory{kept}")
 
 
 def _too_slow(*_: object) -> NoReturn:

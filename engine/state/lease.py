@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import socket
 import sys
 import threading
@@ -29,6 +30,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from engine.bounds.json_document import parse_json
 from engine.errors import EngineError, StateError
 from engine.state.blob_store import Store
 
@@ -38,6 +40,11 @@ _POLL = 1.0
 # A store answers in some ten milliseconds, and a project may have thousands of tables.
 _AT_ONCE = 8
 _RUNS = ".runs"
+_NUMBER = re.compile(r"[1-9][0-9]{0,17}")
+_OWNER = re.compile(r"[A-Za-z0-9-]{1,64}")
+_MOST_BYTES, _MOST_VALUES = 100_000, 1_000
+# A lease is taken over at most once a minute.
+_MOST_CHANGES = 100
 # Seconds between attempts to reach a store that is away; its client's own attempts come on top of each.
 _PAUSES = (1.0, 2.0, 4.0, 8.0, 15.0, 25.0)
 Answer = TypeVar("Answer")
@@ -228,7 +235,7 @@ def take(holder: Holder, folder: str, clock: LeaseClock = _CLOCK) -> Lease:
     if not holder.store.put_if_absent(_key(folder, lease.number), lease.record()):
         raise _taken(folder, _newest(holder.store, folder)[1])
     for old in holder.store.list(f"{folder}/lock"):
-        if int(old) < lease.number:
+        if _NUMBER.fullmatch(old) and int(old) < lease.number:
             holder.store.delete(_key(folder, int(old)))
     return lease
 
@@ -288,8 +295,8 @@ def while_away(ask: Callable[[], Answer]) -> Answer:
 
 def _newest(store: Store, folder: str) -> tuple[int, Mapping[str, Any]]:
     """The highest number of a table's leases and what it says; 0 and nothing: there is none."""
-    while True:
-        number = max((int(name) for name in store.list(f"{folder}/lock") if name.isdigit()), default=0)
+    for _ in range(_MOST_CHANGES):
+        number = max((int(name) for name in store.list(f"{folder}/lock") if _NUMBER.fullmatch(name)), default=0)
         if not number:
             return 0, {}
         content = store.get(_key(folder, number))
@@ -297,11 +304,28 @@ def _newest(store: Store, folder: str) -> tuple[int, Mapping[str, Any]]:
             # Taken over between the two.
             continue
         try:
-            record = json.loads(content)
+            return number, _record(content)
         except ValueError as error:
             message = f"the lock of {_name(folder)} cannot be read: {error}"
             raise StateError("state-unreadable", message, f"Remove {_key(folder, number)} from the state.") from error
-        return number, record if isinstance(record, dict) else {}
+    message = f"the lock of {_name(folder)} changes again and again while it is read"
+    raise StateError("state-unreadable", message, f"Look what writes to {folder}/lock in the state.")
+
+
+def _record(content: bytes) -> Mapping[str, Any]:
+    """What a lease says; whoever can write to the state may have written it.
+
+    Raises:
+        ValueError: it is not what a run writes.
+    """
+    record = parse_json(content, _MOST_VALUES, _MOST_BYTES)
+    if not isinstance(record, dict):
+        raise ValueError("it is not a JSON object")  # noqa: TRY004 - of a text
+    owner = record.get("owner")
+    # It becomes the name of a file.
+    if not isinstance(owner, str) or not _OWNER.fullmatch(owner):
+        raise ValueError("it names no run")
+    return record
 
 
 def _key(folder: str, number: int) -> str:

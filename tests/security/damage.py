@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import sys
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
 from typing import Any
@@ -22,7 +23,13 @@ def damaged_json(chance: random.Random, value: Any) -> bytes:
     made = json.loads(json.dumps(value))
     for _ in range(chance.randint(1, 4)):
         made = _changed(chance, made)
-    return json.dumps(made, ensure_ascii=chance.random() < 0.9).encode("utf-8", "surrogatepass")
+    limit = sys.getrecursionlimit()
+    try:
+        # Up to four nestings inside each other.
+        sys.setrecursionlimit(10 * limit)
+        return json.dumps(made, ensure_ascii=chance.random() < 0.9).encode("utf-8", "surrogatepass")
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 def _changed(chance: random.Random, value: Any) -> Any:

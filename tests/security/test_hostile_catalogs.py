@@ -338,6 +338,7 @@ def test_an_answer_without_bounds_is_a_diagnostic(
 
 @pytest.mark.parametrize("answer", [
     {"identifiers": [{"name": 5}]}, {"identifiers": 5}, {"identifiers": [5]}, {"identifiers": [], "next-page-token": [1]},
+    {"identifiers": [], "next-page-token": "\ud800"}, {"identifiers": [{"name": "\udfff"}]},
 ])  # fmt: skip
 def test_a_list_of_names_is_one(server: Answering, answer: Any) -> None:
     server.answers["GET /v1/namespaces/s/tables"] = answer

@@ -161,6 +161,17 @@ def test_everything_that_is_rendered_has_limits(tmp_path, children, files):
     assert max(children.kilobytes) < MOST
 
 
+def test_what_macro_files_keep_counts_for_all_together(tmp_path, children):
+    kept = "{% set kept = [] %}{% for i in range(140) %}{% do kept.append('x' * 1900000 ~ i) %}{% endfor %}"
+    files = {f"macros/m{n}.sql": f"{kept}{{% macro m{n}() %}}1{{% endmacro %}}" for n in range(4)}
+    found = compiled(tmp_path, {**files, "models/a.sql": f"{TABLE}select 1 as a"}).errors
+    assert [(d.code, d.location.file) for d in found if d.location] == [
+        ("template-too-large", f"macros/m{n}.sql") for n in (1, 2, 3)
+    ]
+    assert "MB that earlier ones keep" in found[0].message
+    assert max(children.kilobytes) < MOST
+
+
 def test_what_a_template_logs_reaches_the_program(tmp_path, caplog):
     caplog.set_level("INFO", logger="engine")
     assert compiled(tmp_path, {"models/a.sql": TABLE + "{{ log('hello', info=true) }}select 1 as a"}).errors == ()

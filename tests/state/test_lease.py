@@ -14,7 +14,7 @@ import pytest
 from engine.errors import SetupError, StateError
 from engine.lake.fencing.table_fence import Fence, fence_of
 from engine.state import ModelState, TableState
-from engine.state.blob_store import Store
+from engine.state.blob_store import Folder, Store
 from engine.state.lease import GONE_AFTER, Holder, Lease, LeaseClock, held_lease, leased, process, take, while_away
 from engine.state.lock import locked
 from engine.state.object_path import ObjectPath
@@ -218,3 +218,45 @@ def test_a_store_that_overwrites_what_was_to_be_created_keeps_no_lock(tmp_path: 
     with pytest.raises(StateError) as caught, leased(Careless(tmp_path / "c.db"), "s3a://bucket", [TABLE]):
         raise AssertionError
     assert caught.value.diagnostic.code == "state-unsafe"
+
+
+@pytest.mark.parametrize("content", [
+    b"", b"[]", b"5", b"\xff", b"[" * 50_000, b'{"owner":', b"{}", b'{"owner":5}', b'{"owner":"../../x"}', b'{"owner":"a/b"}',
+    b'{"owner":"' + b"x" * 200_000 + b'"}', b'{"owner":"\\ud800"}',
+])  # fmt: skip
+def test_a_lease_that_no_run_wrote_is_an_error_and_stays(store: Store, content: bytes) -> None:
+    store.put(f"{TABLE}/lock/7", content)
+    with pytest.raises(StateError) as caught:
+        take_over(store, "first")
+    assert caught.value.diagnostic.code == "state-unreadable"
+    assert f"{TABLE}/lock/7" in caught.value.diagnostic.hint
+    assert store.list(f"{TABLE}/lock") == ("7",)
+
+
+def test_names_beside_leases_are_none(store: Store) -> None:
+    odd = ("\u00b2", "\u0663", "x", "-1", "007", "9" * 200, ".hidden")
+    for name in odd:
+        store.put(f"{TABLE}/lock/{name}", b"{}")
+    lease = take_over(store, "first")
+    lease.check()
+    assert lease.number == 1
+    assert set(store.list(f"{TABLE}/lock")) >= {"1", "x", "007"}
+
+
+def test_a_record_of_odd_types_is_shown_and_nothing_else(store: Store) -> None:
+    record = {"owner": "other", "pid": [1], "host": {"a": "\x1b[2J"}, "since": None, "command": 5, "fenced": "no"}
+    store.put(f"{TABLE}/lock/3", json.dumps(record).encode())
+    store.put(".runs/other", b"{}")
+    time = Time()
+    time.while_asleep = [lambda: store.put(".runs/other", b'{"turn": 1}')]
+    assert "is being written by" in refused(store, "second", time)
+
+
+def test_a_listing_of_leases_that_are_never_there_ends(tmp_path: Path) -> None:
+    class Lying(Folder):
+        def list(self, prefix: str) -> tuple[str, ...]:
+            return ("5",) if prefix.endswith("/lock") else ()
+
+    with pytest.raises(StateError) as caught:
+        take_over(Lying(tmp_path), "first")
+    assert caught.value.diagnostic.code == "state-unreadable"

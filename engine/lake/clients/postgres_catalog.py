@@ -6,9 +6,11 @@ Spark writes the same table through the JDBC driver (Iceberg's JdbcCatalog, sche
 from __future__ import annotations
 
 import atexit
+import os
+import socket
 import threading
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import SetupError
@@ -23,9 +25,14 @@ if TYPE_CHECKING:
 
 _CONNECT_SECONDS = "10"
 _STATEMENT_MS = 60_000
+# Of one answer: the server may not be one, so that its own limits count for nothing.
+SECONDS = 70.0
+_MOST_ROWS = 1_000_000
+_MOST_CHARACTERS = 1 << 27
 _VIEW = "VIEW"
 # A catalog of the first schema version has no column for what a row is.
 _COLUMNS = "table_namespace, table_name, metadata_location, coalesce(to_jsonb(t)->>'iceberg_type', 'TABLE')"
+_WIDTH = 4
 _DENIED = ("authentication failed", "no pg_hba.conf entry", "no password supplied", "permission denied",
            "not permitted to log in")  # fmt: skip
 _UNTRUSTED = ("certificate verify failed", "root certificate", "server certificate")
@@ -89,6 +96,8 @@ class PostgresCatalog:
             f" WHERE metadata_location IS NOT NULL AND (catalog_name = %s {condition}) ORDER BY 1, 2"
         )
         rows = self._rows(query, (self._config.name, *values))
+        if not all(len(row) == _WIDTH for row in rows):
+            raise unusable(self._config, "its answer has other columns than the question")
         return tuple(CatalogEntry(str(s), str(n), str(place), kind == _VIEW) for s, n, place, kind in rows)
 
     def _rows(self, query: str, values: tuple[str, ...]) -> list[tuple[Any, ...]]:
@@ -100,7 +109,7 @@ class PostgresCatalog:
                 try:
                     if self._open is None:
                         self._open = self._connected(psycopg)
-                    return self._open.execute(query, values).fetchall()
+                    return self._answer(self._open, query, values)
                 except psycopg.errors.UndefinedTable:
                     return []
                 except psycopg.errors.InsufficientPrivilege as error:
@@ -110,9 +119,48 @@ class PostgresCatalog:
                     # A connection that was made before may have broken since.
                     if fresh or attempt:
                         raise self._failed(error) from error
-                except psycopg.Error as error:
+                except (psycopg.Error, UnicodeError) as error:
                     raise unusable(self._config, str(error)) from error
         raise AssertionError
+
+    def _answer(self, connection: Any, query: str, values: tuple[str, ...]) -> list[tuple[Any, ...]]:
+        """The rows of a query, which are read one by one, so that they can be counted."""
+        rows: list[tuple[Any, ...]] = []
+        size = 0
+        with self._deadline(connection), connection.cursor() as cursor:
+            for row in cursor.stream(query, values):
+                rows.append(row)
+                size += sum(len(value) for value in row if isinstance(value, str))
+                if len(rows) > _MOST_ROWS or size > _MOST_CHARACTERS:
+                    # Before the cursor ends, which would read what is left.
+                    self._close()
+                    raise unusable(self._config, "its answer is too large")
+        return rows
+
+    @contextmanager
+    def _deadline(self, connection: Any) -> Iterator[None]:
+        """End an exchange that takes too long: libpq waits for an answer without end."""
+        late = threading.Event()
+        line = socket.socket(fileno=os.dup(connection.fileno()))
+
+        def end() -> None:
+            late.set()
+            with suppress(OSError):
+                line.shutdown(socket.SHUT_RDWR)
+
+        timer = threading.Timer(SECONDS, end)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        except _driver(self._config).OperationalError as error:
+            if late.is_set():
+                self._close()
+                raise unreachable(self._config, f"it does not answer within {SECONDS:.0f} seconds") from error
+            raise
+        finally:
+            timer.cancel()
+            line.close()
 
     def _connected(self, psycopg: Any) -> Any:
         try:
