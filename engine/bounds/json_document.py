@@ -30,7 +30,7 @@ def parse_json(content: bytes, most_values: int = MOST_VALUES, most_bytes: int =
     if len(content) > most_bytes or sum(content.count(sign) for sign in (b",", b"[", b"{")) > most_values:
         raise ValueError("it is too large")
     try:
-        known = json.loads(content.decode())
+        known = json.loads(content.decode("utf-8-sig"))
         if _SURROGATE.search(content):
             json.dumps(known, ensure_ascii=False).encode()
     except RecursionError as error:
