@@ -69,13 +69,39 @@ class Limits:
     head_bytes: int = 16 * 1024
 
 
+@dataclass(frozen=True, slots=True)
+class ServedAnswer:
+    """What is sent for a path that is not a file: a body, or parts of one as they come, until the iterator ends."""
+
+    content_type: str
+    body: bytes | Iterator[bytes]
+    status: HTTPStatus = HTTPStatus.OK
+
+
+@dataclass(frozen=True, slots=True)
+class Additions:
+    """What a server has beside the files of its folder.
+
+    Attributes:
+        answers: gives the answer for a path and its query; None: it is a file's.
+        first_page: the first page, as it is served.
+    """
+
+    answers: Callable[[str, str], ServedAnswer | None]
+    first_page: Callable[[bytes], bytes]
+
+
 Version = Callable[[], str]
 _VERSION_FILE = ["data", "version.js"]
 
 
 @contextmanager
 def serving(
-    folder: Path, port: int = 0, limits: Limits | None = None, version: Version | None = None
+    folder: Path,
+    port: int = 0,
+    limits: Limits | None = None,
+    version: Version | None = None,
+    additions: Additions | None = None,
 ) -> Iterator[ThreadingHTTPServer]:
     """A server of a folder, ready to `serve_forever`.
 
@@ -84,33 +110,42 @@ def serving(
         port: 0 takes a free one.
         limits: of what clients may hold.
         version: of the site: letters and digits; pages load again when it changes. None: they do not ask.
+        additions: what is served beside the files; its pages may ask this server for more.
 
     Raises:
         OSError: the port is taken.
     """
     handler = partial(_Handler, directory=str(folder.absolute()))
-    with _Server((HOST, port), handler, limits or Limits(), version) as server:
+    with _Server((HOST, port), handler, limits or Limits(), version, additions) as server:
         yield server
 
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, address: tuple[str, int], handler: Any, limits: Limits, version: Version | None) -> None:
+    def __init__(
+        self,
+        address: tuple[str, int],
+        handler: Any,
+        limits: Limits,
+        version: Version | None,
+        additions: Additions | None,
+    ) -> None:
         self.limits = limits
         self.version = version
+        self.additions = additions
         self._free = threading.BoundedSemaphore(limits.connections)
         super().__init__(address, handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer in a thread of its own, if there are not too many."""
+        """ServedAnswer in a thread of its own, if there are not too many."""
         if not self._free.acquire(blocking=False):
             self.shutdown_request(request)
             return
         super().process_request(request, client_address)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Answer, and make room."""
+        """ServedAnswer, and make room."""
         try:
             super().process_request_thread(request, client_address)
         finally:
@@ -174,7 +209,7 @@ class _Handler(SimpleHTTPRequestHandler):
         self.rfile = io.BufferedReader(self._head, 1024)
 
     def handle_one_request(self) -> None:
-        """Answer a request, if it comes in time and is not too long."""
+        """ServedAnswer a request, if it comes in time and is not too long."""
         self._head.begin(self.server.limits)
         super().handle_one_request()
 
@@ -222,6 +257,31 @@ class _Handler(SimpleHTTPRequestHandler):
         self.end_headers()
         return file
 
+    def do_GET(self) -> None:
+        """ServedAnswer with what is added to the files, or a file."""
+        added = self.server.additions
+        url = urlsplit(self.path)
+        if added is None or not self._is_for_us() or (answer := added.answers(url.path, url.query)) is None:
+            super().do_GET()
+        else:
+            self._answer(answer)
+
+    def _answer(self, answer: ServedAnswer) -> None:
+        """Send a body; parts of one each within the time for an answer, for as long as the client takes them."""
+        whole = isinstance(answer.body, bytes)
+        self.send_response(answer.status)
+        self.send_header("Content-Type", answer.content_type)
+        if isinstance(answer.body, bytes):
+            self.send_header("Content-Length", str(len(answer.body)))
+        else:
+            self.send_header("Connection", "close")
+            self.close_connection = True
+        self.end_headers()
+        for part in [answer.body] if isinstance(answer.body, bytes) else answer.body:
+            self.copyfile(io.BytesIO(part), self.wfile)
+            if not whole:
+                self.wfile.flush()
+
     def _is_for_us(self) -> bool:
         """Whether the request names this host and port, once."""
         hosts = self.headers.get_all("Host") or []
@@ -240,6 +300,9 @@ class _Handler(SimpleHTTPRequestHandler):
             if version is not None and parts == _VERSION_FILE:
                 return io.BytesIO(f'headrace.put("version","{version}");\n'.encode()), suffix
             file = _opened(Path(self.directory), parts)
+            if self.server.additions is not None and parts == ["index.html"]:
+                with file:
+                    return io.BytesIO(self.server.additions.first_page(file.read())), suffix
             return (_live(file, version), suffix) if version is not None and parts == ["index.html"] else (file, suffix)
         except (ValueError, OSError):  # a NUL, a name too long, a link, no file
             return None
@@ -256,7 +319,9 @@ class _Handler(SimpleHTTPRequestHandler):
     def end_headers(self) -> None:
         """Every answer has the headers that keep a page in its place."""
         for name, value in _HEADERS.items():
-            self.send_header(name, value)
+            # Scripts of a page with additions ask this server for more.
+            asks = name == "Content-Security-Policy" and self.server.additions is not None
+            self.send_header(name, f"{value}; connect-src 'self'" if asks else value)
         super().end_headers()
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002

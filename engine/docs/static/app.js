@@ -52,6 +52,7 @@
   }
 
   async function pageOf({ parts: [kind, ...names], query }) {
+    if (kind && headrace.added && headrace.added[kind]) return headrace.added[kind](site, names, query);
     if (!kind) return headrace.overview(site);
     if (kind === "graph") return headrace.graphPage(site, query);
     if (kind === "macro") return headrace.macroPage(site, names[0]);

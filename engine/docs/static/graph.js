@@ -73,9 +73,10 @@
       );
       this.boxes = new Map();
       this.lines = links.map((link) => ({ ...link, extent: headrace.extent(places, link) }));
-      this.parts = Object.fromEntries(["outline", "links", "boxes"].map((name) => [name, s("g", { class: name })]));
+      this.parts = Object.fromEntries(["outline", "links", "boxes", "labels"].map((name) => [name, s("g", { class: name })]));
       this.parts.links.setAttribute("aria-hidden", "true");
       this.parts.outline.setAttribute("aria-hidden", "true");
+      this.parts.labels.setAttribute("aria-hidden", "true");
       this.world.replaceChildren(...Object.values(this.parts));
       this.near = null;
       this.world.classList.remove("focused");
@@ -112,6 +113,21 @@
         this.parts.links,
         lines.map((line) => this.lineOf(line)),
       );
+      const labels = outlined || scale < ZOOM.far ? [] : (this.labels || []).filter(({ to }) => places.has(to));
+      this.parts.labels.replaceChildren(...labels.filter(({ from }) => places.has(from)).map((one) => this.label(one)));
+    }
+
+    /* Draw these nodes again, and the labels of links: [{ from, to, text, tone }], at most so many as can be read. */
+    refresh(numbers, labels) {
+      for (const number of numbers) this.boxes.delete(number);
+      this.labels = labels;
+      if (this.view) this.paint();
+    }
+
+    /* What a link carries, where it enters the box of its reader. */
+    label({ to, text, tone }) {
+      const [left, middle] = this.layout.places.get(to);
+      return s("g", { class: `flow ${tone}`, transform: `translate(${left - 8} ${middle - 8})` }, s("text", {}, text));
     }
 
     /* All boxes of a kind, and all links, as one shape each. */

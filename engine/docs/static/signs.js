@@ -23,6 +23,7 @@
 
   /* The status of a node, in a word and a tone. */
   function standing(node) {
+    if (node.live) return node.live;
     if (node.broken) return { word: "does not compile", tone: "bad" };
     if (node.run && node.run.tone !== "good") return { word: node.run.status, tone: node.run.tone };
     if (node.failing) return { word: `${headrace.plural(node.failing, "test")} failing`, tone: "bad" };

@@ -1,0 +1,168 @@
+"""The live page: the lineage site of the project with what its models are doing, on this machine only.
+
+The site's own folder, layout and guards are used (`engine.docs.serve`); what is added are two scripts, a style, and
+answers with the status (server-sent events), turns and series. `/metrics`, `/healthz` and `/readyz` are for machines.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from http import HTTPStatus
+from http.server import ThreadingHTTPServer
+from importlib import resources
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+from urllib.parse import parse_qsl
+
+from engine.docs.serve import Additions, ServedAnswer, serving
+from engine.live import turn_history
+from engine.live.metrics import CONTENT_TYPE, exposition
+from engine.live.observer import Observer
+from engine.live.status import healthy
+from engine.secrets import scrub
+
+_TYPES = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
+_JSON = "application/json; charset=utf-8"
+_TEXT = "text/plain; charset=utf-8"
+_SCRIPTS = ("live_charts.js", "live_page.js")
+_EACH = 1.0
+# A browser connects again by itself; a connection that nobody reads any more does not stay.
+_STREAM_SECONDS = 600.0
+# A sign of life for whatever is between, and so that a browser that has gone is noticed.
+_BEAT = 15.0
+_HOURS = 24 * 30
+_MOST_TURNS = 5_000
+_POINTS = 240
+
+
+@contextmanager
+def serve(observer: Observer, site: Path, port: int = 0) -> Iterator[ThreadingHTTPServer]:
+    """Serve the live page while the block runs, on 127.0.0.1.
+
+    Args:
+        observer: of the process.
+        site: folder of the written documentation site (`engine.docs.site.write_site`).
+        port: 0: a free one; `server_port` of the server is the one that was taken.
+
+    Raises:
+        OSError: the port is taken.
+    """
+    ended = Event()
+    added = Additions(_Answers(observer, ended).answer, first_page)
+    opened: AbstractContextManager[ThreadingHTTPServer] = serving(site, port, additions=added)
+    with opened as server:
+        thread = Thread(target=server.serve_forever, args=(0.1,), name="engine-live-page", daemon=True)
+        thread.start()
+        try:
+            yield server
+        finally:
+            ended.set()
+            server.shutdown()
+            thread.join()
+
+
+def first_page(content: bytes) -> bytes:
+    """Add the live page's scripts and style to the site's page, and let them ask this server."""
+    scripts = "".join(f'<script src="live/{name}"></script>\n' for name in _SCRIPTS).encode()
+    changed = content.replace(b'<script src="app.js">', scripts + b'<script src="app.js">', 1)
+    changed = changed.replace(b"</head>", b'<link rel="stylesheet" href="live/live_page.css">\n</head>', 1)
+    changed = changed.replace(b'<nav aria-label="Main">', b'<nav aria-label="Main"><a href="#/live">Live</a>', 1)
+    return changed.replace(b"form-action 'none';", b"form-action 'none'; connect-src 'self';", 1)
+
+
+class _Answers:
+    def __init__(self, observer: Observer, ended: Event) -> None:
+        self._observer = observer
+        self._ended = ended
+        self._paths: dict[str, Callable[[Mapping[str, str]], ServedAnswer]] = {
+            "/live/events": lambda _: ServedAnswer("text/event-stream", self._events()),
+            "/live/turns": self._turns,
+            "/live/series": self._series,
+            "/live/states": self._states,
+            "/live/log": lambda _: _json(list(observer.log)),
+            "/metrics": lambda _: ServedAnswer(CONTENT_TYPE, exposition(observer.status.to_json()).encode()),
+            "/healthz": lambda _: self._healthy(),
+            "/readyz": lambda _: self._ready(),
+        }
+
+    def answer(self, path: str, query: str) -> ServedAnswer | None:
+        """The answer for a path; None: it is not of the live page."""
+        if (made := self._paths.get(path)) is not None:
+            try:
+                return made(dict(parse_qsl(query, max_num_fields=10)))
+            except ValueError:
+                return ServedAnswer(_TEXT, b"400 Bad Request\n", HTTPStatus.BAD_REQUEST)
+        name = path.removeprefix("/live/")
+        if path.startswith("/live/") and name in {*_SCRIPTS, "live_page.css"}:
+            content = (resources.files("engine.live") / "static" / name).read_bytes()
+            return ServedAnswer(_TYPES[Path(name).suffix], content)
+        return None
+
+    def _events(self) -> Iterator[bytes]:
+        """The status when it changes, at most once a second: all nodes first, then those that changed."""
+        sent: dict[str, str] = {}
+        revision, end, beat = -1, time.monotonic() + _STREAM_SECONDS, 0.0
+        while not self._ended.is_set() and time.monotonic() < end:
+            if self._observer.status.revision != revision or time.monotonic() - beat > _BEAT:
+                revision = self._observer.status.revision
+                status = self._observer.status.to_json()
+                kept = {node["node"]: json.dumps(_steady(node)) for node in status["nodes"]}
+                gone = sent.keys() - kept.keys()
+                status["nodes"] = [node for node in status["nodes"] if sent.get(node["node"]) != kept[node["node"]]]
+                yield f"data: {_text({**status, 'gone': sorted(gone), 'problem': self._observer.problem})}\n\n".encode()
+                sent, beat = kept, time.monotonic()
+            self._ended.wait(_EACH)
+
+    def _turns(self, query: Mapping[str, str]) -> ServedAnswer:
+        since = time.time() - _hours(query) * 3600
+        found = turn_history.turns(
+            self._observer.history.path, node=query.get("node", ""), since=since, limit=_MOST_TURNS
+        )
+        return _json(found)
+
+    def _series(self, query: Mapping[str, str]) -> ServedAnswer:
+        hours = _hours(query)
+        step = max(1, round(hours * 60 / _POINTS))
+        now = time.time()
+        found = turn_history.series(
+            self._observer.history.path, query.get("node", ""), since=now - hours * 3600, step=step
+        )
+        return _json({"now": now, "step": step, "hours": hours, "rows": found})
+
+    def _states(self, query: Mapping[str, str]) -> ServedAnswer:
+        return _json(turn_history.state_changes(self._observer.history.path, query.get("node", "")))
+
+    def _healthy(self) -> ServedAnswer:
+        good = healthy(self._observer.status.to_json())
+        return _verdict("healthy" if good else "unhealthy", good=good)
+
+    def _ready(self) -> ServedAnswer:
+        status = self._observer.status.to_json()
+        good = status["started_at"] is not None and status["stopped_at"] is None
+        return _verdict("ready" if good else "not ready", good=good)
+
+
+def _steady(node: Mapping[str, Any]) -> dict[str, Any]:
+    """What does not change by itself with the clock."""
+    return {key: value for key, value in node.items() if key not in {"lag_seconds", "watermark_age_seconds"}}
+
+
+def _hours(query: Mapping[str, str]) -> float:
+    """The hours that are asked for; ValueError if that is not a number."""
+    return min(max(float(query.get("hours", "24")), 1 / 60), _HOURS)
+
+
+def _verdict(text: str, *, good: bool) -> ServedAnswer:
+    return ServedAnswer(_TEXT, f"{text}\n".encode(), HTTPStatus.OK if good else HTTPStatus.SERVICE_UNAVAILABLE)
+
+
+def _json(record: Any) -> ServedAnswer:
+    return ServedAnswer(_JSON, _text(record).encode())
+
+
+def _text(record: Any) -> str:
+    return scrub(json.dumps(record, allow_nan=False))

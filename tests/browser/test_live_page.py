@@ -1,0 +1,173 @@
+"""The live page in a real browser: it follows what happens, says what is wrong and why, and stays quick."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from engine.compile import Manifest
+from engine.events import NodeState, Status
+from engine.live.lag import Lag
+from engine.live.observer import Observer, observing
+from engine.live.page import serve
+from tests.docs.build import written
+from tests.live.sequences import started, state, turn
+
+HOURLY, AIRPORTS = "model.departures_hourly", "model.airports"
+ODD = "<img src=x onerror=alert(1)>"
+
+
+@dataclass
+class Process:
+    """A process that is observed, and the page that shows it."""
+
+    observer: Observer
+    address: str
+    models: list[str]
+
+    def happens(self, *events: Any) -> None:
+        for event in events:
+            self.observer.on_event(event)
+
+    def ask(self, path: str, host: str | None = None) -> tuple[int, str]:
+        netloc = self.address.removeprefix("http://").rstrip("/")
+        connection = http.client.HTTPConnection(netloc, timeout=10)
+        connection.request("GET", path, headers={"Host": host} if host else {})
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+
+
+@pytest.fixture
+def process(tmp_path: Path, example: Manifest) -> Iterator[Process]:
+    written(tmp_path / "docs", example)
+    models = [model.id for model in example.models]
+    with observing(tmp_path, {}) as observer, serve(observer, tmp_path / "docs") as server:
+        process = Process(observer, f"http://127.0.0.1:{server.server_port}/", models)
+        now = time.time()
+        process.happens(started(*models, at=now - 3600))
+        for number, model in enumerate(models):
+            for back in range(8, 0, -1):
+                at = now - back * (60 + number)
+                process.happens(*turn(model, 9 - back, at=at, rows=100 * (number + back)))
+        yield process
+
+
+def fail(process: Process, message: str) -> None:
+    process.happens(*turn(HOURLY, 9, at=time.time(), status=Status.ERROR, message=message))
+
+
+def test_the_page_follows_what_happens_and_says_why(window, process: Process) -> None:
+    page: Page = window(process.address).open("")
+    expect(page).to_have_url(f"{process.address}index.html#/live")
+    expect(page.locator(".live")).to_contain_text("Nothing is failing, stalled or behind.")
+    fail(process, f"the broker is away {ODD}")
+    row = page.locator("tr", has_text="departures_hourly")
+    expect(row).to_contain_text(f"the broker is away {ODD}", timeout=10_000)
+    expect(page.locator(".tile.bad")).to_contain_text("1")
+    expect(page.locator(".box.bad", has_text="departures_hourly")).to_contain_text("backing off")
+    process.observer.status.note_lags({HOURLY: (Lag("flights", "snapshots", 1234),)})
+    expect(page.locator(".flow")).to_have_text("1,234 snapshots", timeout=10_000)
+    process.happens(*turn(HOURLY, 10, at=time.time()))
+    process.observer.status.note_lags({HOURLY: (Lag("flights", "snapshots", 0),)})
+    expect(page.locator(".live")).to_contain_text("Nothing is failing, stalled or behind.", timeout=10_000)
+    expect(page.locator(".timeline")).to_contain_text("departures_hourly")
+    expect(page.locator(".live-log li.bad")).to_contain_text(ODD)
+
+
+def test_a_models_page_has_charts_with_units_from_zero_and_its_turns(window, process: Process) -> None:
+    process.happens(*turn(HOURLY, 20, at=time.time() - 5, rows=5000, late=3, bad={"github.events": 7}))
+    time.sleep(1.5)  # until the history is written
+    page = window(process.address).open("#/live/departures_hourly")
+    charts = page.locator(".live-chart")
+    expect(charts).to_have_count(5)
+    expect(charts.first).to_contain_text("rows per second")
+    for chart in charts.all():
+        assert chart.locator(".tick").first.text_content() == "0"
+    expect(page.locator(".live")).to_contain_text("7 unreadable records of github.events")
+    expect(page.locator("table", has_text="Waited")).to_contain_text("5,000")
+    page.get_by_role("link", name="7 days").click()
+    expect(page.get_by_role("link", name="7 days")).to_have_attribute("aria-current", "true")
+
+
+def test_a_server_that_goes_is_reported(window, tmp_path: Path, example: Manifest) -> None:
+    written(tmp_path / "docs", example)
+    with observing(tmp_path, {}) as observer:
+        with serve(observer, tmp_path / "docs") as server:
+            address = f"http://127.0.0.1:{server.server_port}/"
+            observer.on_event(started(HOURLY, at=time.time()))
+            watched = window(address)
+            page = watched.open("#/live")
+            expect(page.locator("dl.tiles")).to_contain_text("1 model")
+        expect(page.locator(".live")).to_contain_text("The connection is lost", timeout=15_000)
+        watched.faults.clear()  # the browser's own words about the lost connection
+
+
+def test_answers_are_for_this_host_alone(process: Process) -> None:
+    for path in ("/live/log", "/live/turns?hours=1", "/metrics", "/healthz", "/live/events"):
+        assert process.ask(path, host="evil.example:80")[0] == 403
+    assert process.ask("/live/turns?hours=x")[0] == 400
+    assert process.ask("/live/../live_page.js")[0] == 404
+    assert "headrace_model_rows_read_total" in process.ask("/metrics")[1]
+    assert process.ask("/readyz") == (200, "ready\n")
+    assert process.ask("/healthz") == (200, "healthy\n")
+    fail(process, "no")
+    assert process.ask("/healthz") == (503, "unhealthy\n")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
+def test_pictures(window, process: Process, scheme: str, width: int, height: int) -> None:
+    fail(process, "the broker kafka:9092 does not answer")
+    process.happens(state(AIRPORTS, NodeState.RUNNING, "new files", time.time()))
+    process.observer.status.note_lags({HOURLY: (Lag("flights", "snapshots", 12),)})
+    time.sleep(1.5)
+    watched = window(process.address, width=width, height=height, color_scheme=scheme)
+    page = watched.open("#/live")
+    expect(page.locator(".timeline")).to_be_visible()
+    expect(page.locator(".flow")).to_have_count(1)
+    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    watched.shoot(f"live-{scheme}-{width}")
+    watched.turn("#/live/departures_hourly")
+    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    watched.shoot(f"live-model-{scheme}-{width}")
+
+
+LONGEST = """() => new Promise((done) => {
+    let last = performance.now(), longest = 0;
+    const end = last + 4000;
+    const step = (now) => {
+        longest = Math.max(longest, now - last);
+        last = now;
+        if (now < end) requestAnimationFrame(step); else done(longest);
+    };
+    requestAnimationFrame(step);
+})"""
+
+
+def test_the_status_of_a_thousand_models_is_sent_once_and_then_changes_alone(process: Process) -> None:
+    models = [f"model.m{n}" for n in range(1000)]
+    process.happens(started(*models, at=time.time()))
+    netloc = process.address.removeprefix("http://").rstrip("/")
+    connection = http.client.HTTPConnection(netloc, timeout=10)
+    connection.request("GET", "/live/events")
+    answer = connection.getresponse()
+    first = json.loads(_event(answer))
+    assert len(first["nodes"]) == 1000
+    process.happens(state("model.m7", NodeState.RUNNING, "new input", time.time()))
+    second = json.loads(_event(answer))
+    assert [node["node"] for node in second["nodes"]] == ["model.m7"]
+    connection.close()
+
+
+def _event(answer: http.client.HTTPResponse) -> str:
+    line = answer.readline().decode()
+    assert answer.readline() == b"\n"
+    return line.removeprefix("data: ")
