@@ -43,7 +43,7 @@ _BY_PAGE = {
     """,
     "runs": """
         bad-record expectation-failed hook-failed duplicate-key clock-behind commit-conflict comments-failed
-        openlineage-failed maintenance-skipped
+        openlineage-failed maintenance-skipped extract-empty extract-order sequence-null
     """,
     "sources": """
         source-folder-missing source-path source-unreadable source-table source-columns unknown-columns

@@ -15,6 +15,7 @@ from engine.errors import Diagnostic, Location
 from engine.plan import (
     changed_materialization,
     changed_values,
+    history_edits,
     key_changes,
     new_checkpoint,
     setting_changes,
@@ -83,6 +84,8 @@ def _compare(
 ) -> tuple[Change, tuple[str, ...]]:
     elsewhere = changed_values.deferral_changes(old, new)
     if not model.streaming and old["materialized"] == new["materialized"]:
+        if history_edits.keeps_history(old) or history_edits.keeps_history(new):
+            return history_edits.changes(old, new, (*settings_changed, *_rebuilt_reasons(old, new)))
         if elsewhere and not settings_changed:
             return Change.REBUILT, elsewhere
         return Change.REBUILT, (*settings_changed, *_rebuilt_reasons(old, new))

@@ -68,6 +68,15 @@ FILE_KEYS: Final = ConfigBlock(
             "a folder of the project, or one that the target allows, outside `path`",
             "archive_path: archive/orders",
         ),
+        ConfigKey(
+            "full_extracts",
+            ValueForm.TEXT,
+            NONE,
+            "each file is a full extract: a batch table with `history: true` takes one after another, in the order of "
+            "the dates in their names or of their modification times",
+            "full_extracts: by_name",
+            choices=("by_name", "by_time"),
+        ),
         _CONNECTION,
     ),
 )

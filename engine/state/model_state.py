@@ -62,6 +62,8 @@ class ModelState:
         event_times: by input of a query with several watermarks, its newest event time and when that came.
         made: of a batch table or view, what it was when it was written last, beside its rows (see
             `engine.lake.table_facts`: `TableFacts.made`, `ViewFacts.made`); empty: not known.
+        extracts: of a history of full extracts, the files that were taken (`files`: modification time in milliseconds
+            by URI) and the time of the last one (`at`, microseconds since 1970); empty: it reads no files so.
         columns: of the query that wrote last, as its table has them; empty: a version wrote it that did not note them.
         model: name of the model that wrote last; empty: a version wrote it that did not note it.
         environment: of the build that wrote last: `project`, `target` and `schema`, which is the target's own.
@@ -86,6 +88,7 @@ class ModelState:
     remembers: str | None = None
     event_times: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     made: Mapping[str, Any] = field(default_factory=dict)
+    extracts: Mapping[str, Any] = field(default_factory=dict)
     columns: Sequence[str] = ()
     model: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)

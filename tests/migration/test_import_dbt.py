@@ -161,14 +161,16 @@ def test_versions_of_a_model_are_models(imported):
     assert keys["columns"] == {"id": {"type": "int", "tests": ["not_null"]}, "price": {"type": "decimal(2, 1)"}}
 
 
-def test_a_snapshot_by_time_is_a_draft_and_one_by_comparison_has_its_reason(imported):
-    root, report = imported
+def test_snapshots_of_both_strategies_are_tables_with_history(imported):
+    root, _ = imported
     keys = header(root / "models/customers_history.sql")
     assert keys == {
-        "enabled": False, "streams": ["raw.customers_eu"], "unique_key": ["id"], "sequence_by": "changed_at",
-        "history": True,
+        "materialized": "table", "history": True, "unique_key": ["id"], "sequence_by": "changed_at",
+        "on_schema_change": "append_columns",
     }  # fmt: skip
-    assert "strategy 'check'" in item(report, "kinds_history", "snapshot").reason
+    compared = header(root / "models/kinds_history.sql")
+    assert compared["check"] == ["orders"]
+    assert "deletes" not in compared
 
 
 @pytest.mark.parametrize(

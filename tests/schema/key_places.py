@@ -20,6 +20,7 @@ SHOP: Data = {"name": "shop", "tables": [ORDERS]}
 CLOCK: Data = {"name": "clock", "tables": [{"name": "x", "format": "rate"}]}
 SELECT = "select id, ts, op, amount from {{ source('shop', 'orders') }}"
 STREAM: Data = {"streams": {"shop.orders": {"watermark": "ts delay 1 minute"}}}
+VERSIONS = {"materialized": "table", "history": True, "unique_key": "id"}
 KEYED: Data = {**STREAM, "unique_key": "id", "sequence_by": "ts"}
 ROWS: Data = {"rows": [{"id": "1"}]}
 TEST: Data = {"name": "t", "model": "a", "given": {"shop.orders": [{"id": "1"}]}, "expect": [{"id": "1"}]}
@@ -213,6 +214,9 @@ BESIDE: dict[str, Data] = {
     "model.delete_when": KEYED,
     "model.deletes_remembered": {**KEYED, "delete_when": "op = 'd'"},
     "model.history": KEYED,
+    "model.check": VERSIONS,
+    "model.deletes": {**VERSIONS, "check": "all"},
+    "model.on_empty_extract": {**VERSIONS, "check": "all", "deletes": "close"},
     "model.exclude": KEYED,
     "model.trigger": STREAM,
     "model.acknowledge": {**STREAM, "trigger": "once"},
@@ -277,6 +281,7 @@ VALUES: dict[str, Any] = {
     "model.windows": {"hour": "tumbling(ts, 1 hour)"},
     "model.output_mode": "update",
     "model.sequence_by": ["ts"],
+    "model.check": ["ts"],
     "model.partition_by": ["day(ts)"],
     "model.sort_by": ["id desc"],
     "stream.watermark": "ts delay 30 minutes",

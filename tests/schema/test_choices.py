@@ -8,6 +8,8 @@ import pytest
 
 from engine.compile.nodes.manifest import Materialized, Severity
 from engine.compile.nodes.model_settings import (
+    Deletes,
+    OnEmptyExtract,
     OnFail,
     OnNull,
     OnSchemaChange,
@@ -29,7 +31,7 @@ from engine.sources.values import VALUE_FORMATS
 
 CHOICES: dict[str, Iterable[str]] = {
     "model.materialized": Materialized, "model.output_mode": OutputMode, "model.overwrite": Overwrite,
-    "model.publish": Publish, "model.on_schema_change": OnSchemaChange, "model.format_version": ("2", "3"),
+    "model.deletes": Deletes, "model.on_empty_extract": OnEmptyExtract, "model.publish": Publish, "model.on_schema_change": OnSchemaChange, "model.format_version": ("2", "3"),
     "expectation.on_fail": OnFail, "watermark.on_null": OnNull, "state_store.provider": StateProvider,
     "stream.on_upstream_delete": OnUpstreamDelete, "iceberg.on_upstream_delete": OnUpstreamDelete,
     "stream.on_bad_record": OnBadRecord, "source_table.on_bad_record": OnBadRecord, "reading.on_bad_record": OnBadRecord,
@@ -45,6 +47,7 @@ TAKEN = {
     "catalog.type",
     "security.protocol",
     "files.on_changed_file",
+    "files.full_extracts",
     "files.after_reading",
     "age.period",
 }

@@ -37,6 +37,11 @@ def _why(key: ConfigKey, kind: str) -> str:
     return _NO_TABLE if kind == EPHEMERAL else _NO_VIEW
 
 
+# Of a batch table these mean something for a history only.
+_OF_HISTORY = ("unique_key", "sequence_by", "check", "deletes", "on_empty_extract")
+_TAKES_OUT = ("drop", "quarantine")
+
+
 _UNFIT: Mapping[str, Mapping[str, str]] = {
     kind: {key.name: _why(key, kind) for key in MODEL.keys if kind not in key.kinds and key.name != _CHECKED_APART}
     for kind in EVERY_KIND
@@ -48,10 +53,11 @@ def unfit_keys(kind: Materialized) -> Mapping[str, str]:
     return _UNFIT[kind.value]
 
 
-def check_combinations(settings: MergedSettings) -> None:
+def check_combinations(settings: MergedSettings, kind: Materialized) -> None:
     """Report settings that miss others or exclude each other; each message names both, with their places."""
     for key, (needed, hint) in _NEEDS.items():
-        if settings.says(key) and not _has(settings, needed):
+        of_extracts = kind is Materialized.TABLE and key == "history"
+        if settings.says(key) and not of_extracts and not _has(settings, needed):
             settings.refuse(key, "setting-needs", f"'{key}' needs '{needed}'", hint)
     if _is(settings, "overwrite", "partitions") and not settings.says("partition_by"):
         hint = "Add 'partition_by: day(ts)': the partitions that the query's rows fall into are replaced."
@@ -97,3 +103,55 @@ def _has(settings: MergedSettings, key: str) -> bool:
 def _is(settings: MergedSettings, key: str, value: str) -> bool:
     section = settings.get(key)
     return section is not None and section.value == value
+
+
+def check_history(settings: MergedSettings, kind: Materialized) -> None:
+    """Report settings of a batch table that do not make a history; folder defaults that do not fit are taken out."""
+    if kind is not Materialized.TABLE:
+        return
+    if not settings.says("history"):
+        for key in _OF_HISTORY:
+            if key in settings.own:
+                message = f"'{key}' of a batch table needs 'history: true'"
+                hint = "Add 'history: true' to keep the versions of each key, or remove it: a build replaces all rows."
+                settings.refuse(key, "setting-needs", message, hint)
+            settings.keys.pop(key, None)
+        return
+    if not settings.says("unique_key"):
+        hint = "Add 'unique_key: id': the columns that identify a row of the extract."
+        settings.refuse("history", "setting-needs", "'history' needs 'unique_key'", hint)
+    ways = [key for key in ("check", "sequence_by") if settings.says(key)]
+    if not ways:
+        message = "'history' of a batch table needs 'check' or 'sequence_by'"
+        hint = "Add 'check: all' to compare all columns, or 'sequence_by: updated_at' (when a row changed)."
+        settings.refuse("history", "setting-needs", message, hint)
+    if len(ways) > 1:
+        message = f"'check' cannot be combined with 'sequence_by' {settings.where('sequence_by')}"
+        settings.refuse("check", "setting-conflict", message, "Keep one: it decides which rows are new versions.")
+    _check_deletes(settings)
+    _check_sequence(settings)
+    if settings.says("overwrite"):
+        message = f"'overwrite' cannot be combined with 'history: true' {settings.where('history')}"
+        settings.refuse("overwrite", "setting-conflict", message, "Remove it: a history is never replaced.")
+
+
+def _check_sequence(settings: MergedSettings) -> None:
+    section = settings.get("sequence_by")
+    if section is not None and len(list(section.items())) > 1:
+        hint = "Keep the column with the time of the last change: a version begins at its value."
+        section.report("bad-value", "'sequence_by' of a batch table takes one column", hint)
+
+
+def _check_deletes(settings: MergedSettings) -> None:
+    if not _is(settings, "deletes", "close"):
+        if settings.says("on_empty_extract"):
+            hint = "Add 'deletes: close', or remove it."
+            settings.refuse("on_empty_extract", "setting-needs", "'on_empty_extract' needs 'deletes: close'", hint)
+        return
+    section = settings.get("expectations")
+    for item in section.items() if section else ():
+        on_fail = item.child("on_fail") if isinstance(item.value, dict) else None
+        if on_fail is not None and on_fail.value in _TAKES_OUT:
+            message = f"'on_fail: {on_fail.value}' cannot be combined with 'deletes: close' {settings.where('deletes')}"
+            hint = "A row that is taken out would end the current version of its key: set on_fail: warn or fail."
+            on_fail.report("setting-conflict", message, hint)

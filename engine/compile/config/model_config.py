@@ -22,7 +22,7 @@ from engine.compile.config.column_config import (
 )
 from engine.compile.config.condition_config import condition_places, read_expectations
 from engine.compile.config.config_layers import call_layers, check_own, folder_layers
-from engine.compile.config.key_combinations import check_combinations, unfit_keys
+from engine.compile.config.key_combinations import check_combinations, check_history, unfit_keys
 from engine.compile.config.merged_config import MergedSettings, NamedColumn
 from engine.compile.config.operation_config import read_operation, read_state_partitions
 from engine.compile.config.stream_config import StreamConfig, WindowConfig, read_streams, read_windows_config
@@ -40,7 +40,7 @@ from engine.schema.stream_keys import CONTRACT
 
 _DBT_MATERIALIZED = {
     "incremental": "A streaming table reads only new rows: list the input under 'streams:' and remove 'materialized'.",
-    "snapshot": "A history of changes is a streaming table with unique_key, sequence_by and 'history: true'.",
+    "snapshot": "Set 'materialized: table', 'history: true', 'unique_key', and 'check: all' or 'sequence_by: at'.",
 }
 
 
@@ -113,7 +113,8 @@ def _interpret(settings: MergedSettings, *, certain: bool) -> ModelConfig:
     materialized = _materialized(keys.get("materialized"), bool(streams))
     if certain:
         _check_kind(settings, materialized, bool(streams))
-        check_combinations(settings)
+        check_history(settings, materialized)
+        check_combinations(settings, materialized)
     described = read_columns(keys["columns"]) if "columns" in keys else Described()
     own_tests = [*read_tests(keys.get("data_tests"), None), *read_tests(keys.get("tests"), None)]
     return ModelConfig(

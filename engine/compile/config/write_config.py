@@ -5,7 +5,15 @@ from __future__ import annotations
 from engine.compile.config.condition_config import read_condition
 from engine.compile.config.merged_config import MergedSettings
 from engine.compile.config.partition_config import read_partitions, read_sort
-from engine.compile.nodes.model_settings import OnSchemaChange, OutputMode, Overwrite, Publish, Write
+from engine.compile.nodes.model_settings import (
+    Deletes,
+    OnEmptyExtract,
+    OnSchemaChange,
+    OutputMode,
+    Overwrite,
+    Publish,
+    Write,
+)
 from engine.project.yaml_section import Section, is_plain
 from engine.spark_options import ICEBERG_WRITE, option_faults, property_fault
 from engine.times import duration_seconds
@@ -21,6 +29,7 @@ _KEPT = {"unique_key", "sequence_by", "partition_by", "sort_by"}
 
 def read_write(settings: MergedSettings) -> Write:
     """Read the write settings as written; what follows from the query is added later."""
+    check_all = _checks_all(settings)
     return Write(
         output_mode=_output_mode(settings),
         partition_by=read_partitions(settings),
@@ -29,6 +38,12 @@ def read_write(settings: MergedSettings) -> Write:
         sequence_by=settings.columns("sequence_by"),
         delete_when=read_condition(settings, "delete_when", settings.get("delete_when")),
         history=settings.boolean("history"),
+        check=() if check_all else settings.columns("check"),
+        check_all=check_all,
+        deletes=Deletes(settings.word("deletes", *Deletes) or _DEFAULT.deletes),
+        on_empty_extract=OnEmptyExtract(
+            settings.word("on_empty_extract", *OnEmptyExtract) or _DEFAULT.on_empty_extract
+        ),
         sort_by=read_sort(settings),
         exclude=_exclude(settings),
         deletes_remembered=_deletes_remembered(settings.get("deletes_remembered")),
@@ -53,6 +68,12 @@ def _unique_key(settings: MergedSettings) -> tuple[str, ...]:
         hint = "List the columns that identify a row, or remove it."
         section.report("bad-value", "'unique_key' names no column", hint)
     return settings.columns("unique_key")
+
+
+def _checks_all(settings: MergedSettings) -> bool:
+    """Whether `check` is the word `all`; a list `[all]` is a column of that name."""
+    section = settings.get("check")
+    return section is not None and section.value == "all"
 
 
 def _exclude(settings: MergedSettings) -> tuple[str, ...]:

@@ -24,6 +24,20 @@ class Overwrite(StrEnum):
     PARTITIONS = "partitions"
 
 
+class Deletes(StrEnum):
+    """What a history of full extracts does with a key that an extract does not have any more."""
+
+    IGNORE = "ignore"
+    CLOSE = "close"
+
+
+class OnEmptyExtract(StrEnum):
+    """What a history with `deletes: close` does with an extract that has no rows."""
+
+    FAIL = "fail"
+    CLOSE = "close"
+
+
 class OnSchemaChange(StrEnum):
     """What happens when the query has other columns than its table."""
 
@@ -97,6 +111,10 @@ class Write:
         sequence_by: columns that say which of two rows of a key is the newer.
         delete_when: SQL over the output row; where it is true the key is deleted.
         history: every version of a key is kept, with valid_from, valid_to and is_current.
+        check: of a history of full extracts, the columns that are compared with the current version.
+        check_all: all columns are.
+        deletes: what it does with a key that an extract does not have any more.
+        on_empty_extract: what it does with an extract without rows.
         exclude: columns of the SELECT that the table does not have.
         deletes_remembered: for how long a deleted key cannot be revived by an older row.
         overwrite: what a build of a batch table replaces.
@@ -114,6 +132,10 @@ class Write:
     sequence_by: tuple[str, ...] = ()
     delete_when: str | None = None
     history: bool = False
+    check: tuple[str, ...] = ()
+    check_all: bool = False
+    deletes: Deletes = Deletes.IGNORE
+    on_empty_extract: OnEmptyExtract = OnEmptyExtract.FAIL
     exclude: tuple[str, ...] = ()
     deletes_remembered: str = "7 days"
     overwrite: Overwrite = Overwrite.TABLE

@@ -29,8 +29,8 @@ def kept(model: Model, seen: InputColumns) -> tuple[Model, InputColumns]:
     types = {name.lower(): type_ for name, type_ in seen.columns or ()}
     columns = [*model.columns]
     returned = [*(seen.columns or ())]
-    if write.history and write.sequence_by:
-        order = types.get(write.sequence_by[0].lower())
+    if write.history:
+        order = types.get(write.sequence_by[0].lower()) if write.sequence_by else "timestamp"
         returned += [("valid_from", order), ("valid_to", order), ("is_current", "boolean")]
         columns = list(_with_history(columns, write))
     out = {name.lower() for name in write.exclude}
@@ -52,6 +52,9 @@ def _deciding(model: Model) -> Iterator[Origin]:
 
 def _with_history(columns: list[Column], write: Write) -> Iterator[Column]:
     """The columns, and those of the time in which a version was valid, which come from the first of `sequence_by`."""
+    if not write.sequence_by:
+        yield from _with_build_times(columns)
+        return
     first, *_ = write.sequence_by
     order = next((column for column in columns if column.name.lower() == first.lower()), Column(first))
     keys, times = ", ".join(write.unique_key), ", ".join(write.sequence_by)
@@ -64,3 +67,12 @@ def _with_history(columns: list[Column], write: Write) -> Iterator[Column]:
     yield from (column for column in columns if column.name.lower() not in made)
     for name, (type_, sql) in made.items():
         yield replace(described.get(name, Column(name)), type=type_, origins=order.origins, sql=sql)
+
+
+def _with_build_times(columns: list[Column]) -> Iterator[Column]:
+    """The columns, and those of a history of full extracts, whose versions begin when an extract was taken."""
+    made = {"valid_from": "timestamp", "valid_to": "timestamp", "is_current": "boolean"}
+    described = {column.name.lower(): column for column in columns}
+    yield from (column for column in columns if column.name.lower() not in made)
+    for name, type_ in made.items():
+        yield replace(described.get(name, Column(name)), type=type_)

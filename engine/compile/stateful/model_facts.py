@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from engine.compile.nodes.manifest import Input, Materialized, Source
-from engine.compile.nodes.model_settings import Expectation, Overwrite, Write
+from engine.compile.nodes.model_settings import Deletes, Expectation, OnEmptyExtract, Overwrite, Write
 from engine.compile.references.ephemeral import Inlined
 from engine.compile.sql.normalize import FORM, spelling_of
 from engine.compile.sql.parse import ParsedQuery
@@ -98,6 +98,9 @@ def _write(write: Write) -> dict[str, Any]:
         "sequence_by": [column.lower() for column in write.sequence_by],
         "delete_when": spelling_of(write.delete_when) if write.delete_when else "",
         "history": write.history,
+        "check": "all" if write.check_all else sorted(column.lower() for column in write.check),
+        "deletes": write.deletes.value if write.history and write.deletes is Deletes.CLOSE else "",
+        "on_empty_extract": "" if write.on_empty_extract is OnEmptyExtract.FAIL else write.on_empty_extract.value,
         "exclude": sorted(column.lower() for column in write.exclude),
         "overwrite": "" if write.overwrite is Overwrite.TABLE else write.overwrite.value,
     }

@@ -1,51 +1,68 @@
-"""dbt's snapshots as drafts of models that keep the history of each key."""
+"""dbt's snapshots as tables that keep the versions of each key: of both strategies."""
 
 from __future__ import annotations
 
-from engine.migration.dbt.import_context import ImportContext, ModelDraft
+from typing import Any
+
+from engine.migration.dbt.import_context import ImportContext
 from engine.migration.dbt.import_models import add_item, model_file
 from engine.migration.dbt.model_text import common_header, model_text, query_text, table_header
 from engine.migration.dbt.read_manifest import DbtNode, text_of, texts_of
 from engine.migration.output.import_report import ImportOutcome, plain
 
-_CHECK = (
-    "the strategy 'check' compares columns of two runs; history here needs a stream of changes with a column that "
-    "orders the versions of a key (sequence_by)"
+_COLUMNS = (
+    "dbt_valid_from and dbt_valid_to are valid_from and valid_to here, is_current says which version counts; "
+    "dbt_scd_id and dbt_updated_at are left out; versions that dbt has stored are not copied"
 )
-_COLUMNS = "dbt_valid_from and dbt_valid_to are valid_from and valid_to here; is_current says which version counts"
+_OTHER = "the strategy '{}' is not one of dbt's own: timestamp and check"
+_NEW_RECORD = "hard_deletes: new_record adds a row for a deleted key; here its version ends (deletes: close)"
 
 
 def import_snapshots(context: ImportContext) -> None:
-    """Add a draft for each snapshot whose versions have an order."""
+    """Add a model for each snapshot with a strategy of dbt's own."""
     for node in context.manifest.nodes.values():
         if node.kind == "snapshot" and node.package == context.manifest.project:
             _import(context, node)
 
 
 def _import(context: ImportContext, node: DbtNode) -> None:
-    keys, order = texts_of(node.config, "unique_key"), text_of(node.config, "updated_at")
-    if text_of(node.config, "strategy") != "timestamp" or not keys or not order:
-        add_item(context, node, ImportOutcome.NOT_IMPORTED, _CHECK)
+    keys, strategy = texts_of(node.config, "unique_key"), text_of(node.config, "strategy")
+    versions = _versions(node, strategy)
+    if not keys or not versions:
+        add_item(context, node, ImportOutcome.NOT_IMPORTED, _OTHER.format(plain(strategy)))
         return
     notes = [_COLUMNS]
-    shared = common_header(context, node)
+    if text_of(node.config, "hard_deletes") == "new_record":
+        notes.append(_NEW_RECORD)
     placed = table_header(context, node, notes, stored=True)
     placed.pop("schema", None)
-    query = query_text(context, node.code)
-    history = {"unique_key": keys, "sequence_by": order, "history": True}
-    inputs = [".".join(context.names.sources[source.text("source_name"), source.name])
-              for parent in node.parents if (source := context.manifest.sources.get(parent)) is not None]  # fmt: skip
-    inputs += [name for parent in node.parents if (name := context.names.models.get(parent))]
-    comments = [
-        f"DRAFT of the dbt snapshot {plain(node.name)}.",
-        "dbt looks at a table now and then; a stream reads each change. Decide, and remove 'enabled: false':",
-        "1. Is there a source of changes (a topic, files, an append-only table)? List it under streams:.",
-        "2. Are rows deleted? delete_when: op = 'd'",
-    ]
-    draft = {**shared, "enabled": False, "streams": inputs[:1], **history, **placed}
-    name = context.files.add(model_file(context, node), model_text(draft, query, comments))
-    as_stream = model_text({**shared, "streams": inputs[:1], **history, **placed}, query)
-    as_table = model_text({**shared, "materialized": "table", **placed}, query)
-    context.drafts[context.names.models[node.id]] = ModelDraft(node.id, as_table, as_stream if inputs else "")
-    reason = f"snapshot ({plain(', '.join(keys))} by {plain(order)}): needs a stream of changes"
-    add_item(context, node, ImportOutcome.DRAFT, reason, file=name, notes=tuple(notes))
+    header = {
+        **common_header(context, node),
+        "materialized": "table",
+        "history": True,
+        "unique_key": keys,
+        **versions,
+        # A snapshot of dbt's gets the columns that its query gets.
+        **placed,
+        "on_schema_change": "append_columns",
+    }
+    name = context.files.add(model_file(context, node), model_text(header, query_text(context, node.code)))
+    add_item(context, node, ImportOutcome.IMPORTED, file=name, notes=tuple(notes))
+
+
+def _versions(node: DbtNode, strategy: str) -> dict[str, Any]:
+    """The keys that decide when a version begins and ends; none if that is not known."""
+    keys: dict[str, Any] = {}
+    if strategy == "timestamp" and (order := text_of(node.config, "updated_at")):
+        keys["sequence_by"] = order
+    elif strategy == "check" and (columns := texts_of(node.config, "check_cols")):
+        keys["check"] = "all" if columns == ["all"] else columns
+    if keys and _closes(node):
+        keys["deletes"] = "close"
+    return keys
+
+
+def _closes(node: DbtNode) -> bool:
+    """Whether a key that the query no longer returns ends its version: two spellings of dbt's."""
+    ends = text_of(node.config, "hard_deletes") in ("invalidate", "new_record")
+    return ends or node.config.get("invalidate_hard_deletes") is True

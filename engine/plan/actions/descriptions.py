@@ -35,7 +35,7 @@ def described(model: Model, known: DeployedModel) -> bool:
 def table_properties(model: Model, generation: int) -> dict[str, str]:
     """Return the properties that a model's table is made with, beside the defaults of all tables."""
     write = model.write
-    rewritten = not model.streaming or write.output_mode is OutputMode.COMPLETE
+    rewritten = (not model.streaming and not write.history) or write.output_mode is OutputMode.COMPLETE
     defaults = REWRITTEN if rewritten else MERGED if write.unique_key else {}
     version = {FORMAT: str(write.format_version)} if write.format_version else {}
     tags = {"engine.tags": ",".join(model.tags)} if model.tags else {}

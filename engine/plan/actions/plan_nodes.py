@@ -151,7 +151,8 @@ def _column_faults(
 ) -> Iterator[Diagnostic]:
     """Yield why the table of a model that is kept cannot hold the rows of its query, where compile knows them."""
     known = deployed.models.get(model.id, DeployedModel())
-    parts = kind is ActionKind.REBUILD and model.write.overwrite is Overwrite.PARTITIONS
+    kept = model.write.overwrite is Overwrite.PARTITIONS or model.write.history
+    parts = kind is ActionKind.REBUILD and kept
     if known.written is None or not (parts or kind in {ActionKind.RESUME, ActionKind.RESET}):
         return
     if kind is ActionKind.RESUME and unwritten(known):

@@ -8,6 +8,7 @@ from engine.compile import Manifest, Model, Source
 from engine.errors import Diagnostic, Location
 from engine.plan.actions.action import PlanOptions
 from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
+from engine.plan.history_edits import protected
 
 # Consequences that the user accepts by these names.
 DOWNSTREAM_STOPS, FILES_GONE = "downstream-stops", "files-gone"
@@ -60,7 +61,7 @@ def refresh_refusals(
         built: ids of the models that have a state.
         accept: names of consequences.
     """
-    if model.operation.full_refresh is False:
+    if protected(model):
         yield _protected(model)
     if DOWNSTREAM_STOPS not in accept and (stopped := _stopped(manifest, model, rebuilt, built)):
         yield _stopping(model, stopped)
@@ -85,6 +86,10 @@ def files_gone(manifest: Manifest, model: Model) -> Iterator[Diagnostic]:
 
 def _protected(model: Model) -> Diagnostic:
     message = f"'{model.name}' is protected from a full refresh (full_refresh: false)"
+    if model.operation.full_refresh is None:
+        message = f"'{model.name}' keeps history, which a full refresh cannot rebuild"
+        hint = "Leave it out (--exclude), or set 'full_refresh: true' in its header to discard all earlier versions."
+        return Diagnostic("full-refresh-protected", message, hint, node=model.name, location=Location(model.file))
     hint = "Leave it out (--exclude), or remove the key from its header if you mean it."
     return Diagnostic("full-refresh-protected", message, hint, node=model.name, location=Location(model.file))
 

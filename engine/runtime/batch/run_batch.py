@@ -23,6 +23,7 @@ from engine.plan.actions.staged_rows import waits
 from engine.plan.deployed import generations, ownership_marks
 from engine.plan.deployed.checkpoint_facts import read_checkpoint
 from engine.plan.tables.column_checks import given_before, gone
+from engine.runtime.batch.build_history import build_history
 from engine.runtime.batch.replace_table import replace_table
 from engine.runtime.context import ownership
 from engine.runtime.context.run_context import Run
@@ -62,7 +63,8 @@ def run_batch(run: Run, model: Model) -> Outcome:
         if table is not None:
             table_setup.set_properties(model, run.spark, table)
         return Outcome(Status.UNCHANGED, "no new data", snapshot_id=state.snapshot)
-    if state is not None and state.phase is Phase.PUBLISHED and not refresh:
+    begun = state is not None and (model.write.history and state.snapshot is not None and not kind_changed(run, model))
+    if state is not None and (state.phase is Phase.PUBLISHED or begun) and not refresh:
         _check_kept(model, state, folder, written)
     session = run.spark.newSession()
     hooks.before(session, model)
@@ -71,6 +73,11 @@ def run_batch(run: Run, model: Model) -> Outcome:
     known = _begun(run, model, folder, state, table)
     folder.save_facts(known.generation, model.fingerprint, model.facts)
     state = replace(run.signed(model, known), inputs=inputs)
+    if model.write.history:
+        kept = None if refresh else written
+        outcome = build_history(run, session, model, folder, state, inputs, kept, before)
+        _end(run, session, model, folder, state)
+        return outcome
     watched = register(session, run.manifest, model, run.place, bounded=True)
     frame = table_setup.checked_frame(session, model)
     explain.tell(model, frame)
@@ -84,12 +91,17 @@ def run_batch(run: Run, model: Model) -> Outcome:
         folder.save(replace(state, phase=Phase.BUILDING, inputs={}))
         state = replace(state, columns=tuple(frame.columns))
         outcome = replace(_make_table(run, frame, model, watched, folder, state, kept), note=note)
+    _end(run, session, model, folder, state)
+    return outcome
+
+
+def _end(run: Run, session: SparkSession, model: Model, folder: TableState, state: ModelState) -> None:
+    """Clear what a build leaves behind, and run the hooks after it."""
     folder.end_refresh()
     folder.discard_before(state.generation)
     if kind_changed(run, model):
         replaced_materialization.clear_deletes(run, session, model)
     hooks.after(session, model)
-    return outcome
 
 
 def _written(run: Run, model: Model, table: TableFacts | None, *, refresh: bool) -> TableFacts | None:
@@ -115,7 +127,7 @@ def _begun(
 
 def _check_kept(model: Model, state: ModelState, folder: TableState, table: TableFacts | None) -> None:
     """Check that a table of which partitions are kept is the one that they were written to."""
-    if model.write.overwrite is Overwrite.PARTITIONS:
+    if model.write.overwrite is Overwrite.PARTITIONS or model.write.history:
         state_checks.check_table(model, state, read_checkpoint(folder.checkpoint(state.generation), files=False), table)
 
 

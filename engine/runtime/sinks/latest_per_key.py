@@ -24,7 +24,7 @@ def newest(frame: DataFrame, keys: Sequence[str], sequence: Sequence[str]) -> Da
     from pyspark.sql import functions as f
 
     rest = [name for name in frame.columns if name not in {*keys, *sequence}]
-    last_first = [_comparable(frame, name).desc_nulls_last() for name in (*sequence, *rest)]
+    last_first = [comparable(frame, name).desc_nulls_last() for name in (*sequence, *rest)]
     by_key = Window.partitionBy(*(named(name) for name in keys))
     ranked = frame.withColumns(
         {
@@ -35,12 +35,12 @@ def newest(frame: DataFrame, keys: Sequence[str], sequence: Sequence[str]) -> Da
     return ranked.where(f.col(_RANK) == 1).drop(_RANK)
 
 
-def _comparable(frame: DataFrame, name: str) -> Column:
-    """A column, or where its values have no order (maps, variants) its JSON."""
+def comparable(frame: DataFrame, name: str, value: Column | None = None) -> Column:
+    """A column, or another value of its type; where its values have no order (maps, variants), its JSON."""
     from pyspark.sql import functions as f
 
-    column = named(name)
-    return column if _ordered(frame.select(column).schema[0].dataType) else f.to_json(column)
+    column = named(name) if value is None else value
+    return column if _ordered(frame.select(named(name)).schema[0].dataType) else f.to_json(column)
 
 
 def _ordered(kind: Any) -> bool:

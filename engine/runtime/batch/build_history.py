@@ -1,0 +1,182 @@
+"""Building a history of full extracts: of the query as it is now, or of files that are extracts, one after another."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from engine import faults
+from engine.compile import Manifest, Model, Source
+from engine.compile.nodes.model_settings import Deletes
+from engine.errors import Location, RunError, errors_at
+from engine.events import Metrics, Outcome, Status
+from engine.lake.commit_guard import ExpectedTable
+from engine.lake.commits import Commit
+from engine.lake.table_facts import TableFacts
+from engine.runtime.batch.extract_history import Extract, take
+from engine.runtime.batch.replace_table import replace_table
+from engine.runtime.context.expected_table import descends_in
+from engine.runtime.context.run_context import Run
+from engine.runtime.inputs.register_inputs import register
+from engine.runtime.lifecycle import replaced_materialization
+from engine.runtime.quality.bad_records import Watched
+from engine.runtime.sinks import table_setup
+from engine.runtime.spark_support import explain
+from engine.sources import OnBadRecord
+from engine.sources.files import extracts
+from engine.sources.files.extracts import ExtractFile
+from engine.state import ModelState, Phase, TableState
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(slots=True)
+class _Building:
+    """A history that is being built; what it has written so far is in `state` and `table`."""
+
+    run: Run
+    session: SparkSession
+    model: Model
+    folder: TableState
+    state: ModelState
+    table: TableFacts | None
+    before: frozenset[str] | None
+    notes: tuple[str, ...] = ()
+
+    def take(self, manifest: Manifest, extract: Extract) -> Metrics:
+        """Take an extract in one commit; `manifest` has the inputs as they are read for it."""
+        watched = register(self.session, manifest, self.model, self.run.place, bounded=True)
+        frame = table_setup.checked_frame(self.session, self.model)
+        explain.tell(self.model, frame)
+        replaced_materialization.stands_as_view(self.run, self.session, self.model, self.table)
+        model = self.model
+        expected = None
+        if self.table is not None:
+            model = table_setup.as_spelled(model, [name for name, _ in self.table.columns])
+            # Columns that the history adds are not the query's.
+            frame, self.notes = table_setup.fitted(model, frame, self._given())
+            relation = model.relation
+            expected = ExpectedTable(model.name, self.table.uuid, self.table.snapshot, descends_in(self.run, relation))
+        # Before the commit: a kill between commit and record must leave a table that is known to be ours.
+        self.state = replace(self.state, phase=Phase.BUILDING, inputs={})
+        self.folder.save(self.state)
+
+        def commit(rows: DataFrame, markers: Mapping[str, str]) -> Commit | None:
+            return take(spelled(model, rows), rows, extract, markers, expected)
+
+        made = replace_table(self.run, model, frame, _failing(model, watched), commit)
+        faults.reach("committed", model.name, None, model.relation.sql)
+        self.table = self.run.lake.table(model.relation.schema, model.relation.name)
+        known = self.table
+        self.state = replace(
+            self.state,
+            uuid=known.uuid if known else None,
+            snapshot=known.snapshot if known else None,
+            columns=tuple(frame.columns),
+        )
+        return made.metrics
+
+    def _given(self) -> frozenset[str]:
+        """The columns that the query gave before; those of the history, which it never gives, are not among them."""
+        known = self.before if self.before is not None else frozenset(map(str.lower, self.state.columns))
+        return known - {"valid_from", "valid_to", "is_current"}
+
+
+def build_history(
+    run: Run,
+    session: SparkSession,
+    model: Model,
+    folder: TableState,
+    state: ModelState,
+    inputs: Mapping[str, Any],
+    table: TableFacts | None,
+    before: frozenset[str] | None,
+) -> Outcome:
+    """Take what a history has not taken: the query as it is now, or each file that is an extract, in order.
+
+    Args:
+        run: of the model.
+        session: the model's own.
+        model: a batch table with `history: true`.
+        folder: of its state.
+        state: from which it continues.
+        inputs: what it reads now, recorded once all is taken.
+        table: to which versions are added; None: the table is created.
+        before: the columns that the query gave before (see `given_before`).
+
+    Raises:
+        RunError: see `engine.runtime.batch.extract_history.take`.
+        RunError: `extract-order`: a file is of a time that was taken before.
+    """
+    building = _Building(run, session, model, folder, state, table, before)
+    source = extract_source(run.manifest, model)
+    totals = Metrics()
+    if source is None:
+        totals = building.take(run.manifest, Extract(time.time_ns() // 1000, "the query's result"))
+    else:
+        taken = dict(state.extracts) if table is not None else {}
+        with errors_at(source.location):
+            files = extracts.waiting(session, source.spec, run.place, taken)
+        for file in files:
+            totals = _sum(totals, building.take(_only(run.manifest, source, file), Extract(file.at, f"'{file.name}'")))
+            taken = extracts.with_taken(taken, file)
+            building.state = replace(building.state, extracts=taken)
+            folder.save(building.state)
+        if not files and building.table is None:
+            message = f"'{source.spec.name}' has no files: there is no extract to begin with"
+            raise RunError("extract-empty", message, "Land the first extract, then build again.", node=model.name)
+    there = run.lake.table(model.relation.schema, model.relation.name)
+    made = there.made if there is not None else {}
+    snapshot = there.snapshot if there is not None else None
+    folder.save(replace(building.state, phase=Phase.PUBLISHED, inputs=inputs, made=made, snapshot=snapshot))
+    note = "; ".join(building.notes)
+    return Outcome(Status.SUCCESS, note=note, snapshot_id=snapshot, **totals.numbers())
+
+
+def extract_source(manifest: Manifest, model: Model) -> Source | None:
+    """The source of a model whose files are extracts; None: it reads all of its inputs in full.
+
+    Raises:
+        RunError: `setting-conflict`: there are several.
+    """
+    nodes = (manifest.nodes[item.node] for item in model.inputs)
+    found = {node.id: node for node in nodes if isinstance(node, Source) and "full_extracts" in node.spec.settings}
+    if len(found) > 1:
+        names = ", ".join(f"'{source.spec.name}'" for source in found.values())
+        message = f"{names} have 'full_extracts', and a history takes the files of one source in order"
+        hint = "Keep a history for each of them, and join these."
+        raise RunError("setting-conflict", message, hint, node=model.name, location=Location(model.file))
+    return next(iter(found.values()), None)
+
+
+def spelled(model: Model, rows: DataFrame) -> Model:
+    """The model with keys, sequence and compared columns spelled as the rows have them."""
+    known = {name.lower(): name for name in rows.columns}
+    placed = table_setup.as_spelled(model, rows.columns)
+    compared = tuple(known.get(name.lower(), name) for name in model.write.check)
+    return replace(placed, write=replace(placed.write, check=compared))
+
+
+def _only(manifest: Manifest, source: Source, file: ExtractFile) -> Manifest:
+    """The project with one file for all files of a source."""
+    settings = {**source.spec.settings, "path": file.path}
+    node = replace(source, spec=replace(source.spec, settings=settings))
+    return replace(manifest, nodes={**manifest.nodes, source.id: node})
+
+
+def _failing(model: Model, watched: tuple[Watched, ...]) -> tuple[Watched, ...]:
+    """The inputs, whose bad records end a build where their keys would be taken for deleted ones."""
+    if model.write.deletes is not Deletes.CLOSE:
+        return watched
+    return tuple(replace(item, policy=OnBadRecord.FAIL) for item in watched)
+
+
+def _sum(one: Metrics, other: Metrics) -> Metrics:
+    return replace(
+        other,
+        rows_out=(one.rows_out or 0) + (other.rows_out or 0),
+        rows_updated=(one.rows_updated or 0) + (other.rows_updated or 0),
+    )
