@@ -10,9 +10,10 @@ import errno
 import logging
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import StringIO
 from typing import Any
 
 import click
@@ -20,7 +21,7 @@ import click
 from engine.cli.command_setup import CommandSettings, Failed, errors_of, settings, unhandled
 from engine.cli.console.log_level import LogLevel, level_of
 from engine.cli.console.printing import Printer
-from engine.cli.console.terminal import unwritten, write
+from engine.cli.console.terminal import unwritten, write, writing
 from engine.cli.log_output import Unheard
 from engine.errors import EngineError, SetupError
 
@@ -123,6 +124,30 @@ def _carried_out(
 
 def _level(shared: Mapping[str, Any]) -> LogLevel:
     return level_of(shared["log_level"], quiet=shared["quiet"], debug=shared["debug"])
+
+
+def exit_code(command: click.Command, arguments: Sequence[str] | None) -> int:
+    """Run a command line and return its exit code."""
+    return output_lost(_invoked(command, arguments))
+
+
+def _invoked(command: click.Command, arguments: Sequence[str] | None) -> int:
+    result: object = None
+    try:
+        # Its help is what click prints by itself.
+        with writing(sys.stdout):
+            result = command.main(args=arguments, prog_name="engine", standalone_mode=False)
+    except click.exceptions.Abort:
+        return interruption(INTERRUPTED)
+    except click.ClickException as error:
+        shown = StringIO()
+        error.show(shown)
+        write(shown.getvalue(), error=True, end="")
+        return 2
+    except SystemExit:
+        # click ends the process itself when the reader of its help has left.
+        return 0
+    return result if isinstance(result, int) else 0
 
 
 def output_lost(code: int) -> int:

@@ -12,15 +12,14 @@ import resource
 import signal
 import sys
 from collections.abc import Sequence
-from io import StringIO
 
 import click
 
 from engine import __version__
 from engine.cli import migration_commands, project_commands, run_commands, setup_commands, table_commands
 from engine.cli.arguments import Group
-from engine.cli.console.terminal import open_streams, write, writing
-from engine.cli.exits import INTERRUPTED, TERMINATED, interruption, output_lost
+from engine.cli.console.terminal import open_streams
+from engine.cli.exits import INTERRUPTED, TERMINATED, exit_code
 from engine.cli.live import live_commands
 
 # Terminals get colours unless NO_COLOR is set (no-color.org).
@@ -64,26 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def invoke(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
-    return output_lost(_invoked(arguments))
-
-
-def _invoked(arguments: Sequence[str] | None) -> int:
-    result: object = None
-    try:
-        # Its help is what click prints by itself.
-        with writing(sys.stdout):
-            result = cli.main(args=arguments, prog_name="engine", standalone_mode=False)
-    except click.exceptions.Abort:
-        return interruption(INTERRUPTED)
-    except click.ClickException as error:
-        shown = StringIO()
-        error.show(shown)
-        write(shown.getvalue(), error=True, end="")
-        return 2
-    except SystemExit:
-        # click ends the process itself when the reader of its help has left.
-        return 0
-    return result if isinstance(result, int) else 0
+    return exit_code(cli, arguments)
 
 
 if __name__ == "__main__":

@@ -175,13 +175,20 @@ fail_fast_option = _option(
 )  # fmt: skip
 
 
+# Read before the command line is (`engine.cli.warm.handover`).
+no_warm_option = click.option(
+    "--no-warm", is_flag=True, expose_value=False,
+    help="Do not use the process of engine warmup --stay (also: ENGINE_NO_WARM=1).",
+)  # fmt: skip
+
+
 def run_options(command: Command) -> Command:
     """How nodes are run."""
     threads = _option(
         "--threads", env="THREADS", type=click.IntRange(1, 64), default=THREADS, show_default=True,
         help="Number of nodes to run in parallel.",
     )  # fmt: skip
-    return threads(fail_fast_option(command))
+    return threads(fail_fast_option(no_warm_option(command)))
 
 
 def split(options: Mapping[str, Any]) -> tuple[Selection, dict[str, Any]]:

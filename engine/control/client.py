@@ -59,6 +59,10 @@ class Client:
         except OSError:
             return  # whoever reads the answers sees it
 
+    def set_timeout(self, seconds: float | None) -> None:
+        """Set how long the process may take for each answer; None: any time."""
+        self._connection.settimeout(seconds)
+
     def close(self) -> None:
         """Leave; what the process does for this client is cancelled."""
         self._connection.close()

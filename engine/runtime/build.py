@@ -258,12 +258,30 @@ def spark_session(
     Raises:
         SetupError: Java, jars or the session cannot be had.
     """
+    if _kept:
+        with _kept[-1](target, target_dir, locks, sets, brief=brief) as spark:
+            yield spark
+        return
     settings = session_settings(target, target_dir, locks, sets, brief=brief)
     session = open_session(settings, _load_runtime)
     try:
         yield session.spark
     finally:
         session.close()
+
+
+@contextmanager
+def sessions_from(opening: OpenSession) -> Iterator[None]:
+    """Have each session of the process opened by something else, which keeps it (`WarmSession`)."""
+    _kept.append(opening)
+    try:
+        yield
+    finally:
+        _kept.remove(opening)
+
+
+# Of a process that carries out the commands of others.
+_kept: list[OpenSession] = []
 
 
 def _load_runtime() -> None:

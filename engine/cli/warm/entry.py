@@ -1,0 +1,17 @@
+"""Where the command `engine` begins: a warm process does the work, if there is one; else this process does."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Entry point of the command."""
+    from engine.cli.warm.handover import hand_over
+
+    code = hand_over(sys.argv[1:])
+    if code is not None:
+        sys.exit(code)
+    from engine.cli.main import main as own_process
+
+    own_process()
