@@ -69,6 +69,14 @@ def client(project: Path, *arguments: str, **settings: object) -> subprocess.Pop
     return subprocess.Popen([sys.executable, "-c", CLIENT, *arguments], cwd=project, text=True, **streams)  # type: ignore[call-overload, no-any-return]
 
 
+def lives(number: int) -> bool:
+    """Whether a process runs; one that has ended may wait for somebody to ask for its exit code."""
+    try:
+        return " Z " not in Path(f"/proc/{number}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 def ended(process: subprocess.Popen[str], given: str = "") -> tuple[int, str, str]:
     out, err = process.communicate(given, timeout=60)
     return process.returncode, out, err
@@ -227,6 +235,8 @@ def test_a_warm_process_builds_tests_and_shows(project: Path) -> None:
     finally:
         assert "Stopped" in engine("warmup", "--stop").stdout
         found.close()
-    for number in (found.pid, *map(int, java)):
-        assert not Path(f"/proc/{number}").exists()
+    until = time.monotonic() + 20
+    while any(lives(number) for number in (found.pid, *map(int, java))):
+        assert time.monotonic() < until
+        time.sleep(0.1)
     assert "Nothing to stop" in engine("warmup", "--stop").stdout
