@@ -173,6 +173,15 @@ def test_an_edited_engine_is_another_version(project: Path, warm: subprocess.Pop
     assert answers == [{"end": True, "declined": "it is another version of Headrace or Python"}]
 
 
+@pytest.mark.usefixtures("warm")
+def test_in_a_folder_that_was_removed_the_client_reports_it_itself(project: Path, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    code = f"import os; os.chdir({str(gone)!r}); os.rmdir({str(gone)!r}); {CLIENT}"
+    arguments = [sys.executable, "-c", code, "build", "--project-dir", str(project)]
+    assert subprocess.run(arguments, capture_output=True, check=False).returncode == 99
+
+
 def test_without_a_warm_process_nothing_is_loaded(project: Path) -> None:
     code = "import sys; from engine.cli.warm.handover import hand_over; print(hand_over(['build']), *sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=project, capture_output=True, text=True, check=True)

@@ -72,7 +72,12 @@ def _carried_out(root: Path, target: str, arguments: Sequence[str]) -> int | Non
     from engine.control import connect, socket_path
     from engine.errors import StateError
 
-    client = connect(socket_path(root, f"warm {target}"), _ACCEPT_SECONDS)
+    try:
+        # Of a folder that was removed, there is no path.
+        folder = str(Path.cwd())
+        client = connect(socket_path(root, f"warm {target}"), _ACCEPT_SECONDS)
+    except OSError:
+        return None
     if client is None:
         return None
     begun = False
@@ -80,7 +85,7 @@ def _carried_out(root: Path, target: str, arguments: Sequence[str]) -> int | Non
         umask = os.umask(0o077)
         os.umask(umask)
         answers = client.ask(
-            "command", files=(0, 1, 2), version=version(), arguments=list(arguments), folder=str(Path.cwd()),
+            "command", files=(0, 1, 2), version=version(), arguments=list(arguments), folder=folder,
             environment=environment(), umask=umask,
         )  # fmt: skip
         try:
