@@ -16,7 +16,13 @@ from collections.abc import Sequence
 import click
 
 from engine import __version__
-from engine.cli import migration_commands, project_commands, run_commands, setup_commands, table_commands
+from engine.cli import (
+    migration_commands,
+    project_commands,
+    run_commands,
+    setup_commands,
+    table_commands,
+)
 from engine.cli.arguments import Group
 from engine.cli.console.terminal import open_streams
 from engine.cli.exits import INTERRUPTED, TERMINATED, exit_code

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from importlib.util import find_spec
 from typing import Any
 
 import click
@@ -13,6 +14,7 @@ from engine.cli.console.terminal import write
 from engine.cli.exits import carry_out
 from engine.cli.options import output_options, project_options
 from engine.cli.shell_completion import SHELLS, of_codes, script
+from engine.errors import UsageError
 
 
 @click.command(cls=Command)
@@ -166,4 +168,24 @@ def fetch(**shared: Any) -> int:
     return carry_out(work, **shared)
 
 
-COMMANDS = (debug, explain, trust, clean, warmup, completion, jars)
+@click.command(cls=Command)
+@project_options
+def lsp(**shared: Any) -> int:
+    """Serve an editor on stdin and stdout: diagnostics, hover, completion; needs the extra 'lsp'."""
+
+    def work(chosen: CommandSettings) -> None:
+        _check_installed("pygls", "lsp")
+        from engine.lsp.language_server import serve
+
+        serve(chosen.project)
+
+    return carry_out(work, **shared)
+
+
+def _check_installed(module: str, extra: str) -> None:
+    if find_spec(module) is None:
+        message = f"the extra '{extra}' is not installed"
+        raise UsageError("usage", message, f"Install it: pip install 'headrace[{extra}]'.")
+
+
+COMMANDS = (debug, explain, trust, clean, warmup, completion, lsp, jars)

@@ -50,6 +50,10 @@ class Rendered:
         line = self.template.count("\n", 0, at) + 1
         return Location(self.file, line, at - self.template.rfind("\n", 0, at))
 
+    def is_literal(self, offset: int) -> bool:
+        """Whether the character at an offset of the text is in the template as it is."""
+        return self.runs[max(bisect.bisect_right(self.starts, offset) - 1, 0)][2]
+
     def printed(self, offset: int) -> str:
         """What the expression gave that the character at an offset of the text comes from, on one line, shortened.
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from engine.errors import Diagnostic, Level, Location
 from engine.project.file_index import Index, load_index, text_digest
 from engine.project.model_file import ModelText
-from engine.project.project_files import File, find, read
+from engine.project.project_files import File, find, is_open, read
 from engine.project.yaml_section import is_table_name
 
 _READ = (".sql", ".yml", ".yaml")
@@ -63,7 +63,8 @@ def read_models(root: Path, folder: str, cached: Path | None, found: list[Diagno
 
 def _model(file: File, name: str, folders: tuple[str, ...], index: Index, found: list[Diagnostic]) -> ModelText:
     # Looked at before it is read: what changes in between is seen the next time.
-    stat = file.stat()
+    # A text of an editor says nothing about the file, and must not be noted as its content.
+    stat = None if is_open(file.shown) else file.stat()
     digest = index.same(file.shown, stat) if stat else None
     if digest is not None:
         return ModelText(name, file.shown, folders, None, digest, file.path)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from operator import attrgetter
 from pathlib import Path
 
@@ -17,6 +19,25 @@ from engine.project.model_header import location_of
 MAX_BYTES = 10_000_000
 _READABLE = "Make it readable for this user, or remove it from the project."
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+
+
+# Texts of files that are open in an editor, by the names shown to users: they count instead of what is on the disk.
+_OPEN: ContextVar[Mapping[str, str]] = ContextVar("open texts")
+
+
+@contextmanager
+def open_texts(texts: Mapping[str, str]) -> Iterator[None]:
+    """Read these texts in place of the files of the same names; a file that does not exist is not added by its text."""
+    token = _OPEN.set(texts)
+    try:
+        yield
+    finally:
+        _OPEN.reset(token)
+
+
+def is_open(shown: str) -> bool:
+    """Whether a text counts instead of the file."""
+    return shown in _OPEN.get({})
 
 
 class File(Struct, frozen=True):
@@ -134,8 +155,11 @@ def read(path: Path | str, shown: str, found: list[Diagnostic]) -> str | None:
     """The text of a file with plain line ends, or None and a finding."""
     data = b""
     try:
-        with open(path, "rb") as file:  # noqa: PTH123 - thousands of files
-            data = file.read(MAX_BYTES + 1)
+        if (unsaved := _OPEN.get({}).get(shown)) is not None:
+            data = unsaved.encode("utf-8", "replace")
+        else:
+            with open(path, "rb") as file:  # noqa: PTH123 - thousands of files
+                data = file.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
             message = f"the file is larger than {MAX_BYTES // 1_000_000} MB"
             hint = "Keep data outside the project folders, and read it through a source."

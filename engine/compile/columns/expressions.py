@@ -133,11 +133,15 @@ def _column(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
     bound = scope.variables.get(parts[0].lower()) if scope.variables else None
     try:
         # The parser finds the parameters of lambdas that have the same letter case.
-        return scope.look_up(parts) if bound is None else _inner(bound, parts)
+        found = scope.look_up(parts) if bound is None else _inner(bound, parts)
+        meta = identifiers[0].meta
+        if "start" in meta:
+            walk.names[meta["start"]] = identifiers[-1].meta.get("end", meta["end"]) + 1, found
     except Missing as missing:
         walk.miss(missing, identifiers, scope)
         name = parts[0].lower() if len(parts) == 1 else ""
         return ColumnValue(function_calls.constant(name))
+    return found
 
 
 def _inner(value: ColumnValue, parts: list[str]) -> ColumnValue:

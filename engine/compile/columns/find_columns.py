@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from engine.compile.columns.column_scope import MAX_COLUMNS, OutputColumns, ScopeColumn, TooWideError
+from engine.compile.columns.column_scope import MAX_COLUMNS, ColumnValue, OutputColumns, ScopeColumn, TooWideError
 from engine.compile.columns.column_texts import first_select, projections
 from engine.compile.columns.expressions import value
 from engine.compile.columns.queries import query
@@ -36,12 +36,14 @@ class BoundQuery:
         passed_on: the declared windows of whose names a part of the query that a SELECT reads has columns, by the
             identity of the SELECT.
         types: of the expressions in it, as far as they are known, by the identity of the node.
+        names: by the offset at which it begins, the end of each dotted name and what is known of it.
     """
 
     tree: exp.Expr
     columns: QueryColumns
     passed_on: Mapping[int, frozenset[str]]
     types: Mapping[int, str]
+    names: Mapping[int, tuple[int, ColumnValue]]
 
 
 def bind(
@@ -64,7 +66,7 @@ def bind(
         quiet: nobody asks for its faults.
     """
     walk = Walk(text, query, value, inputs, windows, quiet)
-    return BoundQuery(tree, _columns(walk, tree, items), walk.passed_on, walk.types)
+    return BoundQuery(tree, _columns(walk, tree, items), walk.passed_on, walk.types, walk.names)
 
 
 def columns_of(

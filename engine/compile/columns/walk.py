@@ -52,6 +52,7 @@ class Walk:
             identity of the SELECT.
         types: of expressions, as far as they are known, by the identity of the node.
         certain: the expressions, by the identity of the node, whose types are certain.
+        names: by the offset at which it begins, the end of each dotted name and what is known of it.
     """
 
     text: str
@@ -67,6 +68,7 @@ class Walk:
     passed_on: dict[int, frozenset[str]] = field(default_factory=dict)
     types: dict[int, str] = field(default_factory=dict)
     certain: set[int] = field(default_factory=set)
+    names: dict[int, tuple[int, ColumnValue]] = field(default_factory=dict)
 
     def value(self, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
         """What is known of an expression."""

@@ -73,7 +73,7 @@ def compile_project(
         The manifest with every finding of the project in it, sorted; it never raises for a user's error.
     """
     environment = os.environ if env is None else env
-    names = _names(project, variables or {}, environment)
+    names = names_of(project, variables or {}, environment)
     values = ValueRenderer(names.for_values())
     diagnostics = list(project.diagnostics)
     chosen = _target(project, target, _of_target(names, environment, project.root), diagnostics)
@@ -115,7 +115,7 @@ def compile_project(
     return Compiled(_deferring(manifest, instead), chosen, project)
 
 
-def _names(project: LoadedProject, variables: Mapping[str, Any], environment: Mapping[str, str]) -> TemplateNames:
+def names_of(project: LoadedProject, variables: Mapping[str, Any], environment: Mapping[str, str]) -> TemplateNames:
     """What templates may call."""
     public = {name: value for name, value in environment.items() if not names_credential(name)}
     names = TemplateNames({**project.vars, **variables}, public)
@@ -139,7 +139,7 @@ def targets_of(project: LoadedProject, variables: Mapping[str, Any]) -> Iterator
     declared = Section.of(project.doc, []).child("targets")
     for name, _ in declared.mapping() if declared else ():
         problems: list[Diagnostic] = []
-        values = _of_target(_names(project, variables, os.environ), os.environ, project.root)
+        values = _of_target(names_of(project, variables, os.environ), os.environ, project.root)
         yield _target(project, name, values, problems), tuple(problems)
 
 

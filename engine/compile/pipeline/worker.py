@@ -11,6 +11,7 @@ import msgspec
 from engine.compile.artifacts.dbt_manifest import About
 from engine.compile.artifacts.node_json import CompiledEntry, encoded, to_json
 from engine.compile.declarations.compile_context import CompileContext
+from engine.compile.nodes.column_facts import InputColumns
 from engine.compile.nodes.guarantee import guarantee, unsafe_source
 from engine.compile.nodes.macro_docs import macros_used, read_macros
 from engine.compile.nodes.model_interface import Face
@@ -95,6 +96,10 @@ class Local:
             with self._named(i):
                 entries[i] = self._entry(i)
         return entries
+
+    def columns_of(self, ids: Iterable[str]) -> dict[str, InputColumns]:
+        """The columns of some models and sources, as far as they are known here."""
+        return {i: self._given[i].columns for i in ids if i in self._given}
 
     @contextmanager
     def _named(self, i: str) -> Iterator[None]:

@@ -1,0 +1,175 @@
+"""Compiling one model of a compiled project again, as an editor has it: nothing else is read, and nothing is kept."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from engine.compile.nodes.column_facts import InputColumns
+from engine.compile.nodes.manifest import Materialized, Model
+from engine.compile.pipeline import compile_cache
+from engine.compile.pipeline.compile_cache import CachedModel
+from engine.compile.pipeline.compile_project import Compiled, names_of
+from engine.errors import Diagnostic, Location
+from engine.project import ModelText
+
+_NAME = re.compile(r"[\w.`]+")
+
+
+@dataclass(frozen=True, slots=True)
+class NamePlace:
+    """A column's name in the file of a model, and what it means.
+
+    Attributes:
+        start: where the name begins.
+        text: the name as written, with what qualifies it.
+        type: as Spark prints it; None if it is not known.
+        origins: node and column of what its values come from.
+    """
+
+    start: Location
+    text: str
+    type: str | None
+    origins: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EditedModel:
+    """A model as it is in an editor.
+
+    Attributes:
+        model: compiled, as far as that is possible.
+        problems: all that was found in it.
+        names: of the columns in its SQL.
+        reads: where it names models and sources: the id of the node, and the place.
+        inputs: the columns of what it reads, by the id of the node.
+        outputs: where its columns are made, in their order.
+    """
+
+    model: Model
+    problems: tuple[Diagnostic, ...]
+    names: tuple[NamePlace, ...] = ()
+    reads: tuple[tuple[str, Location], ...] = ()
+    inputs: Mapping[str, tuple[tuple[str, str | None], ...]] | None = None
+    outputs: tuple[Location, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """What a compilation knows of all models, for compiling one of them again.
+
+    Attributes:
+        compiled: the project.
+        kept: what is known of its models, by id; empty where a compilation is not kept.
+        variables: values of --vars.
+    """
+
+    compiled: Compiled
+    kept: Mapping[str, CachedModel]
+    variables: Mapping[str, Any]
+
+    def compile(self, text: ModelText) -> EditedModel:
+        """Compile a model with another text.
+
+        Raises:
+            ProjectError: `template-too-large`, `model-too-large`.
+            SetupError: `process-ended`.
+        """
+        from engine.compile.pipeline.incremental import load_all
+        from engine.compile.templates.confined import confined
+
+        load_all()
+        edited: EditedModel = confined(_compiled, self, text)
+        return edited
+
+
+def neighbours(compiled: Compiled, cached: Path | None, variables: Mapping[str, Any]) -> Neighbours:
+    """What the last compilation, which `cached` keeps, knows of the models."""
+    try:
+        kept = compile_cache.load(cached, compiled.target).kept()
+    except msgspec.MsgspecError:
+        kept = {}
+    return Neighbours(compiled, kept, variables)
+
+
+def _compiled(known: Neighbours, text: ModelText) -> EditedModel:
+    from engine.compile.artifacts.node_json import Nodes
+    from engine.compile.declarations.compile_context import share
+    from engine.compile.pipeline.parse_model import read_model
+    from engine.compile.pipeline.project_graph import known_names, loops_of, selected_names
+    from engine.compile.pipeline.worker import Local
+    from engine.compile.templates.rendered_values import ValueRenderer
+    from engine.secrets import scrubber
+
+    project, target = known.compiled.project, known.compiled.target
+    names = names_of(project, known.variables, os.environ)
+    names.target = {"name": target.name, "schema": target.schema, "catalog": target.catalog.name}
+    shared = share(project, target, names, ValueRenderer(names.for_values()), [])
+    node = f"model.{text.name}"
+    local = Local(shared, {node: text})
+    face = local.read([node])[node]
+    faces = {i: model.face for i, model in known.kept.items()} | {node: face}
+    enabled = {i: one for i, one in faces.items() if one.enabled}
+    looped = frozenset(i for loop in loops_of(enabled) for i in loop)
+    known_nodes = known_names(faces.values(), shared.sources, sources_whole=shared.sources_whole)
+    local.meet(known_nodes, selected_names(enabled.values(), shared.sources), looped)
+    given = {i: bytes(known.kept[i].given) for i in _needed(node, face.reads, known.kept)}
+    entry = local.finish([node], given)[node]
+    model = Nodes({node: None}, {one.id: one.json for one in entry.nodes}.__getitem__)[node]
+    if not isinstance(model, Model):
+        raise TypeError(node)
+    clean = scrubber()
+    problems = tuple(replace(d, message=clean(d.message), hint=clean(d.hint)) for d in entry.problems)
+    found = EditedModel(model, problems)
+    read = read_model(text, shared)
+    if read.query is None or read.rendered is None:
+        return found
+    columns = local.columns_of({*face.reads, *(item.node for item in model.inputs)})
+    bound = _bound(read, model, columns)
+    inputs = {i: one.columns or () for i, one in columns.items()}
+    reads = tuple(
+        (f"{'model' if r.kind == 'ref' else 'source'}.{r.name}", read.rendered.location(r.start))
+        for r in read.query.references
+        if r.kind != "this"
+    )
+    return replace(
+        found, names=tuple(_places(bound, read)), reads=reads, inputs=inputs, outputs=tuple(_outputs(bound, read))
+    )
+
+
+def _needed(node: str, reads: tuple[str, ...], kept: Mapping[str, CachedModel]) -> Iterator[str]:
+    """The models that a model reads, and what the ephemeral ones among them read."""
+    for i in reads:
+        if i in kept and i != node:
+            yield i
+            if kept[i].face.kind is Materialized.EPHEMERAL:
+                yield from (inner for inner in kept[i].reads if inner in kept and inner != node)
+
+
+def _bound(read: Any, model: Model, columns: Mapping[str, InputColumns]) -> Any:
+    from engine.compile.output.infer_columns import bound_query
+
+    inputs = [item for item in model.inputs if not item.through]
+    return bound_query(read.query, read.rendered, read.windows, (inputs, model.inlined), columns)
+
+
+def _places(bound: Any, read: Any) -> Iterator[NamePlace]:
+    text = read.rendered.text
+    for start, (end, value) in sorted(bound.names.items()):
+        # The names in windows and watermarks have offsets in texts of their own: there, this text has other characters.
+        if read.rendered.is_literal(start) and _NAME.fullmatch(text[start:end]):
+            yield NamePlace(read.rendered.location(start), text[start:end], value.type, value.origins)
+
+
+def _outputs(bound: Any, read: Any) -> Iterator[Location]:
+    from engine.compile.columns.column_texts import starts
+
+    columns = bound.columns.columns or ()
+    begins = starts(read.rendered.text, read.query.items, read.query.tree, [column.name for column in columns])
+    return (read.rendered.location(begin) for begin in begins)

@@ -1,0 +1,220 @@
+"""The server: requests of an editor in, answers and diagnostics out, over stdin and stdout."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException
+from pygls.lsp.server import LanguageServer
+
+from engine import __version__
+from engine.api import Project
+from engine.errors import Diagnostic, EngineError, Level
+from engine.lsp import code_actions, editor_answers
+from engine.lsp.completions import completions
+from engine.lsp.open_project import OpenProject
+from engine.lsp.text_positions import location_of_position, path_of, range_at
+
+# How long nobody types before all models are compiled, in seconds.
+_PAUSE = 0.4
+_LEVELS = {
+    Level.ERROR: types.DiagnosticSeverity.Error,
+    Level.WARNING: types.DiagnosticSeverity.Warning,
+    Level.NOTE: types.DiagnosticSeverity.Information,
+}
+_log = logging.getLogger("engine.lsp")
+
+
+class HeadraceServer(LanguageServer):
+    """A language server for one project.
+
+    Args:
+        project: that the editor works on.
+    """
+
+    def __init__(self, project: Project) -> None:
+        super().__init__("headrace", __version__, text_document_sync_kind=types.TextDocumentSyncKind.Incremental)
+        self.opened = OpenProject(project)
+        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="compile")
+        # Set when the project was compiled for the first time: nothing can be answered before.
+        self.begun = asyncio.Event()
+        self._shown: set[str] = set()
+        self._changes = 0
+        self._pending: asyncio.Task[None] | None = None
+
+    async def take(self, uri: str) -> None:
+        """Note the text of a file, compile its model at once, and all of the project after a pause."""
+        file = self.current(types.TextDocumentIdentifier(uri))
+        if file is None:
+            return
+        self._changes += 1
+        change = self._changes
+        if self._pending is not None:
+            self._pending.cancel()
+        self._pending = asyncio.get_running_loop().create_task(self._later())
+        await self.work(self._compile_one, file, change)
+        if change == self._changes:
+            self.publish()
+
+    def current(self, document: types.TextDocumentIdentifier) -> str | None:
+        """Return the name of a file in the project, whose text is then the one that the editor has; None: outside."""
+        file = self.opened.name_of(path_of(document.uri))
+        if file is not None and document.uri in self.workspace.text_documents:
+            self.opened.texts[file] = self.workspace.get_text_document(document.uri).source.replace("\r\n", "\n")
+        return file
+
+    def _compile_one(self, file: str, change: int) -> None:
+        # Only the last of several keystrokes counts.
+        if change == self._changes:
+            try:
+                self.opened.compile_model(file)
+            except EngineError as error:
+                self.opened.failure = error.diagnostics
+
+    async def _later(self) -> None:
+        await asyncio.sleep(_PAUSE)
+        await self.compile_all()
+
+    async def compile_all(self) -> None:
+        """Compile the project, and publish what is wrong."""
+        change = self._changes
+        await self.work(self.opened.compile_all)
+        self.begun.set()
+        if change == self._changes:
+            self.publish()
+
+    async def work(self, call: Any, *arguments: Any) -> Any:
+        """Do something in the thread that compiles."""
+        return await asyncio.get_running_loop().run_in_executor(self._worker, call, *arguments)
+
+    def publish(self) -> None:
+        """Send the diagnostics of all files that have some, or had."""
+        found = self.opened.diagnostics()
+        for file in self._shown | found.keys():
+            text = self.opened.text(file)
+            items = [_shown(one, text) for one in found.get(file, [])]
+            uri = (self.opened.root / file).as_uri()
+            self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, items))
+        self._shown = set(found)
+
+
+def _shown(found: Diagnostic, text: str) -> types.Diagnostic:
+    message = f"{found.message}\n{found.hint}" if found.hint else found.message
+    place = (
+        range_at(found.location, text) if found.location else types.Range(types.Position(0, 0), types.Position(0, 1))
+    )
+    return types.Diagnostic(place, message, _LEVELS[found.level], found.code, source="headrace")
+
+
+def serve(project: Project) -> None:
+    """Answer an editor on stdin and stdout until it ends the session."""
+    made(project).start_io()
+
+
+def made(project: Project) -> HeadraceServer:
+    """Return a server with all that it answers."""
+    server = HeadraceServer(project)
+
+    @server.feature(types.INITIALIZED)
+    async def _(_: types.InitializedParams) -> None:
+        await server.compile_all()
+
+    @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
+    async def _(params: types.DidOpenTextDocumentParams) -> None:
+        await server.take(params.text_document.uri)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
+    async def _(params: types.DidChangeTextDocumentParams) -> None:
+        await server.take(params.text_document.uri)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
+    async def _(_: types.DidSaveTextDocumentParams) -> None:
+        await server.compile_all()
+
+    @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
+    async def _(params: types.DidCloseTextDocumentParams) -> None:
+        file = server.opened.name_of(path_of(params.text_document.uri))
+        server.opened.texts.pop(file or "", None)
+        await server.compile_all()
+
+    _register_reading(server)
+    _register_editing(server)
+    return server
+
+
+def _register_reading(server: HeadraceServer) -> None:
+    """What describes a place or a file."""
+    opened = server.opened
+
+    @server.feature(types.TEXT_DOCUMENT_HOVER)
+    async def _(params: types.HoverParams) -> types.Hover | None:
+        file = server.current(params.text_document)
+        return await server.work(editor_answers.hover, opened, file, params.position) if file else None
+
+    @server.feature(types.TEXT_DOCUMENT_DEFINITION)
+    async def _(params: types.DefinitionParams) -> list[types.Location]:
+        file = server.current(params.text_document)
+        return await server.work(editor_answers.definition, opened, file, params.position) if file else []
+
+    @server.feature(types.TEXT_DOCUMENT_REFERENCES)
+    async def _(params: types.ReferenceParams) -> list[types.Location]:
+        file = server.current(params.text_document)
+        return await server.work(editor_answers.references, opened, file, params.position) if file else []
+
+    @server.feature(types.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
+    async def _(params: types.DocumentSymbolParams) -> list[types.DocumentSymbol]:
+        file = server.current(params.text_document)
+        return await server.work(editor_answers.symbols, opened, file) if file else []
+
+    @server.feature(types.TEXT_DOCUMENT_INLAY_HINT)
+    async def _(params: types.InlayHintParams) -> list[types.InlayHint]:
+        file = server.current(params.text_document)
+        return await server.work(editor_answers.inlay_hints, opened, file) if file else []
+
+    @server.feature(types.TEXT_DOCUMENT_FOLDING_RANGE)
+    def _(params: types.FoldingRangeParams) -> list[types.FoldingRange]:
+        file = server.current(params.text_document)
+        return editor_answers.folding(opened, file) if file else []
+
+
+def _register_editing(server: HeadraceServer) -> None:
+    """What helps to write, and the commands."""
+    opened = server.opened
+
+    @server.feature(types.TEXT_DOCUMENT_COMPLETION, types.CompletionOptions(trigger_characters=[".", "'", "(", " "]))
+    async def _(params: types.CompletionParams) -> list[types.CompletionItem]:
+        await server.begun.wait()
+        file = server.current(params.text_document)
+        return completions(opened, file, params.position) if file else []
+
+    @server.feature(types.TEXT_DOCUMENT_CODE_ACTION)
+    def _(params: types.CodeActionParams) -> list[types.CodeAction]:
+        file = server.current(params.text_document)
+        uri = params.text_document.uri
+        return code_actions.code_actions(uri, opened.text(file), params.context.diagnostics) if file else []
+
+    @server.feature(types.TEXT_DOCUMENT_RENAME)
+    def _(params: types.RenameParams) -> types.WorkspaceEdit | None:
+        file = server.current(params.text_document)
+        place = location_of_position(params.position, opened.text(file), file) if file else None
+        node = editor_answers.node_at(opened, file, place) if file and place else None
+        if node is None or not node.startswith("model."):
+            raise JsonRpcException("only models can be renamed: put the cursor on the name in a ref()", -32803)
+        edit = code_actions.renamed_model(opened, node.removeprefix("model."), params.new_name)
+        if isinstance(edit, str):
+            raise JsonRpcException(f"not renamed: {edit}", -32803)
+        return edit
+
+    @server.command(code_actions.EXPLAIN)
+    def _(code: str) -> str:
+        return code_actions.explanation_text(code)
+
+    @server.command(code_actions.COMPILED_SQL)
+    def _(uri: str) -> str:
+        file = opened.name_of(path_of(uri))
+        model = opened.model_of(file) if file else None
+        return model.sql if model else ""

@@ -1,0 +1,131 @@
+"""The project that an editor has open: its unsaved texts, and what was compiled last. Nothing is written to it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.api import Project
+from engine.compile import Manifest, Model
+from engine.compile.pipeline.edited_model import EditedModel, Neighbours, neighbours
+from engine.errors import Diagnostic, EngineError, Location
+from engine.project import ModelText
+from engine.project.project_files import open_texts
+from engine.user_cache import project_cache
+
+if TYPE_CHECKING:
+    from engine.compile import Compiled
+
+
+@dataclass(slots=True)
+class OpenProject:
+    """A project with the texts that an editor has.
+
+    Attributes:
+        project: the folder, target and variables.
+        texts: of open files, by their names in the project.
+        edited: the models that were compiled on their own since the whole project was, by file.
+        failure: why the project could not be compiled.
+    """
+
+    project: Project
+    texts: dict[str, str] = field(default_factory=dict)
+    edited: dict[str, EditedModel] = field(default_factory=dict)
+    failure: tuple[Diagnostic, ...] = ()
+    _known: Neighbours | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def root(self) -> Path:
+        """The project's folder."""
+        return self.project.root
+
+    @property
+    def compiled(self) -> Compiled | None:
+        """The project as it was compiled last; None: it never was."""
+        return self._known.compiled if self._known else None
+
+    @property
+    def manifest(self) -> Manifest:
+        """Its nodes; none if it was never compiled."""
+        return self.compiled.manifest if self.compiled else Manifest("", "", "", {}, ())
+
+    def name_of(self, path: Path) -> str | None:
+        """Return the name of a file in the project, or None if it is outside."""
+        try:
+            return path.resolve().relative_to(self.root).as_posix()
+        except (ValueError, OSError):
+            return None
+
+    def text(self, file: str) -> str:
+        """Return the text of a file as the editor has it, or as it was compiled; empty if it is not known."""
+        if file in self.texts:
+            return self.texts[file]
+        if self.compiled is None:
+            return ""
+        project = self.compiled.project
+        texts = {**project.texts, **dict(project.singular), **{macro.file: macro.text for macro in project.macros}}
+        model = next((model for model in project.models if model.file == file), None)
+        return (model.text if model else texts.get(file)) or ""
+
+    def compile_all(self) -> None:
+        """Compile the project with the texts of the editor; an error that stops it is in `failure`."""
+        texts = dict(self.texts)
+        with self._lock:
+            cached = project_cache(self.project.target_dir)
+            try:
+                with open_texts(texts):
+                    compiled = self.project.compile()
+            except EngineError as error:
+                self.failure = error.diagnostics
+                return
+            self.failure = ()
+            self._known = neighbours(compiled, cached, self.project.vars)
+            self.edited.clear()
+
+    def analyse(self, file: str) -> None:
+        """Compile one model that is as it was, for the places in it."""
+        with suppress(EngineError):
+            self.compile_model(file)
+
+    def compile_model(self, file: str) -> EditedModel | None:
+        """Compile one model as the editor has it; None if the whole project has to be compiled.
+
+        Raises:
+            EngineError: a template or the model takes too much.
+        """
+        with self._lock:
+            known, text = self._known, self.text(file)
+            if known is None or not known.kept:
+                return None
+            model = next((model for model in known.compiled.project.models if model.file == file), None)
+            if model is None:
+                return None
+            edited = known.compile(ModelText(model.name, file, model.folders, text))
+            self.edited[file] = edited
+            return edited
+
+    def model_of(self, file: str) -> Model | None:
+        """Return the model of a file, as it was compiled last."""
+        if file in self.edited:
+            return self.edited[file].model
+        return next((model for model in self.manifest.models if model.file == file), None)
+
+    def diagnostics(self) -> Mapping[str, list[Diagnostic]]:
+        """Return all findings by file; those without a place belong to project.yml."""
+        found: dict[str, list[Diagnostic]] = {}
+        for finding in (*self.failure, *self.manifest.diagnostics):
+            place = finding.location or Location("project.yml")
+            known = self.edited.get(place.file)
+            # A model that was compiled on its own since has its own findings.
+            if known is None or finding.node != known.model.name:
+                found.setdefault(place.file, []).append(finding)
+        for edited in self.edited.values():
+            for finding in edited.problems:
+                place = finding.location or Location(edited.model.file)
+                found.setdefault(place.file, []).append(finding)
+        return {file: list(dict.fromkeys(findings)) for file, findings in found.items()}

@@ -1,0 +1,44 @@
+"""Places of the compiler (line and column from 1, in characters) and of the protocol (from 0, in UTF-16 units)."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from lsprotocol import types
+
+from engine.errors import Location
+
+_WORD = re.compile(r"[\w.]*")
+
+
+def position_of(location: Location, text: str) -> types.Position:
+    """Return the protocol's position of a place in a text."""
+    lines = text.split("\n")
+    line = min(max(location.line - 1, 0), len(lines) - 1)
+    before = lines[line][: max(location.column - 1, 0)]
+    return types.Position(line, len(before.encode("utf-16-le", "surrogatepass")) // 2)
+
+
+def location_of_position(position: types.Position, text: str, file: str) -> Location:
+    """Return the place of the compiler for a position of the protocol."""
+    lines = text.split("\n")
+    line = min(position.line, len(lines) - 1)
+    units = lines[line].encode("utf-16-le", "surrogatepass")[: position.character * 2]
+    return Location(file, line + 1, len(units.decode("utf-16-le", "ignore")) + 1)
+
+
+def range_at(location: Location, text: str, length: int | None = None) -> types.Range:
+    """Return the range of so many characters from a place; without a length, of the word there."""
+    start = position_of(location, text)
+    line = text.split("\n")[start.line]
+    at = max(location.column - 1, 0)
+    word = _WORD.match(line, min(at, len(line)))
+    size = length if length is not None else max(len(word[0]) if word else 0, 1)
+    return types.Range(start, position_of(Location(location.file, start.line + 1, at + size + 1), text))
+
+
+def path_of(uri: str) -> Path:
+    """Return the path of a file's URI."""
+    return Path(unquote(urlsplit(uri).path))

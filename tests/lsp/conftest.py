@@ -1,0 +1,85 @@
+"""A real client over stdio: each test starts `engine lsp` on a copy of a project."""
+
+import asyncio
+import shutil
+import sys
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from lsprotocol import types
+from pytest_lsp import LanguageClient, make_test_lsp_client
+
+ROOT = Path(__file__).parents[2]
+
+
+class Editor:
+    """A client of the server, and the project that it has open."""
+
+    def __init__(self, client: LanguageClient, root: Path) -> None:
+        self.client, self.root, self.texts, self.version = client, root, {}, 1
+
+    def uri(self, file: str) -> str:
+        return (self.root / file).as_uri()
+
+    def open(self, file: str, text: str | None = None) -> None:
+        self.texts[file] = (self.root / file).read_text() if text is None else text
+        item = types.TextDocumentItem(self.uri(file), "sql", self.version, self.texts[file])
+        self.client.text_document_did_open(types.DidOpenTextDocumentParams(item))
+
+    def type(self, file: str, text: str) -> None:
+        self.texts[file] = text
+        self.version += 1
+        whole = types.TextDocumentContentChangeWholeDocument(text)
+        document = types.VersionedTextDocumentIdentifier(self.version, self.uri(file))
+        self.client.text_document_did_change(types.DidChangeTextDocumentParams(document, [whole]))
+
+    def at(self, file: str, words: str, offset: int = 0) -> dict:
+        """The document and the position of the first of some words in it."""
+        before = self.texts[file][: self.texts[file].index(words) + offset]
+        line = before.count("\n")
+        position = types.Position(line, len(before) - before.rfind("\n") - 1)
+        return {"text_document": types.TextDocumentIdentifier(self.uri(file)), "position": position}
+
+    async def diagnostics(self, file: str, until, seconds: float = 60.0) -> list:
+        """The diagnostics of a file, once they are as they should be."""
+        for _ in range(int(seconds * 20)):
+            found = self.client.diagnostics.get(self.uri(file), [])
+            if until(found):
+                return list(found)
+            await asyncio.sleep(0.05)
+        raise AssertionError(f"diagnostics of {file}: {self.client.diagnostics}")
+
+
+@asynccontextmanager
+async def connected(root: Path):
+    """An editor whose server has compiled the project."""
+    client = make_test_lsp_client()
+    await client.start_io(sys.executable, "-m", "engine", "lsp", "--project-dir", str(root))
+    try:
+        await client.initialize_session(types.InitializeParams(types.ClientCapabilities(), root_uri=root.as_uri()))
+        yield Editor(client, root)
+        await client.shutdown_session()
+    except BaseException:
+        # It would wait for the end of the session.
+        client._server.kill()
+        raise
+    finally:
+        await client.stop()
+
+
+def example(root: Path) -> Path:
+    """A copy of the example."""
+    for name in ("project.yml", "models", "macros", "sources"):
+        source = ROOT / name
+        shutil.copytree(source, root / name) if source.is_dir() else shutil.copy(source, root / name)
+    shutil.copytree(ROOT / "tests/models", root / "tests/models")
+    return root
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("ENGINE_CACHE", str(tmp_path / "cache"))
+    root = tmp_path / "project"
+    root.mkdir()
+    return example(root)

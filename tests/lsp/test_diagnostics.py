@@ -1,0 +1,71 @@
+"""Diagnostics of texts that are not saved, over stdio."""
+
+import asyncio
+import os
+import subprocess
+import sys
+
+from engine.errors import Location
+from engine.lsp.text_positions import location_of_position, position_of
+from tests.lsp.conftest import connected
+
+FILE = "models/marts/departures_hourly.sql"
+
+
+def listing(root):
+    return {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+def test_unsaved_text_is_compiled_and_nothing_is_written(project):
+    before = listing(project)
+
+    async def session():
+        async with connected(project) as editor:
+            editor.open(FILE)
+            good = editor.texts[FILE]
+            await editor.diagnostics(FILE, lambda found: not found)
+            editor.type(FILE, good.replace("avg(departure_delay)", "avg(departure_delai)"))
+            found = await editor.diagnostics(FILE, lambda found: any(d.code == "unknown-column" for d in found))
+            finding = next(d for d in found if d.code == "unknown-column")
+            place = finding.range
+            line = good.split("\n")[place.start.line]
+            assert line[place.start.character :].startswith("departure_delay)")
+            assert place.end.character - place.start.character == len("departure_delai")
+            assert "Did you mean 'departure_delay'" in finding.message
+            editor.type(FILE, good)
+            await editor.diagnostics(FILE, lambda found: not found)
+
+    asyncio.run(session())
+    assert listing(project) == before
+
+
+def test_an_edit_reaches_the_models_downstream(project):
+    async def session():
+        async with connected(project) as editor:
+            editor.open(FILE)
+            editor.type(FILE, editor.texts[FILE].replace("as departures,", "as departed,"))
+            await editor.diagnostics("models/marts/busiest_hours.sql", bool)
+
+    asyncio.run(session())
+
+
+def test_findings_are_those_of_compile(project):
+    path = project / FILE
+    path.write_text(path.read_text().replace("{{ ref('flights') }}", "{{ ref('flihgts') }}"))
+    command = [sys.executable, "-m", "engine", "compile", "--log-format", "json"]
+    done = subprocess.run(command, check=False, cwd=project, capture_output=True, text=True, env=os.environ)
+    assert "unknown-ref" in done.stdout + done.stderr
+
+    async def session():
+        async with connected(project) as editor:
+            await editor.diagnostics(FILE, lambda found: any(d.code == "unknown-ref" for d in found))
+
+    asyncio.run(session())
+
+
+def test_positions_count_utf_16_units():
+    text = "a\nx\U0001f6ebé = 'b'"
+    place = Location("m.sql", 2, 4)
+    position = position_of(place, text)
+    assert (position.line, position.character) == (1, 4)
+    assert location_of_position(position, text, "m.sql") == place
