@@ -1,0 +1,30 @@
+"""What becomes of a turn that failed: tried again after a pause, or left until somebody edits the project."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from engine.errors import Diagnostic
+
+FIRST: Final = 1.0
+MOST: Final = 300.0
+
+# What only an edit of the project or a decision of the user removes; all else may pass by itself.
+_NEEDS_EDIT: Final = frozenset(
+    """
+    model-changed source-changed source-columns source-replaced source-shrunk source-gap table-schema table-replaced
+    table-changed table-foreign checkpoint-lost state-unreadable upstream-replaced upstream-rewritten upstream-history
+    file-missing file-changed not-supported refresh-unfinished query-rejected contract-broken source-path
+    """.split()
+)
+
+
+def pause_after(failures: int) -> float:
+    """Return the seconds to wait after that many failures in a row: 1, 2, 4, .. up to 300."""
+    return float(min(FIRST * 2 ** min(failures - 1, 16), MOST))
+
+
+def heals(diagnostics: Iterable[Diagnostic]) -> bool:
+    """Return whether time may remove the cause of a failed turn."""
+    return not any(found.is_error and found.code in _NEEDS_EDIT for found in diagnostics)

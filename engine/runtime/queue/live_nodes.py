@@ -1,0 +1,143 @@
+"""What `engine start` keeps up to date: models and groups of tests, each with what makes it due."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from engine.compile import DataTest, Manifest, Materialized, Model, Severity, Source, UnitTest
+from engine.compile.nodes.model_settings import Publish
+from engine.compile.types.cron import Schedule
+from engine.plan.deployed.read_deployed import read_by
+
+# Tests after each commit of a busy stream would read its table all the time.
+_TESTS_EVERY = 30.0
+TESTS = "tests."
+
+
+@dataclass(frozen=True, slots=True)
+class LiveNode:
+    """A model, or the tests of one, as the queue sees it.
+
+    Attributes:
+        id: of the model; of a group of tests `tests.` and the id of what they test.
+        run: ids of the nodes of its turn.
+        upstream: ids of live nodes that must have succeeded before its turn.
+        after: ids of live nodes whose commit makes it due.
+        sources: ids of sources whose new input makes it due.
+        every: seconds between the beginnings of two turns, at least.
+        schedule: when it is due; None: when something changed.
+    """
+
+    id: str
+    run: tuple[str, ...]
+    upstream: frozenset[str] = frozenset()
+    after: frozenset[str] = frozenset()
+    sources: frozenset[str] = frozenset()
+    every: float = 0.0
+    schedule: Schedule | None = None
+
+
+@dataclass(slots=True)
+class _Groups:
+    """The tests of a selection: those that run in their model's turn, and those in turns of their own."""
+
+    with_model: dict[str, list[str]] = field(default_factory=dict)
+    apart: dict[str, list[str]] = field(default_factory=dict)
+
+
+def live_nodes(manifest: Manifest, nodes: Iterable[str]) -> dict[str, LiveNode]:
+    """Return the live nodes of a selection, in the order of the build.
+
+    Args:
+        manifest: a project without errors.
+        nodes: ids of models, data tests and unit tests.
+    """
+    chosen = [manifest.nodes[i] for i in nodes]
+    models = {n.id: n for n in chosen if isinstance(n, Model) and n.stored}
+    groups = _grouped(manifest, chosen, models)
+    found: dict[str, LiveNode] = {}
+    for id_ in manifest.order:
+        if (model := models.get(id_)) is not None:
+            found[id_] = _of_model(manifest, model, models, groups)
+    for tested, tests in groups.apart.items():
+        found[TESTS + tested] = _of_tests(manifest, tested, tests, models)
+    return found
+
+
+def _grouped(manifest: Manifest, chosen: Iterable[object], models: Mapping[str, Model]) -> _Groups:
+    groups = _Groups()
+    for test in chosen:
+        if isinstance(test, UnitTest) and test.model in models:
+            groups.with_model.setdefault(test.model, []).append(test.id)
+        elif isinstance(test, DataTest):
+            model = manifest.nodes[test.model]
+            staged = isinstance(model, Model) and model.write.publish is Publish.ON_TESTS_PASS and test.model in models
+            # Staged rows are published by the last test of the same turn.
+            (groups.with_model if staged else groups.apart).setdefault(test.model, []).append(test.id)
+        elif isinstance(test, UnitTest):
+            groups.apart.setdefault(test.model, []).append(test.id)
+    return groups
+
+
+def _of_model(manifest: Manifest, model: Model, models: Mapping[str, Model], groups: _Groups) -> LiveNode:
+    read = set(_triggers(manifest, model))
+    upstream = _nearest(manifest, model.id, models.keys())
+    blocking = {
+        TESTS + i for i in upstream
+        if any(isinstance(t := manifest.nodes[test], DataTest) and t.severity is Severity.ERROR
+               and model.id not in manifest.parents(test) for test in groups.apart.get(i, ()))
+    }  # fmt: skip
+    schedule = Schedule.of(model.operation.schedule) if model.operation.schedule else None
+    return LiveNode(
+        model.id,
+        (*groups.with_model.get(model.id, ()), model.id),
+        frozenset(upstream | blocking),
+        frozenset(read & models.keys()) if schedule is None else frozenset(),
+        frozenset(i for i in read if isinstance(manifest.nodes[i], Source)) if schedule is None else frozenset(),
+        model.operation.trigger.seconds,
+        schedule,
+    )
+
+
+def _of_tests(manifest: Manifest, tested: str, tests: Iterable[str], models: Mapping[str, Model]) -> LiveNode:
+    read = {tested, *(i for test in tests for i in read_by(manifest, manifest.nodes[test]))}
+    for node in list(read):
+        if isinstance(model := manifest.nodes[node], Model) and not model.streaming:
+            read |= {i for i in read_by(manifest, model) if model.materialized is Materialized.VIEW}
+    sources = frozenset(i for i in read if isinstance(manifest.nodes[i], Source))
+    return LiveNode(
+        TESTS + tested, tuple(tests), frozenset({tested} & models.keys()), frozenset(read & models.keys()),
+        sources, _TESTS_EVERY,
+    )  # fmt: skip
+
+
+def _triggers(manifest: Manifest, model: Model) -> Iterator[str]:
+    """What makes a model due: its streams, or all that a batch model reads, through views and ephemeral models."""
+    streams = {item.node for item in model.inputs if item.stream}
+    for node in read_by(manifest, model):
+        if not model.streaming or node in streams:
+            yield node
+            yield from _behind(manifest, node)
+
+
+def _behind(manifest: Manifest, node: str) -> Iterator[str]:
+    model = manifest.nodes[node]
+    if isinstance(model, Model) and not model.stored:
+        for item in model.inputs:
+            yield item.node
+            yield from _behind(manifest, item.node)
+
+
+def _nearest(manifest: Manifest, node: str, kept: Iterable[str]) -> set[str]:
+    """The nearest live models upstream of a node, through models that are not live."""
+    live = set(kept)
+    found: set[str] = set()
+    waiting = list(manifest.parents(node))
+    while waiting:
+        current = waiting.pop()
+        if current in live:
+            found.add(current)
+        elif isinstance(manifest.nodes[current], Model):
+            waiting += manifest.parents(current)
+    return found

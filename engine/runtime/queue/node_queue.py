@@ -1,0 +1,242 @@
+"""The queue of `engine start`: the state of each live node, and which one has the next turn.
+
+Turns have no barrier: a node that is due gets the first free worker, the one that has waited longest first. A node waits
+while one that it reads has not succeeded, as in a build.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from engine.events import NodeState
+from engine.runtime.queue.back_off import pause_after
+from engine.runtime.queue.live_nodes import LiveNode
+
+# A node has at least as much time to itself as its turns take: a table that is computed again after each commit of what
+# it reads would otherwise keep a worker for ever.
+_REST = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A node is in another state."""
+
+    node: str
+    state: NodeState
+    reason: str
+    until: float | None = None
+
+
+@dataclass(slots=True)
+class Entry:
+    """What the queue knows of a node; times are those of the queue's clock.
+
+    Attributes:
+        node: the live node.
+        state: what it does.
+        reason: why it is due, or why it failed.
+        due: since when it is due; None: it is not.
+        earliest: when its next turn may begin.
+        again: it became due during its turn, for this reason; empty: it did not.
+        failures: turns that failed in a row.
+        succeeded: its last turn did; None: it had none.
+        paused: by the user.
+        until: when a failed or scheduled node is tried again.
+        turns: that it had.
+    """
+
+    node: LiveNode
+    state: NodeState = NodeState.IDLE
+    reason: str = ""
+    due: float | None = None
+    earliest: float = 0.0
+    again: str = ""
+    failures: int = 0
+    succeeded: bool | None = None
+    paused: bool = False
+    until: float | None = None
+    turns: int = 0
+    _begun: float = 0.0
+
+
+@dataclass(slots=True)
+class NodeQueue:
+    """The live nodes of a process; used by one thread.
+
+    Attributes:
+        entries: by id.
+        changes: of states since they were taken last (`take_changes`).
+    """
+
+    entries: dict[str, Entry] = field(default_factory=dict)
+    changes: list[Change] = field(default_factory=list)
+
+    def replace(self, nodes: Mapping[str, LiveNode], changed: Iterable[str], now: float) -> None:
+        """Use other live nodes from now on: those that are new or changed are due, those that are gone are forgotten."""
+        kept = {}
+        for id_, node in nodes.items():
+            entry = self.entries.get(id_)
+            if entry is None:
+                entry = Entry(node)
+                self._plan_next(entry, now)
+            entry.node = node
+            kept[id_] = entry
+        self.entries = kept
+        for id_ in changed:
+            if id_ in kept:
+                kept[id_].failures, kept[id_].earliest = 0, 0.0
+                if kept[id_].state in {NodeState.FAILED, NodeState.BACKING_OFF}:
+                    kept[id_].state = NodeState.IDLE
+                self.due(id_, "its definition changed", now)
+
+    def due(self, id_: str, reason: str, now: float) -> None:
+        """A node has something to do; one that failed and waits for an edit stays as it is."""
+        entry = self.entries.get(id_)
+        if entry is None:
+            return
+        if entry.state is NodeState.RUNNING:
+            entry.again = entry.again or reason
+        elif entry.state is NodeState.BACKING_OFF:
+            entry.due = entry.due if entry.due is not None else now
+        elif entry.due is None and entry.state is not NodeState.FAILED:
+            entry.due, entry.reason = now, reason
+            if not entry.paused:
+                self._turn_to(entry, NodeState.QUEUED, reason)
+
+    def committed(self, id_: str, now: float) -> None:
+        """A node wrote something: what reads it is due."""
+        name = id_.partition(".")[2]
+        for entry in self.entries.values():
+            if id_ in entry.node.after and entry.node.id != id_:
+                self.due(entry.node.id, f"{name} committed", now)
+
+    def new_input(self, source: str, now: float) -> None:
+        """A source may have something new."""
+        for entry in self.entries.values():
+            if source in entry.node.sources:
+                self.due(entry.node.id, f"new input in {source.partition('.')[2]}", now)
+
+    def tick(self, now: float) -> None:
+        """Let time pass: schedules come, pauses after failures end."""
+        for entry in self.entries.values():
+            if entry.state is NodeState.BACKING_OFF and entry.until is not None and entry.until <= now:
+                entry.state, entry.until = NodeState.IDLE, None
+                entry.due = None
+                self.due(entry.node.id, "tried again", now)
+            elif entry.node.schedule is not None and entry.until is not None and entry.until <= now:
+                entry.until = None
+                self.due(entry.node.id, f"schedule {entry.node.schedule.text}", now)
+                self._plan_next(entry, now)
+
+    def next(self, now: float) -> Entry | None:
+        """The node whose turn begins now: the one that is due longest, of those that may; None: none may."""
+        ready = []
+        for entry in self.entries.values():
+            if entry.due is None or entry.paused or entry.state not in {NodeState.QUEUED, NodeState.WAITING}:
+                continue
+            if (upstream := self._waits_for(entry)) is not None:
+                self._turn_to(entry, NodeState.WAITING, upstream.partition(".")[2])
+            elif entry.earliest <= now:
+                ready.append(entry)
+        return min(ready, key=lambda entry: entry.due or 0.0, default=None)
+
+    def begin(self, entry: Entry, now: float) -> None:
+        """Its turn begins."""
+        entry.due, entry._begun, entry.again = None, now, ""  # noqa: SLF001 - of this module
+        entry.turns += 1
+        self._turn_to(entry, NodeState.RUNNING, entry.reason)
+
+    def succeed(self, id_: str, now: float, *, more: bool) -> None:
+        """Its turn ended well; `more`: it left input unread."""
+        if (entry := self.entries.get(id_)) is None:
+            return
+        entry.succeeded, entry.failures = True, 0
+        self._rest(entry, now, eager=more)
+        self._turn_to(entry, NodeState.IDLE, "")
+        if again := entry.again or ("more input" if more else ""):
+            entry.again = ""
+            self.due(id_, again, now)
+
+    def fail(self, id_: str, now: float, reason: str, *, heals: bool) -> None:
+        """Its turn failed; `heals`: time may remove the cause, so that it is tried again."""
+        if (entry := self.entries.get(id_)) is None:
+            return
+        entry.succeeded, entry.again = False, ""
+        entry.failures += 1
+        if not heals:
+            self._turn_to(entry, NodeState.FAILED, reason)
+            return
+        entry.until = now + pause_after(entry.failures)
+        self._turn_to(entry, NodeState.BACKING_OFF, reason, entry.until)
+
+    def heal(self, id_: str, now: float) -> None:
+        """What a failed node waited for has come."""
+        if (entry := self.entries.get(id_)) is not None and entry.state is NodeState.FAILED:
+            entry.state = NodeState.IDLE
+            self.due(id_, "tried again", now)
+
+    def pause(self, ids: Iterable[str]) -> None:
+        """Begin no turn of some nodes until they are resumed."""
+        for entry in self._those(ids):
+            entry.paused = True
+            if entry.state is not NodeState.RUNNING:
+                self._turn_to(entry, NodeState.PAUSED, "")
+
+    def resume(self, ids: Iterable[str], now: float) -> None:
+        """Undo `pause`; what is due since has its turn."""
+        for entry in self._those(ids):
+            if entry.paused:
+                entry.paused, entry.due = False, None
+                entry.state = NodeState.IDLE if entry.state is NodeState.PAUSED else entry.state
+                self.due(entry.node.id, "resumed", now)
+
+    def take_changes(self) -> list[Change]:
+        """The changes of states since the last call."""
+        taken, self.changes = self.changes, []
+        return taken
+
+    def wait(self, now: float, most: float) -> float:
+        """Seconds until something happens by time alone, at most `most`."""
+        times = [entry.until for entry in self.entries.values() if entry.until is not None]
+        times += [entry.earliest for entry in self.entries.values() if entry.due is not None and entry.earliest > now]
+        return max(0.0, min([most, *(time - now for time in times)]))
+
+    def running(self) -> int:
+        """How many turns are under way."""
+        return sum(entry.state is NodeState.RUNNING for entry in self.entries.values())
+
+    def _those(self, ids: Iterable[str]) -> Iterator[Entry]:
+        yield from (self.entries[id_] for id_ in ids if id_ in self.entries)
+
+    def _waits_for(self, entry: Entry) -> str | None:
+        """What a node reads that has not succeeded: it failed, or it has yet to run and is due."""
+        for id_ in sorted(entry.node.upstream):
+            above = self.entries.get(id_)
+            if above is None or above.succeeded or (above.succeeded is None and above.due is None
+                                                    and above.state is NodeState.IDLE):  # fmt: skip
+                continue
+            return id_
+        return None
+
+    def _rest(self, entry: Entry, now: float, *, eager: bool) -> None:
+        took = now - entry._begun  # noqa: SLF001 - of this module
+        entry.earliest = max(entry._begun + entry.node.every, now if eager else now + min(took, _REST))  # noqa: SLF001
+        if not entry.node.sources and entry.node.schedule is None and not eager:
+            entry.earliest = max(entry.earliest, now + took)
+
+    def _plan_next(self, entry: Entry, now: float) -> None:
+        if entry.node.schedule is not None:
+            moment = entry.node.schedule.after(datetime.fromtimestamp(now, UTC))
+            entry.until = moment.timestamp() if moment is not None else None
+
+    def _turn_to(self, entry: Entry, state: NodeState, reason: str, until: float | None = None) -> None:
+        if entry.paused and state in {NodeState.IDLE, NodeState.QUEUED, NodeState.WAITING}:
+            state, reason = NodeState.PAUSED, ""
+        if (entry.state, entry.reason) == (state, reason) and state is not NodeState.BACKING_OFF:
+            return
+        entry.state = state
+        if state not in {NodeState.IDLE, NodeState.WAITING}:
+            entry.reason = reason
+        self.changes.append(Change(entry.node.id, state, reason, until))
