@@ -135,6 +135,7 @@ class Outcome(Metrics):
         snapshot_id: of the table afterwards.
         note: what to know beside that.
         event_times: the newest event time of each input of a query with several watermarks; None: it had no row.
+        more: its turn ended before it had read all there was (`engine start`).
     """
 
     status: Status
@@ -144,6 +145,7 @@ class Outcome(Metrics):
     snapshot_id: int | None = field(default=None, kw_only=True)
     note: str = field(default="", kw_only=True)
     event_times: Mapping[str, str | None] = field(default_factory=dict, kw_only=True)
+    more: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

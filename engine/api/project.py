@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from engine.plan.test_passes.compile_overrides import Versions
     from engine.plan.test_passes.known_passes import PassCache
     from engine.project import LoadedProject
-    from engine.runtime.build import OpenSession
+    from engine.runtime.build import OpenSession, Turn
     from engine.runtime.testing.run_data_test import DataTestVerdict
     from engine.runtime.turns import RunUnit
 
@@ -250,6 +250,7 @@ class Project:
         on_event: Emit = unheard,
         opening: OpenSession | None = None,
         within: Sequence[str] = (),
+        turn: Turn | None = None,
         **options: Unpack[RunOptions],
     ) -> RunResults:
         """Run some nodes of the compiled project; `build`, `run` and `test` end here.
@@ -261,6 +262,7 @@ class Project:
             on_event: as for `build`.
             opening: gives a session that is open (`WarmSession`), whose owner holds it (`alone`); None: one of its own.
             within: ids of all nodes that the session is for, if there are more.
+            turn: it is a turn of `engine start`, of which target/ keeps no results; None: it is a run.
             options: as for `build`.
         """
         from engine.api.deferral import deferred_inputs
@@ -285,6 +287,7 @@ class Project:
             planned=plan_options(options),
             cache=self._passes(compiled, versions, ignored=options.get("no_cache", False)),
             within=within,
+            turn=turn,
         )
         run = with_adapted_tests(
             manifest, nodes, target, store_failures=options.get("store_failures", False), warnings_fail=strict
@@ -296,10 +299,12 @@ class Project:
         read = {node: names for node in nodes if (names := deferred_inputs(manifest, node))}
 
         def write(results: RunResults) -> None:
-            write_results(results, self.target_dir, manifest.project, arguments, read)
+            if turn is None:
+                write_results(results, self.target_dir, manifest.project, arguments, read)
 
         with alone() if opening is None else nullcontext():
-            write_artifacts(manifest, self.target_dir)
+            if turn is None:
+                write_artifacts(manifest, self.target_dir)
             with (
                 delivering(manifest, target, self.root, findings.extend) as deliver,
                 self._units(versions) as run_unit,

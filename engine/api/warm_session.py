@@ -1,15 +1,16 @@
 """One Spark session for several runs of models and tests, each of which takes the locks of its own tables.
 
 Each run gets a session of its own in the JVM that is open: its views, functions, settings and catalogs end with it.
-What a run leaves for all sessions is removed, or the JVM goes. So does one whose run was cut off: nothing may commit
-when the locks are free.
+What runs leave for all sessions is removed when none is under way, or the JVM goes. So does one whose run was cut off:
+nothing may commit when the locks are free. Runs may be under way side by side, each in a thread of its own.
 """
 
 from __future__ import annotations
 
 import gc
 import logging
-from collections.abc import Callable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -50,13 +51,17 @@ class WarmSession:
 
     Args:
         restarted: gets the reason each time that another one is opened in its place.
+        conf: Spark settings beside those of the target.
     """
 
-    def __init__(self, restarted: Callable[[str], None]) -> None:
+    def __init__(self, restarted: Callable[[str], None], conf: Mapping[str, str] | None = None) -> None:
         self._restarted = restarted
+        self._conf = dict(conf or {})
         self._open: _Open | None = None
-        # Why the next one replaces one that was closed.
+        # Why the next one replaces one that was closed, or that no new run may begin in.
         self._lost = ""
+        self._running = 0
+        self._changed = threading.Condition(threading.RLock())
 
     @property
     def is_open(self) -> bool:
@@ -67,6 +72,12 @@ class WarmSession:
     def java_ended(self) -> bool:
         """Whether there was a session, and its JVM has ended by itself."""
         return self._open is not None and not self._open.session.jvm.alive
+
+    @property
+    def java_pid(self) -> int | None:
+        """The process of the JVM; None: there is none."""
+        opened = self._open
+        return opened.session.jvm.pid if opened is not None and opened.session.jvm.alive else None
 
     @contextmanager
     def run(
@@ -80,7 +91,10 @@ class WarmSession:
         from engine.runtime.build import session_settings
         from engine.spark.run_sessions import run_session
 
-        opened = self._fitting(session_settings(target, target_dir, (), sets, brief=brief))
+        wanted = self._with_conf(session_settings(target, target_dir, (), sets, brief=brief))
+        with self._changed:
+            opened = self._fitting(wanted)
+            self._running += 1
         with opened.keeper.keeping(locks):
             clean = False
             try:
@@ -88,16 +102,43 @@ class WarmSession:
                 yield session
                 clean = self._left_clean(opened, family)
             finally:
-                # Before the locks are free.
-                if not clean:
-                    self._lost = self._lost or "the last run was cut off"
-                    self.close()
+                self._end(clean=clean)
+
+    def _end(self, *, clean: bool) -> None:
+        """One run fewer; after one that was cut off the JVM goes, before its locks are free."""
+        with self._changed:
+            self._running -= 1
+            if not clean:
+                self._lost = self._lost or "the last run was cut off"
+            self._changed.notify_all()
+            if not clean:
+                self._changed.wait_for(lambda: not self._running)
+                self.close()
+
+    def cancel_jobs(self) -> None:
+        """End the jobs of all runs, which fail; streams are stopped by their runs."""
+        from engine.spark.executions import spark_exceptions
+
+        opened = self._open
+        if opened is not None and opened.session.jvm.alive:
+            try:
+                opened.session.spark.sparkContext.cancelAllJobs()
+            except spark_exceptions():
+                _log.info("jobs were not cancelled", exc_info=True)
+
+    def end_java(self) -> None:
+        """End the JVM at once, whatever runs in it."""
+        opened = self._open
+        if opened is not None:
+            opened.session.jvm.stop(0)
 
     def open(self, target: Target, target_dir: Path, sets: Sequence[str], brief: Callable[[], bool]) -> None:
         """Have it open for runs to come, made as they need it; parameters and errors as for `run`."""
         from engine.runtime.build import session_settings
 
-        self._fitting(session_settings(target, target_dir, (), sets, brief=not self.is_open and brief()))
+        settings = session_settings(target, target_dir, (), sets, brief=not self.is_open and brief())
+        with self._changed:
+            self._fitting(self._with_conf(settings))
 
     def rest(self) -> None:
         """Give back the memory of the last run, while nobody waits."""
@@ -112,10 +153,11 @@ class WarmSession:
 
     def close(self) -> None:
         """End it, if it is open; the next run opens another."""
-        opened, self._open = self._open, None
-        if opened is not None:
-            opened.session.close()
-            opened.keeper.close()
+        with self._changed:
+            opened, self._open = self._open, None
+            if opened is not None:
+                opened.session.close()
+                opened.keeper.close()
 
     def __enter__(self) -> Self:
         return self
@@ -123,16 +165,22 @@ class WarmSession:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _with_conf(self, settings: SessionSettings) -> SessionSettings:
+        return replace(settings, conf={**self._conf, **settings.conf}) if self._conf else settings
+
     def _fitting(self, wanted: SessionSettings) -> _Open:
-        """The session that is open, if it is as wanted, or another."""
+        """The session that is open, if it is as wanted, or another, for which it waits until no run is under way."""
         from engine.spark.session_changes import why_restart
 
-        if self._open is not None:
+        while self._open is not None:
             ended = _ENDED if self.java_ended else ""
-            self._lost = ended or why_restart(self._open.settings, wanted, self._open.stamps)
+            self._lost = self._lost or ended or why_restart(self._open.settings, wanted, self._open.stamps)
             if not self._lost:
                 return self._open
-            self.close()
+            if not self._running:
+                self.close()
+                break
+            self._changed.wait()
         if self._lost:
             self._restarted(self._lost)
             self._lost = ""
@@ -144,18 +192,23 @@ class WarmSession:
         from engine.spark.executions import spark_exceptions
         from engine.spark.run_sessions import release, remains, remove_remains
 
-        try:
-            remove_remains(opened.session.spark)
-            left = remains(opened.session.spark) - opened.fresh
-            if not left:
-                release(family)
-        except spark_exceptions():
-            _log.exception("what a run left")
-            self._lost = _ENDED if not opened.session.jvm.alive else "Java does not answer"
-            return False
-        if left:
-            self._lost = f"the last run left something in it: {', '.join(sorted(left))}"
-        return not left
+        with self._changed:
+            try:
+                if self._running > 1:
+                    # What is left for all sessions is looked for when the others have ended.
+                    release(family)
+                    return True
+                remove_remains(opened.session.spark)
+                left = remains(opened.session.spark) - opened.fresh
+                if not left:
+                    release(family)
+            except spark_exceptions():
+                _log.exception("what a run left")
+                self._lost = _ENDED if not opened.session.jvm.alive else "Java does not answer"
+                return False
+            if left:
+                self._lost = f"the last run left something in it: {', '.join(sorted(left))}"
+            return not left
 
 
 def _opened(wanted: SessionSettings) -> _Open:

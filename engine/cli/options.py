@@ -182,13 +182,18 @@ no_warm_option = click.option(
 )  # fmt: skip
 
 
-def run_options(command: Command) -> Command:
-    """How nodes are run."""
+def threads_option(command: Command) -> Command:
+    """How many nodes are run side by side."""
     threads = _option(
         "--threads", env="THREADS", type=click.IntRange(1, 64), default=THREADS, show_default=True,
         help="Number of nodes to run in parallel.",
     )  # fmt: skip
-    return threads(fail_fast_option(no_warm_option(command)))
+    return threads(command)
+
+
+def run_options(command: Command) -> Command:
+    """How nodes are run."""
+    return threads_option(fail_fast_option(no_warm_option(command)))
 
 
 def split(options: Mapping[str, Any]) -> tuple[Selection, dict[str, Any]]:

@@ -57,6 +57,7 @@ _BY_PAGE = {
         type-mismatch string-for-column subquery-place subquery-over-union query-too-deep query-failed
     """,
     "state-and-tables": """
+        not-running
         build-rejected table-locked project-running process-lost request-invalid lease-lost state-unsafe model-changed
         materialization-changed
         source-changed state-missing state-copied state-schema defer-catalog defer-missing

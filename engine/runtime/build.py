@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from engine.compile import DataTest, Manifest, Model, Target, UnitTest
 from engine.errors import Diagnostic
@@ -67,6 +68,19 @@ OpenSession = Callable[..., AbstractContextManager["SparkSession"]]
 
 
 @dataclass(frozen=True, slots=True)
+class Turn:
+    """The bounds of a turn of `engine start`.
+
+    Attributes:
+        seconds: after which it ends between two micro-batches, although there is more to read.
+        stop: set when it must end.
+    """
+
+    seconds: float
+    stop: threading.Event
+
+
+@dataclass(frozen=True, slots=True)
 class Options:
     """What the command line says about a run.
 
@@ -78,6 +92,7 @@ class Options:
         planned: what counts for the plan.
         cache: where the passes of tests are kept; None: nowhere.
         within: ids of all nodes that the session is for, where it lives longer than the run; empty: those of the run.
+        turn: it is a turn of `engine start`, which says itself what it notes of the project; None: it is a run.
     """
 
     command: str
@@ -87,6 +102,7 @@ class Options:
     planned: PlanOptions = field(default_factory=PlanOptions)
     cache: PassCache | None = None
     within: Sequence[str] = ()
+    turn: Turn | None = None
 
 
 def build(
@@ -143,7 +159,7 @@ def build(
         return plan, deployed
 
     def notes() -> Iterable[Diagnostic]:
-        return orphan_notes(manifest, target, root) if options.command != "test" else ()
+        return orphan_notes(manifest, target, root) if options.command != "test" and options.turn is None else ()
 
     if any(source.fault is not None for source in sources.values()):
         planned()  # which raises before anything is made
@@ -173,12 +189,20 @@ def build(
 
             both(RunStarted(run_id, options.command, target.name, len(order), now()))
             tell_resumed(both, models, plan, deployed, options.planned)
-            run = Run(run_id, manifest, target, place, plan, spark, lake, both, options.planned.reset)
+            run = Run(
+                run_id, manifest, target, place, plan, spark, lake, both, options.planned.reset, **_bounds(options)
+            )
             raise_fences(run, [*models, *decided_by_tests(manifest, order)])
             log = options.target_dir / "logs" / LOG_NAME
             run_nodes(run, order, run_unit, log, passes, threads=options.threads, fail_fast=options.fail_fast)
             expire_snapshots(run, _written(events, models))
     return _ended(both, events, begin, notes())
+
+
+def _bounds(options: Options) -> dict[str, Any]:
+    """How a turn of `engine start` ends, as `Run` has it."""
+    turn = options.turn
+    return {} if turn is None else {"stop": turn.stop, "until": time.monotonic() + turn.seconds}
 
 
 def _units_first(

@@ -12,7 +12,7 @@ closes; by Python functions that streams have called, which hold Java's objects 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 if TYPE_CHECKING:
@@ -52,7 +52,8 @@ def release(sessions: Iterable[SparkSession]) -> None:
     Raises:
         pyspark.errors.PySparkException, py4j.protocol.Py4JError: Java did not do it, or is gone.
     """
-    for session in sessions:
+    over = list(sessions)
+    for session in over:
         state = session._jsparkSession.sessionState()
         catalogs = state.catalogManager()
         for name in _each(catalogs.listCatalogs(session._jvm.scala.Option.empty())):  # type: ignore[union-attr]
@@ -60,7 +61,8 @@ def release(sessions: Iterable[SparkSession]) -> None:
             if _is_a(session, catalog, _HAS_CATALOG) and _is_a(session, catalog.icebergCatalog(), "java.io.Closeable"):
                 catalog.icebergCatalog().close()
         session._jsparkSession.sparkContext().listenerBus().removeListener(state.streamingQueryManager().listenerBus())
-        _forget_functions(session)
+    if over:
+        _forget_functions(over)
 
 
 def _is_a(session: SparkSession, thing: Any, kind: str) -> bool:
@@ -69,16 +71,20 @@ def _is_a(session: SparkSession, thing: Any, kind: str) -> bool:
     return bool(is_instance_of(session._sc._gateway, thing, kind))
 
 
-def _forget_functions(session: SparkSession) -> None:
-    """Let go of the functions that streams called, and of the connections of the threads that did."""
+def _forget_functions(sessions: Sequence[SparkSession]) -> None:
+    """Let go of the functions that the streams of sessions called, and of the connections of the threads that did."""
     from py4j.java_gateway import JavaObject
     from pyspark.sql.utils import ForeachBatchFunction
 
-    gateway: Any = session._sc._gateway
+    gateway: Any = sessions[0]._sc._gateway
     pool = gateway.gateway_property.pool
+    own = {id(session) for session in sessions}
     with pool.lock:
-        for name in [name for name, proxy in pool.dict.items() if isinstance(proxy, ForeachBatchFunction)]:
-            del pool.dict[name]
+        called = [(name, proxy) for name, proxy in pool.dict.items() if isinstance(proxy, ForeachBatchFunction)]
+        for name, proxy in called:
+            # Another run may be under way in the same JVM.
+            if id(proxy.session) in own:
+                del pool.dict[name]
     # Java closes them: a thread of Java that lives on would not notice that Python did, and its next call would fail.
     client: Any = JavaObject("GATEWAY_SERVER", gateway._gateway_client).getCallbackClient()
     client.periodicCleanup()

@@ -24,12 +24,12 @@ _SITE = "docs"
 def generate(chosen: CommandSettings) -> bool:
     """Write the artifacts and the site; False if the project has errors, which the site shows."""
     result = compiled(chosen, must_hold=False, warnings=Warnings.DAILY)
-    page = _write(chosen, result)
+    page = write_page(chosen, result)
     chosen.out.say(f"Wrote {_shown(page, chosen)}; open it in a browser, or run engine docs serve")
     return not result.manifest.errors
 
 
-def _write(chosen: CommandSettings, result: Compiled) -> Path:
+def write_page(chosen: CommandSettings, result: Compiled) -> Path:
     """Write the artifacts and the site of a compiled project, and return the first page."""
     from engine.compile.artifacts.write_artifacts import write_artifacts
     from engine.docs.catalog import write_catalog

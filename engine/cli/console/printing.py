@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from engine.characters import one_line
 from engine.cli.console.amounts import amount
+from engine.cli.console.live_lines import live_line, turn_line
 from engine.cli.console.log_level import LogLevel
 from engine.cli.console.terminal import Part, Styled, clear_status, indented, write, write_json, write_status
 from engine.errors import Diagnostic, Level
@@ -19,6 +20,7 @@ from engine.events import (
     BatchCommitted,
     Diagnosed,
     Event,
+    LiveStarted,
     ModelFinished,
     ModelStarted,
     RunFinished,
@@ -123,6 +125,8 @@ class TextPrinter:
         self._live = sys.stdout.isatty() and level.informs
         self._status = False
         self._hints: dict[str, str] = {}
+        # Of `engine start`, which prints for weeks.
+        self._of_turns = False
         self.errors: list[str] = []
 
     @property
@@ -154,12 +158,26 @@ class TextPrinter:
         shown = [diagnostic for diagnostic in diagnostics if _is_shown(diagnostic, self._level)]
         with self._lock:
             self._clear()
-            self.errors += [diagnostic.code for diagnostic in shown if diagnostic.is_error]
+            if not self._of_turns:
+                self.errors += [diagnostic.code for diagnostic in shown if diagnostic.is_error]
             if parts := [part for one in hints_once(shown, hints) for part in ("\n", *diagnostic_text(one))]:
                 write(*parts[1:], error=True)
 
     def event(self, event: Event) -> None:
         """The line of an event."""
+        # The turns of `engine start` have lines of their own.
+        self._of_turns = self._of_turns or isinstance(event, LiveStarted)
+        if self._of_turns and isinstance(event, (ModelStarted, BatchCommitted, ModelFinished, TestFinished)):
+            self.say_if(turn_line(event))
+            return
+        self._of_run(event)
+
+    def say_if(self, text: str) -> None:
+        """A line, unless it is empty."""
+        if text:
+            self.say(text)
+
+    def _of_run(self, event: Event) -> None:
         match event:
             case RunStarted():
                 self._hints.clear()
@@ -178,13 +196,13 @@ class TextPrinter:
                 detail = "(cached)" if event.cached else detail
                 self._row(event, word, shown_name(event.node), f"{event.status.value.upper()} {detail}", event)
             case Diagnosed():
-                self._diagnostics([event.diagnostic], self._hints)
+                self._diagnostics([event.diagnostic], {} if self._of_turns else self._hints)
             case RunFinished():
                 self.say(f"Finished in {event.seconds:.1f}s")
-            case TurnStarted() | TurnFinished() | SessionRestarted():
+            case _:
                 self._watched(event)
 
-    def _watched(self, event: TurnStarted | TurnFinished | SessionRestarted) -> None:
+    def _watched(self, event: Event) -> None:
         match event:
             case TurnStarted():
                 self._turn(event)
@@ -192,6 +210,8 @@ class TextPrinter:
                 self.say("Waiting for edits (Ctrl-C ends it)")
             case SessionRestarted():
                 self.say(f"Starting another Spark session: {event.reason}")
+            case _:
+                self.say_if(live_line(event))
 
     def _turn(self, event: TurnStarted) -> None:
         """What changed; and that there is nothing to do, of which no other line follows."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from engine.relations import Partition, SortColumn
+from engine.times import duration_seconds
 
 
 class OutputMode(StrEnum):
@@ -97,6 +98,11 @@ class Trigger:
 
     kind: TriggerKind = TriggerKind.FAST
     interval: str | None = None
+
+    @property
+    def seconds(self) -> float:
+        """The interval; 0: there is none."""
+        return float(duration_seconds(self.interval)) if self.interval else 0.0
 
 
 @dataclass(frozen=True, slots=True)

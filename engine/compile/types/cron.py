@@ -1,10 +1,18 @@
-"""Whether a text is a schedule of cron: minute, hour, day of the month, month, day of the week."""
+"""Schedules of cron: minute, hour, day of the month, month, day of the week; in UTC."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
-NAMED = ("@hourly", "@daily", "@weekly", "@monthly", "@yearly")
+NAMED = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+    "@yearly": "0 0 1 1 *",
+}
 _MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()  # noqa: SIM905 (read more easily than a list)
 _DAYS = "sun mon tue wed thu fri sat".split()  # noqa: SIM905
 # what the field is, its least and greatest number, and the names that may stand for numbers
@@ -16,6 +24,9 @@ _FIELDS: tuple[tuple[str, int, int, dict[str, int]], ...] = (
     ("day of the week", 0, 7, {name: number for number, name in enumerate(_DAYS)}),
 )
 _DIGITS = 9
+_SUNDAY = 7
+# A 29th of February that is a given day of the week comes within 40 years.
+_MOST_DAYS = 40 * 366
 _PART = re.compile(r"(?P<first>\*|\w+)(?:-(?P<last>\w+))?(?:/(?P<step>[0-9]{1,9}))?")
 
 
@@ -50,3 +61,73 @@ def _fits(match: re.Match[str], least: int, most: int, names: dict[str, int]) ->
 
 def _number(text: str, names: dict[str, int]) -> int | None:
     return int(text) if text.isdecimal() and len(text) <= _DIGITS else names.get(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """The times of a schedule; where days of the month and of the week are given, either counts (crontab(5)).
+
+    Attributes:
+        text: as it is written.
+        minutes: of an hour.
+        hours: of a day.
+        days: of a month.
+        months: of a year.
+        weekdays: 0 is Sunday.
+        either: both kinds of days are given.
+    """
+
+    text: str
+    minutes: frozenset[int]
+    hours: frozenset[int]
+    days: frozenset[int]
+    months: frozenset[int]
+    weekdays: frozenset[int]
+    either: bool
+
+    @classmethod
+    def of(cls, text: str) -> Schedule:
+        """Return the schedule of a text without a `fault`."""
+        parts = NAMED.get(text.lower(), text.lower()).split()
+        minutes, hours, days, months, weekdays = (
+            _numbers(part, least, most, names)
+            for part, (_, least, most, names) in zip(parts, _FIELDS, strict=True)
+        )  # fmt: skip
+        week = frozenset(0 if day == _SUNDAY else day for day in weekdays)
+        either = not parts[2].startswith("*") and not parts[4].startswith("*")
+        return cls(text, minutes, hours, days, months, week, either)
+
+    def after(self, moment: datetime) -> datetime | None:
+        """Return the first time after a moment; None: there is none (a 31st of February)."""
+        start = moment.replace(second=0, microsecond=0) + timedelta(minutes=1)
+        day = start.replace(hour=0, minute=0)
+        for _ in range(_MOST_DAYS):
+            if self._is_day(day):
+                for hour in sorted(self.hours):
+                    for minute in sorted(self.minutes):
+                        if (found := day.replace(hour=hour, minute=minute)) >= start:
+                            return found
+            day += timedelta(days=1)
+        return None
+
+    def _is_day(self, day: datetime) -> bool:
+        if day.month not in self.months:
+            return False
+        of_month, of_week = day.day in self.days, day.isoweekday() % _SUNDAY in self.weekdays
+        return of_month or of_week if self.either else of_month and of_week
+
+
+def _numbers(text: str, least: int, most: int, names: dict[str, int]) -> frozenset[int]:
+    found: set[int] = set()
+    for part in text.split(","):
+        match = _PART.fullmatch(part)
+        if match is None:
+            raise ValueError(text)
+        first = least if match["first"] == "*" else _number(match["first"], names)
+        last = _number(match["last"], names) if match["last"] else first
+        if match["first"] == "*" or (match["step"] and not match["last"]):
+            last = most
+        if first is None or last is None:
+            raise ValueError(text)
+        found.update(range(first, last + 1, int(match["step"] or 1)))
+    return frozenset(found)

@@ -33,6 +33,7 @@ class Run:
         lake: the catalog, read without the JVM.
         reset: where the sources of checkpoints that are reset begin; None: none is.
         stop: set when the user wants the run to end.
+        until: when a turn of `engine start` ends between two micro-batches, on the monotonic clock; None: no bound.
     """
 
     id: str
@@ -45,6 +46,7 @@ class Run:
     emit: Emit
     reset: Reset | None = None
     stop: threading.Event = field(default_factory=threading.Event)
+    until: float | None = None
 
     def state(self, model: Model) -> TableState:
         """The state folder of a model's table."""

@@ -11,13 +11,13 @@ FIRST: Final = 1.0
 MOST: Final = 300.0
 
 # What only an edit of the project or a decision of the user removes; all else may pass by itself.
-_NEEDS_EDIT: Final = frozenset(
-    """
-    model-changed source-changed source-columns source-replaced source-shrunk source-gap table-schema table-replaced
-    table-changed table-foreign checkpoint-lost state-unreadable upstream-replaced upstream-rewritten upstream-history
-    file-missing file-changed not-supported refresh-unfinished query-rejected contract-broken source-path
-    """.split()
-)
+_NEEDS_EDIT: Final = frozenset({
+    "model-changed", "source-changed", "source-columns", "source-replaced", "source-shrunk", "source-gap",
+    "source-path", "table-schema", "table-replaced", "table-rolled-back", "table-missing", "name-taken",
+    "checkpoint-lost", "checkpoint-damaged", "state-missing", "state-copied", "state-unreadable",
+    "upstream-replaced", "upstream-rewritten", "upstream-history", "file-missing", "file-changed", "not-supported",
+    "materialization-changed", "full-refresh-protected", "reset-position", "build-rejected",
+})  # fmt: skip
 
 
 def pause_after(failures: int) -> float:

@@ -1,7 +1,7 @@
 """The queue of `engine start`: the state of each live node, and which one has the next turn.
 
-Turns have no barrier: a node that is due gets the first free worker, the one that has waited longest first. A node waits
-while one that it reads has not succeeded, as in a build.
+Turns have no barrier: a node that is due gets the first free worker, the one that has waited longest first. A node
+waits while one that it reads has not succeeded, as in a build.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from engine.runtime.queue.back_off import pause_after
 from engine.runtime.queue.live_nodes import LiveNode
 
 # A node has at least as much time to itself as its turns take: a table that is computed again after each commit of what
-# it reads would otherwise keep a worker for ever.
+# it reads would otherwise keep a worker busy all the time.
 _REST = 1.0
 
 
@@ -74,7 +74,7 @@ class NodeQueue:
     changes: list[Change] = field(default_factory=list)
 
     def replace(self, nodes: Mapping[str, LiveNode], changed: Iterable[str], now: float) -> None:
-        """Use other live nodes from now on: those that are new or changed are due, those that are gone are forgotten."""
+        """Use other live nodes from now on: those that changed are due, those that are gone are forgotten."""
         kept = {}
         for id_, node in nodes.items():
             entry = self.entries.get(id_)

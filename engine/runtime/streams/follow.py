@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from engine.compile import Model
@@ -17,6 +18,7 @@ from engine.runtime.spark_support import explain
 from engine.runtime.spark_support.spark_errors import spark_exceptions
 from engine.runtime.streams.prepare import PreparedQuery
 from engine.runtime.streams.state_maintenance import compact
+from engine.runtime.streams.turn_bound import TurnBound
 from engine.runtime.writer.query_progress import Progress
 from engine.spark.run_sessions import note_session
 from engine.state.state_path import StatePath, spark_location
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 _POLL_SECONDS = 0.25
+_POOL = "spark.scheduler.pool"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +39,12 @@ class StartedQuery:
     Attributes:
         query: Spark's.
         ends: what ends it; None: its trigger does.
+        bound: what a turn of `engine start` takes.
     """
 
     query: StreamingQuery
     ends: EndOffsets | None
+    bound: TurnBound
 
 
 def start(prepared: PreparedQuery) -> StartedQuery:
@@ -54,9 +59,26 @@ def start(prepared: PreparedQuery) -> StartedQuery:
     of_tables = bool(prepared.inputs.readings)
     ends = EndOffsets(writer, writer.query) if of_tables and not once else None
     checkpoint = writer.folder.checkpoint(writer.state.generation)
-    stream = stream_writer(model, prepared.rows, ends or writer, checkpoint)
+    # A rebuild is published when all is read.
+    bound = TurnBound(ends or writer, None if prepared.generation.beside or once else prepared.query.run.until)
+    stream = stream_writer(model, prepared.rows, bound, checkpoint)
     trigger: Any = {"processingTime": "0 seconds"} if of_tables else {"availableNow": True}
-    return StartedQuery(stream.trigger(**({"once": True} if once else trigger)).start(), ends)
+    with _own_pool(prepared):
+        return StartedQuery(stream.trigger(**({"once": True} if once else trigger)).start(), ends, bound)
+
+
+@contextmanager
+def _own_pool(prepared: PreparedQuery) -> Iterator[None]:
+    """Give each model a pool of its own in a turn of `engine start`, where Spark's scheduler is fair."""
+    if prepared.query.run.until is None:
+        yield
+        return
+    context = prepared.query.run.spark.sparkContext
+    context.setLocalProperty(_POOL, prepared.query.model.name)
+    try:
+        yield
+    finally:
+        context.setLocalProperty(_POOL, None)  # type: ignore[arg-type] # PySpark's annotation leaves it out
 
 
 def stream_writer(
@@ -108,7 +130,7 @@ def follow(prepared: PreparedQuery, started: StartedQuery) -> Outcome:
         # Spark wraps what happened in the writer beyond recognition.
         if (error := writer.error or (ends.error if ends else None)) is not None:
             raise error from None
-        if ends is None or not ends.reached:
+        if not started.bound.over and (ends is None or not ends.reached):
             raise
         progress.drain()
     finally:
@@ -117,7 +139,7 @@ def follow(prepared: PreparedQuery, started: StartedQuery) -> Outcome:
         writer.query = Future()
     if model.stateful:
         compact(run.spark, query, writer.folder.checkpoint(writer.state.generation))
-    return progress.outcome()
+    return replace(progress.outcome(), more=started.bound.over)
 
 
 def _heed_stop(run: Run, query: StreamingQuery) -> None:

@@ -1,0 +1,108 @@
+"""The polls of `engine start`: which sources may have something new since they were looked at last."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from engine.sources.kafka import FORMATS as TOPICS
+from engine.sources.polls import FolderTimes, poll_files, poll_topics
+
+if TYPE_CHECKING:
+    from engine.compile import Manifest, Source
+    from engine.sources import Place
+
+# Sources that nobody can ask cheaply (buckets, catalogs of servers, Spark's readers) get turns by the clock.
+UNKNOWN_EVERY = 10.0
+TOPICS_EVERY = 0.5
+
+
+@dataclass(slots=True)
+class SourcePolls:
+    """Looks at the sources of a project; topics in a thread of their own, as a broker may take its time.
+
+    Attributes:
+        place: where sources are read.
+        arrived: gets the id of a source whose topics have moved, from another thread.
+    """
+
+    place: Place
+    arrived: Callable[[str], None]
+    _sources: dict[str, Source] = field(default_factory=dict)
+    _seen: dict[str, Hashable] = field(default_factory=dict)
+    _asked: dict[str, float] = field(default_factory=dict)
+    _folders: FolderTimes = field(default_factory=FolderTimes)
+    _topics: _TopicThread | None = None
+
+    def follow(self, manifest: Manifest, sources: Iterable[str], place: Place) -> None:
+        """Look at some sources from now on."""
+        from engine.compile import Source
+
+        self.close()
+        self.place = place
+        self._sources = {i: node for i in sources if isinstance(node := manifest.nodes[i], Source)}
+        self._seen = {i: seen for i, seen in self._seen.items() if i in self._sources}
+        topics = {i: source for i, source in self._sources.items() if source.spec.format in TOPICS}
+        self._topics = _TopicThread(topics, place, self.arrived) if topics else None
+
+    def changed(self, now: float) -> list[str]:
+        """Return the ids of sources that may have something new since the last call."""
+        found = []
+        for id_, source in self._sources.items():
+            if self._topics is not None and self._topics.knows(id_):
+                continue
+            value = poll_files(source.spec, self.place, self._folders)
+            if value is None:
+                if now - self._asked.get(id_, now - UNKNOWN_EVERY) >= UNKNOWN_EVERY:
+                    self._asked[id_] = now
+                    found.append(id_)
+            elif self._seen.get(id_) != value:
+                if id_ in self._seen:
+                    found.append(id_)
+                self._seen[id_] = value
+        return found
+
+    def close(self) -> None:
+        """End the thread."""
+        if self._topics is not None:
+            self._topics.close()
+            self._topics = None
+
+
+class _TopicThread:
+    """Asks where topics end, without Java, and remembers which of them can be asked so."""
+
+    def __init__(self, sources: dict[str, Source], place: Place, arrived: Callable[[str], None]) -> None:
+        self._specs = {id_: source.spec for id_, source in sources.items()}
+        self._place, self._arrived = place, arrived
+        self._known: set[str] = set(self._specs)
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._follow, name="topics", daemon=True)
+        self._thread.start()
+
+    def knows(self, id_: str) -> bool:
+        """Whether the topics of a source can be asked for without Java."""
+        return id_ in self._known
+
+    def close(self) -> None:
+        """End the thread; one that waits for a broker ends with the process."""
+        self._closed.set()
+        self._thread.join(0.1)
+
+    def _follow(self) -> None:
+        seen: dict[str, Hashable] = {}
+        while not self._closed.wait(TOPICS_EVERY):
+            begin = time.monotonic()
+            for id_, value in poll_topics(self._specs, self._place).items():
+                if value is None:
+                    self._known.discard(id_)
+                    continue
+                self._known.add(id_)
+                if seen.get(id_, value) != value:
+                    self._arrived(id_)
+                seen[id_] = value
+            # A slow broker is asked less often.
+            self._closed.wait(min(time.monotonic() - begin, 30.0))

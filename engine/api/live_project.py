@@ -1,0 +1,459 @@
+"""`engine start`: the models of a project kept up to date by bounded runs in one warm session, until it is stopped.
+
+One thread decides (`follow`): it polls sources, makes a plan now and then, reads edits, and gives turns to workers. A
+turn is a run of one model as `build -s MODEL` would do it. See docs/design/075-keep-running.md.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+from engine.api.live_polls import SourcePolls
+from engine.api.requests import THREADS, Selection, runnable
+from engine.api.warm_session import WarmSession
+from engine.errors import Diagnostic, EngineError, Level
+from engine.events import (
+    Diagnosed,
+    Emit,
+    Event,
+    LiveStarted,
+    LiveStopped,
+    ModelFinished,
+    NodeState,
+    NodeStateChanged,
+    NodeTurnFinished,
+    NodeTurnStarted,
+    ProjectReloaded,
+    RunFinished,
+    RunResults,
+    RunStarted,
+    SessionClosed,
+    SessionRestarted,
+    Status,
+    now,
+)
+from engine.project.followed_files import FileFollower
+from engine.runtime.queue.back_off import heals
+from engine.runtime.queue.live_nodes import LiveNode, live_nodes
+from engine.runtime.queue.node_queue import Entry, NodeQueue
+from engine.secrets import scrub
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+    from engine.api.project import Project
+    from engine.compile import Compiled
+    from engine.plan import Action, Plan
+
+_log = logging.getLogger("engine.api")
+
+# Spark shares its cores between models instead of serving them in the order in which they came.
+FAIR = {"spark.scheduler.mode": "FAIR"}
+_POLL_SECONDS = 1.0
+_PLAN_SECONDS = 60.0
+# A plan may take this part of the time.
+_PLAN_SHARE = 0.01
+_LOOK_SECONDS = 2.0
+_TICK_SECONDS = 0.2
+_STOP_SECONDS = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class LiveOptions:
+    """How a project is kept running.
+
+    Attributes:
+        threads: turns side by side.
+        turn_seconds: after which a turn ends between two micro-batches, although there is more to read.
+        reload: edits of the project are followed; else `reload` is called.
+        idle_seconds: without a turn after which Java is given back; None: never.
+    """
+
+    threads: int = THREADS
+    turn_seconds: float = 20.0
+    reload: bool = True
+    idle_seconds: float | None = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    node: str
+    status: Status
+    seconds: float
+    findings: tuple[Diagnostic, ...]
+    message: str
+    more: bool
+    committed: bool
+
+
+@dataclass(slots=True)
+class LiveProject:
+    """A project that is kept running; `follow` returns when `stop` was called.
+
+    Attributes:
+        project: whose models.
+        selection: which of them.
+        options: how.
+        listeners: get each event, one at a time.
+    """
+
+    project: Project
+    selection: Selection
+    options: LiveOptions
+    listeners: tuple[Emit, ...] = ()
+    queue: NodeQueue = field(default_factory=NodeQueue)
+    run_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    _inbox: SimpleQueue[Callable[[], None]] = field(default_factory=SimpleQueue)
+    _stop: threading.Event = field(default_factory=threading.Event)
+    _reason: str = ""
+    _compiled: Compiled | None = None
+    _nodes: list[str] = field(default_factory=list)
+    _polls: SourcePolls | None = None
+    _session: WarmSession = field(init=False)
+    _last_turn: float = 0.0
+    # The newest plan, and how much had happened when it was made.
+    _newest: tuple[int, Plan] | None = None
+    _happened: int = 0
+    _emitting: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self._session = WarmSession(lambda reason: self.emit(SessionRestarted(reason, now())), FAIR)
+
+    def emit(self, event: Event) -> None:
+        """Hand an event to all listeners."""
+        with self._emitting:
+            for listener in self.listeners:
+                listener(event)
+
+    # Called by other threads and by handlers of signals.
+
+    def stop(self, reason: str) -> None:
+        """End: running turns are abandoned, what they have committed stays."""
+        self._reason = self._reason or reason
+        self._stop.set()
+
+    def end_at_once(self) -> None:
+        """End Java, and with it all turns."""
+        self._session.end_java()
+
+    def pause(self, nodes: Sequence[str]) -> None:
+        """Begin no turn of some nodes, or of all if none is named, until they are resumed."""
+        self._inbox.put(lambda: self.queue.pause(nodes or tuple(self.queue.entries)))
+
+    def resume(self, nodes: Sequence[str]) -> None:
+        """Undo `pause`."""
+        self._inbox.put(lambda: self.queue.resume(nodes or tuple(self.queue.entries), time.time()))
+
+    def reload(self) -> None:
+        """Read the project again."""
+        self._inbox.put(lambda: self._reload(()))
+
+    def plan_now(self) -> Plan:
+        """Return the plan of all nodes, made again if something has happened since the last one.
+
+        Raises:
+            EngineError: it cannot be made.
+        """
+        happened, newest = self._happened, self._newest
+        if newest is not None and newest[0] == happened:
+            return newest[1]
+        if self._compiled is None:
+            raise TypeError
+        plan = self.project.decide(self._compiled, self._nodes)
+        self._newest = happened, plan
+        return plan
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The ids of what is kept running."""
+        return tuple(self.queue.entries)
+
+    # The thread that decides.
+
+    def follow(self, compiled: Compiled, nodes: Sequence[str]) -> None:
+        """Keep some nodes of the compiled project up to date until `stop`; the caller holds the session (`alone`).
+
+        Raises:
+            EngineError: a catalog cannot be read at the start.
+        """
+        self._use(compiled, nodes, ())
+        follower = FileFollower(self.project.root, compiled.project.paths)
+        self.emit(LiveStarted(self.run_id, compiled.target.name, self.nodes, os.getpid(), now()))
+        self._plan()
+        pool = ThreadPoolExecutor(self.options.threads, thread_name_prefix="turn")
+        try:
+            self._loop(pool, follower)
+        finally:
+            self._end(pool)
+            self.emit(LiveStopped(self._reason or "an error", now()))
+
+    def _loop(self, pool: ThreadPoolExecutor, follower: FileFollower) -> None:
+        polled = looked = time.monotonic()
+        planned, pause = polled, _PLAN_SECONDS
+        self._last_turn = polled
+        while not self._stop.is_set():
+            moment = time.monotonic()
+            if moment - polled >= _POLL_SECONDS:
+                polled = moment
+                self._poll()
+            if self.options.reload and moment - looked >= max(_LOOK_SECONDS, follower.pause):
+                looked = moment
+                if files := follower.edited():
+                    self._reload(files)
+                    if self._compiled is not None:
+                        follower.paths = self._compiled.project.paths
+            if moment - planned >= pause:
+                self._plan()
+                planned = time.monotonic()
+                pause = max(_PLAN_SECONDS, (planned - moment) / _PLAN_SHARE)
+            self.queue.tick(time.time())
+            self._give_turns(pool)
+            self._tell_changes()
+            self._rest(moment)
+            try:
+                self._inbox.get(timeout=self.queue.wait(time.time(), _TICK_SECONDS))()
+            except Empty:
+                continue
+
+    def _give_turns(self, pool: ThreadPoolExecutor) -> None:
+        while self.queue.running() < self.options.threads and (entry := self.queue.next(time.time())) is not None:
+            moment = time.time()
+            waited = moment - (entry.due or moment)
+            self.queue.begin(entry, moment)
+            self._tell_changes()
+            self.emit(NodeTurnStarted(entry.node.id, entry.turns, entry.reason, waited, now()))
+            if self._compiled is None:
+                raise TypeError
+            pool.submit(self._turn, self._compiled, entry.node, entry.turns)
+
+    def _tell_changes(self) -> None:
+        for change in self.queue.take_changes():
+            until = datetime.fromtimestamp(change.until, UTC).isoformat(timespec="seconds") if change.until else ""
+            self.emit(NodeStateChanged(change.node, change.state, change.reason, now(), until))
+
+    def _poll(self) -> None:
+        if self._polls is not None:
+            for source in self._polls.changed(time.monotonic()):
+                self._happened += 1
+                self.queue.new_input(source, time.time())
+
+    def _plan(self) -> None:
+        """What only a plan sees: rewritten files, tables that others have changed, a failure that is over."""
+        if self._compiled is None:
+            return
+        try:
+            plan = self.project.decide(self._compiled, self._nodes)
+        except EngineError as error:
+            _log.warning("the plan failed", exc_info=True)
+            for found in error.diagnostics:
+                self.emit(Diagnosed(found))
+            return
+        for entry in list(self.queue.entries.values()):
+            actions = [action for node in entry.node.run if (action := plan.actions.get(node)) is not None]
+            if any(action.refusals for action in actions):
+                self._reject(entry, actions)
+            else:
+                self._note(entry, actions)
+
+    def _note(self, entry: Entry, actions: Sequence[Action]) -> None:
+        """Have a node run that the plan finds work for; the first plan also decides what has been built before."""
+        if entry.state is NodeState.FAILED:
+            self.queue.heal(entry.node.id, time.time())
+        elif all(action.unchanged for action in actions):
+            entry.succeeded = True if entry.succeeded is None else entry.succeeded
+        elif entry.succeeded is None or any(action.unchanged is False for action in actions):
+            self.queue.due(entry.node.id, _first_reason(actions), time.time())
+
+    def _reject(self, entry: Entry, actions: Iterable[Action]) -> None:
+        if entry.state in {NodeState.FAILED, NodeState.RUNNING, NodeState.BACKING_OFF}:
+            return
+        found = next(refusal for action in actions for refusal in action.refusals)
+        self.emit(Diagnosed(found))
+        self.queue.fail(entry.node.id, time.time(), found.message, heals=heals([found]))
+
+    def _reload(self, files: tuple[str, ...]) -> None:
+        """Use the project as it is now, if it has no error and no edit is rejected by its plan."""
+        try:
+            compiled = self.project.compile()
+            if compiled.manifest.errors:
+                self._rejected(files, compiled.manifest.errors)
+                return
+            choice = self.project.select(compiled.manifest, self.selection)
+            nodes = runnable(compiled.manifest, choice.nodes, "build")
+            compiled = self.project.defer(compiled, nodes, self.selection)
+            changed = self._changed(compiled, nodes)
+            refused = self.project.decide(compiled, changed).refusals if changed else ()
+        except EngineError as error:
+            self._rejected(files, error.diagnostics)
+            return
+        if refused:
+            self._rejected(files, refused)
+            return
+        self._use(compiled, nodes, changed)
+        self.emit(ProjectReloaded(files, tuple(changed), "", now()))
+
+    def _rejected(self, files: tuple[str, ...], found: Iterable[Diagnostic]) -> None:
+        errors = [one for one in found if one.is_error]
+        for one in errors:
+            self.emit(Diagnosed(one))
+        self.emit(ProjectReloaded(files, (), errors[0].message if errors else "rejected", now()))
+
+    def _changed(self, compiled: Compiled, nodes: Sequence[str]) -> list[str]:
+        before = self._compiled.manifest.nodes if self._compiled is not None else {}
+        return [node for node in nodes if before.get(node) != compiled.manifest.nodes[node]]
+
+    def _use(self, compiled: Compiled, nodes: Sequence[str], changed: Sequence[str]) -> None:
+        manifest = compiled.manifest
+        live = live_nodes(manifest, nodes)
+        due = {node.id for node in live.values() if set(node.run) & set(changed)}
+        self._compiled, self._nodes = compiled, list(nodes)
+        self.queue.replace(live, due, time.time())
+        place = compiled.target.place(self.project.root)
+        self._polls = self._polls or SourcePolls(place, self._arrived)
+        sources = {source for node in live.values() for source in node.sources}
+        self._polls.follow(manifest, sorted(sources), place)
+
+    def _arrived(self, source: str) -> None:
+        def note() -> None:
+            self._happened += 1
+            self.queue.new_input(source, time.time())
+
+        self._inbox.put(note)
+
+    def _rest(self, moment: float) -> None:
+        """Give Java back after some time without a turn."""
+        if self.queue.running():
+            self._last_turn = moment
+        elif (
+            self.options.idle_seconds is not None
+            and self._session.is_open
+            and moment - self._last_turn > self.options.idle_seconds
+        ):
+            self._session.close()
+            self.emit(SessionClosed("idle", now()))
+
+    def _end(self, pool: ThreadPoolExecutor) -> None:
+        """End what runs, then Java."""
+        self._stop.set()
+        deadline = time.monotonic() + _STOP_SECONDS
+        if self._polls is not None:
+            self._polls.close()
+        ending = threading.Thread(target=pool.shutdown, kwargs={"cancel_futures": True}, name="ending")
+        ending.start()
+        while ending.is_alive() and time.monotonic() < deadline:
+            self._session.cancel_jobs()
+            ending.join(0.5)
+        if ending.is_alive():
+            self._session.end_java()
+            ending.join()
+        self._session.close()
+
+    # Workers.
+
+    def _turn(self, compiled: Compiled, node: LiveNode, number: int) -> None:
+        begin = time.monotonic()
+        ended = self._outcome(compiled, node, begin)
+        self._inbox.put(lambda: self._ended(ended, number))
+
+    def _outcome(self, compiled: Compiled, node: LiveNode, begin: float) -> _Ended:
+        from engine.runtime.build import Turn
+
+        findings: list[Diagnostic] = []
+        committed: list[str] = []
+
+        def hear(event: Event) -> None:
+            if isinstance(event, Diagnosed):
+                findings.append(event.diagnostic)
+            if isinstance(event, ModelFinished) and event.status is Status.SUCCESS:
+                committed.append(event.node)
+            if not isinstance(event, (RunStarted, RunFinished)):
+                self.emit(event)
+
+        turn = Turn(self.options.turn_seconds, self._stop)
+        try:
+            results = self.project.execute(
+                "build", compiled, node.run, hear, self._opening, within=self._nodes, turn=turn, threads=1
+            )
+        except EngineError as error:
+            self._report(error.diagnostics)
+            return self._end_of(node, Status.ERROR, begin, error.diagnostics, error.diagnostics[0].message)
+        except Exception as error:  # noqa: BLE001 - it ends this turn; the others run
+            _log.error("a turn of %s", node.id, exc_info=error)
+            message = scrub(f"internal error: {type(error).__name__}: {str(error).partition(chr(10))[0]}")
+            found = Diagnostic("internal-error", message, "The trace is in target/logs/engine.log.", Level.ERROR)
+            self._report((found,))
+            return self._end_of(node, Status.ERROR, begin, (found,), message)
+        failed = [result for result in results.results if result.status.failed]
+        status = failed[0].status if failed else _status(results, node)
+        message = failed[0].message if failed else ""
+        more = any(isinstance(result, ModelFinished) and result.more for result in results.results)
+        return self._end_of(
+            node, status, begin, tuple(findings), message, more=more and not failed, committed=bool(committed)
+        )
+
+    def _report(self, found: Iterable[Diagnostic]) -> None:
+        """Show why a turn failed, unless it was cut off."""
+        if not self._stop.is_set():
+            for one in found:
+                self.emit(Diagnosed(one))
+
+    @staticmethod
+    def _end_of(
+        node: LiveNode,
+        status: Status,
+        begin: float,
+        findings: tuple[Diagnostic, ...],
+        message: str,
+        *,
+        more: bool = False,
+        committed: bool = False,
+    ) -> _Ended:
+        return _Ended(node.id, status, time.monotonic() - begin, findings, message, more, committed)
+
+    def _ended(self, ended: _Ended, number: int) -> None:
+        moment = time.time()
+        self._happened += 1
+        self._last_turn = time.monotonic()
+        message = ended.message if ended.status.failed else ""
+        self.emit(NodeTurnFinished(ended.node, number, ended.status, ended.seconds, ended.more, message, now()))
+        if ended.status.failed:
+            self.queue.fail(ended.node, moment, ended.message, heals=heals(ended.findings))
+        else:
+            self.queue.succeed(ended.node, moment, more=ended.more)
+        if ended.committed:
+            self.queue.committed(ended.node, moment)
+            if not ended.node.startswith("tests."):
+                self.queue.due(f"tests.{ended.node}", f"{ended.node.partition('.')[2]} committed", moment)
+
+    @contextmanager
+    def _opening(self, *arguments: Any, brief: bool = False, **named: Any) -> Iterator[SparkSession]:
+        """The session of a turn: it lives long, whatever this turn has to do."""
+        with self._session.run(*arguments, brief=brief and False, **named) as spark:
+            yield spark
+
+
+def _status(results: RunResults, node: LiveNode) -> Status:
+    """The status of the model of a turn, or of its first test."""
+    own = [result for result in results.results if result.node == node.id]
+    found = own or list(results.results)
+    return found[0].status if found else Status.UNCHANGED
+
+
+def _first_reason(actions: Iterable[Action]) -> str:
+    for action in actions:
+        if action.unchanged is False and action.reasons:
+            return str(action.reasons[0])
+    return "first turn"

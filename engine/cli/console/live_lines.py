@@ -1,0 +1,66 @@
+"""The lines of `engine start`: one for each turn that did something, and for what a person should see."""
+
+from __future__ import annotations
+
+from engine.cli.console.amounts import amount
+from engine.events import (
+    Event,
+    LiveStarted,
+    LiveStopped,
+    MaintenanceFinished,
+    ModelFinished,
+    NodeState,
+    NodeStateChanged,
+    ProjectReloaded,
+    SessionClosed,
+    Status,
+    TestFinished,
+)
+from engine.node_ids import shown_name
+
+_SHOWN = frozenset({NodeState.BACKING_OFF, NodeState.FAILED, NodeState.PAUSED})
+
+
+def turn_line(event: Event) -> str:
+    """Return the line of a model or test that ended in a turn; empty: nothing worth a line happened."""
+    match event:
+        case ModelFinished(status=Status.SUCCESS):
+            rows = "" if event.kind == "view" else f" {amount(event.rows_out, 'row')}"
+            late = f", {amount(event.late, 'late row')}" if event.late else ""
+            bad = sum(event.bad_records.values())
+            wrong = f", {amount(bad, 'bad record')}" if bad else ""
+            more = "; more input" if event.more else ""
+            return f"{shown_name(event.node)}:{rows} in {event.seconds:.1f}s{late}{wrong}{more}"
+        case ModelFinished() if event.status.failed:
+            return f"{shown_name(event.node)}: {event.status.value.upper()} {event.message}"
+        case TestFinished() if event.status in {Status.FAIL, Status.ERROR, Status.WARN}:
+            return f"{shown_name(event.node)}: {event.status.value.upper()} {event.message}"
+    return ""
+
+
+def live_line(event: Event) -> str:
+    """Return the line of an event of `engine start`; empty: it has none."""
+    text = ""
+    match event:
+        case LiveStarted():
+            text = f"Target {event.target}, {amount(len(event.nodes), 'node')}; Ctrl-C or 'engine stop' ends it"
+        case NodeStateChanged() if event.state in _SHOWN:
+            until = f", next try at {_time(event.until)}" if event.until else ""
+            text = f"{shown_name(event.node)}: {event.state.value}{until}"
+        case ProjectReloaded():
+            done = f"project read again, {amount(len(event.changed), 'node')} changed"
+            text = f"the edit is not used: {event.rejected}" if event.rejected else done
+        case MaintenanceFinished():
+            text = f"{shown_name(event.node)}: {event.message}"
+        case SessionClosed():
+            text = f"Java was given back: {event.reason}"
+        case LiveStopped():
+            text = f"Stopped: {event.reason}"
+        case _:
+            pass
+    return text
+
+
+def _time(at: str) -> str:
+    """The time of day of a UTC text."""
+    return at[11:19]

@@ -1,0 +1,165 @@
+"""`engine start` in a terminal or under a supervisor, and what other commands ask of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from engine.api import Selection, runnable
+from engine.api.live_project import LiveOptions, LiveProject
+from engine.api.one_session import alone
+from engine.api.requests import check_supported
+from engine.cli.command_setup import CommandSettings, Warnings, compiled, deferred, log_file, selected
+from engine.compile import Compiled, DataTest, UnitTest
+from engine.compile.artifacts.write_artifacts import write_artifacts
+from engine.control import ControlServer, Request, connect, socket_path
+from engine.errors import StateError, UsageError
+from engine.live.lag import lags
+from engine.live.observer import Observer, observing
+
+_SECONDS_TO_STOP = 20
+
+
+def start_project(chosen: CommandSettings, selection: Selection, options: LiveOptions, port: int | None = None) -> bool:
+    """Keep what is selected up to date until a signal or `engine stop`.
+
+    Raises:
+        EngineError: the project has errors, or another process keeps it running.
+    """
+    with log_file(chosen):
+        result = compiled(chosen, warnings=Warnings.SELECTED)
+        found = selected(chosen, result.manifest, selection, tell=False)
+        nodes = runnable(result.manifest, found, "build")
+        if not nodes:
+            chosen.out.say("The selection has no models or tests; nothing to do")
+            return True
+        check_supported(result.manifest, nodes)
+        result = deferred(chosen, result, nodes, selection)
+        write_artifacts(result.manifest, chosen.target_dir)
+        live = LiveProject(chosen.project, selection, options)
+        tests = {
+            node.id: node.model for node in result.manifest.nodes.values() if isinstance(node, DataTest | UnitTest)
+        }
+        with (
+            alone(),
+            ControlServer(_socket(chosen, result.target.name), _handlers(live)),
+            observing(chosen.target_dir, tests, lambda: lags(live.plan_now())) as observer,
+            _page(chosen, result, observer, port),
+            _signals(live),
+        ):
+            live.listeners = (observer.on_event, chosen.out.event)
+            live.follow(result, nodes)
+    return True
+
+
+@contextmanager
+def _page(chosen: CommandSettings, result: Compiled, observer: Observer, port: int | None) -> Iterator[None]:
+    """Serve the live page, if a port is named."""
+    if port is None:
+        yield
+        return
+    from engine.cli.commands.docs_command import write_page
+    from engine.live.page import serve
+
+    site = write_page(chosen, result).parent
+    with serve(observer, site, port) as server:
+        chosen.out.say(f"Live page: http://127.0.0.1:{server.server_port}/#/live")
+        yield
+
+
+def _socket(chosen: CommandSettings, target: str) -> Path | None:
+    return socket_path(chosen.root, target)
+
+
+@contextmanager
+def _signals(live: LiveProject) -> Iterator[None]:
+    """SIGTERM and Ctrl-C end the process within seconds, a second one at once; SIGHUP reads the project again."""
+    came: list[int] = []
+
+    def end(number: int, _: object) -> None:
+        came.append(number)
+        if len(came) == 1:
+            live.stop("terminated" if number == signal.SIGTERM else "interrupted")
+            return
+        live.end_at_once()
+        os._exit(128 + number)
+
+    handlers = {signal.SIGTERM: end, signal.SIGINT: end, signal.SIGHUP: lambda *_: live.reload()}
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _handlers(live: LiveProject) -> Mapping[str, Callable[[Request], Iterable[Mapping[str, Any]]]]:
+    stopped = threading.Event()
+
+    def stop(_: Request) -> Iterable[Mapping[str, Any]]:
+        live.stop("engine stop")
+        stopped.set()
+        return [{"pid": os.getpid()}]
+
+    def of_nodes(act: Callable[[Sequence[str]], None]) -> Callable[[Request], Iterable[Mapping[str, Any]]]:
+        def handle(request: Request) -> Iterable[Mapping[str, Any]]:
+            act(_nodes(live, request.get("models", [])))
+            return []
+
+        return handle
+
+    def reload(_: Request) -> Iterable[Mapping[str, Any]]:
+        live.reload()
+        return []
+
+    return {"stop": stop, "pause": of_nodes(live.pause), "resume": of_nodes(live.resume), "reload": reload}
+
+
+def _nodes(live: LiveProject, names: Any) -> list[str]:
+    """The ids of models by their names.
+
+    Raises:
+        UsageError: one of them is not kept running.
+    """
+    known = {node.partition(".")[2]: node for node in live.nodes if node.startswith("model.")}
+    wanted = [str(name) for name in names] if isinstance(names, list) else []
+    for name in wanted:
+        if name not in known:
+            message = f"'{name}' is not a model that is kept running"
+            raise UsageError("usage", message, "List those that are: engine status")
+    return [node for name in wanted for node in (known[name], f"tests.{known[name]}")]
+
+
+def ask_running(chosen: CommandSettings, request: str, models: Sequence[str]) -> bool:
+    """Ask the process that keeps a project running for something; report what it did.
+
+    Raises:
+        StateError: `not-running`: no process does.
+        UsageError: a model is not kept running.
+    """
+    target = chosen.project.compile().target.name
+    client = connect(_socket(chosen, target))
+    if client is None:
+        message = f"no engine start runs for this project with the target {target}"
+        raise StateError("not-running", message, "Start it: engine start")
+    with client:
+        answers = list(client.ask(request, models=list(models)))
+        if request == "stop":
+            _await_end(client.pid)
+    done = {"stop": "Stopped", "pause": "Paused", "resume": "Resumed", "reload": "Reading the project again"}
+    named = f": {', '.join(models)}" if models else ""
+    chosen.out.say(f"{done[request]}{named}")
+    return bool(answers) or True
+
+
+def _await_end(pid: int) -> None:
+    import time
+
+    deadline = time.monotonic() + _SECONDS_TO_STOP
+    while time.monotonic() < deadline and Path(f"/proc/{pid}").exists():
+        time.sleep(0.05)

@@ -1,0 +1,173 @@
+"""Which node of `engine start` has the next turn: the order, failures, pauses and schedules of the queue."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from engine.compile.types.cron import Schedule
+from engine.events import NodeState
+from engine.runtime.queue.back_off import MOST, pause_after
+from engine.runtime.queue.live_nodes import LiveNode
+from engine.runtime.queue.node_queue import NodeQueue
+
+NOW = datetime(2026, 1, 1, 12, 0, 30, tzinfo=UTC).timestamp()
+
+
+def queue_of(*nodes: LiveNode) -> NodeQueue:
+    queue = NodeQueue()
+    queue.replace({node.id: node for node in nodes}, (), NOW)
+    return queue
+
+
+def stream(name: str, *after: str, source: str = "", **more) -> LiveNode:
+    above = frozenset(f"model.{a}" for a in after)
+    sources = frozenset({source} if source else ())
+    return LiveNode(f"model.{name}", (f"model.{name}",), above, above, sources, **more)
+
+
+def turn(queue: NodeQueue, now: float) -> str | None:
+    entry = queue.next(now)
+    if entry is None:
+        return None
+    queue.begin(entry, now)
+    return entry.node.id
+
+
+def test_new_input_makes_its_readers_due_and_no_others():
+    queue = queue_of(stream("a", source="source.s.x"), stream("b", source="source.s.y"))
+    queue.new_input("source.s.y", NOW)
+    assert (turn(queue, NOW), turn(queue, NOW)) == ("model.b", None)
+
+
+def test_the_node_that_is_due_longest_is_first():
+    queue = queue_of(stream("a"), stream("b"), stream("c"))
+    for at, name in enumerate("cab"):
+        queue.due(f"model.{name}", "x", NOW + at)
+    assert [turn(queue, NOW + 9) for _ in range(3)] == ["model.c", "model.a", "model.b"]
+
+
+def test_a_commit_makes_what_reads_it_due_while_it_runs_on():
+    queue = queue_of(stream("a"), stream("b", "a"))
+    queue.due("model.a", "x", NOW)
+    assert turn(queue, NOW) == "model.a"
+    queue.succeed("model.a", NOW + 1, more=True)
+    queue.committed("model.a", NOW + 1)
+    assert {turn(queue, NOW + 1), turn(queue, NOW + 1)} == {"model.a", "model.b"}
+
+
+def test_what_came_during_a_turn_is_another_turn():
+    queue = queue_of(stream("a", source="s.x"))
+    queue.due("model.a", "x", NOW)
+    turn(queue, NOW)
+    queue.new_input("s.x", NOW + 1)
+    assert turn(queue, NOW + 1) is None
+    queue.succeed("model.a", NOW + 2, more=False)
+    assert turn(queue, NOW + 4) == "model.a"
+
+
+def test_a_node_waits_for_one_that_has_not_run_and_for_one_that_failed():
+    queue = queue_of(stream("a"), stream("b", "a"))
+    queue.due("model.b", "x", NOW)
+    queue.due("model.a", "x", NOW + 1)
+    assert turn(queue, NOW + 1) == "model.a"
+    queue.fail("model.a", NOW + 2, "the broker is away", heals=True)
+    assert turn(queue, NOW + 2) is None
+    assert queue.entries["model.b"].state is NodeState.WAITING
+    queue.tick(NOW + 4)
+    assert turn(queue, NOW + 4) == "model.a"
+    queue.succeed("model.a", NOW + 5, more=False)
+    assert turn(queue, NOW + 5) == "model.b"
+
+
+def test_a_failure_stops_nothing_that_does_not_read_it():
+    queue = queue_of(stream("a"), stream("b"))
+    for name in "ab":
+        queue.due(f"model.{name}", "x", NOW)
+    turn(queue, NOW)
+    queue.fail("model.a", NOW, "broken", heals=False)
+    assert turn(queue, NOW) == "model.b"
+
+
+def test_a_node_that_fails_again_and_again_is_tried_less_and_less_often():
+    assert [pause_after(n) for n in (1, 2, 3, 9, 10, 1000)] == [1, 2, 4, 256, MOST, MOST]
+    queue = queue_of(stream("a", source="s.x"))
+    queue.due("model.a", "x", NOW)
+    turn(queue, NOW)
+    queue.fail("model.a", NOW, "away", heals=True)
+    queue.new_input("s.x", NOW)
+    queue.tick(NOW + 0.9)
+    assert turn(queue, NOW + 0.9) is None
+    queue.tick(NOW + 1)
+    assert turn(queue, NOW + 1) == "model.a"
+
+
+def test_what_needs_an_edit_waits_for_one():
+    queue = queue_of(stream("a", source="s.x"))
+    queue.due("model.a", "x", NOW)
+    turn(queue, NOW)
+    queue.fail("model.a", NOW, "its window changed", heals=False)
+    queue.new_input("s.x", NOW)
+    queue.tick(NOW + 10 * MOST)
+    assert turn(queue, NOW + 10 * MOST) is None
+    queue.replace({"model.a": stream("a", source="s.x")}, ["model.a"], NOW)
+    assert turn(queue, NOW) == "model.a"
+
+
+def test_a_paused_node_has_no_turn_until_it_is_resumed():
+    queue = queue_of(stream("a", source="s.x"))
+    queue.pause(["model.a"])
+    queue.new_input("s.x", NOW)
+    assert turn(queue, NOW) is None
+    assert queue.entries["model.a"].state is NodeState.PAUSED
+    queue.resume(["model.a"], NOW + 1)
+    assert turn(queue, NOW + 1) == "model.a"
+
+
+def test_turns_begin_at_most_as_often_as_the_trigger_says():
+    queue = queue_of(stream("a", source="s.x", every=30.0))
+    queue.new_input("s.x", NOW)
+    assert turn(queue, NOW) == "model.a"
+    queue.succeed("model.a", NOW + 1, more=False)
+    queue.new_input("s.x", NOW + 2)
+    assert turn(queue, NOW + 29) is None
+    assert turn(queue, NOW + 30) == "model.a"
+
+
+def test_a_busy_node_does_not_keep_the_others_waiting():
+    queue = queue_of(stream("busy"), stream("small", source="s.x"))
+    queue.due("model.busy", "x", NOW)
+    turn(queue, NOW)
+    queue.new_input("s.x", NOW + 5)
+    queue.succeed("model.busy", NOW + 20, more=True)
+    assert [turn(queue, NOW + 20), turn(queue, NOW + 20)] == ["model.small", "model.busy"]
+
+
+def test_a_schedule_makes_a_node_due_at_its_times():
+    node = LiveNode("model.a", ("model.a",), schedule=Schedule.of("*/5 * * * *"))
+    queue = queue_of(node)
+    queue.tick(NOW + 269)
+    assert turn(queue, NOW + 269) is None
+    queue.tick(NOW + 270)
+    assert turn(queue, NOW + 270) == "model.a"
+    queue.succeed("model.a", NOW + 271, more=False)
+    queue.tick(NOW + 570)
+    assert turn(queue, NOW + 571) == "model.a"
+
+
+def test_changes_of_state_are_told_once():
+    queue = queue_of(stream("a", source="s.x"))
+    queue.new_input("s.x", NOW)
+    queue.new_input("s.x", NOW)
+    turn(queue, NOW)
+    assert [change.state for change in queue.take_changes()] == [NodeState.QUEUED, NodeState.RUNNING]
+    assert queue.take_changes() == []
+
+
+def test_a_node_that_is_gone_ends_without_a_word():
+    queue = queue_of(stream("a"))
+    queue.due("model.a", "x", NOW)
+    turn(queue, NOW)
+    queue.replace({}, (), NOW)
+    queue.succeed("model.a", NOW, more=False)
+    queue.fail("model.a", NOW, "x", heals=True)
+    assert queue.entries == {}
