@@ -192,7 +192,7 @@ class LiveProject:
         self._use(compiled, nodes, ())
         follower = FileFollower(self.project.root, compiled.project.paths)
         self.emit(LiveStarted(self.run_id, compiled.target.name, self.nodes, os.getpid(), now()))
-        self._plan()
+        self._plan(first=True)
         pool = ThreadPoolExecutor(self.options.threads, thread_name_prefix="turn")
         try:
             self._loop(pool, follower)
@@ -250,13 +250,15 @@ class LiveProject:
                 self._happened += 1
                 self.queue.new_input(source, time.time())
 
-    def _plan(self) -> None:
+    def _plan(self, *, first: bool = False) -> None:
         """What only a plan sees: rewritten files, tables that others have changed, a failure that is over."""
         if self._compiled is None:
             return
         try:
             plan = self.project.decide(self._compiled, self._nodes)
         except EngineError as error:
+            if first:
+                raise
             _log.warning("the plan failed", exc_info=True)
             for found in error.diagnostics:
                 self.emit(Diagnosed(found))

@@ -301,7 +301,7 @@ _RUN = (
         "trigger",
         ValueForm.TEXT,
         "`as fast as it goes`",
-        "micro-batches of a long-running query, which this version does not run: the docs site shows it. `once` reads "
+        "how often `engine start` gives a stream a turn at most; without it, whenever there is input. `once` reads "
         "all unread data in one micro-batch",
         "trigger: every 30 seconds",
         kinds=_STREAMING,
@@ -310,7 +310,7 @@ _RUN = (
         "schedule",
         ValueForm.TEXT,
         NONE,
-        "cron text for long-running use, which this version does not run: the docs site shows it",
+        "when `engine start` builds the model (cron, UTC); without it, when its input has changed",
         "schedule: 0 6 * * mon-fri",
         kinds=_TABLES,
     ),

@@ -119,7 +119,7 @@ class _Following:
             result = self._chosen.project.compile()
             if not result.project.broken:
                 self._files.paths = result.project.paths
-            _write(self._chosen, result)
+            write_page(self._chosen, result)
         except EngineError as error:
             self._chosen.out.diagnostics(error.diagnostics)
         except Exception as error:  # noqa: BLE001 - the written site is still served
