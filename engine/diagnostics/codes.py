@@ -20,10 +20,10 @@ _BY_PAGE = {
     """,
     "jinja": """
         jinja-syntax jinja-undefined jinja-error jinja-security template-too-large compiler-error var-missing
-        env-missing secret-outside-target secret-misplaced run-varying-value
+        vars-unused env-missing secret-outside-target secret-misplaced run-varying-value
     """,
     "joins": """
-        join-mode join-no-equality join-outer-condition join-outer-static join-anti
+        join-mode join-no-equality join-outer-condition join-outer-static join-anti join-never-matches
     """,
     "kafka-and-registry": """
         unknown-connection connection-settings source-credentials plain-http kafka-unreachable kafka-rejected
@@ -42,7 +42,8 @@ _BY_PAGE = {
         source-not-replayable
     """,
     "runs": """
-        bad-record expectation-failed hook-failed duplicate-key clock-behind commit-conflict comments-failed
+        bad-record bad-records too-many-bad-records
+        expectation-failed hook-failed duplicate-key clock-behind commit-conflict comments-failed
         openlineage-failed maintenance-skipped extract-empty extract-order sequence-null
     """,
     "sources": """

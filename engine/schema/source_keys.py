@@ -165,6 +165,15 @@ _READING = (
         "stream: false",
     ),
     replace(ON_BAD_RECORD, default="`fail`"),
+    ConfigKey(
+        "max_bad_records",
+        ValueForm.TEXT,
+        "an error where all are bad, from 20 records on",
+        "how many bad records a build takes out, by `drop` or `quarantine`, before it fails: a number, or a share of "
+        "the records that it has read, which counts from 20 records on",
+        "max_bad_records: 1%",
+        also=(ValueForm.INTEGER,),
+    ),
 )
 
 READING: Final = ConfigBlock(

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 # What an observation counts.
 COUNT = "bad"
 DROPPED_COUNT = "dropped"
+RECORDS = "records"
 # Why a record without an event time is bad: text, NULL for others. Its row is made into JSON only where it is shown,
 # so that columns the query does not need are not read for it.
 NO_TIME = "__no_time"
@@ -109,7 +110,7 @@ def without_bad(frame: DataFrame, name: str, observation: str, policy: OnBadReco
         return frame
     reason, metrics = _reason(frame), []
     if reason is not None:
-        metrics.append(f.count_if(reason.isNotNull()).alias(COUNT))
+        metrics += [f.count_if(reason.isNotNull()).alias(COUNT), f.count(f.lit(1)).alias(RECORDS)]
     if DROPPED in frame.columns:
         metrics.append(f.count_if(DROPPED).alias(DROPPED_COUNT))
     frame = frame.observe(observation, *metrics)

@@ -18,6 +18,7 @@ from engine.lake.catalog.catalog_settings import CatalogConfig
 from engine.object_store.s3_settings import S3Settings
 from engine.schema import ValueForm
 from engine.secrets import register
+from engine.sources.bad_record_limit import BadRecordLimit
 from engine.sources.credentials import credentials_of
 from engine.spark_options import Form as OptionForm
 from engine.spark_options import option_faults
@@ -54,6 +55,7 @@ class SourceSpec:
         options: handed to Spark's reader.
         timezone: how text without a zone is read; None: UTC.
         on_bad_record: what becomes of records that cannot be read.
+        max_bad_records: how many of them are taken out in one build.
         stream: False: bounded reads only; None: not said.
         settings: the kind's own keys, in the forms of its KEYS.
     """
@@ -64,6 +66,7 @@ class SourceSpec:
     options: Mapping[str, str] = field(default_factory=dict)
     timezone: str | None = None
     on_bad_record: OnBadRecord = OnBadRecord.FAIL
+    max_bad_records: BadRecordLimit = field(default_factory=BadRecordLimit)
     stream: bool | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
 

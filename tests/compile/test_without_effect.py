@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.project.small_projects import check, clean, model
+from engine.compile import compile_project
+from engine.project import load_project
+from tests.project.small_projects import check, clean, model, write
 
 OWN = "sources: [{{name: lake, tables: [{{name: a, format: iceberg, table: {}, schema: id int}}]}}]\n"
 PLAIN = model("")
@@ -30,3 +32,46 @@ def test_what_has_no_effect_is_said(tmp_path: Path, files: dict[str, str | bytes
 def test_notes_and_tables_of_others_are_fine(tmp_path: Path) -> None:
     files = {**PLAIN, "models/README.md": "x", "models/notes.txt": "x", "sources/own.yml": OWN.format("main.b")}
     assert clean(tmp_path, files).diagnostics == ()
+
+
+BOUNDS = [
+    # condition, whether no row can match
+    ("b.ts between a.ts and a.ts - interval 1 hour", True),
+    ("b.ts between a.ts and a.ts + interval -1 hour", True),
+    ("b.ts > a.ts + interval 1 hour and b.ts < a.ts + interval 60 minutes", True),
+    ("b.ts >= a.ts + interval 1 hour and b.ts < a.ts + interval 60 minutes", True),
+    ("b.ts >= a.ts + interval 1 hour and b.ts <= a.ts + interval 60 minutes", False),
+    ("a.ts < b.ts and b.ts < a.ts", True),
+    ("a.ts - interval '2' hours >= b.ts and b.ts + interval 1 hour >= a.ts", True),
+    ("a.ts - interval 1 hour >= b.ts and b.ts + interval 2 hours >= a.ts", False),
+    ("b.ts between a.ts and a.ts + interval 1 hour", False),
+    ("b.ts between a.ts - interval 1 hour and a.ts", False),
+    ("b.ts between a.ts and a.ts - interval 1 month", False),
+]
+
+
+@pytest.mark.parametrize(("condition", "never"), BOUNDS)
+def test_time_bounds_that_exclude_each_other_are_a_warning(tmp_path: Path, condition: str, never: bool) -> None:
+    read = "{{ source('shop', 'orders') }}"
+    files = model(
+        "streams: {shop.orders: {watermark: ts delay 1 hour}}",
+        f"select a.id from {read} a join {read} b on a.id = b.id and {condition}\n",
+    )
+    found = compile_project(load_project(write(tmp_path, files)), env={}).manifest.diagnostics
+    assert [d.code for d in found if d.is_error] == []
+    assert ("join-never-matches" in {d.code for d in found}) is never
+
+
+def test_a_variable_that_nothing_reads_is_a_warning(tmp_path: Path) -> None:
+    text = "select id, '{{ var('shop', 'x') }}' as shop from {{ source('shop', 'orders') }}\n"
+    project = load_project(write(tmp_path, model("streams: [shop.orders]", text)))
+    for given, names in (({"shop": "a"}, []), ({"shpo": "a", "shop": "b"}, ["shpo"])):
+        found = compile_project(project, variables=given, env={}).manifest.diagnostics
+        assert [d.message for d in found] == [f"nothing reads the variable '{name}' of --vars" for name in names]
+        assert {d.code for d in found} <= {"vars-unused"}
+
+
+def test_a_lateral_without_a_function_is_an_error(tmp_path: Path) -> None:
+    sql = "select o.id from {{ source('shop', 'orders') }} o lateral .n where amount > 2\n"
+    found = compile_project(load_project(write(tmp_path, model("streams: [shop.orders]", sql))), env={}).manifest
+    assert [d.code for d in found.diagnostics] == ["unknown-column"]

@@ -251,3 +251,61 @@ def test_a_quarantine_that_was_dropped_is_made_again(lab: Lab) -> None:
     land(lab, "d", [POISON[0]])
     assert lab.build().model("sales")["quarantined"] == 1
     assert quarantined(lab) == [POISON[0]]
+
+
+def test_a_build_warns_of_each_source_whose_records_it_takes_out(lab: Lab) -> None:
+    for policy, said in (("drop", "dropped"), ("quarantine", "quarantined")):
+        own = Lab(lab.root / policy, lab.session, lab.capsys)
+        own.write("sources/shop.yml", SOURCES.format(policy=policy))
+        own.model("sales", STATELESS)
+        own.model("batch", "select id from {{ source('shop', 'events') }}")
+        land(own, "a", [record(1, "10:05"), POISON[0]])
+        built = own.run("build")
+        told = {e["node"].split(".")[-1]: e for e in built.events if e["event"] == "Diagnosed"}
+        assert (built.code, set(built.codes()), set(told)) == (0, {"bad-records"}, {"sales", "batch"})
+        assert {e["message"] for e in told.values()} == {f"1 record of shop.events could not be read and was {said}"}
+        assert own.build("-s", "sales").codes() == []
+
+
+def test_more_bad_records_than_a_source_allows_end_a_model_before_it_commits(lab: Lab) -> None:
+    text = SOURCES.format(policy="quarantine")
+    lab.write("sources/shop.yml", text)
+    lab.model("sales", STATELESS)
+    lab.model("batch", "select id from {{ source('shop', 'events') }}")
+    land(lab, "a", POISON[:1] * 20)
+    failed = lab.run("build")
+    assert (failed.code, failed.codes()) == (1, ["too-many-bad-records"] * 2)
+    assert "20 of 20 records of shop.events cannot be read, all that the build has read: " in failed.text
+    assert "landing/events/a.json:1: " in failed.text
+    assert (lab.rows("sales"), lab.table("batch"), quarantined(lab)) == ([], None, [])
+    # A number counts over the micro-batches of a build; what was committed before stays.
+    lab.write("sources/shop.yml", text.replace("on_bad_record", "max_bad_records: 21\n        on_bad_record", 1))
+    land(lab, "b", [record(2, "10:05"), POISON[0]])
+    land(lab, "c", [record(3, "10:05"), POISON[0]])
+    failed = lab.run("build", "-s", "sales")
+    assert "22 of 24 records of shop.events cannot be read, more than max_bad_records: 21: " in failed.text
+    assert ids(lab) == [2]
+    assert len(quarantined(lab)) == 21
+    lab.write("sources/shop.yml", text.replace("on_bad_record", "max_bad_records: 100%\n        on_bad_record", 1))
+    lab.build()
+    assert ids(lab) == [2, 3]
+    assert len(quarantined(lab)) == 22
+
+
+def test_a_bad_record_of_csv_names_its_column_and_the_text(lab: Lab) -> None:
+    source = SOURCES.format(policy="quarantine").replace("format: json", "format: csv\n        options: {sep: ';'}", 1)
+    lab.write("sources/shop.yml", source)
+    lab.model("sales", STATELESS)
+    lines = ["id;at;kind;amount", "1;2024-05-01T10:00:00Z;a;1.5", "three;2024-05-01T10:00:00Z;a;1", "4;noon;a;1",
+             '5;2024-05-01T10:00:00Z;"x;y";much', "6;2024-05-01T10:00:00Z;a;1;9"]  # fmt: skip
+    path = lab.land("a", [], "landing/events").with_suffix(".csv")
+    path.write_text("".join(line + "\n" for line in lines))
+    path.with_suffix(".json").unlink()
+    lab.build()
+    assert ids(lab) == [1]
+    assert sorted(r["reason"] for r in lab.rows("sales__quarantine")) == [
+        "'amount' is not of type double: much",
+        "'at' is not of type timestamp: noon",
+        "'id' is not of type int: three",
+        "the number of fields does not match the declared columns",
+    ]

@@ -19,6 +19,7 @@ from engine.project.project_files import inside
 from engine.project.yaml_section import UNKNOWN, Section
 from engine.schema.source_keys import READING
 from engine.sources import KINDS, Kind, OnBadRecord, SourceSpec, SpecFault, ValueForm, kind_of
+from engine.sources.bad_record_limit import BadRecordLimit, read_limit
 from engine.sources.files.listing import base, is_uri
 
 # Keys that say how any source is read; a target may replace each.
@@ -68,6 +69,7 @@ def read_spec(
         options={key: value.option() for key, value in chosen["options"].mapping()} if "options" in chosen else {},
         timezone=_timezone(zone),
         on_bad_record=_on_bad_record(policy),
+        max_bad_records=_max_bad_records(chosen.get("max_bad_records")),
         stream=stream.boolean() if stream else None,
         settings=_settings(project, kind, chosen),
     )
@@ -250,6 +252,14 @@ def _check_clearing(project: LoadedProject, chosen: Mapping[str, Section], targe
 def _on_bad_record(section: Section | None) -> OnBadRecord:
     value = section.choice(*OnBadRecord) if section else ""
     return OnBadRecord(value) if value in set(OnBadRecord) else OnBadRecord.FAIL
+
+
+def _max_bad_records(section: Section | None) -> BadRecordLimit:
+    limit = read_limit(section.value) if section else BadRecordLimit()
+    if section and limit is None:
+        message = f"'max_bad_records' is a number of records or a share of them, not '{section.value}'"
+        section.report("bad-value", message, "Write max_bad_records: 100, or max_bad_records: 1%.")
+    return limit or BadRecordLimit()
 
 
 def _timezone(section: Section | None) -> str | None:

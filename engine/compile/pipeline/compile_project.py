@@ -23,6 +23,7 @@ from engine.compile.pipeline.compile_cache import StoredCompilation
 from engine.compile.templates.rendered_values import ValueRenderer
 from engine.compile.templates.secret_settings import SecretSettings
 from engine.compile.templates.template_names import TemplateNames
+from engine.compile.templates.unused_variables import unused_variables
 from engine.errors import Diagnostic, ProjectError
 from engine.project import LoadedProject
 from engine.project.yaml_section import Section
@@ -75,7 +76,7 @@ def compile_project(
     environment = os.environ if env is None else env
     names = names_of(project, variables or {}, environment)
     values = ValueRenderer(names.for_values())
-    diagnostics = list(project.diagnostics)
+    diagnostics = [*project.diagnostics, *unused_variables(project, variables or {})]
     chosen = _target(project, target, _of_target(names, environment, project.root), diagnostics)
     names.target = {"name": chosen.name, "schema": chosen.schema, "catalog": chosen.catalog.name}
     now = compile_cache.look(project, chosen, variables or {}, names.env, diagnostics)

@@ -9,6 +9,7 @@ from sqlglot import exp
 from engine.compile.nodes.query_finding import QueryFinding
 from engine.compile.streaming import pasteable_fixes
 from engine.compile.streaming.aggregate_rules import collated
+from engine.compile.streaming.contradictory_bounds import contradiction
 from engine.compile.streaming.lowering.lowered_query import LoweredQuery
 from engine.compile.streaming.plan.join_bounds import bounds_state, event_time_equality, separates
 from engine.compile.streaming.plan.logical_plan import Aggregate, Distinct, Join, walk
@@ -23,6 +24,9 @@ def joins(query: LoweredQuery) -> Iterator[QueryFinding]:
     """What Spark rejects before the start."""
     for step in walk(query.plan):
         if isinstance(step, Join) and not step.lateral:
+            if (place := contradiction(step)) is not None:
+                message = "no rows can match: the time bounds of the join exclude each other"
+                yield warning("join-never-matches", message, "Turn the sign of an interval, or the comparison.", place)
             if step.left.streaming and step.right.streaming:
                 yield from _streams(query, step)
             elif step.left.streaming or step.right.streaming:

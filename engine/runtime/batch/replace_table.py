@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from engine.compile import Model
-from engine.events import Metrics
+from engine.events import Diagnosed, Metrics
 from engine.lake.commits import Commit
 from engine.runtime.context.run_context import Run
-from engine.runtime.quality import bad_records, expectations
+from engine.runtime.quality import bad_record_limits, bad_records, expectations
 from engine.runtime.quality.bad_records import Watched
 from engine.runtime.quality.quarantine import quarantine_of, quarantines
 from engine.runtime.sinks.prepared_batch import Committing
@@ -53,6 +53,8 @@ def replace_table(run: Run, model: Model, frame: DataFrame, watched: Sequence[Wa
         failed = expectations.counted(execution, checks)
         refusal = bad_records.refused(session, execution, watched, bad)
         refusal = refusal or expectations.refused(execution, checks, failed)
+        if refusal is None and any(bad.values()):
+            refusal = bad_record_limits.TakenOut().refused(session, execution, watched, bad)
         if refusal is not None:
             raise refusal
         parts = list(bad_records.to_quarantine(session, execution, watched, bad))
@@ -67,4 +69,6 @@ def replace_table(run: Run, model: Model, frame: DataFrame, watched: Sequence[Wa
         failed_checks={name: count for name, count in failed.items() if count},
         quarantined=aside,
     )
+    for warning in bad_record_limits.warnings(model.name, watched, counted.bad_records):
+        run.emit(Diagnosed(warning))
     return Replaced(done, done.counted(counted) if done else counted)

@@ -13,6 +13,7 @@ from engine.plan.tables.upstream_tables import TableReading
 from engine.runtime.inputs.watermark_lag import Timed, observed, timed
 from engine.runtime.quality.bad_records import Watched
 from engine.sources import KINDS, ORIGIN, OnBadRecord, Place, iceberg, limited, record_checks
+from engine.sources.bad_record_limit import BadRecordLimit
 from engine.sources.files import file_source
 from engine.sources.iceberg.stream_reader import table_stream
 
@@ -64,7 +65,8 @@ def register(
             drop = mark.on_null is OnNull.DROP
             frame = record_checks.with_null_times(frame, mark.column, mark.expression, drop=drop)
         if record_checks.marked(frame):
-            found = Watched(item.name, item.view, _policy(item, manifest), once=item.stream or not model.streaming)
+            once = item.stream or not model.streaming
+            found = Watched(item.name, item.view, _policy(item, manifest), once, _limit(item, manifest))
             frame = record_checks.without_bad(frame, item.name, found.observation, found.policy)
             watched.append(found)
         if mark is not None:
@@ -96,6 +98,11 @@ def _is_files(node: object) -> bool:
 def _policy(item: Input, manifest: Manifest) -> OnBadRecord:
     node = manifest.nodes[item.node]
     return item.on_bad_record or (node.spec.on_bad_record if isinstance(node, Source) else OnBadRecord.FAIL)
+
+
+def _limit(item: Input, manifest: Manifest) -> BadRecordLimit:
+    node = manifest.nodes[item.node]
+    return node.spec.max_bad_records if isinstance(node, Source) else BadRecordLimit()
 
 
 def _read(

@@ -6,13 +6,14 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from engine.errors import RunError
 from engine.sources import OnBadRecord, record_checks
+from engine.sources.bad_record_limit import BadRecordLimit
 from engine.spark import executions
 from engine.spark.executions import spark_exceptions
 
@@ -32,12 +33,14 @@ class Watched:
         view: by which the query reads it.
         policy: what becomes of them.
         once: each record is read once; the static side of a stream is read again in each micro-batch.
+        limit: how many a build takes out before it is an error.
     """
 
     name: str
     view: str
     policy: OnBadRecord
     once: bool
+    limit: BadRecordLimit = field(default_factory=BadRecordLimit)
 
     @property
     def observation(self) -> str:
@@ -122,10 +125,28 @@ def refused(
         if found is None:
             continue
         count = counts[item.view] if counts is not None else found.count()
-        lines = [_line(r["reason"], json.loads(r["origin"]), r["raw"], r["row"]) for r in found.limit(_SHOWN).collect()]
         if count:
-            return error(item.name, count, lines)
+            return error(item.name, count, _lines(found))
     return None
+
+
+def records(session: SparkSession, execution: Any, item: Watched) -> int:
+    """How many records of an input an execution read, bad and good."""
+    metrics = executions.observed(execution).get(item.observation)
+    if metrics is not None:
+        return int(metrics.get(record_checks.RECORDS) or 0)
+    frame = executions.observed_frame(session, execution, item.observation)
+    return frame.count() if frame is not None else 0
+
+
+def first_lines(session: SparkSession, execution: Any, item: Watched) -> list[str]:
+    """Where the first bad records of an input are, and why they are bad."""
+    found = _records(session, execution, item)
+    return _lines(found) if found is not None else []
+
+
+def _lines(found: DataFrame) -> list[str]:
+    return [_line(r["reason"], json.loads(r["origin"]), r["raw"], r["row"]) for r in found.limit(_SHOWN).collect()]
 
 
 @contextmanager

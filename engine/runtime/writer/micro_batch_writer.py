@@ -22,6 +22,7 @@ from engine.errors import EngineError
 from engine.events import Metrics
 from engine.lake.commit_guard import ExpectedTable
 from engine.runtime.quality import bad_records, expectations
+from engine.runtime.quality.bad_record_limits import TakenOut
 from engine.runtime.quality.bad_records import Watched
 from engine.runtime.quality.quarantine import Quarantine
 from engine.runtime.sinks import Output
@@ -94,6 +95,7 @@ class BatchWriter:
         base: the table's snapshot at the start; a generation that has written nothing yet commits onto it.
         descends: see `engine.lake.commit_guard.ExpectedTable`.
         query: Spark's, as soon as it is started.
+        taken_out: the bad records of the batches of this run.
         written: what became of each batch of this run.
         error: what went wrong in here; Spark wraps it beyond recognition.
     """
@@ -109,6 +111,7 @@ class BatchWriter:
     base: int | None = None
     descends: Callable[[int, int], bool] = lambda _, __: False
     query: Future[StreamingQuery] = field(default_factory=Future)
+    taken_out: TakenOut = field(default_factory=TakenOut)
     written: dict[int, WrittenBatch] = field(default_factory=dict)
     error: BaseException | None = None
     _guard: threading.Lock = field(default_factory=threading.Lock)
@@ -171,6 +174,8 @@ class BatchWriter:
             refusal: EngineError | None = bad_records.refused(session, execution, rules.watched, bad)
             refusal = refusal or expectations.refused(execution, rules.checks, failed) or rules.changed(batch)
             refusal = refusal or prepared.refusal
+            if refusal is None and any(bad.values()):
+                refusal = self.taken_out.refused(session, execution, rules.watched, bad)
             if refusal is not None:
                 prepared.discard()
                 raise refusal
@@ -184,6 +189,7 @@ class BatchWriter:
             failing = expectations.failing(frame, rules.checks) if parted else None
             quarantined = self._quarantine(session, batch, bad, failing)
             commit = prepared.commit(markers, self._expected(markers["model"]))
+            self.taken_out.add(session, execution, rules.watched, bad)
         finally:
             prepared.close()
         metrics = Metrics(bad_records=taken_out, failed_checks=failed, quarantined=quarantined)

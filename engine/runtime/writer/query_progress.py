@@ -12,6 +12,7 @@ from engine.events import BatchCommitted, Diagnosed, Metrics, Outcome, Status
 from engine.plan import Change
 from engine.runtime.context.run_context import Run
 from engine.runtime.inputs.watermark_lag import EventTimes, policy_of, timed
+from engine.runtime.quality import bad_record_limits
 from engine.runtime.quality.bad_records import by_name
 from engine.runtime.writer.micro_batch_writer import BatchWriter, WrittenBatch
 from engine.runtime.writer.next_window import next_close
@@ -104,6 +105,9 @@ class Progress:
         changed = any(w.snapshot is not None and not w.replayed for w in self.writer.written.values())
         fresh = action.comparison is not None and action.comparison.change is Change.NEW
         read = self.total.rows_in > 0 or changed or fresh
+        total = self._shown(self.total)
+        for warning in bad_record_limits.warnings(self.model.name, self.writer.rules.watched, total.bad_records):
+            self.run.emit(Diagnosed(warning))
         return Outcome(
             status=Status.SUCCESS if read else Status.UNCHANGED,
             message="" if read else "no new data",
@@ -112,7 +116,7 @@ class Progress:
             snapshot_id=self.snapshot or self.writer.state.snapshot,
             note="; ".join([*notes, closes] if closes else notes),
             event_times=self.times.by_name(),
-            **self._shown(self.total).numbers(),
+            **total.numbers(),
         )
 
     def _event_times(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from engine.lake.quoted_names import quoted
@@ -12,6 +12,7 @@ from engine.spark_options import OF_FILES
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 # Options of Spark's JSON reader that would make something else of a line than one record.
 _NO_LINES = {
@@ -25,6 +26,13 @@ _NO_LINES = {
 _NO_SCHEMAS = dict.fromkeys(("avroschema", "avroschemaurl"), "the columns are declared in the schema")
 _UNSUPPORTED = {"json": _NO_LINES, "avro": _NO_SCHEMAS}
 _JSON_OPTIONS = {name.lower() for name in json_values.OPTIONS}
+# Options of the CSV reader that say how a record is split into fields.
+_CSV_FIELDS = frozenset((
+    "sep", "delimiter", "quote", "escape", "chartoescapequoteescaping", "comment", "nullvalue", "emptyvalue",
+    "ignoreleadingwhitespace", "ignoretrailingwhitespace", "unescapedquotehandling",
+))  # fmt: skip
+# Letters of a field in a reason.
+_SHOWN = 50
 # Where a record came from.
 _FILE = "struct(_metadata.file_path, _metadata.file_modification_time)"
 
@@ -108,10 +116,26 @@ def _csv(session: SparkSession, reader: Any, spec: SourceSpec, path: str | list[
     schema = StructType([*declared.fields, StructField(RAW, StringType())])
     frame = reader.format("csv").options(**options).schema(schema).load(path)
     names = [field.name for field in declared.fields]
-    reason = f.when(
-        f.col(RAW).isNotNull(), "the number of fields or the type of a value does not match the declared columns"
-    ).when(_nothing(names), "it has no value in any column")
+    reason = f.when(f.col(RAW).isNotNull(), _csv_reason(declared, options)).when(
+        _nothing(names), "it has no value in any column"
+    )
     return _with_bad(frame, names, reason, f.col(RAW).cast("binary"))
+
+
+def _csv_reason(declared: StructType, options: Mapping[str, str]) -> Column:
+    """Which column a record does not match, and with which text: Spark leaves that one NULL and reads the others."""
+    from pyspark.sql import functions as f
+
+    texts = ", ".join(f"{quoted(field.name)} string" for field in declared.fields)
+    of_fields = {key: value for key, value in options.items() if key.lower() in _CSV_FIELDS}
+    read = f.from_csv(f.col(RAW), texts, of_fields)
+    wrong = []
+    for field in declared.fields:
+        text = read[field.name]
+        shown = f.when(f.length(text) > _SHOWN, f.concat(f.left(text, f.lit(_SHOWN)), f.lit("..."))).otherwise(text)
+        said = f.concat(f.lit(f"'{field.name}' is not of type {field.dataType.simpleString()}: "), shown)
+        wrong.append(f.when(_named(field.name).isNull() & text.isNotNull(), said))
+    return f.coalesce(*wrong, f.lit("the number of fields does not match the declared columns"))
 
 
 def _columns(reader: Any, spec: SourceSpec, path: str | list[str]) -> DataFrame:

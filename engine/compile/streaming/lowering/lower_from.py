@@ -137,6 +137,11 @@ def _sampled_plan(plan: LogicalPlan, sample: exp.Expr | None) -> LogicalPlan:
 
 def _view(queries: Queries, relation: From, view: exp.Expr, env: Env, outer: PlanScope | None) -> From:
     """LATERAL VIEW explode(..)."""
+    if view.this is None or view.find(exp.Func) is None:
+        # sqlglot reads `u lateral .n` as a LATERAL of nothing.
+        message = "LATERAL needs a function that makes rows"
+        queries.report(error("sql-syntax", message, "Write LATERAL VIEW explode(..) name AS column.", view))
+        return relation
     scope = PlanScope(list(relation.named), relation.visible, queries.number, outer)
     values = queries.values(scope, env)
     refs = values.of(view.this).refs
