@@ -177,6 +177,7 @@ class NodeStatus:
             "note": self.note,
             "turns": self.turns,
             "failed_turns": self.failed_turns,
+            "failures": self.failures,
             "restarts": self.restarts,
             "last_turn_seconds": self.last_turn_seconds,
             "last_error": self.last_error or None,

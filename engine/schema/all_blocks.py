@@ -14,7 +14,17 @@ from engine.schema.project_keys import FLAGS, PATHS, PROJECT
 from engine.schema.selector_keys import DEFINITION, SELECTOR, SELECTOR_FILE, TERM
 from engine.schema.source_keys import AGE, FRESHNESS, READING, SOURCE, SOURCE_FILE, SOURCE_TABLE
 from engine.schema.stream_keys import CONTRACT, EXPECTATION, PERSIST_DOCS, STATE_STORE, STREAM, WATERMARK
-from engine.schema.target_keys import CATALOG, CONNECTION, OBJECT_STORE, OPENLINEAGE, REGISTRY, SECURITY, SPARK, TARGET
+from engine.schema.target_keys import (
+    ALERTS,
+    CATALOG,
+    CONNECTION,
+    OBJECT_STORE,
+    OPENLINEAGE,
+    REGISTRY,
+    SECURITY,
+    SPARK,
+    TARGET,
+)
 from engine.schema.unit_test_keys import (
     EXPECT,
     GIVEN,
@@ -56,6 +66,7 @@ FILES_OF_A_PROJECT: Final = (
             SECURITY,
             REGISTRY,
             OPENLINEAGE,
+            ALERTS,
         ),
     ),
     ConfigFile(

@@ -341,6 +341,50 @@ def _openlineage(*keys: ConfigKey) -> ConfigBlock:
 OPENLINEAGE: Final = _openlineage(_FILE, *_HTTP)
 OPENLINEAGE_TYPES: Final = {"file": _openlineage(_FILE), "http": _openlineage(*_HTTP)}
 
+ALERTS: Final = ConfigBlock(
+    "alerts",
+    "alerts",
+    "alerts",
+    "Alerts of models that are kept running: each is sent once, and once when it is over.",
+    (
+        ConfigKey(
+            "url", ValueForm.TEXT, NONE, "a webhook: alerts are posted to it as JSON", "url: https://hooks.example/shop"
+        ),
+        ConfigKey(
+            "token",
+            ValueForm.TEXT,
+            NONE,
+            "sent to the webhook as `Authorization: Bearer`",
+            "token: \"{{ env_var('ENGINE_SECRET_HOOK') }}\"",
+        ),
+        ConfigKey(
+            "command",
+            ValueForm.TEXTS,
+            NONE,
+            "a program and its arguments; it gets the alert as JSON on standard input",
+            "command: [python3, notify.py]",
+        ),
+        ConfigKey("timeout", ValueForm.DURATION, "10 seconds", "how long one attempt may take", "timeout: 20 seconds"),
+        ConfigKey(
+            "lag", ValueForm.DURATION, "no alert", "input of a model is unread for longer than that", "lag: 10 minutes"
+        ),
+        ConfigKey(
+            "bad_records",
+            ValueForm.COUNT,
+            "no alert",
+            "a model reads more bad records than that within ten minutes",
+            "bad_records: 100",
+        ),
+        ConfigKey(
+            "restarts",
+            ValueForm.COUNT,
+            "no alert",
+            "more turns of a model than that fail one after the other",
+            "restarts: 5",
+        ),
+    ),
+)
+
 TARGET: Final = ConfigBlock(
     "target",
     "a target",
@@ -394,6 +438,14 @@ TARGET: Final = ConfigBlock(
             "where run events are sent",
             "openlineage: {type: file, path: events.jsonl}",
             block="openlineage",
+        ),
+        ConfigKey(
+            "alerts",
+            ValueForm.BLOCK,
+            NONE,
+            "where alerts of models that are kept running are sent, and when",
+            'alerts: {url: "https://hooks.example/shop", lag: 10 minutes}',
+            block="alerts",
         ),
         ConfigKey(
             "require_replayable",

@@ -145,6 +145,7 @@ PLACES: dict[str, tuple[Data, Callable[[Data], Files]]] = {
     ),
     "registry": (REGISTRY, lambda top: target({"schema_registries": {"main": top}})),
     "openlineage": ({"type": "http", "url": "https://l.example"}, lambda top: target({"openlineage": top})),
+    "alerts": ({"url": "https://h.example"}, lambda top: target({"alerts": top})),
     "source_file": ({"sources": [SHOP]}, sources),
     "source": (SHOP, lambda top: sources({"sources": [top]})),
     "source_table": (ORDERS, table),

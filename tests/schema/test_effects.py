@@ -77,6 +77,7 @@ def of_target(result: Compiled) -> list[Any]:
         [(connection.addresses, connection.options) for connection in kafka],
         [(registry, registry.authorization) for registry in registries],
         target.openlineage() if target.openlineage else None,
+        target.alerts() if target.alerts else None,
         _clients(target.s3()) if target.s3 else None,
     ]
 

@@ -23,7 +23,7 @@ from engine.errors import Diagnostic, Level, ProjectError, near
 from engine.project import LoadedProject
 from engine.project.project_files import first_link
 from engine.project.yaml_section import Section, is_name, is_target_name, shown
-from engine.schema.target_keys import CONNECTION, OPENLINEAGE_TYPES, SECURITY, TARGET
+from engine.schema.target_keys import ALERTS, CONNECTION, OPENLINEAGE_TYPES, SECURITY, TARGET
 from engine.secrets import register_settings
 from engine.secrets.secret_places import Gift
 from engine.sources import Place
@@ -32,8 +32,8 @@ from engine.spark_master import is_on_this_machine
 
 # Rendered when they are used, so that a command that reads no such source needs no secret.
 LATE_KEYS = ("connections", "schema_registries")
-# Of OpenLineage's settings: they are in events, and in names of files.
-NAMING_KEYS = ("type", "path", "namespace", "timeout")
+# Of OpenLineage's settings and of alerts: they are in events, in names of files, and in arguments of programs.
+NAMING_KEYS = ("type", "path", "namespace", "timeout", "command", "lag", "bad_records", "restarts")
 # A bucket and a folder in it.
 _STATE_IN_S3 = re.compile(r"s3[an]?://([a-z0-9][a-z0-9.-]+(?:/[\w.=-]+)*)/*")
 # The target of a project that names none; its keys all have defaults.
@@ -83,7 +83,7 @@ class Late:
     def _rendered(self) -> Mapping[str, Any]:
         found: list[Diagnostic] = []
         rendered = self.values.rendered(msgspec.structs.replace(self.part, found=found))
-        if self.values.secrets and self.part.path[-1:] == ("openlineage",):
+        if self.values.secrets and self.part.path[-1:] in {("openlineage",), ("alerts",)}:
             named = {key: self.values.secrets.refuse(part) for key, part in rendered.mapping() if key in NAMING_KEYS}
             rendered = rendered.holding({**rendered.value, **named}) if named else rendered
         settings = {key: value for key, value in rendered.mapping() if value.value is not None}
@@ -107,6 +107,7 @@ class Target:
         connections: by name, each rendered when it is called for; secrets are in what that gives.
         registries: schema registries, in the same way.
         openlineage: where run events go, in the same way; None: nowhere.
+        alerts: where alerts of models that are kept running go, in the same way; None: nowhere.
         require_replayable: sources whose records cannot be read again are rejected.
         allow_after_reading: folders outside the project in which files of sources may be archived or deleted.
         s3: how object storage is reached, with secrets once it is called; None: the target has no such block.
@@ -124,6 +125,7 @@ class Target:
     connections: Mapping[str, Late] = field(default_factory=dict)
     registries: Mapping[str, Late] = field(default_factory=dict)
     openlineage: Late | None = None
+    alerts: Late | None = None
     require_replayable: bool = False
     allow_after_reading: tuple[Path, ...] = ()
     s3: ObjectStoreConfig | None = None
@@ -151,7 +153,7 @@ class Target:
         Raises:
             ProjectError: a connection, registry or OpenLineage cannot be rendered.
         """
-        late = (*self.connections.values(), *self.registries.values(), *filter(None, [self.openlineage]))
+        late = (*self.connections.values(), *self.registries.values(), *filter(None, [self.openlineage, self.alerts]))
         conf = self.secrets.gifts(self.conf, "spark.conf") if self.secrets else ()
         store = self.s3.gifts() if self.s3 is not None else ()
         found = (*self.catalog.gifts(), *store, *conf, *(gift for block in late for gift in block.gifts()))
@@ -188,8 +190,9 @@ def load_target(project: LoadedProject, name: str | None, values: ValueRenderer,
     if lineage:
         _warn_of_plain_http(lineage, "api_key", "'openlineage'")
     openlineage = _openlineage(section.child("openlineage"), values)
+    alerts = _alerts(section.child("alerts"), values)
     written = section.child("schema")
-    section = values.rendered(_without(section, (*LATE_KEYS, "openlineage")))
+    section = values.rendered(_without(section, (*LATE_KEYS, "openlineage", "alerts")))
     section = _without_secrets(section, values)
     section.check_keys(TARGET, f"target '{chosen}'")
     schema, replay = (section.child(key) for key in ("schema", "require_replayable"))
@@ -206,6 +209,7 @@ def load_target(project: LoadedProject, name: str | None, values: ValueRenderer,
         connections=connections,
         registries=registries,
         openlineage=openlineage,
+        alerts=alerts,
         require_replayable=replay.boolean() if replay else False,
         allow_after_reading=tuple(_cleared(section.child("allow_after_reading"))),
         s3=store,
@@ -310,6 +314,18 @@ def _openlineage(part: Section | None, values: ValueRenderer) -> Late | None:
     if part.child(needed) is None:
         part.report("missing-key", f"'openlineage' of type {chosen} has no '{needed}'", f"Add '{needed}: ..'.")
         return None
+    return Late(part, values)
+
+
+def _alerts(part: Section | None, values: ValueRenderer) -> Late | None:
+    """Where alerts go: to a webhook (`url`), a `command`, or both."""
+    if part is None:
+        return None
+    part.check_keys(ALERTS)
+    if not any(part.child(key) for key in ("url", "command")):
+        part.report("missing-key", "'alerts' has neither 'url' nor 'command'", "Add 'url: ..' or 'command: [..]'.")
+        return None
+    _warn_of_plain_http(part, "token", "'alerts'")
     return Late(part, values)
 
 

@@ -1,0 +1,231 @@
+"""Alerts: what is wrong with a model is sent once, and once when it is over.
+
+`Alerts.look` compares each status with the rules; a thread of its own sends, so that a webhook that does not answer
+delays nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import subprocess
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from engine.bounds.http_exchange import BodyEncodingError, BodyTooLargeError, exchange
+from engine.errors import ProjectError
+from engine.secrets import scrub, without_secrets
+from engine.times import duration_seconds, parse_duration
+
+_WAITS = (1.0, 5.0, 25.0)
+_MOST_UNSENT = 1_000
+_ANSWER_BYTES = 64 * 1024
+# Bad records are counted over ten minutes, in steps of one.
+_STEP, _STEPS = 60.0, 10
+_ERRORS = (OSError, HTTPException, ValueError, BodyTooLargeError, BodyEncodingError, subprocess.SubprocessError)
+_TOO_MANY, _BAD_REQUEST, _SERVER_ERROR = 429, 400, 500
+
+
+@dataclass(frozen=True, slots=True)
+class AlertRules:
+    """When an alert is sent, and where to.
+
+    Attributes:
+        url: that gets a POST with JSON; empty: none.
+        token: sent as `Authorization: Bearer ..`.
+        command: program and arguments; it gets the JSON on standard input. Empty: none.
+        timeout: seconds for one attempt.
+        lag: seconds for which input may be unread; None: no alert.
+        bad_records: how many there may be within ten minutes; None: no alert.
+        restarts: how many turns may fail one after the other; None: no alert.
+    """
+
+    url: str = ""
+    token: str = field(default="", repr=False)
+    command: tuple[str, ...] = ()
+    timeout: float = 10.0
+    lag: float | None = None
+    bad_records: int | None = None
+    restarts: int | None = None
+
+
+def alert_rules(settings: Mapping[str, Any]) -> AlertRules:
+    """Return the rules of the block `alerts` of a target, whose secrets are resolved.
+
+    Raises:
+        ProjectError: `bad-value`: a setting cannot be read.
+    """
+    command, url = settings.get("command") or (), str(settings.get("url") or "")
+    if url and urlsplit(url).scheme not in {"http", "https"}:
+        message = "the url of 'alerts' does not begin with http:// or https://"
+        raise ProjectError("bad-value", message, 'Write for example url: "https://hooks.example.org/shop".')
+    return AlertRules(
+        url=url,
+        token=str(settings.get("token") or ""),
+        command=(command,) if isinstance(command, str) else tuple(map(str, command)),
+        timeout=_seconds("timeout", settings) or AlertRules().timeout,
+        lag=_seconds("lag", settings),
+        bad_records=_count("bad_records", settings),
+        restarts=_count("restarts", settings),
+    )
+
+
+def _seconds(key: str, settings: Mapping[str, Any]) -> float | None:
+    """Seconds of a duration; None: there is none."""
+    if (text := settings.get(key)) is None:
+        return None
+    if (made := parse_duration(str(text))) is None:
+        raise ProjectError(
+            "bad-value", f"'{key}' of 'alerts' is not a duration", f"Write {key}: 5 minutes."
+        )
+    return float(duration_seconds(made))
+
+
+def _count(key: str, settings: Mapping[str, Any]) -> int | None:
+    """A whole number; None: there is none."""
+    if (value := settings.get(key)) is None:
+        return None
+    if not str(value).isascii() or not str(value).isdecimal():
+        message = f"'{key}' of 'alerts' is not a whole number, 0 or more"
+        raise ProjectError("bad-value", message, f"Write for example {key}: 10.")
+    return int(value)
+
+
+@dataclass(slots=True)
+class Alerts:
+    """The alerts of one process; `close` sends what is left.
+
+    Attributes:
+        root: the project's folder, where the command runs.
+        failed: why the last alert could not be sent; empty if it could.
+    """
+
+    rules: AlertRules
+    root: Path
+    failed: str = ""
+    waits: tuple[float, ...] = _WAITS
+    _active: dict[tuple[str, str], str] = field(default_factory=dict)
+    _bad: dict[str, deque[tuple[float, int]]] = field(default_factory=dict)
+    _unsent: queue.Queue[dict[str, Any] | None] = field(default_factory=lambda: queue.Queue(_MOST_UNSENT))
+    _ended: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+
+    def look(self, status: Mapping[str, Any]) -> None:
+        """Send what is wrong now and was not, and what is over."""
+        now = {(alert, node): message for node, alert, message in self._wrong(status)}
+        for key, message in now.items():
+            if key not in self._active:
+                self._put(status, "firing", *key, message)
+        for key, message in self._active.items():
+            if key not in now:
+                self._put(status, "resolved", *key, message)
+        self._active = now
+
+    def _wrong(self, status: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+        """Yield model, alert and message of what is wrong."""
+        rules = self.rules
+        for node in status["nodes"]:
+            name = node["name"]
+            if node["health"] == "failed":
+                tests = [f"test {test.partition('.')[2]} fails: {why}" for test, why in node["tests_failing"].items()]
+                error = node["last_error"] if node["failures"] or not tests else None
+                yield name, "failed", "; ".join(filter(None, [error or "", *tests])) or node["reason"]
+            if node["stalled"]:
+                yield name, "stalled", node["stalled"]
+            if rules.lag is not None and node["lag_seconds"] > rules.lag:
+                yield name, "lag", f"input has been unread for more than {rules.lag:g} seconds"
+            bad = self._recent_bad(name, sum(node["bad_records"].values()), status["at"])
+            if rules.bad_records is not None and bad > rules.bad_records:
+                yield name, "bad_records", f"more than {rules.bad_records} bad records within ten minutes"
+            if rules.restarts is not None and node["failures"] > rules.restarts:
+                yield name, "restarts", f"more than {rules.restarts} turns failed one after the other"
+
+    def _recent_bad(self, name: str, total: int, at: float) -> int:
+        """How many bad records there were in the last ten minutes."""
+        marks = self._bad.setdefault(name, deque([(at, 0)], maxlen=_STEPS + 1))
+        while len(marks) > 1 and at - marks[1][0] >= _STEP * _STEPS:
+            marks.popleft()
+        recent = total - marks[0][1]
+        if at - marks[-1][0] >= _STEP:
+            marks.append((at, total))
+        return recent
+
+    def _put(self, status: Mapping[str, Any], event: str, alert: str, model: str, message: str) -> None:
+        text = f"{model}: {message}" if event == "firing" else f"{model}: over: {message}"
+        record = {"version": 1, "event": event, "alert": alert, "model": model, "message": message, "text": text}
+        record |= {"target": status["target"], "run_id": status["run_id"], "at": status["at"]}
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name="engine-alerts", daemon=True)
+            self._thread.start()
+        try:
+            self._unsent.put_nowait(record)
+        except queue.Full:
+            self.failed = "too many alerts are unsent; later ones are discarded"
+
+    def _work(self) -> None:
+        while (record := self._unsent.get()) is not None:
+            content = scrub(json.dumps(record)).encode()
+            if self.rules.url:
+                self._try(lambda content=content: self._post(content))  # type: ignore[misc]
+            if self.rules.command:
+                self._try(lambda content=content: self._run(content))  # type: ignore[misc]
+
+    def _try(self, send: Callable[[], str]) -> None:
+        """Send, and try again after a while; what the other side rejects is not tried again."""
+        for wait in (*self.waits, None):
+            try:
+                self.failed = send()
+            except _ERRORS as error:
+                self.failed = scrub(f"an alert could not be sent: {error}")
+            else:
+                return
+            if wait is None or self._ended.wait(wait):
+                return
+
+    def _post(self, content: bytes) -> str:
+        """Post to the webhook; the answer's error if it is final.
+
+        Raises:
+            OSError: to be tried again.
+        """
+        headers = {"Content-Type": "application/json"}
+        if self.rules.token:
+            headers["Authorization"] = f"Bearer {self.rules.token}"
+        deadline = time.monotonic() + self.rules.timeout
+        answer = exchange(
+            "POST", self.rules.url, headers, content,
+            timeout=self.rules.timeout, deadline=deadline, most_bytes=_ANSWER_BYTES,
+        )  # fmt: skip
+        if answer.status >= _SERVER_ERROR or answer.status == _TOO_MANY:
+            raise OSError(f"the webhook answers with {answer.status}")
+        return f"the webhook rejects alerts with {answer.status}" if answer.status >= _BAD_REQUEST else ""
+
+    def _run(self, content: bytes) -> str:
+        """Run the command, without secrets in its environment.
+
+        Raises:
+            OSError, SubprocessError: to be tried again.
+        """
+        command = list(self.rules.command)
+        subprocess.run(
+            command, input=content, cwd=self.root, env=without_secrets(), timeout=self.rules.timeout, check=True,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        return ""
+
+    def close(self, patience: float = 5.0) -> None:
+        """Send what is left, for a few seconds at most and without further waits."""
+        self._ended.set()
+        if self._thread is not None:
+            try:
+                self._unsent.put_nowait(None)
+            except queue.Full:
+                return
+            self._thread.join(patience)

@@ -1,0 +1,155 @@
+"""Alerts reach a real web server and a real program: once each, and once when they are over."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.errors import ProjectError
+from engine.events import Event, Status
+from engine.live.alerts import AlertRules, Alerts, alert_rules
+from engine.live.lag import Lag
+from engine.live.status import LiveStatus
+from tests.live.sequences import BEGIN, ORDERS, batch, started, turn
+
+
+class Hook(HTTPServer):
+    """A webhook that answers with these statuses first, then with 200."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Answering)
+        self.answers: list[int] = []
+        self.got: list[tuple[dict[str, Any], str | None]] = []
+        self.url = f"http://127.0.0.1:{self.server_port}/hook"
+
+
+class Answering(BaseHTTPRequestHandler):
+    server: Hook
+
+    def do_POST(self) -> None:
+        content = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.got.append((json.loads(content), self.headers.get("Authorization")))
+        self.send_response(self.server.answers.pop(0) if self.server.answers else 200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def hook() -> Iterator[Hook]:
+    with Hook() as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def status_of(*happened: Event, at: float = BEGIN) -> LiveStatus:
+    status = LiveStatus()
+    for event in (started(), *happened):
+        status.add(event, at)
+    return status
+
+
+def sent(hook: Hook) -> list[tuple[str, str, str]]:
+    return [(record["event"], record["alert"], record["model"]) for record, _ in hook.got]
+
+
+def test_an_alert_is_sent_once_and_once_when_it_is_over(hook: Hook, tmp_path: Path) -> None:
+    alerts = Alerts(AlertRules(url=hook.url, token="secret-of-hook"), tmp_path)
+    status = status_of(*turn(status=Status.ERROR, message="the broker is away"))
+    for _ in range(3):
+        alerts.look(status.to_json(BEGIN))
+    for event in turn(number=2):
+        status.add(event, BEGIN + 60)
+    alerts.look(status.to_json(BEGIN + 60))
+    alerts.look(status.to_json(BEGIN + 61))
+    alerts.close()
+    assert sent(hook) == [("firing", "failed", "orders"), ("resolved", "failed", "orders")]
+    record, authorization = hook.got[0]
+    assert (record["text"], record["target"]) == ("orders: the broker is away", "dev")
+    assert authorization == "Bearer secret-of-hook"
+    assert alerts.failed == ""
+
+
+def test_lag_stall_and_restarts_have_limits(hook: Hook, tmp_path: Path) -> None:
+    alerts = Alerts(AlertRules(url=hook.url, lag=60, restarts=1), tmp_path)
+    status = status_of(*turn(status=Status.ERROR, message="no"))
+    status.note_lags({ORDERS: (Lag("shop.orders", "files", 2),)}, BEGIN)
+    alerts.look(status.to_json(BEGIN + 60))
+    for event in turn(number=2, status=Status.ERROR, message="no"):
+        status.add(event, BEGIN + 61)
+    alerts.look(status.to_json(BEGIN + 61))
+    alerts.look(status.to_json(BEGIN + 301))
+    alerts.close()
+    assert [alert for _, alert, _ in sent(hook)] == ["failed", "lag", "restarts", "stalled"]
+
+
+def test_bad_records_count_within_ten_minutes(hook: Hook, tmp_path: Path) -> None:
+    alerts = Alerts(AlertRules(url=hook.url, bad_records=15), tmp_path)
+    status = status_of()
+    for minute in range(40):
+        status.add(batch(number=minute, rows_in=1, bad_records={"shop.orders": 9 if minute == 20 else 1}), BEGIN)
+        alerts.look(status.to_json(BEGIN + minute * 60))
+    alerts.close()
+    assert sent(hook) == [("firing", "bad_records", "orders"), ("resolved", "bad_records", "orders")]
+
+
+def test_a_webhook_that_is_away_is_tried_again_and_one_that_rejects_is_not(hook: Hook, tmp_path: Path) -> None:
+    bad = status_of(*turn(status=Status.ERROR, message="no")).to_json(BEGIN)
+    hook.answers = [503, 429]
+    alerts = Alerts(AlertRules(url=hook.url), tmp_path, waits=(0.01, 0.01, 0.01))
+    alerts.look(bad)
+    wait_for(lambda: len(hook.got) == 3)
+    alerts.close()
+    assert alerts.failed == ""
+    hook.got.clear()
+    hook.answers = [403, 403]
+    rejected = Alerts(AlertRules(url=hook.url), tmp_path, waits=(0.01, 0.01))
+    rejected.look(bad)
+    rejected.close()
+    assert (len(hook.got), "403" in rejected.failed) == (1, True)
+
+
+def wait_for(condition: Any) -> None:
+    ended = threading.Event()
+    for _ in range(500):
+        if condition():
+            return
+        ended.wait(0.02)
+    pytest.fail("it did not happen")
+
+
+def test_a_command_gets_the_alert_and_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ENGINE_SECRET_HOOK", "the-secret-value")
+    code = "import os, sys; open('got', 'a').write(sys.stdin.read() + str('ENGINE_SECRET_HOOK' in os.environ))"
+    alerts = Alerts(alert_rules({"command": [sys.executable, "-c", code], "timeout": "20 seconds"}), tmp_path)
+    alerts.look(status_of(*turn(status=Status.ERROR, message="no $(touch x)")).to_json(BEGIN))
+    alerts.close(20)
+    content = (tmp_path / "got").read_text()
+    assert json.loads(content.removesuffix("False"))["message"] == "no $(touch x)"
+    assert [path.name for path in tmp_path.iterdir()] == ["got"]
+
+
+def test_rules_of_a_target() -> None:
+    rules = alert_rules({"url": "https://h.example", "lag": "10 minutes", "bad_records": 0, "restarts": "5"})
+    assert (rules.lag, rules.bad_records, rules.restarts, rules.timeout) == (600, 0, 5, 10)
+    assert alert_rules({"command": "notify"}).command == ("notify",)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"url": "file:///etc/passwd"}, {"url": "https://h.example", "lag": "soon"}, {"restarts": "-1"}]
+)
+def test_what_cannot_be_read_is_an_error(settings: dict[str, str]) -> None:
+    with pytest.raises(ProjectError):
+        alert_rules(settings)
