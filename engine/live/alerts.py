@@ -82,9 +82,7 @@ def _seconds(key: str, settings: Mapping[str, Any]) -> float | None:
     if (text := settings.get(key)) is None:
         return None
     if (made := parse_duration(str(text))) is None:
-        raise ProjectError(
-            "bad-value", f"'{key}' of 'alerts' is not a duration", f"Write {key}: 5 minutes."
-        )
+        raise ProjectError("bad-value", f"'{key}' of 'alerts' is not a duration", f"Write {key}: 5 minutes.")
     return float(duration_seconds(made))
 
 
