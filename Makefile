@@ -138,6 +138,10 @@ fuzz: $(DEV) ## Compare the streaming rules with Spark's own verdicts on random 
 analyser: $(DEV) ## Compare compile with Spark's analyser on random queries, over tables and over streams (ANALYSER_ARGS)
 	@$(BIN)/python -m tests.analyser $(or $(ANALYSER_ARGS),--count 2000 --seed 1)
 
+.PHONY: refreshes
+refreshes: $(DEV) ## Refresh random queries after random changes, and compare with full computations (REFRESHES_ARGS)
+	@$(BIN)/python -m tests.refreshes $(or $(REFRESHES_ARGS),--count 10000 --seed 1)
+
 .PHONY: sameness
 sameness: $(DEV) ## Compare what the engine calls the same query with Spark's rows, on random pairs of queries (SAMENESS_ARGS)
 	@$(BIN)/python -m tests.sameness $(or $(SAMENESS_ARGS),--count 2000 --seed 1)
@@ -169,6 +173,7 @@ nightly: ## The whole suite, then new random queries (500 streaming, 2,000 batch
 	$(SAY) "2,000 random queries of the seed $(NIGHT) against the analyser"
 	@$(MAKE) --no-print-directory analyser ANALYSER_ARGS='--count 2000 --seed $(NIGHT)'
 	$(SAY) "10,000 random pairs of queries of the seed $(NIGHT)"
+	@$(MAKE) --no-print-directory refreshes REFRESHES_ARGS='--count 20000 --seed $(NIGHT)'
 	@$(MAKE) --no-print-directory sameness SAMENESS_ARGS='--count 10000 --seed $(NIGHT)'
 	$(SAY) "2,000 hostile projects of the seed $(NIGHT)"
 	@$(MAKE) --no-print-directory hostile HOSTILE_ARGS='--count 2000 --seed $(NIGHT)' ANSWERS_ARGS='--count 5000 --seed $(NIGHT)'

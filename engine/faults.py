@@ -27,6 +27,7 @@ listens kills the process, fails, or acts on the table as somebody else would. T
     discarded       the first generation is gone
     staging         the new content of a batch table is about to be written beside it
     staged          it waits for the tests of the model, and no state has heard of it
+    refreshing      it is known what changes of the inputs affect, and nothing of it is written
     publishing      staged rows are about to be shown to readers
     published       readers see them, the state has not heard of it
     compacting      files of a table are about to be joined

@@ -66,7 +66,7 @@ _BY_PAGE = {
         reset-duplicates reset-position reset-totals batch-unfinished table-missing table-replaced
         table-rolled-back table-schema name-taken orphan-table drop-unfinished refresh-unfinished full-refresh-protected
         downstream-stops upstream-history upstream-replaced upstream-rewritten not-published staged-rows
-        publish-diverged empty-existing
+        publish-diverged empty-existing refresh-not-incremental
     """,
     "streaming-queries": """
         not-streaming sort-on-stream over-on-stream offset-on-stream sample-on-stream monotonic-id-on-stream

@@ -101,9 +101,16 @@ class Guard:
         known = util.isAncestorOf(self.table, head, last) or util.isParentAncestorOf(self.table, head, last)
         return bool(known) or self.expected.descends(head, last)
 
-    def validated(self, change: Any) -> Any:
-        """A change of the table that Iceberg makes only onto what was checked, in each of its attempts."""
+    def validated(self, change: Any, *, exact: bool = False) -> Any:
+        """A change of the table that Iceberg makes only onto what was checked, in each of its attempts.
+
+        Args:
+            change: Iceberg's, in Java.
+            exact: onto the expected snapshot itself, and none that follows it.
+        """
         last = self.expected.snapshot
+        if exact:
+            return change.validateWith(_Ancestry(frozenset({last}), self._is_behind, exact=True))
         if last is None and self.fence is None:
             return change
         return change.validateWith(_Ancestry(frozenset({last, self.head} if last is not None else ()), self._is_behind))
@@ -152,6 +159,7 @@ class _Ancestry:
 
     allowed: frozenset[int | None]
     is_behind: Callable[[], bool]
+    exact: bool = False
 
     def validate(self, ancestors: Any) -> bool:
         """Whether one of them is what was checked, and no later lease is named; nothing allowed allows all."""
@@ -163,6 +171,8 @@ class _Ancestry:
         while each.hasNext():
             if int(each.next().snapshotId()) in self.allowed:
                 return True
+            if self.exact:
+                return False
         return False
 
     def errorMessage(self) -> str:  # noqa: N802 - Java's name

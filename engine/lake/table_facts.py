@@ -55,8 +55,9 @@ class TableFacts:
     `snapshots` are the ids of all that the table knows, those of branches and of what was rolled back too; `main` is
     the snapshot that readers see, whatever branch was asked for, and `branches` are the names of the others. `columns`
     have their types as PyIceberg prints them, `fields` as the metadata has them; `read` are the fields that a query of
-    the newest snapshot sees. `schemas` has the fields of every schema of the table, by its id. `refs` are the tags and
-    branches that others made, with their snapshots; `layout` is a hash of how new files are partitioned and sorted.
+    the newest snapshot sees. `schemas` has the fields of every schema of the table, by its id, and `schema_of` the id
+    of that of each snapshot that notes it. `refs` are the tags and branches that
+    others made, with their snapshots; `layout` is a hash of how new files are partitioned and sorted.
     """
 
     uuid: str
@@ -70,6 +71,7 @@ class TableFacts:
     fields: tuple[Mapping[str, Any], ...] = ()
     read: tuple[Mapping[str, Any], ...] = ()
     schemas: Mapping[int, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    schema_of: Mapping[int, int] = field(default_factory=dict)
     refs: Mapping[str, int] = field(default_factory=dict)
     layout: str = ""
     format_version: int | None = None
@@ -104,6 +106,10 @@ class TableFacts:
     def _columns(self) -> str:
         """A hash of the columns with their ids, those of nested fields too, and of what finds them in files."""
         return _hash([list(map(_deciding, self.read)) or self.columns, self.properties.get(_NAME_MAPPING)])
+
+    def columns_hash(self, fields: Sequence[Mapping[str, Any]]) -> str:
+        """The `columns` of a `position` of the table with the fields of one of its schemas."""
+        return _hash([list(map(_deciding, fields)), self.properties.get(_NAME_MAPPING)])
 
     def replaced_columns(self, schema: int | None) -> list[tuple[str, ...]]:
         """Return the columns, and fields inside them, of an earlier schema of whose name there is another one now.
@@ -196,6 +202,9 @@ class TableMetadata:
             fields=tuple(schema["fields"]),
             read=tuple(read["fields"]),
             schemas={int(key): one["fields"] for key, one in schemas.items() if isinstance(key, int)},
+            schema_of={
+                key: one["schema-id"] for key, one in self._snapshots().items() if one.get("schema-id") is not None
+            },
             refs=self._refs(),
             layout=self._layout(),
             format_version=int(known.get("format-version", 1)),

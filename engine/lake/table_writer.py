@@ -119,7 +119,7 @@ def stage_in(frame: DataFrame, table: Any, relation: str, options: Mapping[str, 
     session = frame.sparkSession
     spark: Any = session._jvm.org.apache.iceberg.spark  # type: ignore[union-attr] # noqa: SLF001
     activate(session)
-    files, tables = spark.FileRewriteCoordinator.get(), _tables(session)
+    files, tables = spark.FileRewriteCoordinator.get(), tables_by_name(session)
     # The name is in Spark's errors; `plain_name` takes the rest out of them again.
     name = f"{relation.replace('`', '')}{_STAGED}{uuid.uuid4().hex}"
     tables.add(name, table)
@@ -132,7 +132,7 @@ def stage_in(frame: DataFrame, table: Any, relation: str, options: Mapping[str, 
         files.clearRewrite(table, name)
 
 
-def _tables(session: SparkSession) -> Any:
+def tables_by_name(session: SparkSession) -> Any:
     """Iceberg's tables by name, in Java.
 
     The class has a static `get` and an ordinary one. Asked for a member by its name Py4J looks at the first that Java

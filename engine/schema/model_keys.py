@@ -206,6 +206,15 @@ _WRITE = (
         kinds=(TABLE,),
     ),
     ConfigKey(
+        "refresh",
+        ValueForm.TEXT,
+        "`auto`",
+        "what is computed again when inputs changed: the least that is proven, at most the changes, or all",
+        "refresh: incremental",
+        choices=("auto", "incremental", "full"),
+        kinds=(TABLE,),
+    ),
+    ConfigKey(
         "expectations",
         ValueForm.BLOCKS,
         NONE,

@@ -51,6 +51,8 @@ class ModelState:
         batch: id of the last micro-batch that ended, with or without rows.
         snapshot: the last snapshot the model wrote.
         inputs: for batch tables, what was read (see `engine.runtime.batch.run_batch`).
+        pinned: for batch tables, `inputs` were the same before and after the rows were computed, so that they are what
+            was read.
         upstreams: of generations that began before `starts`, the UUID of each table read as a stream.
         starts: for streams of tables, where each begins (see `engine.sources.iceberg.Start`), by node.
         sources: for streams of sources, what each gave to be remembered (see `engine.sources.spec.Resumption`).
@@ -80,6 +82,7 @@ class ModelState:
     batch: int | None = None
     snapshot: int | None = None
     inputs: Mapping[str, Any] = field(default_factory=dict)
+    pinned: bool = False
     upstreams: Mapping[str, str] = field(default_factory=dict)
     starts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     sources: Mapping[str, Any] = field(default_factory=dict)

@@ -12,6 +12,7 @@ from engine.compile.nodes.model_settings import (
     OutputMode,
     Overwrite,
     Publish,
+    Refresh,
     Write,
 )
 from engine.project.yaml_section import Section, is_plain
@@ -48,6 +49,7 @@ def read_write(settings: MergedSettings) -> Write:
         exclude=_exclude(settings),
         deletes_remembered=_deletes_remembered(settings.get("deletes_remembered")),
         overwrite=Overwrite(settings.word("overwrite", *Overwrite) or _DEFAULT.overwrite),
+        refresh=Refresh(settings.word("refresh", *Refresh) or _DEFAULT.refresh),
         write_options=_write_options(settings.get("write_options")),
         format_version=int(settings.word("format_version", "2", "3") or 0) or None,
         on_schema_change=OnSchemaChange(

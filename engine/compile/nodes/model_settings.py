@@ -39,6 +39,14 @@ class OnEmptyExtract(StrEnum):
     CLOSE = "close"
 
 
+class Refresh(StrEnum):
+    """How much of a batch table a build may leave as it is when its inputs changed."""
+
+    AUTO = "auto"
+    INCREMENTAL = "incremental"
+    FULL = "full"
+
+
 class OnSchemaChange(StrEnum):
     """What happens when the query has other columns than its table."""
 
@@ -124,6 +132,7 @@ class Write:
         exclude: columns of the SELECT that the table does not have.
         deletes_remembered: for how long a deleted key cannot be revived by an older row.
         overwrite: what a build of a batch table replaces.
+        refresh: how much of a batch table is computed again when its inputs changed.
         sort_by: the order in which files are written.
         write_options: handed to Spark's writer.
         format_version: of the Iceberg table; None: the engine's default.
@@ -145,6 +154,7 @@ class Write:
     exclude: tuple[str, ...] = ()
     deletes_remembered: str = "7 days"
     overwrite: Overwrite = Overwrite.TABLE
+    refresh: Refresh = Refresh.AUTO
     sort_by: tuple[SortColumn, ...] = ()
     write_options: Mapping[str, str] = field(default_factory=dict)
     format_version: int | None = None

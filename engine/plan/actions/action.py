@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from engine.errors import Diagnostic
 from engine.plan.comparison import Comparison
@@ -94,6 +95,7 @@ class Action:
         unchanged: there is nothing to do; False: there is; None: only a build can tell.
         comparison: of a model with what wrote its table last; None: a test.
         notes: what the build notes of an edit, and of settings without effect as long as a checkpoint lives.
+        inputs: of an unchanged batch table, what it counts as computed from now on; None: what is recorded.
     """
 
     node: str
@@ -104,6 +106,7 @@ class Action:
     unchanged: bool | None = None
     comparison: Comparison | None = None
     notes: tuple[str, ...] = ()
+    inputs: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

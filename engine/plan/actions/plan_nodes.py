@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from engine.compile import DataTest, Manifest, Materialized, Model, Node
-from engine.compile.nodes.model_settings import OnSchemaChange, Overwrite
+from engine.compile.nodes.model_settings import OnSchemaChange, Overwrite, Refresh
 from engine.errors import Diagnostic
 from engine.plan import setting_changes
 from engine.plan.actions.action import Action, ActionKind, Plan, PlanOptions
@@ -15,7 +15,7 @@ from engine.plan.actions.file_checks import file_faults
 from engine.plan.actions.refresh_checks import rebuilds, rebuilt_first, refresh_reasons, refresh_refusals
 from engine.plan.actions.reset_checks import reset_refusals
 from engine.plan.actions.state_checks import table_faults
-from engine.plan.actions.unchanged import REWRITTEN, has_columns, work_left
+from engine.plan.actions.unchanged import REWRITTEN, batch_inputs_now, has_columns, work_left
 from engine.plan.actions.unread_input import unread_inputs
 from engine.plan.compare_models import compare_model
 from engine.plan.comparison import Change, Comparison
@@ -23,6 +23,8 @@ from engine.plan.deployed.checkpoint_facts import CheckpointFacts
 from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
 from engine.plan.deployed.generations import has_commits
 from engine.plan.deployed.read_deployed import read_by
+from engine.plan.refresh.planned_choice import planned_choice
+from engine.plan.refresh.refresh_choice import RefreshChoice, Way, refused, refused_query
 from engine.plan.tables.upstream_checks import upstream_faults
 from engine.state import Phase
 
@@ -108,14 +110,31 @@ def _model_action(
     if kind is ActionKind.RESUME and known.writer is not None:
         notes += setting_changes.state_store_notes(model, known.writer.frozen)
     unread = unread_inputs(manifest, model, kind, deployed, before) if model.streaming else ()
-    work, certain = work_left(manifest, model, kind, deployed, before, unread)
+    choice = planned_choice(manifest, model, kind, deployed)
+    refusals += _refresh_faults(manifest, model, known, kind, choice) if not refusals else ()
+    work, certain = work_left(manifest, model, kind, deployed, before, unread, choice)
     unchanged = None if refusals or not certain else True
     if work or any(item.count for item in unread) or comparison.change is not Change.UNCHANGED:
         unchanged = False
     if comparison.reasons:
         work = tuple(reason for reason in work if reason != REWRITTEN)
     reasons = (*refresh_reasons(known, options), *comparison.reasons, *work)
-    return Action(model.id, kind, reasons, tuple(refusals), unread, unchanged, comparison, notes)
+    followed = choice is not None and choice.way is Way.NOTHING and unchanged
+    inputs = batch_inputs_now(manifest, model, deployed) if followed else None
+    return Action(model.id, kind, reasons, tuple(refusals), unread, unchanged, comparison, notes, inputs)
+
+
+def _refresh_faults(
+    manifest: Manifest, model: Model, known: DeployedModel, kind: ActionKind, choice: RefreshChoice | None
+) -> Iterator[Diagnostic]:
+    """Yield why a table with `refresh: incremental` would be computed in full where it must not."""
+    if model.write.refresh is not Refresh.INCREMENTAL or model.materialized is not Materialized.TABLE:
+        return
+    fault = refused_query(manifest, model)
+    if fault is None and choice is not None and kind is ActionKind.REBUILD:
+        fault = refused(model, choice, known.state)
+    if fault is not None:
+        yield fault
 
 
 def _upstream_faults(

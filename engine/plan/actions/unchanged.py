@@ -16,6 +16,7 @@ from engine.plan.actions.descriptions import changed_properties, described
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts
 from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
 from engine.plan.deployed.generations import committed_batch
+from engine.plan.refresh.refresh_choice import RefreshChoice, Way
 from engine.sources import kafka
 from engine.sources.files import file_source, listing
 from engine.sources.kafka.kafka_options import value_of
@@ -32,6 +33,7 @@ def work_left(
     deployed: Deployed,
     upstream: Mapping[str, Action],
     unread: Sequence[Unread],
+    choice: RefreshChoice | None = None,
 ) -> tuple[tuple[str, ...], bool]:
     """Return what a build would do to a model, in sentences, and whether that is all that can be known.
 
@@ -42,6 +44,7 @@ def work_left(
         deployed: what there is.
         upstream: the actions of the nodes that are built before it.
         unread: what its streams have not read.
+        choice: what of a batch table is computed again; None: all of it, if anything changed.
     """
     known = deployed.models.get(model.id, DeployedModel())
     state = known.state
@@ -52,7 +55,7 @@ def work_left(
         found += _of_stream(manifest, model, known, state, deployed)
         certain = all(item.count is not None for item in unread) and _same_sources(manifest, model, state, deployed)
         return tuple(found), certain
-    changed, certain = _of_batch(manifest, model, known, state, deployed)
+    changed, certain = _of_batch(manifest, model, known, state, deployed, choice)
     waits = any(not upstream[i.node].unchanged for i in model.inputs if i.node in upstream)
     return (*found, *changed), certain and not waits
 
@@ -161,7 +164,12 @@ def _same_sources(manifest: Manifest, model: Model, state: ModelState, deployed:
 
 
 def _of_batch(
-    manifest: Manifest, model: Model, known: DeployedModel, state: ModelState, deployed: Deployed
+    manifest: Manifest,
+    model: Model,
+    known: DeployedModel,
+    state: ModelState,
+    deployed: Deployed,
+    choice: RefreshChoice | None,
 ) -> tuple[list[str], bool]:
     """What changed that a batch table or view was made from, in sentences, and whether all of it is known."""
     inputs = batch_inputs_now(manifest, model, deployed)
@@ -179,8 +187,11 @@ def _of_batch(
         found.append("its table properties changed")
     names = {item.node: item.name for item in model.inputs}
     unknown = [node for node, position in inputs.items() if not _is_known(position)]
+    if choice is not None and choice.way is Way.NOTHING:
+        return found, not unknown
     other = [n for n in {*inputs, *state.inputs} if n not in unknown and inputs.get(n) != state.inputs.get(n)]
     found += [f"'{names.get(node, node.partition('.')[2])}' changed" for node in sorted(other)]
+    found += filter(None, [choice.shown if choice is not None and other else ""])
     return found, not unknown
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -29,16 +29,23 @@ class Replaced:
     metrics: Metrics = field(default_factory=Metrics)
 
 
-def replace_table(run: Run, model: Model, frame: DataFrame, watched: Sequence[Watched], commit: Committing) -> Replaced:
+def replace_table(
+    run: Run,
+    model: Model,
+    frame: DataFrame,
+    watched: Sequence[Watched],
+    commit: Committing,
+    markers: Mapping[str, str],
+) -> Replaced:
     """Replace the rows of a batch table by what the query gives now, as `commit` does, and those of its quarantine.
 
     The quarantine is committed first. A kill between the commits leaves a table that is not up to date, so that
-    both are recreated.
+    both are recreated. `markers` are of the commit, beside those of the run.
 
     Raises:
         RunError: `bad-record` or `expectation-failed`; nothing was written.
     """
-    markers = run.markers(model, ModelState(str(model.relation)))
+    markers = {**run.markers(model, ModelState(str(model.relation))), **markers}
     if not watched and not model.expectations:
         done = commit(frame, markers)
         return Replaced(done, done.counted(Metrics()) if done else Metrics())

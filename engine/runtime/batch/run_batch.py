@@ -22,8 +22,10 @@ from engine.plan.actions.descriptions import table_comment
 from engine.plan.actions.staged_rows import waits
 from engine.plan.deployed import generations, ownership_marks
 from engine.plan.deployed.checkpoint_facts import read_checkpoint
+from engine.plan.refresh.refresh_choice import RefreshChoice, Way
 from engine.plan.tables.column_checks import given_before, gone
 from engine.runtime.batch.build_history import build_history
+from engine.runtime.batch.changed_inputs import choose, read_markers, refresh_changes, why_full
 from engine.runtime.batch.replace_table import replace_table
 from engine.runtime.context import ownership
 from engine.runtime.context.run_context import Run
@@ -63,6 +65,7 @@ def run_batch(run: Run, model: Model) -> Outcome:
         if table is not None:
             table_setup.set_properties(model, run.spark, table)
         return Outcome(Status.UNCHANGED, "no new data", snapshot_id=state.snapshot)
+    choice = None if refresh or state is None else choose(run, model, state, written, inputs)
     begun = state is not None and (model.write.history and state.snapshot is not None and not kind_changed(run, model))
     if state is not None and (state.phase is Phase.PUBLISHED or begun) and not refresh:
         _check_kept(model, state, folder, written)
@@ -70,7 +73,11 @@ def run_batch(run: Run, model: Model) -> Outcome:
     hooks.before(session, model)
     before = given_before(state, run.plan.actions[model.id].comparison, refresh=refresh)
     full_refresh.clear_staging(run, model, session)
-    known = _begun(run, model, folder, state, table)
+    done = _from_changes(run, session, model, choice, folder, state, written, inputs)
+    if isinstance(done, Outcome):
+        return done
+    session = run.spark.newSession() if done else session
+    known = replace(_begun(run, model, folder, state, table), pinned=False)
     folder.save_facts(known.generation, model.fingerprint, model.facts)
     state = replace(run.signed(model, known), inputs=inputs)
     if model.write.history:
@@ -90,7 +97,8 @@ def run_batch(run: Run, model: Model) -> Outcome:
         # Before the commit: a kill between commit and record must leave a table that is known to be ours.
         folder.save(replace(state, phase=Phase.BUILDING, inputs={}))
         state = replace(state, columns=tuple(frame.columns))
-        outcome = replace(_make_table(run, frame, model, watched, folder, state, kept), note=note)
+        outcome = _make_table(run, frame, model, watched, folder, state, kept)
+        outcome = replace(outcome, note=note or done or why_full(model, choice))
     _end(run, session, model, folder, state)
     return outcome
 
@@ -102,6 +110,28 @@ def _end(run: Run, session: SparkSession, model: Model, folder: TableState, stat
     if kind_changed(run, model):
         replaced_materialization.clear_deletes(run, session, model)
     hooks.after(session, model)
+
+
+def _from_changes(
+    run: Run,
+    session: SparkSession,
+    model: Model,
+    choice: RefreshChoice | None,
+    folder: TableState,
+    state: ModelState | None,
+    table: TableFacts | None,
+    inputs: Mapping[str, Any],
+) -> Outcome | str:
+    """Build a table from what changed; a text if it has to be computed in full: the reason, or nothing."""
+    if choice is None or state is None or table is None:
+        return ""
+    if choice.way is Way.NOTHING:
+        # The snapshots that it was computed from may expire now.
+        folder.save(replace(state, inputs=inputs))
+        return Outcome(Status.UNCHANGED, choice.reason or "no new data", snapshot_id=state.snapshot)
+    if choice.way is not Way.CHANGES:
+        return ""
+    return refresh_changes(run, session, model, choice, folder, state, table, inputs)
 
 
 def _written(run: Run, model: Model, table: TableFacts | None, *, refresh: bool) -> TableFacts | None:
@@ -161,14 +191,16 @@ def _make_table(
     commit = committing(model, kept, branch)
     if view:
         commit = _in_place_of_view(frame.sparkSession, model, folder, state, commit)
-    made = replace_table(run, model, frame, watched, commit)
+    made = replace_table(run, model, frame, watched, commit, markers=read_markers(state.inputs))
     uuid = lake.table_uuid(frame.sparkSession, model.relation.sql)
     before = kept.snapshot if kept else None
     snapshot = made.commit.snapshot if made.commit else before
     # What waits for its tests becomes the table when it is published, and is noted then.
     there = run.lake.table(model.relation.schema, model.relation.name) if branch is None else None
     now = there.made if there is not None else {}
-    folder.save(replace(state, phase=Phase.PUBLISHED, uuid=uuid, snapshot=snapshot, made=now))
+    # Others may have committed to an input after its position was noted, and the query read that.
+    pinned = positions(run, model) == state.inputs
+    folder.save(replace(state, phase=Phase.PUBLISHED, uuid=uuid, snapshot=snapshot, made=now, pinned=pinned))
     return Outcome(Status.SUCCESS, snapshot_id=snapshot, **made.metrics.numbers())
 
 

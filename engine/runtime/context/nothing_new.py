@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from engine.compile import Model, Target
 from engine.events import Outcome, Status
 from engine.plan import Plan
@@ -16,6 +18,10 @@ def nothing_new(plan: Plan, target: Target, model: Model) -> Outcome | None:
     action = plan.actions.get(model.id)
     if action is None or not action.unchanged:
         return None
-    state = table_state(target, model).load()
+    folder = table_state(target, model)
+    state = folder.load()
+    if action.inputs is not None and state is not None:
+        # Older snapshots may expire: none of the rows that the model reads changed since.
+        folder.save(replace(state, inputs=action.inputs))
     snapshot = state.snapshot if state is not None else None
     return Outcome(Status.UNCHANGED, "no new data", snapshot_id=snapshot, note="; ".join(action.notes))

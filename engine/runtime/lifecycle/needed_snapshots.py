@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
-from engine.compile import Manifest, Model, Relation, Target
+from engine.compile import Manifest, Materialized, Model, Relation, Target
 from engine.errors import RunError
 from engine.lake.table_facts import SnapshotFacts, TableFacts
 from engine.plan.deployed.state_folder import table_state
@@ -55,7 +55,10 @@ def needed_snapshots(
     needed: dict[str, SnapshotFacts | None] = {WRITTEN: _last_written(target, model, relation, table)}
     by_id = {snapshot.id: snapshot for snapshot in table.history}
     for reader in manifest.models:
-        positions = [by_id[i] for i in _positions(target, reader) if i in by_id] if reader.streaming else []
+        if relation != model.relation and not reader.streaming:
+            continue
+        read = _positions(target, reader) if reader.streaming else _computed_from(target, reader, model)
+        positions = [by_id[i] for i in read if i in by_id]
         if positions:
             needed[READ + reader.name] = min(positions, key=lambda snapshot: snapshot.at)
     return {tag: snapshot for tag, snapshot in needed.items() if snapshot is not None}
@@ -75,6 +78,14 @@ def _last_written(target: Target, model: Model, relation: Relation, table: Table
     state = table_state(target, model).load() if relation == model.relation else None
     noted = next((s for s in table.history if state is not None and s.id == state.snapshot), None)
     return noted or next((s for s in table.history if s.marker("model") == model.name), None)
+
+
+def _computed_from(target: Target, reader: Model, model: Model) -> Iterator[int]:
+    """The snapshot of a model's table that a batch table was computed from, if a refresh can begin with it."""
+    state = table_state(target, reader).load() if reader.materialized is Materialized.TABLE else None
+    at = state.inputs.get(model.id) if state is not None and state.pinned else None
+    if isinstance(at, Mapping) and isinstance(at.get("snapshot"), int):
+        yield at["snapshot"]
 
 
 def _positions(target: Target, reader: Model) -> Iterator[int]:

@@ -1,0 +1,1 @@
+"""What a batch query allows a refresh to leave as it is."""

@@ -1,0 +1,127 @@
+"""SQL that finds the keys of the output rows that changed, from the rows of the inputs that changed.
+
+The FROM and WHERE of the query run with one input replaced by its changed rows; the union over the inputs is a superset
+of what changed. Rows that were removed meet the other inputs as they were, rows that were added as they are: otherwise
+a group whose rows vanish from both sides of a join is missed. A changed outer side is joined as an inner one, and
+conditions on outer sides are dropped: otherwise a row that lost its last match is missed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from engine.compile.refresh.query_block import Block, BlockSource, NotFollowedError, blocks_of
+from engine.compile.sql.dialect import parse_text
+
+
+class InputState(StrEnum):
+    """Which rows of an input are meant: all before or after the change, or those that only one of them has."""
+
+    BEFORE = "before"
+    AFTER = "after"
+    REMOVED = "removed"
+    ADDED = "added"
+
+
+Naming = Callable[[str, InputState], str]
+_SIDES = ((InputState.BEFORE, InputState.REMOVED), (InputState.AFTER, InputState.ADDED))
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedQuery:
+    """A query whose changes can be derived.
+
+    Attributes:
+        branches: one, or those of a UNION ALL.
+    """
+
+    branches: tuple[Block, ...]
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Output columns by which rows can be replaced, in lower case."""
+        first = self.branches[0]
+        return tuple(name for name in first.keys if all(self._at(branch, name) for branch in self.branches))
+
+    def _at(self, branch: Block, name: str) -> str | None:
+        """The expression of a branch for an output column, which has the name that the first branch gives it."""
+        names = self.branches[0].names
+        if len(branch.names) != len(names) or names.count(name) != 1:
+            return None
+        return branch.keys.get(branch.names[names.index(name)])
+
+    def search(self, keys: Sequence[str], changed: Sequence[str], named: Naming) -> str:
+        """Return SQL for the keys of all output rows that may have changed.
+
+        Args:
+            keys: among `keys`.
+            changed: the inputs that changed.
+            named: gives what an input is called in one of its states.
+        """
+        terms: list[str] = []
+        for branch in self.branches:
+            texts = [self._at(branch, key) for key in keys]
+            if None in texts:
+                raise NotFollowedError(f"rows cannot be told apart by {', '.join(keys)}")
+            items = ", ".join(f"{text} AS `{key}`" for text, key in zip(texts, keys, strict=True))
+            for whole, part in _SIDES:
+                terms += (f"SELECT {items} {rest}" for rest in _changed(branch, changed, named, whole, part))
+        return "\nUNION\n".join(terms)
+
+
+def follow(sql: str, columns: Mapping[str, Sequence[str]]) -> FollowedQuery:
+    """Say how the changes of a query follow from those of its inputs.
+
+    Args:
+        sql: of the query.
+        columns: of each input, by the name it has in the query without quotes.
+
+    Raises:
+        NotFollowedError: they do not.
+    """
+    return FollowedQuery(blocks_of(parse_text(sql), sql, columns))
+
+
+def _changed(block: Block, changed: Sequence[str], named: Naming, whole: InputState, part: InputState) -> Iterator[str]:
+    """Yield FROM and WHERE with each changed input replaced in turn."""
+    where = f" WHERE {' AND '.join(f'({text})' for text in block.kept)}" if block.kept else ""
+    for index, source in enumerate(block.sources):
+        for relation in _replaced(source, changed, named, whole, part):
+            parts = [
+                _joined(one, relation if at == index else _relation(one, named, whole), inner=at == index)
+                for at, one in enumerate(block.sources)
+            ]
+            yield f"FROM {' '.join(parts)}{where}"
+
+
+def _replaced(
+    source: BlockSource, changed: Sequence[str], named: Naming, whole: InputState, part: InputState
+) -> Iterator[str]:
+    """Yield what stands for the changed rows of a source; none if it did not change."""
+    if source.inner is None:
+        if source.view in changed:
+            yield named(source.view, part)
+        return
+    items = ", ".join(source.inner.items)
+    for rest in _changed(source.inner, changed, named, whole, part):
+        yield f"(SELECT {items} {rest})"
+
+
+def _relation(source: BlockSource, named: Naming, state: InputState) -> str:
+    """A source as it was before or after the change."""
+    if source.inner is None:
+        return named(source.view, state)
+    block = source.inner
+    parts = " ".join(_joined(one, _relation(one, named, state)) for one in block.sources)
+    where = f" WHERE {block.where}" if block.where else ""
+    return f"(SELECT {', '.join(block.items)} FROM {parts}{where})"  # noqa: S608 - the user's own query
+
+
+def _joined(source: BlockSource, relation: str, *, inner: bool = False) -> str:
+    alias = f"{relation} AS `{source.alias}`"
+    if not source.join:
+        return alias
+    word = "INNER" if inner and source.outer else source.join
+    return f"{word} JOIN {alias}" + (f" ON {source.on}" if source.on else "")

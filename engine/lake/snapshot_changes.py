@@ -1,0 +1,142 @@
+"""The rows by which two snapshots of a table differ, read from the files that differ.
+
+Iceberg's changelog scan rejects tables with delete files (measured with 1.12.0, format 2 and 3). The file plans of both
+snapshots are compared instead: a data file with the same deletes in both has the same rows in both. What is left is
+read through a scan task set. The read option `scan-task-set-id` is ignored in 1.12.0; the table is named in Iceberg's
+own cache of rewrites, as for staged files.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from engine.lake.quoted_names import quoted
+from engine.lake.table_layout import activate
+from engine.lake.table_writer import load, tables_by_name
+from engine.spark.executions import each
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SIDE = "__side"
+_READ = "#read-"
+# Grouping takes -0.0 for 0.0; as text they differ.
+_ZEROS = ("float", "double")
+# Spark compares no values of these types, or not all that a query could see of them (the order of a map).
+_UNCOMPARED = ("map<", "variant", "geometry", "geography", "interval", "void")
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedFiles:
+    """The files by which two snapshots of a table differ.
+
+    Attributes:
+        table: Iceberg's, in Java.
+        before: scan tasks of the older snapshot, in Java.
+        after: scan tasks of the newer snapshot, in Java.
+        rows: that those files hold, both sides together, rows that are deleted in them included.
+        total: rows in all files of the newer snapshot.
+        name: of its reads, and of no others.
+    """
+
+    table: Any
+    before: tuple[Any, ...]
+    after: tuple[Any, ...]
+    rows: int
+    total: int
+    name: str
+
+    @property
+    def none(self) -> bool:
+        """Whether the file plans are the same."""
+        return not self.before and not self.after
+
+
+def changed_files(session: SparkSession, relation: str, before: int, after: int) -> ChangedFiles:
+    """Compare the file plans of two snapshots, which need not be ancestors of each other.
+
+    Raises:
+        Py4JError: a snapshot has expired, or its manifests are gone.
+    """
+    table = load(session, relation)
+    old, _ = _plan(table, before)
+    new, total = _plan(table, after)
+    gone = [old[key] for key in old.keys() - new.keys()]
+    come = [new[key] for key in new.keys() - old.keys()]
+    rows = sum(count for _, count in (*gone, *come))
+    before_, after_ = (tuple(task for task, _ in tasks) for tasks in (gone, come))
+    name = f"{relation.replace('`', '')}{_READ}{uuid.uuid4().hex}"
+    return ChangedFiles(table, before_, after_, rows, total, name)
+
+
+def _plan(table: Any, snapshot: int) -> tuple[dict[tuple[Any, ...], tuple[Any, int]], int]:
+    """The tasks of a snapshot by data file and deletes, with the rows of each file; and the rows of all."""
+    tasks, total = {}, 0
+    for task in each(table.newScan().useSnapshot(snapshot).planFiles()):
+        file = task.file()
+        deletes = frozenset((str(one.location()), str(one.contentOffset())) for one in each(task.deletes()))
+        count = int(file.recordCount())
+        tasks[str(file.location()), deletes] = (task, count)
+        total += count
+    return tasks, total
+
+
+def net_changes(session: SparkSession, files: ChangedFiles, columns: Sequence[str]) -> DataFrame:
+    """Return the rows that only one of two snapshots has, by some columns.
+
+    `__side` is negative for rows of the older snapshot, positive for those of the newer one. Rows that were rewritten
+    alike, or of which only other columns changed, are in neither.
+
+    Args:
+        session: that reads.
+        files: see `changed_files`.
+        columns: that count; Spark must be able to group by each (see `comparable`).
+    """
+    from pyspark.sql import functions
+
+    parts = [
+        _read(session, files, tasks, side).select(*map(quoted, columns)).withColumn(SIDE, functions.lit(side))
+        for tasks, side in ((files.before, -1), (files.after, 1))
+        if tasks
+    ]
+    both = parts[0].unionAll(parts[1]) if len(parts) > 1 else parts[0]
+    types = {field.name: field.dataType.simpleString() for field in both.schema.fields}
+    texts = [functions.col(quoted(name)).cast("string") for name in columns if _has_zeros(types[name])]
+    named = [text.alias(f"__text{number}") for number, text in enumerate(texts)]
+    grouped = both.groupBy(*(functions.col(quoted(name)) for name in columns), *named)
+    summed = grouped.agg(functions.sum(SIDE).alias(SIDE)).where(f"{SIDE} <> 0")
+    return summed.select(*map(quoted, columns), SIDE)
+
+
+def comparable(type_name: str) -> bool:
+    """Return whether rows can be compared by a column of a type, as Spark prints it."""
+    return not any(word in type_name.lower() for word in _UNCOMPARED)
+
+
+def _has_zeros(type_name: str) -> bool:
+    return any(word in type_name for word in _ZEROS)
+
+
+def _read(session: SparkSession, files: ChangedFiles, tasks: Sequence[Any], side: int) -> DataFrame:
+    jvm: Any = session._jvm  # noqa: SLF001
+    activate(session)
+    name = f"{files.name}{side}"
+    listed = jvm.java.util.ArrayList()
+    for task in tasks:
+        listed.add(task)
+    jvm.org.apache.iceberg.spark.ScanTaskSetManager.get().stageTasks(files.table, name, listed)
+    tables_by_name(session).add(name, files.table)
+    return session.read.format("iceberg").load(name)
+
+
+def forget(session: SparkSession, files: ChangedFiles) -> None:
+    """Release the files of `net_changes`; its frame can no longer be computed."""
+    jvm: Any = session._jvm  # noqa: SLF001
+    sets, names = jvm.org.apache.iceberg.spark.ScanTaskSetManager.get(), tables_by_name(session)
+    for side, tasks in ((-1, files.before), (1, files.after)):
+        if tasks:
+            sets.removeTasks(files.table, f"{files.name}{side}")
+            names.remove(f"{files.name}{side}")

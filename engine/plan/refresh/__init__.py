@@ -1,0 +1,1 @@
+"""How a batch table is refreshed: skipped, in part, or in full."""

@@ -1,0 +1,333 @@
+"""What a build of a batch table computes again: nothing, what follows from changed rows, or all of it.
+
+Decided from the metadata of tables, without Java. What cannot be proven is computed in full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from engine import __version__
+from engine.compile import Manifest, Materialized, Model
+from engine.compile.nodes.model_settings import OnFail, Overwrite, Publish
+from engine.errors import Diagnostic, Location
+from engine.lake.table_facts import TableFacts, names_refs
+from engine.plan.actions.batch_inputs import changed_table, volatile
+from engine.state import ModelState, Phase
+
+# Iceberg's operation of commits that change files and no rows (specification: Snapshots).
+_REWRITE = "replace"
+_COUNTS = ("added-data-files", "deleted-data-files", "added-delete-files", "removed-delete-files")
+
+
+class Way(StrEnum):
+    """How much of a batch table is computed again."""
+
+    NOTHING = "nothing"
+    CHANGES = "changes"
+    FULL = "full"
+
+
+@dataclass(frozen=True, slots=True)
+class InputChange:
+    """A table that is read, before and after.
+
+    Attributes:
+        node: its id.
+        name: as the user writes it.
+        view: its name in the compiled SQL.
+        before: the snapshot that the last build read.
+        after: the snapshot that is read now.
+        columns: that the query may read, as the table spells them.
+        rewritten: only files changed between the two, as far as the operations of the snapshots show.
+    """
+
+    node: str
+    name: str
+    view: str
+    before: int
+    after: int
+    columns: tuple[str, ...]
+    rewritten: bool
+
+    @property
+    def changed(self) -> bool:
+        """Whether rows may differ."""
+        return self.before != self.after and not self.rewritten
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshChoice:
+    """What a build computes again.
+
+    Attributes:
+        way: nothing, changes, or all.
+        reason: why, in a sentence.
+        hint: how the query can be written so that less is computed; empty: not known.
+        inputs: the tables that are read.
+        partitions: whole partitions can be replaced.
+        unfollowed: why rows cannot be replaced in part; empty: they can.
+    """
+
+    way: Way
+    reason: str
+    hint: str = ""
+    inputs: tuple[InputChange, ...] = ()
+    partitions: bool = False
+    unfollowed: str = ""
+
+    @property
+    def shown(self) -> str:
+        """What a build computes again, in a sentence; empty: that goes without saying."""
+        if self.way is Way.NOTHING or (self.way is Way.FULL and not self.reason):
+            return ""
+        if self.way is Way.FULL:
+            return f"computed in full: {self.reason}"
+        if self.partitions:
+            return "the affected partitions are computed again"
+        return f"computed in full unless no row that it reads changed: {self.unfollowed}"
+
+
+class _FullError(Exception):
+    def __init__(self, reason: str, hint: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.hint = hint
+
+
+def refresh_choice(
+    manifest: Manifest,
+    model: Model,
+    state: ModelState | None,
+    written: TableFacts | None,
+    inputs: Mapping[str, Any],
+    of_table: Callable[[Model], TableFacts | None],
+    environment: Mapping[str, str],
+    spark_version: str,
+) -> RefreshChoice:
+    """Decide what a build of a batch table computes again.
+
+    Args:
+        manifest: the compiled project.
+        model: a batch table.
+        state: of its table.
+        written: its table.
+        inputs: what is read now (see `batch_positions`).
+        of_table: gives the table of a model as readers see it.
+        environment: of the build.
+        spark_version: that runs.
+    """
+    try:
+        _check_settings(manifest, model)
+        _check_state(model, state, written, environment, spark_version)
+        found = tuple(_inputs(manifest, model, state, inputs, of_table)) if state is not None else ()
+    except _FullError as full:
+        return RefreshChoice(Way.FULL, full.reason, full.hint)
+    changed = [one for one in found if one.changed]
+    if not changed:
+        names = ", ".join(f"'{one.name}'" for one in found if one.before != one.after)
+        return RefreshChoice(Way.NOTHING, f"only files of {names} were rewritten" if names else "", inputs=found)
+    names = ", ".join(f"'{one.name}'" for one in changed)
+    # Whether anything that is read changed can be told of any query.
+    reason, hint = _unfollowed(model, {plain(one.view): one.columns for one in found})
+    return RefreshChoice(Way.CHANGES, f"{names} changed", hint, found, partitions=not reason, unfollowed=reason)
+
+
+def _unfollowed(model: Model, columns: Mapping[str, Sequence[str]]) -> tuple[str, str]:
+    """Why partitions of a table cannot be computed apart, and the rewrite; empty: they can."""
+    from engine.compile.refresh.changed_keys import follow
+    from engine.compile.refresh.query_block import NotFollowedError
+
+    try:
+        query = follow(model.sql, columns)
+    except NotFollowedError as fault:
+        return fault.reason, fault.hint
+    parts = [part.column.lower() for part in model.write.partition_by]
+    if not parts:
+        return "it has no partition_by", "Add partition_by with columns that decide which rows belong together."
+    other = [part for part in parts if part not in query.keys]
+    if not other:
+        return "", ""
+    hint = "Partition by columns of GROUP BY or PARTITION BY, and not by those of a LEFT JOIN."
+    return f"its partition column '{other[0]}' is not a key of the query", hint
+
+
+def plain(view: str) -> str:
+    """The name of a view without quotes."""
+    return view.replace("`", "")
+
+
+def _check_settings(manifest: Manifest, model: Model) -> None:
+    """Check what no change of rows can be followed through.
+
+    Raises:
+        _FullError: there is such a thing.
+    """
+    from engine.compile.refresh.read_names import reads_places
+
+    if volatile(manifest, model):
+        raise _FullError("it reads the clock or draws random numbers", "Compute such values where the rows are made.")
+    if model.write.overwrite is Overwrite.PARTITIONS:
+        raise _FullError("'overwrite: partitions' replaces what the query returns", "Remove 'overwrite'.")
+    if model.write.publish is Publish.ON_TESTS_PASS:
+        raise _FullError("'publish: on_tests_pass' stages the table in full", "Set publish: immediately.")
+    if model.operation.pre_hook:
+        raise _FullError("its pre_hook may change what the query returns", "Remove the pre_hook.")
+    if any(check.on_fail is OnFail.QUARANTINE for check in model.expectations):
+        raise _FullError("its quarantine is computed with all rows", "Set on_fail: drop, warn or fail.")
+    if names_refs(model.sql):
+        raise _FullError("it reads a tag or branch")
+    if reads_places(model.sql):
+        raise _FullError("it reads where rows are stored")
+
+
+def _check_state(
+    model: Model,
+    state: ModelState | None,
+    written: TableFacts | None,
+    environment: Mapping[str, str],
+    spark_version: str,
+) -> None:
+    """Check that the table is what the same query made of known inputs.
+
+    Raises:
+        _FullError: it is not.
+    """
+    if state is None or written is None:
+        raise _FullError("it was not built yet")
+    if state.phase is not Phase.PUBLISHED:
+        raise _FullError("a build of it was not finished")
+    if state.fingerprint != model.fingerprint:
+        raise _FullError("its query or settings changed")
+    if (state.engine_version, state.spark_version) != (__version__, spark_version):
+        raise _FullError("it was built with another version of the engine or of Spark")
+    if dict(state.environment) != dict(environment):
+        raise _FullError("it was built under another name, project or target")
+    if (fault := changed_table(state, written)) is not None:
+        raise _FullError(fault)
+    if not state.pinned:
+        raise _FullError("its last build did not record the exact snapshots that it read")
+
+
+def _inputs(
+    manifest: Manifest,
+    model: Model,
+    state: ModelState,
+    inputs: Mapping[str, Any],
+    of_table: Callable[[Model], TableFacts | None],
+) -> Iterator[InputChange]:
+    from engine.compile.refresh.read_names import read_names
+
+    names = read_names(model.sql)
+    if state.inputs.keys() != inputs.keys():
+        raise _FullError("it reads other tables than before")
+    seen: set[str] = set()
+    for item in model.inputs:
+        if item.node in seen:
+            continue
+        seen.add(item.node)
+        node, before, now = manifest.nodes[item.node], state.inputs[item.node], inputs[item.node]
+        is_table = isinstance(node, Model) and node.materialized is not Materialized.VIEW
+        if before == now and before is not None and not is_table:
+            continue
+        if not is_table or not isinstance(node, Model):
+            what = "a view" if isinstance(node, Model) else "not a table of this project"
+            hint = "Make it a table." if isinstance(node, Model) else "Read it through a model."
+            raise _FullError(f"'{item.name}' changed, and is {what}", hint)
+        table = of_table(node)
+        if table is None or now is None or before is None or before.get("table") != table.uuid:
+            raise _FullError(f"'{item.name}' was dropped and recreated")
+        yield _change(item.node, item.name, item.view, table, before, now, names)
+
+
+def _change(
+    node: str,
+    name: str,
+    view: str,
+    table: TableFacts,
+    before: Mapping[str, Any],
+    now: Mapping[str, Any],
+    names: frozenset[str] | None,
+) -> InputChange:
+    old, new = before.get("snapshot"), now.get("snapshot")
+    if old is None or new is None:
+        raise _FullError(f"'{name}' was empty")
+    if not {old, new} <= table.snapshots:
+        raise _FullError(f"the snapshot of '{name}' that it was computed from has expired")
+    read = _read(table.read, names)
+    for snapshot in (old, new):
+        fields = table.schemas.get(table.schema_of.get(snapshot, -1))
+        if fields is None or not _same(_read(fields, names), read, ordered=names is None):
+            raise _FullError(f"columns of '{name}' that it reads were added, changed or recreated")
+    if before.get("columns") != now.get("columns"):
+        earlier = [fields for fields in table.schemas.values() if table.columns_hash(fields) == before.get("columns")]
+        if not any(_same(_read(fields, names), read, ordered=names is None) for fields in earlier):
+            raise _FullError(f"columns of '{name}' that it reads were added, changed or recreated")
+    columns = tuple(str(field["name"]) for field in read)
+    return InputChange(node, name, view, old, new, columns, old == new or _only_files(table, old))
+
+
+def _read(fields: Sequence[Mapping[str, Any]], names: frozenset[str] | None) -> list[Mapping[str, Any]]:
+    """The fields of a schema that a query may read."""
+    return [field for field in fields if names is None or str(field["name"]).lower() in names]
+
+
+def _same(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]], *, ordered: bool) -> bool:
+    """Whether two lists have the same fields, by their ids, types and defaults."""
+    lists = [[_deciding(field) for field in fields] for fields in (old, new)]
+    if not ordered:
+        lists = [sorted(fields, key=lambda field: int(field["id"])) for fields in lists]
+    return lists[0] == lists[1]
+
+
+def _deciding(field: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in field.items() if key not in {"doc", "write-default"}}
+
+
+def _only_files(table: TableFacts, before: int) -> bool:
+    """Whether each snapshot since an earlier one has the same rows as the one before it."""
+    for snapshot in table.history:
+        if snapshot.id == before:
+            return True
+        counts = [snapshot.summary.get(count, "0") for count in _COUNTS]
+        if snapshot.operation != _REWRITE and any(count != "0" for count in counts):
+            return False
+        if snapshot.parent is None:
+            return False
+    return False
+
+
+def refused_query(manifest: Manifest, model: Model) -> Diagnostic | None:
+    """Return why a table with `refresh: incremental` can only be computed in full; None: it need not.
+
+    A query that reads something of which the columns are not known is decided when it is built.
+    """
+    try:
+        _check_settings(manifest, model)
+    except _FullError as full:
+        return refused(model, RefreshChoice(Way.FULL, full.reason, full.hint))
+    columns: dict[str, list[str]] = {}
+    for item in model.inputs:
+        columns[plain(item.view)] = [column.name for column in getattr(manifest.nodes[item.node], "columns", ())]
+    if not all(columns.values()):
+        return None
+    reason, hint = _unfollowed(model, columns)
+    return refused(model, RefreshChoice(Way.CHANGES, "", hint, unfollowed=reason))
+
+
+def refused(model: Model, choice: RefreshChoice, state: ModelState | None = None) -> Diagnostic | None:
+    """Return why a table with `refresh: incremental` cannot be built; None: it can.
+
+    A build that was interrupted is repeated in full, and so is the first one.
+    """
+    if state is not None and state.phase is not Phase.PUBLISHED:
+        return None
+    reason = choice.reason if choice.way is Way.FULL else choice.unfollowed
+    if choice.way is Way.NOTHING or not reason:
+        return None
+    message = f"'{model.name}' has 'refresh: incremental' and would be computed in full: {reason}"
+    hint = f"{choice.hint} Or set refresh: auto, or build it once in full: engine build -f -s {model.name}".lstrip()
+    return Diagnostic("refresh-not-incremental", message, hint, node=model.name, location=Location(model.file))

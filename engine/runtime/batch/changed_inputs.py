@@ -1,0 +1,116 @@
+"""How a batch table is built where its inputs changed: from the changes, if they tell what they affect."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from engine import faults
+from engine.compile import Materialized, Model
+from engine.compile.nodes.model_settings import Refresh
+from engine.errors import StateError
+from engine.events import Outcome, Status
+from engine.lake.table_facts import TableFacts
+from engine.plan.refresh.refresh_choice import RefreshChoice, Way, refresh_choice, refused
+from engine.runtime.batch.refresh_table import FullRefreshError, affected
+from engine.runtime.batch.replace_table import replace_table
+from engine.runtime.context.run_context import Run
+from engine.runtime.inputs.register_inputs import register
+from engine.runtime.spark_support import hooks
+from engine.runtime.spark_support.spark_errors import spark_exceptions, summary
+from engine.state import ModelState, Phase, TableState
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def choose(
+    run: Run, model: Model, state: ModelState, written: TableFacts | None, inputs: Mapping[str, Any]
+) -> RefreshChoice | None:
+    """Return how much of a batch table is computed again; None: it is a view, or always computed in full.
+
+    Raises:
+        StateError: `refresh-not-incremental`.
+    """
+    view = model.materialized is Materialized.VIEW
+    if view or model.write.history or model.write.refresh is Refresh.FULL:
+        return None
+
+    def of_table(node: Model) -> TableFacts | None:
+        return run.lake.table(node.relation.schema, node.relation.name)
+
+    found = refresh_choice(
+        run.manifest, model, state, written, inputs, of_table, run.environment, str(run.spark.version)
+    )
+    if model.write.refresh is Refresh.INCREMENTAL and (fault := refused(model, found, state)) is not None:
+        raise StateError.of((fault,))
+    return found
+
+
+def why_full(model: Model, choice: RefreshChoice | None) -> str:
+    """Return why a table is computed in full, for the line of the build; empty: that goes without saying."""
+    if model.materialized is Materialized.VIEW or choice is None or choice.way is not Way.FULL:
+        return ""
+    return f"computed in full: {choice.reason}"
+
+
+def refresh_changes(
+    run: Run,
+    session: SparkSession,
+    model: Model,
+    choice: RefreshChoice,
+    folder: TableState,
+    state: ModelState,
+    table: TableFacts,
+    inputs: Mapping[str, Any],
+) -> Outcome | str:
+    """Refresh a table from the changes of its inputs; the reason, in a sentence, if it has to be computed in full.
+
+    Raises:
+        StateError: `refresh-not-incremental`.
+    """
+    if register(session, run.manifest, model, run.place, bounded=True):
+        reason = "bad records of a source are counted with all of its rows"
+        return _full(model, choice, reason)
+    with ExitStack() as stack:
+        try:
+            found = affected(session, run.manifest, model, choice, table, stack)
+        except FullRefreshError as full:
+            return _full(model, choice, full.reason)
+        except spark_exceptions() as error:
+            return _full(model, choice, f"the changes could not be read: {summary(str(error))}")
+        signed = replace(run.signed(model, state), inputs=inputs)
+        if found.frame is None:
+            folder.save(signed)
+            return Outcome(Status.UNCHANGED, found.note, snapshot_id=state.snapshot)
+        faults.reach("refreshing", model.name)
+        folder.save(replace(signed, phase=Phase.BUILDING, inputs={}, pinned=False))
+        made = replace_table(run, model, found.frame, (), found.commit, markers=read_markers(inputs))
+    snapshot = made.commit.snapshot if made.commit else state.snapshot
+    now = run.lake.table(model.relation.schema, model.relation.name)
+    folder.save(replace(signed, snapshot=snapshot, made=now.made if now is not None else {}))
+    folder.end_refresh()
+    hooks.after(session, model)
+    return Outcome(Status.SUCCESS, snapshot_id=snapshot, **made.metrics.numbers(), note=found.note)
+
+
+def _full(model: Model, choice: RefreshChoice, reason: str) -> str:
+    """Why a table is computed in full after all.
+
+    Raises:
+        StateError: `refresh-not-incremental`: it must not be.
+    """
+    if model.write.refresh is Refresh.INCREMENTAL:
+        full = replace(choice, way=Way.FULL, reason=reason)
+        if (fault := refused(model, full)) is not None:
+            raise StateError.of((fault,))
+    return f"computed in full: {reason}"
+
+
+def read_markers(inputs: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return the marker of a commit that names the snapshots it was computed from, by node."""
+    known = {node: at.get("snapshot") for node, at in inputs.items() if isinstance(at, Mapping) and "snapshot" in at}
+    return {"inputs": json.dumps(known, sort_keys=True)} if known else {}

@@ -1,0 +1,153 @@
+"""Values of partition fields, as Iceberg computes them, and literal conditions by which files are skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from engine.lake.quoted_names import quoted
+from engine.lake.table_writer import literal
+from engine.relations import Partition
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Values = tuple[str | None, ...]
+_FUNCTIONS = {"year": "years", "month": "months", "day": "days", "hour": "hours"}
+_PLAIN = {"boolean", "tinyint", "smallint", "int", "bigint", "float", "double"}
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROS = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionValues:
+    """Partitions of a table, by the values of their fields.
+
+    Attributes:
+        parts: the fields.
+        types: of their values, as Spark prints them.
+        values: of each partition, as text (see `_as_text`); None: NULL.
+    """
+
+    parts: tuple[Partition, ...]
+    types: tuple[str, ...]
+    values: tuple[Values, ...]
+
+    def where(self, expressions: Sequence[str]) -> str:
+        """Return a condition for rows of these partitions; there is at least one.
+
+        Args:
+            expressions: SQL for the value of each field.
+        """
+        if len(self.parts) == 1:
+            return self._among(expressions[0], [values[0] for values in self.values], 0)
+        each = (
+            " AND ".join(self._among(text, [values[i]], i) for i, text in enumerate(expressions))
+            for values in self.values
+        )
+        return " OR ".join(f"({one})" for one in each)
+
+    def _among(self, expression: str, texts: Sequence[str | None], index: int) -> str:
+        given = ", ".join(_literal(text, self.types[index]) for text in texts if text is not None)
+        found = [f"{expression} IN ({given})"] if given else []
+        found += [f"{expression} IS NULL"] if None in texts else []
+        return f"({' OR '.join(found)})"
+
+    def ranges(self, column_types: Sequence[str]) -> str:
+        """Return a condition that follows from `where`, on the times of the columns themselves; empty: there is none.
+
+        Args:
+            column_types: of the column of each field.
+        """
+        found = []
+        for index, (part, kind) in enumerate(zip(self.parts, column_types, strict=True)):
+            texts = {values[index] for values in self.values}
+            if part.transform not in _FUNCTIONS or None in texts or kind not in {"timestamp", "date"}:
+                continue
+            spans = _merged(_span(part.transform, int(text)) for text in texts if text is not None)
+            make = _timestamp if kind == "timestamp" else _date
+            column = quoted(part.column)
+            found.append(" OR ".join(f"({column} >= {make(a)} AND {column} < {make(b)})" for a, b in spans))
+        return " AND ".join(f"({text})" for text in found)
+
+
+def field_sql(part: Partition, catalog: str) -> str:
+    """Return SQL for the value of a partition field, by Iceberg's own functions."""
+    column = quoted(part.column)
+    if part.transform == "identity":
+        return column
+    name = _FUNCTIONS.get(part.transform, part.transform)
+    number = f"{part.number}, " if part.number is not None else ""
+    return f"{quoted(catalog)}.system.{name}({number}{column})"
+
+
+def partition_values(rows: DataFrame, parts: Sequence[Partition], catalog: str, most: int) -> PartitionValues | None:
+    """Return the partitions that some rows fall into; None: more than `most`, or of values that have no literal.
+
+    Args:
+        rows: with the columns of the fields.
+        parts: the partition fields.
+        catalog: whose functions compute their values.
+        most: how many are wanted.
+    """
+    fields = rows.selectExpr(*(f"{field_sql(part, catalog)} AS p{i}" for i, part in enumerate(parts)))
+    types = tuple(field.dataType.simpleString() for field in fields.schema.fields)
+    if any(_as_text("x", kind) is None for kind in types):
+        return None
+    texts = fields.selectExpr(*(f"{_as_text(f'p{i}', kind)} AS p{i}" for i, kind in enumerate(types)))
+    found = texts.distinct().limit(most + 1).collect()
+    if len(found) > most:
+        return None
+    return PartitionValues(tuple(parts), types, tuple(tuple(row) for row in found))
+
+
+def _as_text(column: str, kind: str) -> str | None:
+    """SQL for a value as text from which the same value is made again; None: there is none for its type."""
+    if kind in _PLAIN or kind == "string" or kind.startswith("decimal"):
+        return f"CAST({column} AS string)"
+    return {"date": f"CAST(unix_date({column}) AS string)", "timestamp": f"CAST(unix_micros({column}) AS string)",
+            "binary": f"hex({column})"}.get(kind)  # fmt: skip
+
+
+def _literal(text: str, kind: str) -> str:
+    if kind == "string":
+        return literal(text)
+    if kind == "binary":
+        return f"X'{text}'"
+    return {"date": f"date_from_unix_date({text})", "timestamp": f"timestamp_micros({text})"}.get(
+        kind, f"CAST('{text}' AS {kind})"
+    )
+
+
+def _span(transform: str, value: int) -> tuple[datetime, datetime]:
+    """Begin and end (exclusive) of a partition by time; the value counts from 1970."""
+    if transform in {"day", "hour"}:
+        unit = timedelta(days=1) if transform == "day" else timedelta(hours=1)
+        return _EPOCH + value * unit, _EPOCH + (value + 1) * unit
+    months = value * 12 if transform == "year" else value
+    length = 12 if transform == "year" else 1
+
+    def month(number: int) -> datetime:
+        return datetime(1970 + number // 12, number % 12 + 1, 1, tzinfo=UTC)
+
+    return month(months), month(months + length)
+
+
+def _merged(spans: Iterable[tuple[datetime, datetime]]) -> list[tuple[datetime, datetime]]:
+    found: list[tuple[datetime, datetime]] = []
+    for begin, end in sorted(spans):
+        if found and found[-1][1] == begin:
+            found[-1] = (found[-1][0], end)
+        else:
+            found.append((begin, end))
+    return found
+
+
+def _timestamp(at: datetime) -> str:
+    return f"timestamp_micros({(at - _EPOCH) // _MICROS})"
+
+
+def _date(at: datetime) -> str:
+    return f"date_from_unix_date({(at - _EPOCH).days})"

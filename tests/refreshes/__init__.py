@@ -1,0 +1,1 @@
+"""Random queries over random changes: what the search for changed keys finds is a superset of what changed."""

@@ -1,0 +1,86 @@
+"""The rules by which changed keys are found: random ones, those that are known to be needed, and what is not followed."""
+
+from __future__ import annotations
+
+from unittest.mock import patch
+
+import pytest
+
+from engine.compile.refresh import changed_keys
+from engine.compile.refresh.changed_keys import InputState, follow
+from engine.compile.refresh.query_block import NotFollowedError
+from engine.compile.refresh.read_names import read_names
+from tests.refreshes.cases import TABLES, cases
+
+
+def test_random_refreshes_leave_what_a_full_computation_gives() -> None:
+    results = list(cases(seed=3, count=250))
+    assert [one.fault for one in results if one.fault] == []
+    assert sum(bool(one.kept) for one in results) > 50
+
+
+def test_removed_rows_must_meet_the_other_inputs_as_they_were() -> None:
+    careless = ((InputState.AFTER, InputState.REMOVED), (InputState.AFTER, InputState.ADDED))
+    with patch.object(changed_keys, "_SIDES", careless):
+        assert any(one.fault for one in cases(seed=3, count=2000))
+
+
+def test_a_changed_outer_side_is_joined_as_an_inner_one_without_its_conditions() -> None:
+    sql = "select a.k as k from orders as a left join items as b on a.k = b.k where b.v is null and a.g > 1"
+    search = follow(sql, TABLES).search(["k"], ["items"], lambda view, state: f"{view}_{state.value}")
+    assert "INNER JOIN items_removed" in search
+    assert "b.v" not in search
+    assert "a.g > 1" in search
+
+
+@pytest.mark.parametrize(
+    ("sql", "reason"),
+    [
+        ("select count(*) as n from orders", "an aggregate over all rows"),
+        ("select k from orders group by rollup(k)", "ROLLUP"),
+        ("select k, count(*) n from orders group by k with rollup", "ROLLUP"),
+        ("select k, count(*) n from orders group by grouping sets ((k), ())", "GROUPING SETS"),
+        ("select k from orders limit 3", "LIMIT"),
+        ("select a.k from orders a full join items b on a.k = b.k", "FULL JOIN"),
+        ("select a.k from orders a right join items b on a.k = b.k", "RIGHT JOIN"),
+        ("select a.k from orders a left semi join items b on a.k = b.k", "JOIN"),
+        ("select k from orders join items using (k)", "USING"),
+        ("select k from orders union select k from items", "UNION"),
+        ("select k from orders except select k from items", "EXCEPT"),
+        ("select k from orders where k in (select k from items)", "subquery"),
+        ("select k, (select max(v) from items) as m from orders", "subquery"),
+        ("select k, explode(array(1, 2)) as e from orders", "several rows"),
+        ("select k, sum(v) over (order by v) as s from orders", "PARTITION BY"),
+        ("select k, sum(v) over (partition by k) s, sum(v) over (partition by g) u from orders", "PARTITION BY"),
+        ("select k, sum(sum(v)) over (partition by k) as s from orders group by k", "window over an aggregate"),
+        ("select k from (select k, count(*) as n from orders group by k) as c", "inside a CTE or subquery"),
+        ("with recursive c as (select k from orders) select k from c", "recursive"),
+        ("select a.k from orders a left join items b on a.k = b.k join kinds c on c.k = b.k", "inner joins first|inner join by"),
+        ("select k from elsewhere", "not known"),
+        ("select k from orders a, items b", "not known"),
+    ],
+)  # fmt: skip
+def test_what_is_not_followed(sql: str, reason: str) -> None:
+    with pytest.raises(NotFollowedError, match=reason):
+        follow(sql, TABLES)
+
+
+def test_columns_of_an_outer_side_and_aggregates_are_no_keys() -> None:
+    sql = "select a.k as k, b.g as g, count(*) as n from orders a left join items b on a.k = b.k group by 1, 2"
+    assert follow(sql, TABLES).keys == ("k",)
+
+
+@pytest.mark.parametrize(
+    ("sql", "names"),
+    [
+        ("select K, count(*) from t group by k", {"k"}),
+        ("select t.`odd name`.f from t", {"odd name", "f"}),
+        ("select * from t", None),
+        ("select struct(t.*) from t", None),
+        ("select a from t natural join u", None),
+        ("select count(distinct *) from t", None),
+    ],
+)
+def test_names_that_are_read(sql: str, names: set[str] | None) -> None:
+    found = read_names(sql)
+    assert found is None if names is None else found is not None and names <= found
