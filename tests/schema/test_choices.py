@@ -17,6 +17,7 @@ from engine.compile.nodes.model_settings import (
     OutputMode,
     Overwrite,
     Publish,
+    Refresh,
     StateProvider,
 )
 from engine.diagnostics.explanations import explanations
@@ -32,6 +33,7 @@ from engine.sources.values import VALUE_FORMATS
 CHOICES: dict[str, Iterable[str]] = {
     "model.materialized": Materialized, "model.output_mode": OutputMode, "model.overwrite": Overwrite,
     "model.deletes": Deletes, "model.on_empty_extract": OnEmptyExtract, "model.publish": Publish, "model.on_schema_change": OnSchemaChange, "model.format_version": ("2", "3"),
+    "model.refresh": Refresh,
     "expectation.on_fail": OnFail, "watermark.on_null": OnNull, "state_store.provider": StateProvider,
     "stream.on_upstream_delete": OnUpstreamDelete, "iceberg.on_upstream_delete": OnUpstreamDelete,
     "stream.on_bad_record": OnBadRecord, "source_table.on_bad_record": OnBadRecord, "reading.on_bad_record": OnBadRecord,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from engine.compile.refresh.query_block import Block, BlockSource, NotFollowedError, blocks_of
+from engine.compile.refresh.query_block import BlockSource, NotFollowedError, QueryBlock, blocks_of
 from engine.compile.sql.dialect import parse_text
 
 
@@ -37,7 +37,7 @@ class FollowedQuery:
         branches: one, or those of a UNION ALL.
     """
 
-    branches: tuple[Block, ...]
+    branches: tuple[QueryBlock, ...]
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -45,7 +45,7 @@ class FollowedQuery:
         first = self.branches[0]
         return tuple(name for name in first.keys if all(self._at(branch, name) for branch in self.branches))
 
-    def _at(self, branch: Block, name: str) -> str | None:
+    def _at(self, branch: QueryBlock, name: str) -> str | None:
         """The expression of a branch for an output column, which has the name that the first branch gives it."""
         names = self.branches[0].names
         if len(branch.names) != len(names) or names.count(name) != 1:
@@ -84,7 +84,9 @@ def follow(sql: str, columns: Mapping[str, Sequence[str]]) -> FollowedQuery:
     return FollowedQuery(blocks_of(parse_text(sql), sql, columns))
 
 
-def _changed(block: Block, changed: Sequence[str], named: Naming, whole: InputState, part: InputState) -> Iterator[str]:
+def _changed(
+    block: QueryBlock, changed: Sequence[str], named: Naming, whole: InputState, part: InputState
+) -> Iterator[str]:
     """Yield FROM and WHERE with each changed input replaced in turn."""
     where = f" WHERE {' AND '.join(f'({text})' for text in block.kept)}" if block.kept else ""
     for index, source in enumerate(block.sources):

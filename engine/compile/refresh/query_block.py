@@ -58,7 +58,7 @@ class BlockSource:
 
     alias: str
     view: str
-    inner: Block | None
+    inner: QueryBlock | None
     join: str
     on: str
     columns: frozenset[str]
@@ -70,7 +70,7 @@ class BlockSource:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class QueryBlock:
     """A SELECT.
 
     Attributes:
@@ -99,7 +99,7 @@ class Block:
         return frozenset().union(*found)
 
 
-def blocks_of(tree: exp.Expr, text: str, columns: Mapping[str, Sequence[str]]) -> tuple[Block, ...]:
+def blocks_of(tree: exp.Expr, text: str, columns: Mapping[str, Sequence[str]]) -> tuple[QueryBlock, ...]:
     """Return the branches of a query: one, or those of a UNION ALL.
 
     Args:
@@ -119,7 +119,7 @@ class _Reader:
     tokens: list[Token]
     columns: Mapping[str, Sequence[str]]
 
-    def branches(self, tree: exp.Expr, ctes: Mapping[str, Block]) -> Iterator[Block]:
+    def branches(self, tree: exp.Expr, ctes: Mapping[str, QueryBlock]) -> Iterator[QueryBlock]:
         ctes = self.with_ctes(tree, ctes)
         if isinstance(tree, exp.Subquery) and not _others(tree, {"this"}):
             yield from self.branches(tree.this, ctes)
@@ -135,7 +135,7 @@ class _Reader:
             hint = "Write UNION ALL, and remove duplicates in a model of its own." if word == "UNION" else ""
             raise NotFollowedError(f"{word} is not followed", hint)
 
-    def with_ctes(self, tree: exp.Expr, ctes: Mapping[str, Block]) -> Mapping[str, Block]:
+    def with_ctes(self, tree: exp.Expr, ctes: Mapping[str, QueryBlock]) -> Mapping[str, QueryBlock]:
         with_ = tree.args.get("with_")
         if with_ is None:
             return ctes
@@ -150,7 +150,7 @@ class _Reader:
             known[cte.alias.lower()] = self.inner(cte.this, known)
         return known
 
-    def inner(self, tree: exp.Expr, ctes: Mapping[str, Block]) -> Block:
+    def inner(self, tree: exp.Expr, ctes: Mapping[str, QueryBlock]) -> QueryBlock:
         found = tuple(self.branches(tree, ctes))
         if len(found) != 1:
             raise NotFollowedError("UNION ALL inside a CTE or subquery is not followed", "Make it a model of its own.")
@@ -161,7 +161,7 @@ class _Reader:
             raise NotFollowedError("a WHERE inside a CTE or subquery is not followed: it is written in another way")
         return found[0]
 
-    def block(self, select: exp.Select, ctes: Mapping[str, Block]) -> Block:
+    def block(self, select: exp.Select, ctes: Mapping[str, QueryBlock]) -> QueryBlock:
         self.check(select)
         sources = tuple(self.sources(select, ctes))
         scope = _Scope(sources)
@@ -171,7 +171,7 @@ class _Reader:
         keys = {} if len(names) != len(outputs) else dict(self.keys(select, scope, outputs))
         if len(names) != len(outputs) and not select.args.get("group") and not select.args.get("distinct"):
             keys = dict(scope.star_keys(select.expressions))
-        return Block(
+        return QueryBlock(
             tuple(map(self.part, select.expressions)),
             sources,
             self.whole(where.this) if where is not None else "",
@@ -195,6 +195,9 @@ class _Reader:
             calls = item.find_all(*_MULTIPLIES, exp.Anonymous)
             if any(not isinstance(c, exp.Anonymous) or c.name.lower() in _MULTIPLYING for c in calls):
                 raise NotFollowedError("functions that return several rows (explode) are not followed")
+        self.check_group(select)
+
+    def check_group(self, select: exp.Select) -> None:
         group = select.args.get("group")
         if group is None and (select.args.get("having") or any(map(has_aggregate, select.expressions))):
             raise NotFollowedError("an aggregate over all rows is not followed", "Add a GROUP BY.")
@@ -205,7 +208,7 @@ class _Reader:
         if group is not None and _windows(select):
             raise NotFollowedError("a window over an aggregate is not followed", "Make the aggregate a model.")
 
-    def sources(self, select: exp.Select, ctes: Mapping[str, Block]) -> Iterator[BlockSource]:
+    def sources(self, select: exp.Select, ctes: Mapping[str, QueryBlock]) -> Iterator[BlockSource]:
         yield self.source(select.args["from_"].this, "", "", ctes)
         outer: set[str] = set()
         known = [self.source(select.args["from_"].this, "", "", ctes)]
@@ -236,7 +239,7 @@ class _Reader:
                 outer.add(source.alias)
             yield source
 
-    def source(self, node: exp.Expr, join: str, on: str, ctes: Mapping[str, Block]) -> BlockSource:
+    def source(self, node: exp.Expr, join: str, on: str, ctes: Mapping[str, QueryBlock]) -> BlockSource:
         alias = node.alias.lower()
         if isinstance(node, exp.Subquery) and not _others(node, {"this", "alias"}) and not _renamed(node):
             inner = self.inner(node.this, ctes)

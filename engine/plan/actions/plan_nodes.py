@@ -12,6 +12,7 @@ from engine.plan import setting_changes
 from engine.plan.actions.action import Action, ActionKind, Plan, PlanOptions
 from engine.plan.actions.empty_tables import has_rows, left_alone
 from engine.plan.actions.file_checks import file_faults
+from engine.plan.actions.planned_choice import planned_choice
 from engine.plan.actions.refresh_checks import rebuilds, rebuilt_first, refresh_reasons, refresh_refusals
 from engine.plan.actions.reset_checks import reset_refusals
 from engine.plan.actions.state_checks import table_faults
@@ -23,7 +24,6 @@ from engine.plan.deployed.checkpoint_facts import CheckpointFacts
 from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
 from engine.plan.deployed.generations import has_commits
 from engine.plan.deployed.read_deployed import read_by
-from engine.plan.refresh.planned_choice import planned_choice
 from engine.plan.refresh.refresh_choice import RefreshChoice, Way, refused, refused_query
 from engine.plan.tables.upstream_checks import upstream_faults
 from engine.state import Phase

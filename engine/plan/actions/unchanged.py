@@ -11,11 +11,11 @@ from engine.compile.nodes.model_settings import OutputMode
 from engine.lake.commits import STAGED
 from engine.lake.table_facts import TableFacts
 from engine.plan.actions.action import Action, ActionKind, Unread
-from engine.plan.actions.batch_inputs import batch_positions, changed_table, changed_view, same_columns, volatile
 from engine.plan.actions.descriptions import changed_properties, described
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts
 from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
 from engine.plan.deployed.generations import committed_batch
+from engine.plan.refresh.batch_inputs import batch_positions, changed_table, changed_view, same_columns, volatile
 from engine.plan.refresh.refresh_choice import RefreshChoice, Way
 from engine.sources import kafka
 from engine.sources.files import file_source, listing

@@ -15,7 +15,7 @@ from engine.compile import Manifest, Materialized, Model
 from engine.compile.nodes.model_settings import OnFail, Overwrite, Publish
 from engine.errors import Diagnostic, Location
 from engine.lake.table_facts import TableFacts, names_refs
-from engine.plan.actions.batch_inputs import changed_table, volatile
+from engine.plan.refresh.batch_inputs import changed_table, volatile
 from engine.state import ModelState, Phase
 
 # Iceberg's operation of commits that change files and no rows (specification: Snapshots).
@@ -170,6 +170,8 @@ def _check_settings(manifest: Manifest, model: Model) -> None:
 
     if volatile(manifest, model):
         raise _FullError("it reads the clock or draws random numbers", "Compute such values where the rows are made.")
+    if model.write.history:
+        raise _FullError("'history' compares all rows of each build", "Remove 'refresh'.")
     if model.write.overwrite is Overwrite.PARTITIONS:
         raise _FullError("'overwrite: partitions' replaces what the query returns", "Remove 'overwrite'.")
     if model.write.publish is Publish.ON_TESTS_PASS:

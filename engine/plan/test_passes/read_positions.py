@@ -11,10 +11,10 @@ from engine.errors import EngineError
 from engine.lake.commits import STAGED
 from engine.lake.lake_reader import Lake
 from engine.lake.table_facts import TableFacts, names_refs
-from engine.plan.actions.batch_inputs import volatile
 from engine.plan.actions.staged_rows import waits
 from engine.plan.deployed.deployed_facts import DeployedSource
 from engine.plan.deployed.state_folder import table_state
+from engine.plan.refresh.batch_inputs import volatile
 from engine.sources.files import file_source
 from engine.state import Phase
 

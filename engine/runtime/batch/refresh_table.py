@@ -11,11 +11,11 @@ from engine.compile import Manifest, Model
 from engine.compile.nodes.model_settings import Refresh
 from engine.compile.refresh.changed_keys import FollowedQuery, InputState, follow
 from engine.lake import table_writer as lake
+from engine.lake.changes.file_replacement import replace_files
+from engine.lake.changes.snapshot_changes import SIDE, ChangedFiles, changed_files, comparable, forget, net_changes
 from engine.lake.commit_guard import ExpectedTable
 from engine.lake.commits import Commit
-from engine.lake.file_replacement import replace_files
 from engine.lake.quoted_names import quoted
-from engine.lake.snapshot_changes import SIDE, ChangedFiles, changed_files, comparable, forget, net_changes
 from engine.lake.table_facts import TableFacts
 from engine.lake.table_layout import same_partitions
 from engine.plan.refresh.refresh_choice import InputChange, RefreshChoice, plain

@@ -35,7 +35,7 @@ def replace_table(
     frame: DataFrame,
     watched: Sequence[Watched],
     commit: Committing,
-    markers: Mapping[str, str],
+    markers: Mapping[str, str] | None = None,
 ) -> Replaced:
     """Replace the rows of a batch table by what the query gives now, as `commit` does, and those of its quarantine.
 
@@ -45,7 +45,7 @@ def replace_table(
     Raises:
         RunError: `bad-record` or `expectation-failed`; nothing was written.
     """
-    markers = {**run.markers(model, ModelState(str(model.relation))), **markers}
+    markers = {**run.markers(model, ModelState(str(model.relation))), **(markers or {})}
     if not watched and not model.expectations:
         done = commit(frame, markers)
         return Replaced(done, done.counted(Metrics()) if done else Metrics())

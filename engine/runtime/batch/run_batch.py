@@ -17,11 +17,11 @@ from engine.lake.commits import STAGED_LAYOUT, Commit
 from engine.lake.table_facts import TableFacts
 from engine.plan import ActionKind
 from engine.plan.actions import state_checks
-from engine.plan.actions.batch_inputs import batch_positions, changed_view, same_rows, same_tables
 from engine.plan.actions.descriptions import table_comment
 from engine.plan.actions.staged_rows import waits
 from engine.plan.deployed import generations, ownership_marks
 from engine.plan.deployed.checkpoint_facts import read_checkpoint
+from engine.plan.refresh.batch_inputs import batch_positions, changed_view, same_rows, same_tables
 from engine.plan.refresh.refresh_choice import RefreshChoice, Way
 from engine.plan.tables.column_checks import given_before, gone
 from engine.runtime.batch.build_history import build_history
@@ -266,7 +266,7 @@ def _same_columns(run: Run, model: Model) -> bool:
 
 
 def positions(run: Run, model: Model) -> dict[str, Any]:
-    """What a batch model reads now (see `engine.plan.actions.batch_inputs.batch_positions`)."""
+    """What a batch model reads now (see `engine.plan.refresh.batch_inputs.batch_positions`)."""
 
     def of_source(source: Source) -> Mapping[str, Any]:
         kind = KINDS[source.spec.format]

@@ -6,9 +6,9 @@ from engine.compile import Manifest, Materialized, Model
 from engine.compile.nodes.model_settings import Refresh
 from engine.lake.table_facts import TableFacts
 from engine.plan.actions.action import ActionKind
-from engine.plan.actions.batch_inputs import same_rows
 from engine.plan.actions.unchanged import batch_inputs_now
 from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
+from engine.plan.refresh.batch_inputs import same_rows
 from engine.plan.refresh.refresh_choice import RefreshChoice, refresh_choice
 
 
@@ -28,7 +28,11 @@ def planned_choice(manifest: Manifest, model: Model, kind: ActionKind, deployed:
     if model.materialized is not Materialized.TABLE or kind is not ActionKind.REBUILD or known.state is None:
         return None
     inputs = batch_inputs_now(manifest, model, deployed)
-    if model.write.refresh is Refresh.FULL or same_rows(manifest, model, known.state, known.written, inputs):
+    if (
+        model.write.history
+        or model.write.refresh is Refresh.FULL
+        or same_rows(manifest, model, known.state, known.written, inputs)
+    ):
         return None
 
     def of_table(node: Model) -> TableFacts | None:
