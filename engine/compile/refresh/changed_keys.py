@@ -64,7 +64,7 @@ class FollowedQuery:
         for branch in self.branches:
             texts = [self._at(branch, key) for key in keys]
             if None in texts:
-                raise NotFollowedError(f"rows cannot be told apart by {', '.join(keys)}")
+                raise NotFollowedError(f"rows cannot be distinguished by {', '.join(keys)}")
             items = ", ".join(f"{text} AS `{key}`" for text, key in zip(texts, keys, strict=True))
             for whole, part in _SIDES:
                 terms += (f"SELECT {items} {rest}" for rest in _changed(branch, changed, named, whole, part))

@@ -79,7 +79,7 @@ class QueryBlock:
         where: the text of its condition; empty: none; None: it cannot be written again.
         kept: the conjuncts of it that name no column of an outer side.
         keys: by output column in lower case, the text of an expression over the FROM by whose values output rows can be
-            told apart into parts that do not depend on each other.
+            divided into parts that do not depend on each other.
         names: of the output columns, in order and in lower case; with `*` those of its sources.
         grouped: rows of the FROM come together in output rows: GROUP BY, DISTINCT or a window.
     """

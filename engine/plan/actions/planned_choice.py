@@ -22,7 +22,7 @@ def planned_choice(manifest: Manifest, model: Model, kind: ActionKind, deployed:
         deployed: what there is.
 
     Returns:
-        None: it is no batch table that was built before, it is up to date, or `refresh: full`.
+        None: it is not a batch table that was built before, or is up to date, or `refresh: full`.
     """
     known = deployed.models.get(model.id, DeployedModel())
     if model.materialized is not Materialized.TABLE or kind is not ActionKind.REBUILD or known.state is None:

@@ -131,7 +131,7 @@ def refresh_choice(
         names = ", ".join(f"'{one.name}'" for one in found if one.before != one.after)
         return RefreshChoice(Way.NOTHING, f"only files of {names} were rewritten" if names else "", inputs=found)
     names = ", ".join(f"'{one.name}'" for one in changed)
-    # Whether anything that is read changed can be told of any query.
+    # Whether anything that is read changed is found for any query.
     reason, hint = _unfollowed(model, {plain(one.view): one.columns for one in found})
     return RefreshChoice(Way.CHANGES, f"{names} changed", hint, found, partitions=not reason, unfollowed=reason)
 

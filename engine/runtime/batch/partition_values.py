@@ -104,7 +104,7 @@ def partition_values(rows: DataFrame, parts: Sequence[Partition], catalog: str, 
 
 
 def _as_text(column: str, kind: str) -> str | None:
-    """SQL for a value as text from which the same value is made again; None: there is none for its type."""
+    """SQL for a value as text that can be read back as the same value; None: there is none for its type."""
     if kind in _PLAIN or kind == "string" or kind.startswith("decimal"):
         return f"CAST({column} AS string)"
     return {"date": f"CAST(unix_date({column}) AS string)", "timestamp": f"CAST(unix_micros({column}) AS string)",

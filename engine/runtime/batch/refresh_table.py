@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _MOST_READ = 0.5
 # Small tables are compared whatever part of them changed.
 _FEW_ROWS = 100_000
-# Partitions that are named in conditions; more are no small part of a table.
+# Partitions that are named in conditions; more are not a small part of a table.
 _MOST_PARTITIONS = 1_000
 _MOST_REPLACED, _FEW_PARTITIONS = 0.5, 4
 
