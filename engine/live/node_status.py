@@ -149,7 +149,7 @@ class NodeStatus:
         """Return the node in the form that docs/how-to/monitor.md documents."""
         return {
             "node": self.node,
-            "name": self.node.partition(".")[2],
+            "name": _name(self.node),
             "kind": self.kind,
             "relation": self.relation,
             "state": self.state.value,
@@ -193,3 +193,9 @@ def _add(sums: dict[str, int], more: Mapping[str, int]) -> None:
 
 def _age(watermark: str | None, at: float) -> float | None:
     return round(at - seconds_of(watermark), 1) if watermark else None
+
+
+def _name(node: str) -> str:
+    """Return what to call a node: a model by its name, the tests of one as such."""
+    rest = node.partition(".")[2]
+    return f"tests of {rest.partition('.')[2]}" if rest.startswith("model.") else rest

@@ -105,3 +105,8 @@ def test_memory_does_not_grow_with_turns(turns: int) -> None:
     values = [getattr(found, name) for name in found.__slots__]
     assert sum(len(value) for value in values if isinstance(value, dict | list | tuple)) == 1
     assert sys.getsizeof(json.dumps(status.to_json(BEGIN))) < 2500
+
+
+def test_the_tests_of_a_model_are_called_that() -> None:
+    status = folded(started(ORDERS, f"tests.{ORDERS}"))
+    assert [item["name"] for item in status.to_json(BEGIN)["nodes"]] == ["orders", "tests of orders"]
