@@ -240,7 +240,8 @@ def test_a_batch_table_is_rebuilt_when_what_it_reads_changed(tmp_path: Path) -> 
     grown = replace(upstream, table=table(now.model("m"), snapshots=2), written=table(now.model("m"), snapshots=2))
     actions = make_plan(now, ["model.total"], deployed(now, {"m": grown, "total": total}, [A]), PlanOptions()).actions
     assert actions["model.total"].unchanged is False
-    assert actions["model.total"].reasons == ("'m' changed",)
+    full = "computed in full: its last build did not record the exact snapshots that it read"
+    assert actions["model.total"].reasons == ("'m' changed", full)
     waiting = plan(now, deployed(now, {"m": upstream, "total": total}, [A, B])).actions["model.total"]
     assert waiting.unchanged is None
 
