@@ -171,7 +171,7 @@ def test_a_value_that_fails_makes_one_message(tmp_path):
         for key in MODEL.names
         if key not in {"streams", "materialized", "enabled", "tests", "data_tests", "windows", "columns"}
     ]
-    batch = {"overwrite", "check", "deletes", "on_empty_extract"}
+    batch = {"overwrite", "refresh", "check", "deletes", "on_empty_extract"}
     header = STREAM + "".join(f"{key}: \"{{{{ var('x') }}}}\"\n" for key in keys if key not in batch)
     codes = {d.code for d in findings(tmp_path, model(header))}
     assert codes == {"var-missing"}
