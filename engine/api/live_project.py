@@ -162,7 +162,7 @@ class LiveProject:
         self._inbox.put(lambda: self._reload(()))
 
     def plan_now(self) -> Plan:
-        """Return the plan of all nodes, made again if something has happened since the last one.
+        """Return the plan of all nodes, recomputed if something has happened since the last one.
 
         Raises:
             EngineError: it cannot be made.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,12 +14,12 @@ from engine.api.live_project import LiveOptions, LiveProject
 from engine.api.one_session import alone
 from engine.api.requests import check_supported
 from engine.cli.command_setup import CommandSettings, Warnings, compiled, deferred, log_file, selected
-from engine.compile import Compiled, DataTest, UnitTest
+from engine.compile import Compiled, DataTest, Target, UnitTest
 from engine.compile.artifacts.write_artifacts import write_artifacts
 from engine.control import ControlServer, Request, connect, socket_path
 from engine.errors import StateError, UsageError
 from engine.live.lag import lags
-from engine.live.observer import Observer, observing
+from engine.live.observer import Look, Observer, observing
 
 _SECONDS_TO_STOP = 20
 
@@ -48,13 +47,29 @@ def start_project(chosen: CommandSettings, selection: Selection, options: LiveOp
         with (
             alone(),
             ControlServer(_socket(chosen, result.target.name), _handlers(live)),
-            observing(chosen.target_dir, tests, lambda: lags(live.plan_now())) as observer,
+            _alerts(result.target, chosen.root) as looks,
+            observing(chosen.target_dir, tests, lambda: lags(live.plan_now()), looks) as observer,
             _page(chosen, result, observer, port),
             _signals(live),
         ):
             live.listeners = (observer.on_event, chosen.out.event)
             live.follow(result, nodes)
     return True
+
+
+@contextmanager
+def _alerts(target: Target, root: Path) -> Iterator[tuple[Look, ...]]:
+    """What sends the alerts of a target, if it has any."""
+    if target.alerts is None:
+        yield ()
+        return
+    from engine.live.alerts import Alerts, alert_rules
+
+    alerts = Alerts(alert_rules(target.alerts()), root)
+    try:
+        yield (alerts.look,)
+    finally:
+        alerts.close()
 
 
 @contextmanager
@@ -99,11 +114,8 @@ def _signals(live: LiveProject) -> Iterator[None]:
 
 
 def _handlers(live: LiveProject) -> Mapping[str, Callable[[Request], Iterable[Mapping[str, Any]]]]:
-    stopped = threading.Event()
-
     def stop(_: Request) -> Iterable[Mapping[str, Any]]:
         live.stop("engine stop")
-        stopped.set()
         return [{"pid": os.getpid()}]
 
     def of_nodes(act: Callable[[Sequence[str]], None]) -> Callable[[Request], Iterable[Mapping[str, Any]]]:

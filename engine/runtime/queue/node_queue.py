@@ -20,7 +20,7 @@ _REST = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class StateChange:
     """A node is in another state."""
 
     node: str
@@ -71,7 +71,7 @@ class NodeQueue:
     """
 
     entries: dict[str, Entry] = field(default_factory=dict)
-    changes: list[Change] = field(default_factory=list)
+    changes: list[StateChange] = field(default_factory=list)
 
     def replace(self, nodes: Mapping[str, LiveNode], changed: Iterable[str], now: float) -> None:
         """Use other live nodes from now on: those that changed are due, those that are gone are forgotten."""
@@ -192,7 +192,7 @@ class NodeQueue:
                 entry.state = NodeState.IDLE if entry.state is NodeState.PAUSED else entry.state
                 self.due(entry.node.id, "resumed", now)
 
-    def take_changes(self) -> list[Change]:
+    def take_changes(self) -> list[StateChange]:
         """The changes of states since the last call."""
         taken, self.changes = self.changes, []
         return taken
@@ -239,4 +239,4 @@ class NodeQueue:
         entry.state = state
         if state not in {NodeState.IDLE, NodeState.WAITING}:
             entry.reason = reason
-        self.changes.append(Change(entry.node.id, state, reason, until))
+        self.changes.append(StateChange(entry.node.id, state, reason, until))
