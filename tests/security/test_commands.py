@@ -58,7 +58,7 @@ ARGUMENTS = {
     "trust": ["--list"],
 }
 # These serve until they are stopped, or are about the machine alone; the test below says what they may read.
-ELSEWHERE = {"docs serve", "jars fetch", "warmup"}
+ELSEWHERE = {"docs serve", "jars fetch", "lsp", "warmup"}
 
 
 def commands(group: click.Group = cli, begin: tuple[str, ...] = ()) -> Iterator[str]:
@@ -174,10 +174,11 @@ def test_without_trust_no_command_gives_a_secret_away(
 
 
 # They keep locks and notes in the state of the target, or are asked to write.
-WRITES = ("build", "run", "test", "retry", "maintain", "publish", "drop", "show", "source freshness", "source inspect")
+WRITES = ("build", "start", "run", "test", "retry", "maintain", "publish", "drop", "show", "source freshness", "source inspect")
 
 
-@pytest.mark.parametrize("command", sorted({*rows()} - ELSEWHERE))
+# `start` asks again and again whom `build` asks.
+@pytest.mark.parametrize("command", sorted({*rows()} - ELSEWHERE - {"start"}))
 def test_with_trust_a_command_asks_whom_its_row_says(lab: Lab, server: Answering, command: str) -> None:
     asks, gives = rows()[command]
     code, text = run(lab, command)
