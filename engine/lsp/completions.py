@@ -18,12 +18,14 @@ from engine.schema import ConfigBlock
 from engine.schema.all_blocks import BLOCKS
 
 _REF = re.compile(r"ref\(\s*['\"]?\w*$")
-_SOURCE = re.compile(r"source\(\s*['\"]?[\w', \"]*$")
+_SOURCE = re.compile(r"source\([\w', \"]*$")
 _JINJA = re.compile(r"\{\{[^}]*$")
 _QUALIFIED = re.compile(r"\b(\w+)\.\w*$")
 _VALUE = re.compile(r"^\s*(?:- )?(\w+):\s+\[?(?:[\w.]+,\s*)*[\w.]*$")
+# Bounded: a text that is being typed may be anything.
 _READS = re.compile(
-    r"(?:ref\(\s*['\"](\w+)['\"]|source\(\s*['\"](\w+)['\"]\s*,\s*['\"](\w+)['\"])[^}]*\}\}(?:\s+(?:as\s+)?(\w+))?"
+    r"(?:ref\( {0,9}['\"](\w{1,200})['\"]|source\( {0,9}['\"](\w{1,200})['\"] {0,9}, {0,9}['\"](\w{1,200})['\"])"
+    r"[^}]{0,99}\}\}(?:\s{1,9}(?:as\s{1,9})?(\w{1,200}))?"
 )
 _AFTER = {
     "on",
@@ -179,15 +181,36 @@ def _path(lines: list[str], line: int, before: str) -> list[str]:
     indent = len(before) - len(before.lstrip())
     path: list[str] = []
     for above in reversed(lines[: line - 1]):
-        key = re.match(r"( *)(?:- )?([\w.]+):", above)
-        if key and len(key[1]) < indent:
-            path.insert(0, key[2])
-            indent = len(key[1])
+        key, width = _key(above), len(above) - len(above.lstrip(" "))
+        if key and width < indent:
+            path.insert(0, key)
+            indent = width
         if indent == 0:
             break
-    inner = re.findall(r"([\w.]+):\s*\{(?![^}]*\})", before)
-    own = re.match(r"\s*(?:- )?([\w.]+):\s", before)
-    return [*path, *inner] if inner else [*path, own[1]] if own else path
+    inner = _open_braces(before)
+    own = _key(before)
+    return [*path, *inner] if inner else [*path, own] if own else path
+
+
+def _key(line: str) -> str:
+    """The key that a line of YAML begins with; empty: it begins with none."""
+    name, colon, _ = line.strip().removeprefix("- ").partition(":")
+    return name if colon and name.replace(".", "_").replace("_", "a").isalnum() else ""
+
+
+def _open_braces(before: str) -> list[str]:
+    """The keys of the braces that are open at the end of a text."""
+    opened: list[str] = []
+    last = 0
+    for place, letter in enumerate(before):
+        if letter in "{},":
+            word = before[last:place].strip()
+            if letter == "{":
+                opened.append(word.removesuffix(":").rpartition(" ")[2] if word.endswith(":") else "")
+            elif letter == "}" and opened:
+                opened.pop()
+            last = place + 1
+    return [key for key in opened if key]
 
 
 def _block(path: list[str]) -> ConfigBlock | None:

@@ -36,6 +36,7 @@ HEADERS: dict[str, dict[str, Any]] = {
 SAME, DUE, NO = "unchanged", "due", "rejected"
 PRICE = {"name": "paid", "check": "amount > 0"}
 KEYED = {"unique_key": "id", "sequence_by": "at"}
+EXTRACT = {"unique_key": "id", "history": True, "check": "all", "deletes": "close"}
 MARK = {"streams": {"shop.events": {"watermark": "at delay 5 minutes"}}}
 
 
@@ -148,6 +149,11 @@ ROWS_OF: dict[tuple[str, str], list[Row]] = {
     ("model", "enabled"): [everywhere({"enabled": False}, "")],
     ("model", "overwrite"): [Row({"overwrite": "partitions", "partition_by": ["kind"]}, table=DUE,
                                  before={"partition_by": ["kind"]})],
+    ("model", "refresh"): [Row({"refresh": "full"}, table=SAME)],
+    # What of an extract becomes a version, from the next one on.
+    ("model", "check"): [Row({**EXTRACT, "check": ["amount"]}, table=DUE, before=EXTRACT)],
+    ("model", "deletes"): [Row({**EXTRACT, "deletes": "ignore"}, table=DUE, before=EXTRACT)],
+    ("model", "on_empty_extract"): [Row({**EXTRACT, "on_empty_extract": "close"}, table=DUE, before=EXTRACT)],
     # How rows reach the table of a stream.
     ("model", "unique_key"): [Row(KEYED, NO)],
     ("model", "sequence_by"): [Row({"unique_key": "id", "sequence_by": "amount"}, NO, before=KEYED)],

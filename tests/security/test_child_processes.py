@@ -24,6 +24,7 @@ from engine.spark.private import LOCAL_SETTINGS
 from engine.spark.session import REDACTION, SessionSettings, session_conf
 from engine.state.lock_keeper import LockKeeper
 from engine.user_cache import own_folder, project_cache
+from tests.cli.processes import children
 from tests.lab import REPOSITORY
 
 SECRET = "hunter2-and-more"
@@ -66,10 +67,13 @@ def test_a_java_that_is_asked_for_its_version_gets_no_secret(tmp_path):
 def test_the_shell_that_keeps_locks_gets_no_secret(tmp_path):
     lock = os.open(tmp_path / "lock", os.O_CREAT | os.O_RDWR)
     with LockKeeper() as keeper, keeper.keeping([lock]):
-        children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
-        shells = [pid for pid in children if Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"/bin/sh\0-c\0read")]
+        shells = [
+            pid
+            for pid in children(os.getpid())
+            if Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"/bin/sh\0-c\0read")
+        ]
         assert len(shells) == 1
-        assert PREFIX.encode() not in environment(int(shells[0]))
+        assert PREFIX.encode() not in environment(shells[0])
     os.close(lock)
 
 

@@ -174,7 +174,19 @@ def test_without_trust_no_command_gives_a_secret_away(
 
 
 # They keep locks and notes in the state of the target, or are asked to write.
-WRITES = ("build", "start", "run", "test", "retry", "maintain", "publish", "drop", "show", "source freshness", "source inspect")
+WRITES = (
+    "build",
+    "start",
+    "run",
+    "test",
+    "retry",
+    "maintain",
+    "publish",
+    "drop",
+    "show",
+    "source freshness",
+    "source inspect",
+)
 
 
 # `start` asks again and again whom `build` asks.

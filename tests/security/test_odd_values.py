@@ -48,7 +48,7 @@ def test_the_types_of_columns_have_the_same_bound(tmp_path, capsys):
 def test_a_stream_of_a_format_that_there_is_not_is_a_finding(format_, tmp_path, capsys):
     write(tmp_path, {"sources/shop.yml": SOURCES.replace("format: json", f"format: '{format_}'")})
     assert codes(tmp_path) <= {0, 1}
-    assert "there is no format" in capsys.readouterr().err
+    assert "unknown format" in capsys.readouterr().err
     # Once it is right, the script is there.
     write(tmp_path, {})
     assert run(tmp_path, "compile") == 0

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _VARIANT = re.compile(r"\bvariant\b(?! *:)")
 _ZONED = re.compile(r"\btimestamp\b(?! *:)")
 _QUARANTINE = "__quarantine"
-_SORT = re.compile(r"`?(?P<name>.+?)`?(?:\s+(?P<direction>asc|desc))?", re.IGNORECASE)
+_DIRECTIONS = ("asc", "desc")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +52,12 @@ def read_sort(text: str | None) -> tuple[tuple[str, bool], ...]:
     """
     found = []
     for part in (text or "").split(",") if text else ():
-        match = _SORT.fullmatch(part.strip())
-        if match is None:
+        words = part.split()
+        direction = words.pop().lower() if len(words) > 1 and words[-1].lower() in _DIRECTIONS else ""
+        name = " ".join(words).removeprefix("`").removesuffix("`")
+        if not name:
             raise UsageError("usage", f"--sort cannot be '{part.strip()}'", "Example: --sort 'amount desc, id'")
-        found.append((match["name"], (match["direction"] or "").lower() == "desc"))
+        found.append((name, direction == "desc"))
     return tuple(found)
 
 

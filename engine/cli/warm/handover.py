@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -99,7 +98,9 @@ def _carried_out(root: Path, target: str, arguments: Sequence[str]) -> int | Non
                     return int(answer["code"])
         except StateError as error:
             if begun:
-                sys.stderr.write(f"{error}\n")
+                from engine.cli.console.terminal import write
+
+                write(str(error), error=True)
                 return 1
     return None
 

@@ -18,6 +18,7 @@ from engine.cli.command_setup import CommandSettings, compiled
 from engine.cli.warm.command_server import CommandServer
 from engine.control import ControlServer, Request, connect, socket_path
 from engine.errors import EngineError, SetupError
+from engine.secrets import with_secrets
 from engine.target_folder import TargetFolder
 
 _LOG = "logs/warm.log"
@@ -84,7 +85,7 @@ def start(chosen: CommandSettings, arguments: list[str]) -> int:
         begin = log.tell()
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", "engine", "warmup", *arguments, "--foreground"],
-            stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, env=with_secrets(),
         )  # fmt: skip
     until = time.monotonic() + _START_SECONDS
     while time.monotonic() < until:
