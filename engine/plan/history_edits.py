@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engine.compile import Materialized, Model
-from engine.plan import changed_values
 from engine.plan.comparison import Change
 
 # What a version is, and by what two versions belong together.
@@ -35,6 +34,9 @@ def changes(old: Mapping[str, Any], new: Mapping[str, Any], reasons: Sequence[st
     writes = [facts.get("write") or {} for facts in (old, new)]
     identity = any(writes[0].get(key) != writes[1].get(key) for key in _IDENTITY)
     if identity or old.get("partition_by") != new.get("partition_by"):
+        # Compares SQL: a command with nothing to do loads no parser.
+        from engine.plan import changed_values
+
         return Change.IDENTITY_CHANGED, tuple(changed_values.identity_changes(old, new))
     if not reasons:
         return Change.UNCHANGED, ()

@@ -24,7 +24,7 @@ from engine.spark.private import LOCAL_SETTINGS
 from engine.spark.session import REDACTION, SessionSettings, session_conf
 from engine.state.lock_keeper import LockKeeper
 from engine.user_cache import own_folder, project_cache
-from tests.cli.processes import children
+from tests.cli.processes import children, wait
 from tests.lab import REPOSITORY
 
 SECRET = "hunter2-and-more"
