@@ -67,6 +67,8 @@ def test_a_java_that_is_asked_for_its_version_gets_no_secret(tmp_path):
 def test_the_shell_that_keeps_locks_gets_no_secret(tmp_path):
     lock = os.open(tmp_path / "lock", os.O_CREAT | os.O_RDWR)
     with LockKeeper() as keeper, keeper.keeping([lock]):
+        # The kernel shows the arguments a moment after the program has begun.
+        wait(lambda: all(Path(f"/proc/{pid}/cmdline").read_bytes() for pid in children(os.getpid())))
         shells = [
             pid
             for pid in children(os.getpid())
