@@ -28,7 +28,7 @@ targets:
   dev:
     catalog: {{type: sqlite, name: lake, path: .engine/lake}}
     schema: main
-    spark: {{master: "local[2]", conf: {{spark.driver.extraJavaOptions: "{JAVA_OPTIONS}", spark.own.word: one}}}}
+    spark: {{master: "local[2]", conf: {{spark.driver.extraJavaOptions: "{JAVA_OPTIONS}", spark.scheduler.revive.interval: 1s}}}}
 """
 PAID = "/*---\nstreams: [shop.events]\n---*/\nselect id, at, kind, amount from {{ source('shop', 'events') }}\n"
 TOTALS = """\
@@ -232,8 +232,8 @@ def test_edits_are_built_in_one_session(watching: Watching, root: Path) -> None:
     assert watching.java == java
 
     # Another session.
-    turn = watching.edit("project.yml", PROJECT.replace("word: one", "word: two"))
-    assert turn.restarts == ["spark.own.word changed"]
+    turn = watching.edit("project.yml", PROJECT.replace("interval: 1s", "interval: 2s"))
+    assert turn.restarts == ["spark.scheduler.revive.interval changed"]
     assert watching.java != java
 
     assert watching.stop() == (0, "")

@@ -107,7 +107,8 @@ def _full(model: Model, choice: RefreshChoice, reason: str) -> str:
         full = replace(choice, way=Way.FULL, reason=reason)
         if (fault := refused(model, full)) is not None:
             raise StateError.of((fault,))
-    return f"computed in full: {reason}"
+    # A table without partitions was never meant to be refreshed by them.
+    return f"computed in full: {reason}" if model.write.partition_by else ""
 
 
 def read_markers(inputs: Mapping[str, Any]) -> Mapping[str, str]:
