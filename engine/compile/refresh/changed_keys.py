@@ -101,7 +101,7 @@ def _changed(
 def _replaced(
     source: BlockSource, changed: Sequence[str], named: Naming, whole: InputState, part: InputState
 ) -> Iterator[str]:
-    """Yield what stands for the changed rows of a source; none if it did not change."""
+    """Yield what represents the changed rows of a source; none if it did not change."""
     if source.inner is None:
         if source.view in changed:
             yield named(source.view, part)
