@@ -53,12 +53,16 @@ class Spark:
         ofrows = self.session._jvm.org.apache.spark.sql.classic.Dataset.ofRows
         ofrows(self.session._jsparkSession, plan).createOrReplaceTempView(name)
 
+    def forget(self) -> None:
+        """Let the answers go, whose plans Java holds."""
+        self._answers.clear()
+        self._rows.clear()
+
     def answer(self, sql: str) -> Answer:
         """Its analyser's and optimiser's answer to a query."""
         if sql not in self._answers:
             if len(self._answers) > 2000:
-                self._answers.clear()
-                self._rows.clear()
+                self.forget()
             self._answers[sql] = self._ask(sql)
         return self._answers[sql]
 

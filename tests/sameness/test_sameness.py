@@ -45,21 +45,23 @@ def test_what_is_called_the_same_has_the_same_rows(spark: Spark, tmp_path: Path)
 def test_words_without_backticks_are_the_same_only_if_spark_reads_them_so(spark: Spark) -> None:
     words = [row.keyword for row in spark.session.sql("select lower(keyword) as keyword from sql_keywords()").collect()]
     words += ["localtimestamp", "current_catalog", "current_schema", "grouping__id", "e", "x", "r", "date1"]
-    columns = ", ".join(f"{number} as `{word}`" for number, word in enumerate(dict.fromkeys(words), 7))
-    spark.session.sql(f"select {columns}").createOrReplaceTempView("words")
-    assert [pair for word in words for pair in _different(spark, word)] == []
+    assert [pair for word in dict.fromkeys(words) for pair in _different(spark, word)] == []
 
 
 def _different(spark: Spark, word: str) -> Iterator[tuple[str, str]]:
-    """The queries of one form that Spark reads differently with and without backticks."""
+    """The queries called the same that Spark reads differently with and without backticks."""
+    spark.forget()
+    spark.session.sql(f"select 7 as `{word}`").createOrReplaceTempView("words")
     for query, places in zip(_QUERIES, (*_PLACES, ("",)), strict=True):
         together = query.replace("{1}", ", ".join(places))
         whole = not spark.answer(together.format(word)).refused
         for text in [together] if whole else [query.replace("{1}", place) for place in places]:
             bare, quoted = text.format(word), text.format(f"`{word}`")
+            if spelling_of(bare) != spelling_of(quoted):
+                continue
             here, there = spark.answer(bare), spark.answer(quoted)
             alike = (here.columns, str(here.plan)) == (there.columns, str(there.plan))
-            if not alike and spelling_of(bare) == spelling_of(quoted) and not (here.refused or there.refused):
+            if not alike and not (here.refused or there.refused):
                 yield bare, quoted
 
 

@@ -42,7 +42,7 @@ unique_key: [part, id]
 sequence_by: v
 partition_by: part
 persist_docs: true
-tags: [{said}]
+tags: [{tag}]
 table_properties: {{owner: {said}}}
 expectations: [{{name: small, check: "v < 100", on_fail: quarantine}}]
 columns:
@@ -150,7 +150,7 @@ def test_hostile_texts_are_values_in_all_that_is_built(lab: Lab, monkeypatch: py
     said = json.dumps("; ".join(readable), ensure_ascii=False)
     rows = json.dumps([{"part": text, "id": 1, "v": 1.5} for text in readable], ensure_ascii=False)
     values = json.dumps([text for text in readable if "${" not in text], ensure_ascii=False)
-    lab.model("merged", MERGED.format(said=said, values=values))
+    lab.model("merged", MERGED.format(said=said, tag=said.replace(",", ";"), values=values))
     lab.write("tests/merged.yml", TESTED.format(rows=rows))
     lab.model("seen", VIEW.format(said=said))
     for number, text in enumerate(NAMES):
