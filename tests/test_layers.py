@@ -14,7 +14,20 @@ import pytest
 import engine
 
 ROOT = Path(engine.__file__).parent
-STAGES = ("project", "compile", "plan", "runtime", "unit_tests", "docs", "live", "migration", "api", "lsp", "cli")
+STAGES = (
+    "project",
+    "compile",
+    "plan",
+    "runtime",
+    "unit_tests",
+    "docs",
+    "live",
+    "migration",
+    "api",
+    "lsp",
+    "mcp",
+    "cli",
+)
 FOUNDATIONS = (
     "bounds", "characters", "control", "diagnostics", "errors", "events", "faults", "node_ids", "pinned_settings", "relations", "secrets", "jinja", "spark",
     "spark_master", "lake",

@@ -182,10 +182,29 @@ def lsp(**shared: Any) -> int:
     return carry_out(work, **shared)
 
 
+@click.command(cls=Command)
+@click.option(
+    "--allow-tests", is_flag=True, help="Also offer to run unit tests, which runs SQL of the project in Spark."
+)
+@click.option("--allow-build", is_flag=True, help="Also offer to run unit tests and to build models.")
+@project_options
+def mcp(*, allow_tests: bool, allow_build: bool, **shared: Any) -> int:
+    """Serve an assistant on stdin and stdout with tools that read the project; needs the extra 'mcp'."""
+
+    def work(chosen: CommandSettings) -> None:
+        _check_installed("mcp", "mcp")
+        from engine.mcp.tool_server import serve
+
+        check_project(chosen)
+        serve(chosen.project, allow_tests=allow_tests, allow_build=allow_build)
+
+    return carry_out(work, **shared)
+
+
 def _check_installed(module: str, extra: str) -> None:
     if find_spec(module) is None:
         message = f"the extra '{extra}' is not installed"
         raise UsageError("usage", message, f"Install it: pip install 'headrace[{extra}]'.")
 
 
-COMMANDS = (debug, explain, trust, clean, warmup, completion, lsp, jars)
+COMMANDS = (debug, explain, trust, clean, warmup, completion, lsp, mcp, jars)

@@ -58,7 +58,7 @@ ARGUMENTS = {
     "trust": ["--list"],
 }
 # These serve until they are stopped, or are about the machine alone; the test below says what they may read.
-ELSEWHERE = {"docs serve", "jars fetch", "lsp", "warmup"}
+ELSEWHERE = {"docs serve", "jars fetch", "lsp", "mcp", "warmup"}
 
 
 def commands(group: click.Group = cli, begin: tuple[str, ...] = ()) -> Iterator[str]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine.api import RebuildOptions, Selection, runnable
 from engine.api.deferral import deferred_inputs
+from engine.api.plan_record import plan_record
 from engine.characters import one_line
 from engine.cli.command_setup import CommandSettings, Warnings, compiled, selected
 from engine.cli.console.terminal import json_text, write
 from engine.compile import Manifest, Model, UnitTest
-from engine.compile.artifacts.dbt_manifest import unique_id
 
 if TYPE_CHECKING:
     from engine.plan import Action, Plan, Unread
@@ -29,7 +29,7 @@ def show_plan(chosen: CommandSettings, selection: Selection, options: RebuildOpt
     result = chosen.project.defer(result, nodes, selection)
     manifest = result.manifest
     plan = chosen.project.decide(result, nodes, **options)
-    lines = _text(manifest, plan) if as_text else (json_text(_record(manifest, a)) for a in plan.actions.values())
+    lines = _text(manifest, plan) if as_text else (json_text(plan_record(manifest, a)) for a in plan.actions.values())
     for line in lines:
         write(line)
     refused = refused_build(manifest, plan)
@@ -73,23 +73,3 @@ def _reads(unread: Unread) -> str:
     more = f": {names}{', ...' if unread.count > len(unread.names) else ''}" if names else ""
     what = unread.what[:-1] if unread.count == 1 else unread.what
     return f"reads {unread.count:,} new {what} of {unread.name}{more}"
-
-
-def _record(manifest: Manifest, action: Action) -> dict[str, Any]:
-    node = manifest.nodes[action.node]
-    record: dict[str, Any] = {
-        "unique_id": unique_id(node.id, manifest.project),
-        "name": node.name,
-        "action": action.kind.value,
-    }
-    if isinstance(node, Model):
-        change = action.comparison.change.value if action.comparison is not None else None
-        record |= {"materialized": node.materialized.value, "relation": str(node.relation), "change": change}
-    return record | {
-        "unchanged": action.unchanged,
-        "reasons": list(action.reasons),
-        "notes": list(action.notes),
-        "reads": [{"name": u.name, "what": u.what or None, "new": u.count} for u in action.unread],
-        "deferred": deferred_inputs(manifest, node.id),
-        "refusals": [refusal.to_dict() for refusal in action.refusals],
-    }

@@ -5,9 +5,9 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
-from datetime import date, datetime
 from typing import Any
 
+from engine.api.value_text import value_text
 from engine.characters import one_line
 from engine.cli.console.terminal import json_text
 
@@ -18,15 +18,15 @@ def format_rows(rows: Rows, output: str) -> str:
     """Rows in a form: `text`, `markdown`, `csv`, or `json` (one object per line)."""
     names, values = rows
     if output == "json":
-        return "\n".join(json_text(dict(zip(names, row, strict=True)), default=_text) for row in values)
+        return "\n".join(json_text(dict(zip(names, row, strict=True)), default=value_text) for row in values)
     if output == "csv":
         stream = io.StringIO()
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(names)
-        writer.writerows([["" if v is None else _text(v) for v in row] for row in values])
+        writer.writerows([["" if v is None else value_text(v) for v in row] for row in values])
         return stream.getvalue().rstrip("\n")
     escape = _markdown if output == "markdown" else one_line
-    cells = [[escape(_text(v)) for v in row] for row in values]
+    cells = [[escape(value_text(v)) for v in row] for row in values]
     right = [_right(values, i) for i in range(len(names))]
     return _table([escape(name) for name in names], cells, right, output == "markdown")
 
@@ -53,32 +53,3 @@ def _table(names: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[
     ends = [":" if marked and to_right else "-" for to_right in right]
     rule = "|" + "|".join("-" * (width + 1) + end for width, end in zip(widths, ends, strict=True)) + "|"
     return "\n".join([line(names), rule, *(line(row) for row in rows)])
-
-
-def _text(value: Any) -> str:
-    if value is None:
-        return "NULL"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, date) and not isinstance(value, datetime):
-        return value.isoformat()
-    if isinstance(value, datetime):
-        fraction = f".{value.microsecond:06}".rstrip("0") if value.microsecond else ""
-        return f"{value.year:04}-{value:%m-%d %H:%M:%S}{fraction}"
-    if isinstance(value, float):
-        return f"{value:.10g}"
-    return str(_plain(value))
-
-
-def _plain(value: Any) -> Any:
-    """A nested value with texts for times."""
-    match value:
-        case dict():
-            return {_plain(key): _plain(part) for key, part in value.items()}
-        case list():
-            return [_plain(part) for part in value]
-        case tuple() if type(value) is tuple:
-            return tuple(_plain(part) for part in value)
-        case date():
-            return _text(value)
-    return value

@@ -1,0 +1,244 @@
+"""Tools that read files, metadata and rows of tables, and run nothing: no Spark, no SQL of the project."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from engine.api import Project
+from engine.compile import DataTest, Manifest, Materialized, Model, Source, UnitTest
+from engine.errors import RunError, UsageError, near
+from engine.mcp.bounded_answers import MOST_OF_A_VALUE, answer, findings
+
+MOST_ROWS = 200
+_VARIANT = re.compile(r"\bvariant\b(?! *:)")
+
+
+def list_models(project: Project, offset: int, limit: int) -> str:
+    """Return the models and sources of a project, in build order, and how many errors it has."""
+    manifest = project.compile().manifest
+    nodes: list[Model | Source] = [*manifest.sources, *manifest.models]
+    page = nodes[max(offset, 0) : max(offset, 0) + min(max(limit, 1), MOST_ROWS)]
+    record = {
+        "project": manifest.project,
+        "target": manifest.target,
+        "total": len(nodes),
+        "errors": len(manifest.errors),
+        "nodes": [_summary(node) for node in page],
+    }
+    return answer(record, "nodes")
+
+
+def _summary(node: Model | Source) -> dict[str, Any]:
+    record: dict[str, Any]
+    if isinstance(node, Source):
+        record = {"name": node.name, "kind": "source", "format": node.spec.format}
+    else:
+        record = {
+            "name": node.name,
+            "kind": node.materialized.value,
+            "reads": [i.split(".", 1)[1] for i in node.depends_on],
+        }
+    return record | {"file": node.file, "description": node.description, "columns": len(node.columns)}
+
+
+def read_model(project: Project, name: str) -> str:
+    """Return one model or source: its text, compiled SQL, settings, columns with lineage, tests and findings.
+
+    Raises:
+        UsageError: there is none of this name.
+    """
+    manifest = project.compile().manifest
+    node = node_of(manifest, name)
+    record = _summary(node) | {"columns": list(_columns(manifest, node))}
+    if isinstance(node, Model):
+        tests: list[DataTest | UnitTest] = [*manifest.tests, *manifest.unit_tests]
+        record |= {
+            "relation": str(node.relation) if node.stored else None,
+            "text": node.raw_sql,
+            "compiled_sql": node.sql,
+            "stateful": node.stateful,
+            "windows": {
+                key: f"{w.kind} {w.size}{f' every {w.slide}' if w.slide else ''}" for key, w in node.windows.items()
+            },
+            "watermarks": {i.name: f"{i.watermark.column}, {i.watermark.delay}" for i in node.inputs if i.watermark},
+            "tests": [test.id for test in tests if test.model == node.id],
+        }
+    record["read_by"] = [model.name for model in manifest.models if node.id in model.depends_on]
+    record["findings"] = findings([one for one in manifest.diagnostics if one.node == node.name])
+    return answer(record, "columns")
+
+
+def node_of(manifest: Manifest, name: str) -> Model | Source:
+    """Return a model or source by its name.
+
+    Raises:
+        UsageError: there is none.
+    """
+    known: list[Model | Source] = [*manifest.models, *manifest.sources]
+    nodes = {node.name: node for node in known}
+    if name not in nodes:
+        raise UsageError("usage", f"model or source '{name}' not found", near(name, nodes))
+    return nodes[name]
+
+
+def _columns(manifest: Manifest, node: Model | Source) -> Iterator[dict[str, Any]]:
+    readers: dict[str, list[str]] = {}
+    for model in manifest.models:
+        for column in model.columns:
+            for origin in column.origins:
+                if origin.node == node.id:
+                    readers.setdefault(origin.column, []).append(f"{model.name}.{column.name}")
+    for column in node.columns:
+        yield {
+            "name": column.name,
+            "type": column.type,
+            "description": column.description,
+            "made_by": column.sql,
+            "from": [f"{origin.node.split('.', 1)[1]}.{origin.column}" for origin in column.origins],
+            "read_by": readers.get(column.name, []),
+        }
+
+
+def compile_sql(project: Project, sql: str) -> str:
+    """Return the compiled SQL of a text that need not be in a file, with its columns and what it reads.
+
+    Raises:
+        ProjectError: the text or the project has errors.
+    """
+    from engine.api.inline_query import INLINE, compile_query
+
+    compiled, model = compile_query(project, sql)
+    warned = [one for one in compiled.manifest.diagnostics if one.node == INLINE]
+    record = {
+        "compiled_sql": model.sql,
+        "reads": [item.name for item in model.inputs],
+        "columns": list(_columns(compiled.manifest, model)),
+        "findings": findings(warned),
+    }
+    return answer(record, "columns")
+
+
+def check_project(project: Project) -> str:
+    """Return all errors, warnings and notes of a project."""
+    manifest = project.compile().manifest
+    return answer({"errors": len(manifest.errors), "findings": findings(manifest.diagnostics)}, "findings")
+
+
+def explain(code: str) -> str:
+    """Return what a diagnostic means, in Markdown.
+
+    Raises:
+        UsageError: there is no such code.
+    """
+    from engine.diagnostics.explanations import explanations
+
+    known = explanations()
+    one = known.get(code.strip("[] ").lower())
+    if one is None:
+        raise UsageError("usage", f"diagnostic '{code}' not found", near(code, known))
+    examples = [f"{title}:\n\n```{e.language}\n{e.text}\n```" for title, e in _examples(one)]
+    return "\n\n".join([f"# {one.code}", one.summary, one.cause, *examples, one.fix])
+
+
+def _examples(one: Any) -> Iterator[tuple[str, Any]]:
+    yield from (("Wrong", example) for example in one.wrong)
+    yield from (("Right", example) for example in one.right)
+
+
+def plan(project: Project, select: list[str]) -> str:
+    """Return what a build would do to each model and test, and why; nothing is written or locked.
+
+    Raises:
+        ProjectError: the project has errors.
+        UsageError: a selection that cannot be read, or matches nothing.
+        SetupError: the catalog cannot be read, or a secret is not trusted with it.
+    """
+    from engine.api.plan_record import plan_record
+
+    manifest = project.compile().manifest
+    decided = project.plan(select)
+    actions = [plan_record(manifest, action) for action in decided.actions.values()]
+    return answer({"rejected": bool(decided.refusals), "actions": actions}, "actions")
+
+
+def show_rows(project: Project, name: str, limit: int, sort: str) -> str:
+    """Return rows of a stored table, read without Spark.
+
+    Raises:
+        UsageError: there is no such model, column or stored table.
+        RunError: `table-missing`.
+        SetupError: the catalog or the table cannot be read.
+    """
+    from engine.api.value_text import value_text
+    from engine.lake.lake_reader import Lake
+
+    compiled = project.compile()
+    model = node_of(compiled.manifest, name)
+    if not isinstance(model, Model) or model.materialized in {Materialized.VIEW, Materialized.EPHEMERAL}:
+        raise UsageError("usage", f"'{name}' stores no rows", "Name a streaming table or a table.")
+    lake, relation = Lake(compiled.target.catalog), model.relation
+    columns = lake.columns(relation.schema, relation.name)
+    if columns is None:
+        raise RunError("table-missing", f"the table {relation} does not exist yet", "Build it first.", node=model.name)
+    if any(_VARIANT.search(column.type) for column in columns):
+        raise UsageError("usage", f"'{name}' has a VARIANT column", "Only Spark reads its rows: engine show --table.")
+    words = sort.split()
+    order = ((words[0], words[-1].lower() == "desc"),) if words else ()
+    if order and order[0][0] not in {column.name for column in columns}:
+        raise UsageError("usage", f"column '{words[0]}' not found", near(words[0], [c.name for c in columns]))
+    total = lake.count(relation.schema, relation.name)
+    names, rows = lake.rows(relation.schema, relation.name, min(max(limit, 1), MOST_ROWS), order) or ([], [])
+    shown = [[value_text(value)[:MOST_OF_A_VALUE] for value in row] for row in rows]
+    types = {column.name: column.type for column in columns}
+    return answer({"table": str(relation), "total": total, "types": types, "columns": names, "rows": shown}, "rows")
+
+
+def freshness(project: Project) -> str:
+    """Return how new the rows of sources were when `engine source freshness` looked last."""
+    from engine.docs.site.freshness_status import read_freshness
+
+    known = read_freshness(project.target_dir)
+    sources = [
+        {
+            "source": source.name,
+            "bounds": source.freshness is not None,
+            "status": seen.status.value if seen else "not looked at",
+            "newest": seen.newest if seen else None,
+            "looked_at": seen.looked_at if seen else None,
+            "error": seen.error if seen else None,
+        }
+        for source in project.compile().manifest.sources
+        for seen in [known.get(source.id)]
+    ]
+    return answer({"sources": sources}, "sources")
+
+
+def status(project: Project) -> str:
+    """Return the last status of `engine start`, and how the last build of each model ended."""
+    from engine.docs.site.last_run import read_results
+    from engine.live import status_file
+
+    found = status_file.read(project.target_dir)
+    record: dict[str, Any] = {"running": status_file.running(project.target_dir), "now": time.time()}
+    record["live"] = found and {key: found.get(key) for key in ("at", "states", "rejected", "stop_reason", "nodes")}
+    return answer(record | {"last_build": _last_build(project, read_results)}, "last_build")
+
+
+def _last_build(project: Project, read_results: Any) -> list[dict[str, Any]]:
+    import json
+
+    from engine.target_folder import TargetFolder
+
+    with TargetFolder(project.target_dir) as folder:
+        content = folder.read("run_results.json")
+    try:
+        results = read_results(json.loads(content or b"{}"))
+    except (ValueError, RecursionError):
+        return []
+    return [
+        {"node": node, "status": run.status, "watermark": run.watermark, **run.numbers}
+        for node, run in results.nodes.items()
+    ]

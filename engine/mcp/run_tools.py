@@ -1,0 +1,68 @@
+"""Tools that start Spark, each only where the command line allows it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from engine.api import Project
+from engine.compile import UnitTest
+from engine.errors import ProjectError, UsageError, near
+from engine.events import ModelFinished
+from engine.mcp.bounded_answers import answer, findings
+
+
+def run_unit_test(project: Project, name: str) -> str:
+    """Run one unit test, which reads no source and no table, and writes none.
+
+    Raises:
+        ProjectError: the project has errors.
+        UsageError: there is no such test.
+        SetupError: Java or a session cannot be had.
+    """
+    compiled = project.compile()
+    if compiled.manifest.errors:
+        raise ProjectError.of(compiled.manifest.errors)
+    tests = {test.name: test for test in compiled.manifest.unit_tests} | {
+        test.id: test for test in compiled.manifest.unit_tests
+    }
+    test = tests.get(name)
+    if not isinstance(test, UnitTest):
+        raise UsageError("usage", f"unit test '{name}' not found", near(name, tests))
+    with project.verdicts(compiled, [test.id]) as run:
+        verdict = run(test)
+    record = {
+        "test": test.id,
+        "status": verdict.status.value,
+        "message": verdict.message,
+        "passed_at": verdict.passed_at,
+        "findings": findings(verdict.findings),
+    }
+    return answer(record, "findings")
+
+
+def build(project: Project, select: list[str]) -> str:
+    """Build models and run their tests.
+
+    Raises:
+        EngineError: as `Project.build`.
+    """
+    results = project.build(select)
+    return answer(
+        {
+            "failed": results.failed,
+            "seconds": results.seconds,
+            "results": [_result(one) for one in results.results],
+            "findings": findings(results.diagnostics),
+        },
+        "results",
+    )
+
+
+def _result(one: Any) -> dict[str, Any]:
+    kept = (
+        ("node", "status", "relation") if isinstance(one, ModelFinished) else ("node", "status", "failures", "message")
+    )
+    values = asdict(one)
+    numbers = {key: value for key, value in values.items() if isinstance(value, int) and key not in {"index", "total"}}
+    return {key: values[key] for key in kept if key in values} | numbers
