@@ -14,7 +14,7 @@ from pygls.lsp.server import LanguageServer
 from engine import __version__
 from engine.api import Project
 from engine.errors import Diagnostic, EngineError, Level
-from engine.lsp import code_actions, editor_answers
+from engine.lsp import code_actions, editor_answers, hovers
 from engine.lsp.completions import completions
 from engine.lsp.open_project import OpenProject
 from engine.lsp.text_positions import location_of_position, path_of, range_at
@@ -153,7 +153,7 @@ def _register_reading(server: HeadraceServer) -> None:
     @server.feature(types.TEXT_DOCUMENT_HOVER)
     async def _(params: types.HoverParams) -> types.Hover | None:
         file = server.current(params.text_document)
-        return await server.work(editor_answers.hover, opened, file, params.position) if file else None
+        return await server.work(hovers.hover, opened, file, params.position) if file else None
 
     @server.feature(types.TEXT_DOCUMENT_DEFINITION)
     async def _(params: types.DefinitionParams) -> list[types.Location]:

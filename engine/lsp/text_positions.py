@@ -39,6 +39,22 @@ def range_at(location: Location, text: str, length: int | None = None) -> types.
     return types.Range(start, position_of(Location(location.file, start.line + 1, at + size + 1), text))
 
 
+def offset_of(location: Location, text: str) -> int:
+    """Return how many characters are before a place of the compiler."""
+    before = text.split("\n")[: location.line - 1]
+    return sum(len(line) + 1 for line in before) + location.column - 1
+
+
+def range_word(line: str, at: int) -> str:
+    """Return the word, with dots, around a character of a line."""
+    begin = end = min(at, len(line))
+    while begin and (line[begin - 1].isalnum() or line[begin - 1] in "_."):
+        begin -= 1
+    while end < len(line) and (line[end].isalnum() or line[end] in "_."):
+        end += 1
+    return line[begin:end]
+
+
 def path_of(uri: str) -> Path:
     """Return the path of a file's URI."""
     return Path(unquote(urlsplit(uri).path))

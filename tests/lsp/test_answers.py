@@ -31,9 +31,7 @@ def test_one_session_of_reading_and_editing(project):
             assert "from `flights.departure_delay`" in await said("departure_delay)")
             assert "**flights** (streaming_table model)" in await said("ref('flights')", 6)
             assert "`partition_by`" in await said("partition_by")
-            assert "tumbling, 1 hours; emitted when an event arrives that is 30 minutes past its end" in await said(
-                "hour:"
-            )
+            assert "tumbling over `scheduled_at`, 1 hour; it closes 90 minutes after its start" in await said("hour:")
 
             at = types.DefinitionParams(**editor.at(FILE, "departure_delay)"))
             (place,) = await client.text_document_definition_async(at)
@@ -96,7 +94,7 @@ def test_completion_of_headers_references_and_columns(project):
     asyncio.run(session())
 
 
-def test_hover_and_completion_are_right_at_random_places(project):
+def test_names_in_sql_have_the_types_and_origins_of_the_manifest(project):
     """Of the names in the SQL of all models: what is said of each agrees with the manifest."""
     opened = OpenProject(Project(project))
     opened.compile_all()

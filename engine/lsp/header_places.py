@@ -1,0 +1,175 @@
+"""What a place of a model's header means: a key, a model or source, a column, a window."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from engine.compile import Model
+from engine.errors import Location
+from engine.lsp.known_columns import KnownColumn, at_path, columns_known, columns_of, input_columns
+from engine.lsp.open_project import OpenProject
+from engine.lsp.text_positions import range_word
+from engine.project.model_header import split_header
+from engine.project.parse_yaml import Path, Yaml
+from engine.schema import ConfigBlock, ConfigKey, ValueForm
+from engine.schema.all_blocks import BLOCKS
+
+# Keys whose values name columns of the query, alone or in SQL, wherever they are in the header.
+OF_OUTPUT = frozenset(
+    ["unique_key", "sequence_by", "partition_by", "sort_by", "exclude", "check", "delete_when", "where", "expression"]
+)
+# The keys of these are names of the user.
+_OF_USER = frozenset({ValueForm.MAPPING, ValueForm.VALUES, ValueForm.TESTS})
+# The same for columns of the stream that they are below.
+OF_STREAM = frozenset({"watermark", "dedup", "as", "column"})
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderPlace:
+    """A key or value of a header, and the word of it at a place.
+
+    Attributes:
+        path: of the key, or of the value.
+        is_key: whether it is the key.
+        word: with dots.
+    """
+
+    path: Path
+    is_key: bool
+    word: str
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderWord:
+    """What a word of a header means, one of these."""
+
+    key: ConfigKey | None = None
+    node: str = ""
+    column: KnownColumn | None = None
+    window: str = ""
+
+
+def header_place(text: str, place: Location) -> tuple[Yaml, HeaderPlace] | None:
+    """Return the key or value at a place; None: there is none, or the header cannot be read."""
+    header = split_header(text, place.file).header
+    line = text.split("\n")[place.line - 1]
+    if header is None or line[: place.column - 1].rpartition(" #")[1] or not header.keys:
+        return None
+    found: tuple[tuple[int, int], Path, bool] | None = None
+    for places, is_key in ((header.values, False), (header.keys, True)):  # a mapping begins with its first key
+        for path, at in places.items():
+            spot = (at.line, at.column)
+            if path and spot <= (place.line, place.column) and (found is None or spot >= found[0]):
+                found = (spot, path, is_key)
+    if found is None:
+        return None
+    spot, path, is_key = found
+    if is_key and (spot[0] != place.line or place.column > spot[1] + len(str(path[-1]))):
+        return None
+    return header, HeaderPlace(path, is_key, str(path[-1]) if is_key else range_word(line, place.column - 1).strip("."))
+
+
+def meaning(opened: OpenProject, model: Model, header: Yaml, place: HeaderPlace) -> HeaderWord | None:
+    """Return what a word of a header means; None: it is a text for people, or nothing that is known."""
+    names = [part for part in place.path if isinstance(part, str)]
+    key, _, named = schema_at(names)
+    if not place.is_key:
+        return _of_value(opened, model, header, place, names) or _choice(key)
+    if named:
+        top, *rest = names
+        return _named(opened, model, top, place.word) if rest == [place.word] else None
+    return HeaderWord(key=key) if key else None
+
+
+def _of_value(
+    opened: OpenProject, model: Model, header: Yaml, place: HeaderPlace, names: list[str]
+) -> HeaderWord | None:
+    top, last = names[0], names[-1]
+    if top == "streams":
+        return _in_stream(opened, model, names, place.word)
+    if top == "windows":
+        return _known(one for item in model.inputs for one in _of_input(opened, model, item.node, place.word))
+    if last in {"to", "field"}:
+        return _related(opened, header, place, last)
+    return _known(_found(columns_known("", model.columns), place.word)) if last in OF_OUTPUT else None
+
+
+def _choice(key: ConfigKey | None) -> HeaderWord | None:
+    """The key, for one of the values that it takes."""
+    return HeaderWord(key=key) if key is not None and (key.choices or key.form is ValueForm.BOOLEAN) else None
+
+
+def schema_at(names: Sequence[str]) -> tuple[ConfigKey | None, ConfigBlock | None, bool]:
+    """Return what the schema says of a path of keys.
+
+    Returns:
+        The key at its end; the keys that may come below it, None where names of the user, or nothing, come next; and
+        whether it ends with a name of the user, such as that of a column.
+    """
+    block: ConfigBlock | None = BLOCKS["model"]
+    key: ConfigKey | None = None
+    named = user = False
+    for name in names:
+        user = named
+        if named:
+            named, key = False, None
+            continue
+        key = next((one for one in block.keys if one.name == name), None) if block else None
+        if key is None:
+            return None, None, False
+        named = key.form in _OF_USER or ValueForm.BY_NAME in (key.form, *key.also)
+        block = BLOCKS["data_test"] if key.form is ValueForm.TESTS else BLOCKS.get(key.block)
+    return key, None if named else block, user
+
+
+def _named(opened: OpenProject, model: Model, top: str, name: str) -> HeaderWord | None:
+    """What a name of the user means that is a key."""
+    if top == "streams":
+        return _node(opened, name)
+    if top == "windows" and name in model.windows:
+        return HeaderWord(window=name)
+    return _known(_found(columns_known("", model.columns), name)) if top == "columns" else None
+
+
+def _node(opened: OpenProject, name: str) -> HeaderWord | None:
+    ids = (f"model.{name}", f"source.{name}")
+    return next((HeaderWord(node=i) for i in ids if i in opened.manifest.nodes), None)
+
+
+def _in_stream(opened: OpenProject, model: Model, names: list[str], word: str) -> HeaderWord | None:
+    if len(names) == 1:
+        return _node(opened, word)
+    found = _node(opened, names[1])
+    if found is None or names[-1] not in OF_STREAM:
+        return None
+    return _known(_of_input(opened, model, found.node, word))
+
+
+def _of_input(opened: OpenProject, model: Model, node: str, word: str) -> list[KnownColumn]:
+    return _found(list(input_columns(opened, model, node)), word)
+
+
+def _found(columns: list[KnownColumn], word: str) -> list[KnownColumn]:
+    found = at_path(columns, word.split(".")) if word else None
+    return [found] if found else []
+
+
+def _known(found: Any) -> HeaderWord | None:
+    return next((HeaderWord(column=one) for one in found), None)
+
+
+def _related(opened: OpenProject, header: Yaml, place: HeaderPlace, last: str) -> HeaderWord | None:
+    """The model and the column of `relationships: {to: airports, field: faa}`."""
+    data: Any = header.data
+    for part in place.path[:-1]:
+        data = data[part]
+    to = (
+        _node(opened, str(data.get("to", "")).removeprefix("ref('").removesuffix("')"))
+        if isinstance(data, dict)
+        else None
+    )
+    if to is None or last == "to":
+        return to
+    return _known(_found(columns_known(to.node, columns_of(opened, to.node)), place.word))
