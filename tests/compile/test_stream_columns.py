@@ -35,10 +35,10 @@ def test_what_fits(stream, tmp_path):
     assert clean(tmp_path, files(stream))
 
 
-def test_a_watermark_of_the_source_is_judged_in_the_stream_that_has_it(tmp_path):
+def test_a_watermark_of_the_source_is_judged_where_it_is_declared(tmp_path):
     source = orders_with("id string, at string\n        watermark: at delay 1 hour")
     found = only(findings(tmp_path, {**source, **model("streams: [shop.orders]", f"select id {FROM}")}))
-    assert (found.code, str(found.location)) == ("watermark-type", "models/a.sql:2:1")
+    assert (found.code, str(found.location)) == ("watermark-type", "sources/shop.yml:4:9")
 
 
 WINDOWS = [

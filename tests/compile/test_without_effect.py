@@ -8,7 +8,7 @@ import pytest
 
 from engine.compile import compile_project
 from engine.project import load_project
-from tests.project.small_projects import check, clean, model, write
+from tests.project.small_projects import COLUMNS, FROM, SOURCES, STREAM, check, clean, model, write
 
 OWN = "sources: [{{name: lake, tables: [{{name: a, format: iceberg, table: {}, schema: id int}}]}}]\n"
 PLAIN = model("")
@@ -75,3 +75,29 @@ def test_a_lateral_without_a_function_is_an_error(tmp_path: Path) -> None:
     sql = "select o.id from {{ source('shop', 'orders') }} o lateral .n where amount > 2\n"
     found = compile_project(load_project(write(tmp_path, model("streams: [shop.orders]", sql))), env={}).manifest
     assert [d.code for d in found.diagnostics] == ["unknown-column"]
+
+
+EVENT_TIMES = [
+    ("watermark: ts delay 1 hour", ""),
+    ("watermark: tss delay 1 hour", "watermark-missing-column 'ts'"),
+    ("watermark: id delay 1 hour", "watermark-type cast(id as timestamp)"),
+    ("watermark: cast(id as timestamp) as at delay 1 hour", ""),
+    ("watermark: cast(idd as timestamp) as at delay 1 hour", "unknown-column 'id'"),
+    ("watermark: ts delay 1 hour\n        dedup: [idd]", "unknown-column 'id'"),
+]
+
+
+@pytest.mark.parametrize(("setting", "fault"), EVENT_TIMES)
+@pytest.mark.parametrize("readers", [0, 2])
+def test_the_event_time_of_a_source_is_checked_once_whoever_streams_it(
+    tmp_path: Path, setting: str, fault: str, readers: int
+) -> None:
+    schema = f"        schema: {COLUMNS}\n"
+    files = {"sources/shop.yml": SOURCES.replace(schema, f"{schema}        {setting}\n")}
+    for name in ("a", "b")[:readers]:
+        files |= model(STREAM, f"select id {FROM}", name)
+    found = compile_project(load_project(write(tmp_path, files)), env={}).manifest.diagnostics
+    code, _, hint = fault.partition(" ")
+    errors = [d for d in found if d.is_error]
+    assert [(d.code, str(d.location)) for d in errors] == ([(code, "sources/shop.yml:4:9")] if fault else [])
+    assert all(hint in d.hint for d in errors)

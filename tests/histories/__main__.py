@@ -12,6 +12,7 @@ from pathlib import Path
 from tests.histories.lab import opened
 from tests.histories.shrink import failure, shrunk
 from tests.histories.steps import MODELS, OPERATIONS, plan
+from tests.services.kafka import running
 
 
 def main() -> int:
@@ -38,13 +39,13 @@ def main() -> int:
         print(line, file=out, flush=True)
 
     temporary = tempfile.TemporaryDirectory(prefix="histories", ignore_cleanup_errors=True)
-    with temporary as folder, opened(Path(folder)) as (session, printed):
+    with temporary as folder, opened(Path(folder)) as (session, printed), running(Path(folder) / "kafka") as broker:
         for number in numbers:
             since = time.monotonic()
             history = plan(given.seed, number, given.length, operations, given.models, names)
             if given.verbose:
                 tell(f"history {number} of seed {given.seed}: {', '.join(history.models)}")
-            found = failure(history, Path(folder), session, printed, tell if given.verbose else None, tally)
+            found = failure(history, Path(folder), session, printed, tell if given.verbose else None, tally, broker)
             if given.verbose:
                 tell(f"  {time.monotonic() - since:.1f} s")
             if found is None:
@@ -52,7 +53,7 @@ def main() -> int:
             different += 1
             tell(f"--- history {number} of seed {given.seed}\n  {found}")
             if given.shrink:
-                history, found = shrunk(history, found, Path(folder), session, printed)
+                history, found = shrunk(history, found, Path(folder), session, printed, broker)
                 tell(f"  shrunk:\n{history}\n  {found}")
     seconds, count = time.monotonic() - begin, len(numbers)
     for name, number in sorted(tally.items()):

@@ -10,9 +10,10 @@ from typing import Any
 
 from engine.state import ModelState
 from tests.histories.batches import Batch, Checkpoint, read
-from tests.histories.kinds import KINDS, SAME, Kind
+from tests.histories.kinds import FEED, KINDS, SAME, Kind
 from tests.histories.oracle import Content, Oracle, State, content
 from tests.histories.world import World
+from tests.lab import Result
 
 # Why a new checkpoint may begin.
 REFRESH, NOW, EARLIEST, LOST = "refresh", "reset-now", "reset-earliest", "lost"
@@ -43,6 +44,9 @@ class Followed:
         read: of a stream of a table, how many of its rows were read by the last build that ended.
         gap: rows of that table that a reset to now may have skipped, from and to.
         gaps: those that were skipped.
+        owed: a rebuild of a stream of a table was asked for and has not happened.
+        shown: what readers see of a table whose rows wait for a test.
+        count: how many of its rows, if rows are appended.
     """
 
     world: World
@@ -61,6 +65,9 @@ class Followed:
     read: int = 0
     gap: tuple[int, int] | None = None
     gaps: tuple[tuple[int, int], ...] = ()
+    owed: bool = False
+    shown: Content = field(default_factory=Counter)
+    count: int = 0
 
     def __post_init__(self) -> None:
         self.oracle = Oracle(self.kind)
@@ -69,17 +76,23 @@ class Followed:
     def kind(self) -> Kind:
         return KINDS[self.name]
 
-    def follow(self, *, done: bool, warnings: str, late: int) -> None:
+    def follow(self, *, done: bool, warnings: str, late: int, tested: str = "") -> None:
         """Compare the table with what its micro-batches must have written.
 
         Args:
             done: the build says that the table is up to date.
             warnings: of the build.
             late: how many rows or groups it says were late.
+            tested: how the test ended that rows of the model wait for; empty: it did not run.
 
         Raises:
             DifferenceError: it differs.
         """
+        self._follow(done=done, warnings=warnings, late=late)
+        if self.kind.tested and self.frozen is None:
+            self._waited(done=done, tested=tested)
+
+    def _follow(self, *, done: bool, warnings: str, late: int) -> None:
         if self.frozen is not None and not (done and self.asked == REFRESH):
             if done:
                 self.differs("the table was set back, and a build accepted that")
@@ -108,8 +121,7 @@ class Followed:
         for batch in seen.batches[self.applied + 1 : seen.committed + 1]:
             self._apply(batch)
         if done:
-            self.deployed = meaning if self.applied >= 0 else None
-            self._complete(seen, warnings)
+            self._done(seen, meaning, warnings)
             if self.tidy and (counted := self.oracle.late_rows - before) != late:
                 self.differs(f"late rows were counted as {late}, not {counted}")
         elif len(seen.batches) > self.applied + 1 and self.rows() != self.oracle.table():
@@ -129,6 +141,65 @@ class Followed:
             counted = f"{more.total()} rows too many, {less.total()} missing of {wanted.total()}"
             self.differs(f"{counted}: {shown[0]} {shown[1]}")
 
+    def _held(self) -> bool:
+        """Whether a table that was built anew waits beside the table for its test."""
+        return bool(self.kind.tested) and not self.kind.batch and self.world.state(self.name).pending() is not None
+
+    def _waited(self, *, done: bool, tested: str) -> None:
+        """Readers see the rows of the table if its test has passed, else those of before."""
+        passes = self._anew().passes(self.world.effective(self.name)) if self._held() else self._passes()
+        if tested in ("pass", "fail") and (tested == "pass") != passes:
+            self.differs(f"its test ended with {tested}")
+        if done and tested not in ("pass", "fail"):
+            self.differs(f"it was built, and its test did not run: {tested}")
+        if done and passes:
+            self._published()
+        elif self.readers() != self.shown:
+            self.differs("rows were shown before their test had passed")
+
+    def decided(self, result: Result, accept: bool) -> None:
+        """`engine publish --accept` or `engine test` has decided about what waits."""
+        passes = accept or (self._anew().passes(self.world.effective(self.name)) if self._held() else self._passes())
+        if accept and result.code != 0:
+            self.differs(f"publish ended with {result.code}: {result.text[-2000:]}")
+        if self.world.state(self.name).pending() is None and self.generation is not None and not self.kind.batch:
+            state = self.world.loaded(self.name)
+            if state is not None and state.generation != self.generation[0]:
+                self.asked = REFRESH
+                self._follow(done=False, warnings="", late=0)
+                self.asked = ""
+        if passes:
+            self._published()
+        elif self.readers() != self.shown:
+            self.differs("rows were shown though their test failed")
+
+    def _published(self) -> None:
+        self.shown, self.count = self.oracle.table(), len(self.oracle.rows)
+        if self.world.staged(self.name) is not None or self._held():
+            self.differs("its test passed, and rows still wait")
+        if self.readers() != self.shown:
+            self.differs("readers do not see the rows of a table whose test has passed")
+
+    def _passes(self) -> bool:
+        return self.oracle.passes(self.world.effective(self.name))
+
+    def _anew(self) -> Oracle:
+        """The table as it is built from all that has landed."""
+        anew = Oracle(self.kind)
+        rows = [row for name in self.world.files(self.name) for row in self.world.landed[name] if row is not None]
+        anew.batch({self.kind.sources[0]: rows}, 0, self.world.effective(self.name), 0)
+        return anew
+
+    @property
+    def visible(self) -> list[dict[str, Any]]:
+        """The rows that a stream of the table reads."""
+        return self.oracle.rows[: self.count] if self.kind.tested else self.oracle.rows
+
+    def readers(self) -> Content:
+        """What readers see of the table."""
+        there = self.world.lab.table(self.name)
+        return content(self.world.lab.rows(self.name)) if there is not None and there.main is not None else Counter()
+
     def freeze(self, back: Callable[[], Any]) -> Callable[[], None]:
         """The table was set back: until that is undone it must stay as it is; how to undo it."""
         self.frozen = self.rows()
@@ -143,6 +214,9 @@ class Followed:
     def rows(self, ending: str = "") -> Content:
         """What the table holds."""
         lab, name = self.world.lab, self.name + ending
+        if self.kind.tested and not ending and (staged := self.world.staged(name)) is not None:
+            found = self.world.sql(f"select * from lake.<table> version as of {staged}", name)
+            return content(row.asDict() for row in found)
         return content(lab.rows(name)) if lab.table(name) is not None else Counter()
 
     def differs(self, text: str) -> None:
@@ -205,12 +279,20 @@ class Followed:
         oracle.state = self.oracle.state
         self.oracle, self.applied, self.deployed = oracle, applied, deployed
 
+    def _done(self, seen: Checkpoint, meaning: tuple[str, ...], warnings: str) -> None:
+        # A rebuilt table that waits beside the table, and is given up, has read what the table has not.
+        if not self._held():
+            self.deployed = meaning if self.applied >= 0 else None
+            self._complete(seen, warnings)
+
     def _complete(self, seen: Checkpoint, warnings: str) -> None:
         """All files that have landed were read, once, and no micro-batch is owed."""
         if twice := [name for name, count in Counter(seen.listed).items() if count > 1]:
             self.differs(f"files are read twice: {twice}")
         done = {name for batch in seen.batches for name in batch.files}
-        if missing := self.world.files(self.name) - done:
+        # The topic is read from the end on, where files are listed and passed over.
+        passed = {name for name in self.skipped if name.startswith(f"{FEED}/")}
+        if missing := self.world.files(self.name) - done - passed:
             self.differs(f"files were not read: {sorted(missing)}")
         renamed = {name for name in done if "-renamed" in name and name.replace("-renamed", "") in done}
         fresh = renamed - self.skipped - self.warned
@@ -225,15 +307,18 @@ class Followed:
     def _follow_table(self, upstream: Followed, *, done: bool) -> None:
         """A stream of a table: it holds what the rows of the other table give."""
         asked, self.asked = self.asked, ""
-        rows = upstream.oracle.rows
+        rows = upstream.visible
         if asked == NOW and self.read < len(rows):
             self.gap = self.read, len(rows)
+        self.owed = self.owed or asked == REFRESH
         if not done:
             return
         if asked in (REFRESH, LOST):
             self.gap, self.gaps = None, ()
-        # A build that was killed may have begun the new checkpoint, or not.
+        # A build that was killed may have begun the new checkpoint, or not; a rebuild that was asked for is finished.
         tried = [self.gaps, (*self.gaps, self.gap)] if self.gap is not None else [self.gaps]
+        tried += [()] if self.owed else []
+        self.owed = False
         for gaps in tried:
             self._computed([row for n, row in enumerate(rows) if not any(a <= n < b for a, b in gaps)])
             self.gaps = gaps
@@ -259,8 +344,8 @@ class Followed:
     def _computed(self, rows: list[dict[str, Any]]) -> None:
         """What the model makes of the rows of another table."""
         self.oracle = Oracle(self.kind)
-        if self.name == "down":
-            columns = self.world.effective(self.name)["columns"]
+        if self.name in ("down", "shown"):
+            columns = self.world.effective(self.name).get("columns", "")
             names = ("id", "kind", "amount") if columns != "*" else None
             self.oracle.rows = [{name: row.get(name) for name in names or row} for row in rows]
         else:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 Settings = Mapping[str, str]
 
-EVENTS, MORE, CHANGES = "events", "more", "changes"
+EVENTS, MORE, CHANGES, FEED = "events", "more", "changes", "feed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,7 @@ class Kind:
         upstream: the model whose table it streams.
         keeps_now: whether rows stay right after `--reset-checkpoint now`.
         batch: whether it is computed in full from what there is.
+        tested: the column that its test looks at; empty: its rows do not wait for a test.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Kind:
     upstream: str = ""
     keeps_now: bool = True
     batch: bool = False
+    tested: str = ""
 
     def file(self, settings: Settings) -> str:
         """The text of the model's file."""
@@ -325,11 +327,71 @@ from {{ source('shop', 'events') }}<alias> group by kind
     },
     batch=True,
 )
+_WAITING = """publish: on_tests_pass
+columns: {<column>: {tests: [{expression: {expression: "<= <limit>", name: <model>_is_small}}]}}
+"""
+VETTED = Kind(
+    "vetted",
+    "/*---\nstreams: [shop.events]\n"
+    + _WAITING.replace("<column>", "amount").replace("<model>", "vetted")
+    + """---*/
+select id, kind, amount from {{ source('shop', 'events') }}<alias><where>
+""",
+    (EVENTS,),
+    {"where": ("", " where amount < 8"), "limit": ("10", "5", "2.75"), **_ALIAS, **_STYLE},
+    tested="amount",
+)
+SHOWN = Kind(
+    "shown",
+    "/*---\nstreams: [vetted]\n---*/\nselect id, kind, amount from {{ ref('vetted') }}<alias>\n",
+    (),
+    {**_ALIAS, **_STYLE},
+    upstream="vetted",
+)
+GATED = Kind(
+    "gated",
+    "/*---\nmaterialized: table\n"
+    + _WAITING.replace("<column>", "n").replace("<model>", "gated")
+    + """---*/
+select kind, count(*) as n, <aggregate> as amount from {{ ref('plain') }}<alias><where> group by kind
+""",
+    (),
+    {**ROLLUP.settings, "expect": ("",), "limit": ("1000", "3", "2")},
+    upstream="plain",
+    batch=True,
+    tested="n",
+)
+FED = Kind(
+    "fed",
+    """/*---
+streams: [shop.feed]
+<expect>---*/
+select id, at, kind, <amount> as amount from {{ source('shop', 'feed') }}<alias><where>
+""",
+    (FEED,),
+    {
+        "amount": ("amount", "amount * {{ var('factor') }}", "{{ scaled('amount') }}"),
+        "where": ("", " where amount > 2"),
+        **_expecting("amount"),
+        **_ALIAS,
+        **_STYLE,
+    },
+)
+POLLED = Kind(
+    "polled",
+    UPDATES.text.replace("shop.events", "shop.feed").replace("'events'", "'feed'"),
+    (FEED,),
+    _WINDOWED,
+    meaning=("size", "aggregate"),
+    key=("hour",),
+    stateful=True,
+    watermark=True,
+)
 KINDS = {
     kind.name: kind
     for kind in (
         PLAIN, BOTH, UNIQUE, HOURLY, UPDATES, TOTALS, RUNNING, CURRENT, VERSIONS, JOINED, DOWN, COUNTS, SESSIONS,
-        CHAINED, OUTER, ROLLUP, DAILY,
+        CHAINED, OUTER, ROLLUP, DAILY, VETTED, SHOWN, GATED, FED, POLLED,
     )
 }  # fmt: skip
 # Words that say the same.
@@ -368,4 +430,15 @@ sources:
         on_bad_record: quarantine
         max_files_per_trigger: 2
 """
+FED_SOURCE = """\
+      - name: feed
+        format: kafka
+        connection: main
+        topic: <topic>
+        starting_offsets: earliest
+        schema: "id int, at timestamp, kind string, amount double"
+        on_bad_record: quarantine
+        max_offsets_per_trigger: 3
+"""
+CONNECTION = "    connections: {main: {bootstrap_servers: '<address>'}}\n"
 MACRO = "{% macro scaled(column) %}{{ column }} * <macro>{% endmacro %}\n"

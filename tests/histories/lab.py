@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import logging
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,6 +32,9 @@ class Printed:
 def opened(folder: Path) -> Iterator[tuple[LabSession, Printed]]:
     """One session for all commands that run in here; what they print is kept."""
     printed, session = Printed(), LabSession(folder)
+    # A thread that was stopped by a planted fault may say so after its command has ended.
+    logging.getLogger("py4j").addFilter(lambda _: False)
+    logging.getLogger("py4j.clientserver").addFilter(lambda _: False)
     with share_session(session):
         try:
             before = sys.stdout, sys.stderr

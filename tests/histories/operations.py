@@ -11,7 +11,7 @@ from tests.histories.steps import Step
 from tests.histories.world import World
 
 Undo = list[Callable[[], Any]]
-_BY_OTHERS = {"compact": World.compact, "expire": World.expire, "foreign-tag": World.tag}
+_BY_OTHERS = {"compact": World.compact, "expire": World.expire, "foreign-tag": World.tag, "widen": World.widen}
 
 
 def begin(step: Step, world: World, models: dict[str, Followed], points: Points, undo: Undo) -> tuple[str, ...]:
@@ -40,19 +40,19 @@ def begin(step: Step, world: World, models: dict[str, Followed], points: Points,
             points.armed = Armed("committing", step.model, 0, lambda: world.compact(step.model))
         case "rollback", Followed():
             _roll_back(known, undo)
-        case "compact" | "expire" | "foreign-tag", _:
+        case "compact" | "expire" | "foreign-tag" | "widen", _:
             _BY_OTHERS[step.operation](world, step.model)
         case "rename" | "foreign-column", _:
             done = world.rename(step.detail[0]) if step.operation == "rename" else world.add_column(step.model)
             undo += filter(None, [done])
+        case ("accept" | "test" | "maintain") as what, _:
+            _command(what, world, models)
         case "move", _:
             undo.append(world.move())
         case "lost-state", Followed():
             known.asked = LOST if world.lose(step.model, checkpoint=False) else known.asked
         case "lost-checkpoint", _:
             world.lose(step.model, checkpoint=True)
-        case "maintain", _:
-            _maintain(world, models)
         case ("refresh" | "reset-now" | "reset-earliest") as what, _:
             return ask(what, [step.model], models)
     return ()
@@ -87,8 +87,23 @@ def _roll_back(known: Followed, undo: Undo) -> None:
     if known.kind.batch:
         # It is computed again.
         known.world.roll_back(known.name)
+        known.shown = known.readers()
+    elif known.world.staged(known.name) is not None:
+        # What waits goes on from a snapshot that readers do not see any more.
+        return
     elif known.frozen is None and (back := known.world.roll_back(known.name)) is not None:
         undo.append(known.freeze(back))
+
+
+def _command(what: str, world: World, models: dict[str, Followed]) -> None:
+    """Another command: publish what waits, let the tests decide about it, or maintain the tables."""
+    if what == "maintain":
+        _maintain(world, models)
+        return
+    for name, known in models.items():
+        if known.kind.tested and known.frozen is None and world.lab.table(name) is not None:
+            accept = what == "accept"
+            known.decided(world.lab.run(*(("publish", name, "--accept") if accept else ("test", "-s", name))), accept)
 
 
 def _maintain(world: World, models: dict[str, Followed]) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from tests.histories.kinds import CHANGES, EVENTS, MORE, SAME, Kind, Settings
+from tests.histories.kinds import CHANGES, EVENTS, FEED, MORE, SAME, Kind, Settings
 
 Row = dict[str, Any]
 Rows = Mapping[str, list[Row]]  # by source
@@ -117,6 +117,7 @@ class Oracle:
             watermark: with which it begins.
         """
         self.quarantined += bad
+        rows = {EVENTS if name == FEED else name: part for name, part in rows.items()}
         if self.kind.watermark:
             self.quarantined += sum(row["at"] is None for part in rows.values() for row in part)
             rows = {name: [row for row in part if row["at"] is not None] for name, part in rows.items()}
@@ -139,6 +140,24 @@ class Oracle:
                 made["label"] = row["kind"]
             if self._expected(made["amount"], settings):
                 self.rows.append(made)
+
+    def _vetted(self, rows: Rows, settings: Settings, _: int) -> None:
+        kept = [row for row in rows[EVENTS] if not settings["where"] or row["amount"] < 8]
+        self.rows += [{name: row[name] for name in ("id", "kind", "amount")} for row in kept]
+
+    def _fed(self, rows: Rows, settings: Settings, _: int) -> None:
+        for row in rows[EVENTS]:
+            if settings["where"] and row["amount"] <= 2:
+                continue
+            at = row["at"] and moment(row["at"])
+            made = {**row, "at": at, "amount": valued(row["amount"], settings["amount"], settings)}
+            if self._expected(made["amount"], settings):
+                self.rows.append(made)
+
+    def passes(self, settings: Settings) -> bool:
+        """Whether the test of the model passes over its rows."""
+        values = [row[self.kind.tested] for row in (*self.rows, *self.keyed.values())]
+        return all(value is not None and value <= float(settings["limit"]) for value in values)
 
     def _expected(self, value: float | None, settings: Settings) -> bool:
         """Whether a row meets the expectation of the model; one that does not may go to the quarantine."""
@@ -199,6 +218,8 @@ class Oracle:
             self.keyed[start] = self._window(start, settings)
         for start in self._closed(settings, watermark):
             del self.state.groups[start]
+
+    _polled = _updates
 
     def _closed(self, settings: Settings, watermark: int) -> list[int]:
         return [start for start in self.state.groups if start + minutes(settings["size"]) <= watermark]

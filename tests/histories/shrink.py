@@ -13,9 +13,10 @@ from typing import Any
 
 from tests.histories.follow import DifferenceError
 from tests.histories.history import History
-from tests.histories.steps import Plan
+from tests.histories.steps import NEEDS, Plan
 from tests.histories.world import World
 from tests.lab import Lab, LabSession
+from tests.services.kafka import Broker
 
 _numbers = count()
 _MOST = 40
@@ -28,11 +29,12 @@ def failure(
     printed: Any,
     tell: Callable[[str], None] | None = None,
     tally: Counter[str] | None = None,
+    broker: Broker | None = None,
 ) -> str | None:
     """Run a plan; what differs, or None."""
     root = folder / f"project{next(_numbers)}"
     root.mkdir(parents=True)
-    history = History(World(Lab(root, session, printed), plan.models), plan, tell or (lambda _: None))
+    history = History(World(Lab(root, session, printed), plan.models, broker=broker), plan, tell or (lambda _: None))
     try:
         history.run()
     except DifferenceError as error:
@@ -45,7 +47,9 @@ def failure(
     return None
 
 
-def shrunk(plan: Plan, found: str, folder: Path, session: LabSession, printed: Any) -> tuple[Plan, str]:
+def shrunk(
+    plan: Plan, found: str, folder: Path, session: LabSession, printed: Any, broker: Broker | None = None
+) -> tuple[Plan, str]:
     """Leave out models, steps and files as long as a plan fails the same way."""
     sort, tries = _sort(found), 0
     again = True
@@ -53,7 +57,7 @@ def shrunk(plan: Plan, found: str, folder: Path, session: LabSession, printed: A
         again = False
         for smaller in _smaller(plan):
             tries += 1
-            now = failure(smaller, folder, session, printed)
+            now = failure(smaller, folder, session, printed, broker=broker)
             if now is not None and _sort(now) == sort:
                 plan, found, again = smaller, now, True
                 break
@@ -70,7 +74,7 @@ def _sort(found: str) -> str:
 def _smaller(plan: Plan) -> Iterator[Plan]:
     for name in plan.models:
         rest = tuple(m for m in plan.models if m != name)
-        if rest and not (name == "plain" and {"down", "counts"} & set(rest)):
+        if rest and not any(NEEDS.get(other) == name for other in rest):
             yield replace(plan, models=rest, steps=tuple(s for s in plan.steps if not s.model or s.model != name))
     for size in (4, 2, 1):
         for at in range(1, len(plan.steps), size):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from tests.histories.kinds import CHANGES, EVENTS, KINDS, MORE, PROJECT_SETTINGS
+from tests.histories.kinds import CHANGES, EVENTS, FEED, KINDS, MORE, PROJECT_SETTINGS
 from tests.histories.points import NAMES
 
 # What a step does before its build or in it, and how often.
@@ -37,6 +37,9 @@ WEIGHTS = {
     "odd-name": 4,
     "foreign-column": 3,
     "foreign-tag": 2,
+    "accept": 3,
+    "test": 3,
+    "widen": 2,
 }
 OPERATIONS = tuple(WEIGHTS)
 LANDING = ("land", "late", "null", "bad", "duplicate")
@@ -46,7 +49,10 @@ WAYS = ("undo", "refresh", "reset")
 _START = datetime(2024, 5, 1, tzinfo=UTC)
 BROKEN = "{broken"
 MODELS = ("plain", "both", "uniq", "hourly", "updates", "totals", "running", "current", "versions", "joined", "down",
-           "counts", "sessions", "chained", "outer", "rollup", "daily")  # fmt: skip
+           "counts", "sessions", "chained", "outer", "rollup", "daily", "vetted", "shown", "gated", "fed",
+           "polled")  # fmt: skip
+# What a model needs beside it.
+NEEDS = {"down": "plain", "counts": "plain", "rollup": "plain", "gated": "plain", "shown": "vetted"}
 
 File = list[dict[str, Any] | str]
 
@@ -152,14 +158,15 @@ def plan(
     dice = random.Random(f"{seed}/{index}")
     count = min(most, dice.choice((2, 3, 3)), len(names))
     models = tuple(sorted(dice.sample(names, count), key=MODELS.index))
-    if {"down", "counts", "rollup"} & set(models) and "plain" not in models:
-        models = ("plain", *models[-2:])
-    sources = tuple(s for s in (EVENTS, MORE, CHANGES) if any(s in KINDS[m].sources for m in models))
+    models = tuple(sorted({*models, *(NEEDS[name] for name in models if name in NEEDS)}, key=MODELS.index))
+    sources = tuple(s for s in (EVENTS, MORE, CHANGES, FEED) if any(s in KINDS[m].sources for m in models))
     rows = _Rows(dice, sources)
     first = [(source, rows._file(source, "land")) for source in sources]
     options = [("plain", "onchange", "fail")] if dice.random() < 0.3 else []
     options += [("plain", "amount", "cast(amount as int)")] if dice.random() < 0.2 else []
     options += [("down", "columns", "*")] if dice.random() < 0.3 else []
+    waiting = [name for name in models if KINDS[name].tested]
+    options += [(name, "limit", KINDS[name].settings["limit"][1]) for name in waiting if dice.random() < 0.4]
     steps = [Step("land", files=tuple(first))]
     weights = [WEIGHTS[name] for name in operations]
     steps += [_step(dice, dice.choices(operations, weights)[0], models, rows) for _ in range(length)]

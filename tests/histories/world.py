@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import uuid
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from engine.lake.commits import STAGED
 from engine.state import ModelState, TableState
-from tests.histories.kinds import KINDS, MACRO, PROJECT_SETTINGS, SOURCES
+from tests.histories.kinds import CONNECTION, FED_SOURCE, FEED, KINDS, MACRO, PROJECT_SETTINGS, SOURCES
 from tests.histories.oracle import Row, micros
 from tests.histories.steps import BROKEN, File, Plan
 from tests.lab import PROJECT, Lab
+from tests.services.kafka import Broker
 
 _VARS = "vars: {factor: <factor>}\n"
 
@@ -27,8 +31,11 @@ class World:
         lab: its folder and tables.
         models: their names.
         settings: of each model as its file is now; those of the project under an empty name.
-        landed: the rows of each file by its name below `landing/`, None for a record that cannot be read.
+        landed: the rows of each file by its name below `landing/`, None for a record that cannot be read; a record of
+            the topic is a file of its own, by its partition and offset.
         gone: names of files that are not there any more.
+        broker: of the topic.
+        topic: its name; empty: no model reads one.
     """
 
     lab: Lab
@@ -36,6 +43,9 @@ class World:
     settings: dict[str, dict[str, str]] = field(default_factory=dict)
     landed: dict[str, list[Row | None]] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
+    broker: Broker | None = None
+    topic: str = ""
+    _ends: Counter[int] = field(default_factory=Counter)
 
     def make(self, plan: Plan) -> None:
         """Write the project with its first settings."""
@@ -45,14 +55,19 @@ class World:
         for model, name, value in plan.options:
             if model in self.settings:
                 self.settings[model][name] = value
+        if self.broker is not None and any(FEED in KINDS[model].sources for model in self.models):
+            self.topic = self.broker.create(f"t-{uuid.uuid4().hex[:8]}", 2)
         self.write()
 
     def write(self) -> None:
         """Write all files of the project as the settings are."""
         project = self.settings[""]
         text = PROJECT.format(lake=self.lab.lake_path, schema=self.lab.schema)
-        self.lab.write("project.yml", text + _VARS.replace("<factor>", project["factor"]))
         sources = SOURCES.replace("<path>", project["path"]).replace("<schema>", project["schema"])
+        if self.topic and self.broker is not None:
+            text = text.rstrip() + "\n" + CONNECTION.replace("<address>", self.broker.address)
+            sources = sources.rstrip() + "\n" + FED_SOURCE.replace("<topic>", self.topic)
+        self.lab.write("project.yml", text + _VARS.replace("<factor>", project["factor"]))
         self.lab.write("sources/shop.yml", sources)
         self.lab.write("macros/scaled.sql", MACRO.replace("<macro>", project["macro"]))
         for model in self.models:
@@ -63,7 +78,11 @@ class World:
         return {**self.settings[""], **self.settings[model]}
 
     def land(self, source: str, rows: File, odd: str = "") -> None:
-        """Land a file; Spark passes over those whose odd name is that of a hidden file."""
+        """Land a file; Spark passes over those whose odd name is that of a hidden file. Rows of the topic are sent."""
+        if source == FEED:
+            if self.topic:
+                self._send(rows)
+            return
         name = f"{len(self.landed):04}" if not odd else f"{odd}-{len(self.landed)}"
         folder = f"landing/{source}"
         self.lab.land(name, [row for row in rows if isinstance(row, dict)], folder)
@@ -74,6 +93,26 @@ class World:
         if odd.startswith(".") or (odd.startswith("_") and "=" not in odd):
             return
         self.landed[f"{source}/{name}.json"] = [None if row == BROKEN else _parsed(row) for row in rows]
+
+    def _send(self, rows: File) -> None:
+        assert self.broker is not None
+        partitions = self.broker.partitions(self.topic)
+        for row in rows:
+            partition = partitions[sum(self._ends.values()) % len(partitions)]
+            self.broker.send(self.topic, [row], partition)
+            name = f"{FEED}/{partition}-{self._ends[partition]}"
+            self.landed[name] = [None if row == BROKEN else _parsed(row)]
+            self._ends[partition] += 1
+
+    def widen(self, _: str) -> None:
+        """Give the topic one more partition."""
+        if self.topic and self.broker is not None:
+            self.broker.widen(self.topic, len(self.broker.partitions(self.topic)) + 1)
+
+    def staged(self, model: str) -> int | None:
+        """The snapshot that waits for the tests of a model."""
+        table = self.lab._lake().table(self.lab.schema, model, STAGED)
+        return None if table is None or STAGED not in table.branches else table.snapshot
 
     def files(self, model: str) -> set[str]:
         """The files that a model must have read by now."""
@@ -88,7 +127,9 @@ class World:
 
     def rename(self, choice: float) -> Callable[[], None] | None:
         """Give a landed file another name; how to undo that."""
-        names = sorted(set(self.landed) - self.gone)
+        names = sorted(name for name in set(self.landed) - self.gone if not name.startswith(f"{FEED}/"))
+        if not names:
+            return None
         old = names[int(choice * len(names))]
         new = old.replace(".json", "-renamed.json")
         if new in self.landed:

@@ -2,15 +2,16 @@
 
     python -m tests.mutants [--count 300] [--seed 1] [--under engine/plan ...] [--tests 'not spark and not browser']
 
-Each fault is met by the tests that run the function it is in (noted once, in build/mutants), in a process of its own
-that reads the changed module in place of the file. Printed is each fault that no test noticed, and the share that did.
+Each fault is met by the tests that run the function it is in (noted once, in build/mutants), first by those that run
+little else, in a process of its own that reads the changed module in place of the file. Printed is each fault that no
+test noticed, and the share that did. Faults in functions that none of the tests runs are counted, and not tried.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.abc
-import importlib.machinery
+import ast
+import hashlib
 import json
 import os
 import random
@@ -19,46 +20,27 @@ import subprocess
 import sys
 import time
 import traceback
+from collections import Counter
 from dataclasses import replace
-from importlib.util import spec_from_loader
-from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-from tests.mutants.callers import ROOT
+from tests.mutants.callers import ROOT, UNDER, Instead, module_name, python_files
 from tests.mutants.mutations import Mutant, mutants
 
-UNDER = (
-    "engine/plan", "engine/compile/stateful", "engine/compile/streaming", "engine/lake", "engine/state",
-    "engine/runtime/lifecycle", "engine/runtime/writer",
+# Where the tests are that belong to these modules.
+FILES = tuple(
+    f"tests/{name}"
+    for name in (
+        "compile", "plan", "lake", "state", "runtime", "sources", "catalogs", "object_store", "refreshes", "spark", "cli",
+        "unit_tests", "project",
+    )
 )  # fmt: skip
 # Packages that the tests import anyway, so that each process finds them loaded.
 _LOADED = ("sqlglot.optimizer", "yaml", "jinja2", "click", "rich.console", "pyiceberg.catalog.sql")
-_MOST = 150
+# So many tests are asked first, and so many more if those notice nothing.
+_FIRST, _MOST = 30, 200
 _SECONDS = 300
-
-
-class _Changed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Gives the mutant in place of its module."""
-
-    def __init__(self, mutant: Mutant) -> None:
-        relative = mutant.path.relative_to(ROOT).with_suffix("")
-        parts = relative.parts[:-1] if relative.name == "__init__" else relative.parts
-        self._name, self._mutant = ".".join(parts), mutant
-        self._package = relative.name == "__init__"
-
-    def find_spec(self, name: str, *_: object) -> importlib.machinery.ModuleSpec | None:
-        if name != self._name:
-            return None
-        spec = spec_from_loader(name, self, origin=str(self._mutant.path), is_package=self._package)
-        if spec is not None and self._package:
-            spec.submodule_search_locations = [str(self._mutant.path.parent)]
-        return spec
-
-    def exec_module(self, module: ModuleType) -> None:
-        module.__file__ = str(self._mutant.path)
-        exec(compile(self._mutant.source, str(self._mutant.path), "exec"), module.__dict__)
 
 
 def main() -> int:
@@ -67,11 +49,11 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--under", nargs="+", default=list(UNDER))
     parser.add_argument("--tests", default="not spark and not browser", help="as for pytest -m")
-    parser.add_argument("--files", nargs="*", default=[], help="the tests to ask, instead of all")
+    parser.add_argument("--files", nargs="*", default=list(FILES), help="the tests to ask")
     options = parser.parse_args()
-    called = _callers(options.tests, options.files)
+    called = _callers(options.tests, options.files, options.under)
     chance = random.Random(options.seed)
-    every = [one for under in options.under for path in _modules(under) for one in mutants(path)]
+    every = [one for under in options.under for path in python_files(under) for one in mutants(path)]
     reached = [one for one in every if _tests_of(one, called)]
     chosen = chance.sample(reached, min(options.count, len(reached)))
     print(f"{len(every)} faults, {len(reached)} in functions that a test runs; {len(chosen)} are tried", flush=True)
@@ -91,36 +73,45 @@ def main() -> int:
     return 0
 
 
-def _modules(under: str) -> list[Path]:
-    return [ROOT / under] if under.endswith(".py") else sorted((ROOT / under).rglob("*.py"))
-
-
 def _tests_of(one: Mutant, called: dict[str, list[str]]) -> list[str]:
-    """Those that run its function, few of each file first; of a module's own lines those that run anything in it."""
+    """Those that run its function, of a module's own lines those that run anything in it; first what runs little else."""
     path = str(one.path.relative_to(ROOT))
-    if one.function:
-        found = called.get(f"{path}:{one.function}", [])
-    else:
-        found = sorted({test for place, tests in called.items() if place.startswith(f"{path}:") for test in tests})
-    return random.Random(0).sample(found, min(_MOST, len(found)))
+    places = [f"{path}:{one.function}"] if one.function else [p for p in called if p.startswith(f"{path}:")]
+    found = sorted({test for place in places for test in called.get(place, [])})
+    width = _widths(called)
+    near = sorted(found, key=width.__getitem__)[: _FIRST // 2]
+    rest = [test for test in found if test not in near]
+    return [*near, *random.Random(0).sample(rest, min(_MOST, len(rest)))]
 
 
-def _callers(marks: str, files: list[str]) -> dict[str, list[str]]:
-    kept = ROOT / "build" / "mutants" / f"callers-{_name(' '.join([marks, *files]))}.json"
+def _widths(called: dict[str, list[str]]) -> Counter[str]:
+    """How many functions each test runs."""
+    if not _WIDTHS:
+        _WIDTHS.update(test for tests in called.values() for test in tests)
+    return _WIDTHS
+
+
+_WIDTHS: Counter[str] = Counter()
+
+
+def _callers(marks: str, files: list[str], under: list[str]) -> dict[str, list[str]]:
+    asked = " ".join([marks, *files, *under])
+    kept = ROOT / "build" / "mutants" / f"callers-{hashlib.sha256(asked.encode()).hexdigest()[:12]}.json"
     newest = max(path.stat().st_mtime for top in ("engine", "tests") for path in (ROOT / top).rglob("*.py"))
     if not kept.exists() or kept.stat().st_mtime < newest:
         kept.parent.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.mutants.callers", "--callers", str(kept)]
+        command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "tests.mutants.callers"]
+        command += ["--callers", str(kept), *(f"--callers-under={one}" for one in under)]
         subprocess.run([*command, "-m", marks, *files], cwd=ROOT, check=False, stdout=subprocess.DEVNULL)
     called: dict[str, list[str]] = json.loads(kept.read_text(encoding="utf-8"))
     return called
 
 
-def _name(text: str) -> str:
-    return "".join(letter if letter.isalnum() else "_" for letter in text)
-
-
 def _survives(one: Mutant, tests: list[str]) -> bool:
+    return _passes(one, tests[:_FIRST]) and (len(tests) <= _FIRST or _passes(one, tests[_FIRST:]))
+
+
+def _passes(one: Mutant, tests: list[str]) -> bool:
     process = os.fork()
     if process == 0:
         os.setsid()
@@ -141,7 +132,7 @@ def _run(one: Mutant, tests: list[str]) -> None:
     os.dup2(quiet, 1)
     os.dup2(quiet, 2)
     os.chdir(ROOT)
-    sys.meta_path.insert(0, _Changed(one))
+    sys.meta_path.insert(0, Instead({module_name(one.path): one.path}, lambda _: ast.parse(one.source)))
     code = 1
     try:
         code = int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *tests]))

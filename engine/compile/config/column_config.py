@@ -35,14 +35,16 @@ class Described:
 
 
 def read_columns(section: Section) -> Described:
-    """Read `columns:` as a mapping or as dbt's list."""
+    """Read `columns:` as a mapping or as dbt's list; a column has one entry, whatever the letter case of its name."""
     columns: dict[str, Column] = {}
+    listed: set[str] = set()
     places: dict[str, Section] = {}
     tests: list[TestConfig] = []
     for name, body in _entries(section):
-        if name in columns:
+        if name.lower() in listed:
             body.report("duplicate-name", f"the column '{name}' is listed twice", "Keep one of them.")
             continue
+        listed.add(name.lower())
         places[name] = body
         columns[name] = _column(name, body)
         if isinstance(body.value, dict):

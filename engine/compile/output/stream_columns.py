@@ -9,7 +9,7 @@ from sqlglot import exp
 from engine.compile.columns import InputColumns, Unresolved
 from engine.compile.columns.find_columns import columns_of
 from engine.compile.config.window_config import Window
-from engine.compile.nodes.manifest import Input, Model, Watermark
+from engine.compile.nodes.manifest import Input, Model, Source, Watermark
 from engine.compile.sql.dialect import DIALECT, parse_text
 from engine.compile.types.spark_types import normal
 from engine.errors import Diagnostic, Location, near
@@ -26,25 +26,37 @@ def stream_faults(
     for item in model.inputs:
         columns = columns_of_inputs.get(item.node)
         if item.stream and not item.through and columns is not None and columns.columns is not None:
-            yield from _watermark(model, item, columns)
-            yield from _dedup(model, item, columns)
+            if item.watermark is not None:
+                place = _place(model, item, "watermark")
+                yield from _watermark(item.name, item.watermark, columns, model.name, place)
+            yield from _dedup(item, columns, model.name, _place(model, item, "dedup"))
     yield from _windows(model, tree, windows, columns_of_inputs)
 
 
-def _watermark(model: Model, item: Input, columns: InputColumns) -> Iterator[Diagnostic]:
-    mark = item.watermark
-    if mark is None:
-        return
-    place = _place(model, item, "watermark")
+def source_faults(source: Source, columns: InputColumns) -> Iterator[Diagnostic]:
+    """The same of the watermark and the dedup that a source gives to every stream of it.
+
+    Args:
+        source: whose declaration could be read.
+        columns: as models see them.
+    """
+    if source.watermark is not None and columns.columns is not None:
+        yield from _watermark(source.name, source.watermark, columns, source.name, source.location)
+        yield from _dedup(source, columns, source.name, source.location)
+
+
+def _watermark(
+    name: str, mark: Watermark, columns: InputColumns, node: str, place: Location | None
+) -> Iterator[Diagnostic]:
     missing, type_ = _evaluated(mark.expression, columns) if mark.expression else _found(mark.column, columns)
-    for name in missing:
-        message = f"the watermark of '{item.name}' is on '{name.name}', which it does not have"
-        hint = near(name.name, name.near or _names(columns))
+    for lost in missing:
+        message = f"the watermark of '{name}' is on '{lost.name}', which it does not have"
+        hint = near(lost.name, lost.near or _names(columns))
         code = "unknown-column" if mark.expression else "watermark-missing-column"
-        yield Diagnostic(code, message, hint, node=model.name, location=place)
+        yield Diagnostic(code, message, hint, node=node, location=place)
     if type_ not in {None, "timestamp"}:
-        message = f"the watermark of '{item.name}' is on {type_}, not TIMESTAMP"
-        yield Diagnostic("watermark-type", message, _cast(mark, type_), node=model.name, location=place)
+        message = f"the watermark of '{name}' is on {type_}, not TIMESTAMP"
+        yield Diagnostic("watermark-type", message, _cast(mark, type_), node=node, location=place)
 
 
 def _cast(mark: Watermark, type_: str | None) -> str:
@@ -69,13 +81,13 @@ def _evaluated(sql: str, columns: InputColumns) -> tuple[tuple[Unresolved, ...],
     return query.unresolved, type_
 
 
-def _dedup(model: Model, item: Input, columns: InputColumns) -> Iterator[Diagnostic]:
+def _dedup(item: Input | Source, columns: InputColumns, node: str, place: Location | None) -> Iterator[Diagnostic]:
     names = {name.lower() for name in _names(columns)} | ({item.watermark.column.lower()} if item.watermark else set())
     for key in item.dedup:
         if columns.complete and key.partition(".")[0].strip("`").lower() not in names:
             message = f"'dedup' of '{item.name}' names '{key}', which it does not have"
             hint = near(key, _names(columns))
-            yield Diagnostic("unknown-column", message, hint, node=model.name, location=_place(model, item, "dedup"))
+            yield Diagnostic("unknown-column", message, hint, node=node, location=place)
 
 
 def _windows(

@@ -13,6 +13,8 @@ from engine.compile.declarations.target import Target
 from engine.compile.nodes import topological_order
 from engine.compile.nodes.manifest import DataTest, Source
 from engine.compile.nodes.unit_test_steps import UnitTest
+from engine.compile.output.infer_columns import source_columns
+from engine.compile.output.stream_columns import source_faults
 from engine.compile.pipeline.cache_packs import PackPlace
 from engine.compile.pipeline.compile_cache import CachedModel, Now, StoredCompilation, env_digests
 from engine.compile.pipeline.dag_executor import Before, Flow
@@ -99,7 +101,12 @@ def compile_models(
     diagnostics += taken_files(faces.values(), shared.sources)
     diagnostics += own_tables(faces.values(), shared.sources)
     diagnostics += [loop_finding(loop, lambda i, name: read_model(texts[i], shared).place_of(name)) for loop in loops]
-    diagnostics += [problem for i in faces for problem in flow.models[i].problems]
+    of_sources = event_times(shared.sources)
+    diagnostics += of_sources
+    # What is wrong with a source's watermark is not repeated for each model that streams it.
+    told = {(problem.code, problem.message) for problem in of_sources}
+    problems = (problem for i in faces for problem in flow.models[i].problems)
+    diagnostics += [problem for problem in problems if (problem.code, problem.message) not in told]
     models = {i: flow.models[i] for i in faces}
     stored = _stored(before, now, models, flow.nodes | {i: (node, hashes[i]) for i, node in sources.items()})
     nodes = Nodes({**shared.sources, **dict.fromkeys(models)}, stored.json)
@@ -159,6 +166,12 @@ def _relates(node: str, stored: StoredCompilation) -> bool:
 def _keeps_rows(node: str, stored: StoredCompilation) -> bool:
     """Whether a node may be a test that keeps its failing rows."""
     return node.startswith("test.") and b'"stored":{' in bytes(stored.json(node))
+
+
+def event_times(sources: Mapping[str, Source]) -> list[Diagnostic]:
+    """Findings about the watermarks and dedups that sources give to every stream, also where no stream reads one."""
+    checked = (source for source in sources.values() if not source.broken)
+    return [fault for source in checked for fault in source_faults(source, source_columns(source))]
 
 
 def _folders(source: Source) -> Iterator[str]:
