@@ -3,7 +3,7 @@
 Every package of requirements/*.txt is asked about, for all platforms. Exit codes: 0 every package was checked and
 nothing is known, 1 a package is vulnerable, 3 not every package could be checked, which the last line says (0 with
 --lenient). Without a network --database names a copy of an advisory database: of pypa/advisory-database on GitHub, or
-a folder of OSV's JSON files. What it knows is as old as its newest advisory.
+a folder of OSV's JSON files. What it knows is as old as its newest advisory: one of more than a month is no audit.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ SERVICES = ("pypi", "osv")
 _PIN = re.compile(r"^([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?==([\w.!+]+)", re.MULTILINE)
 _READERS = {".json", ".yaml", ".yml"}
 _NAME = re.compile(r"[-_.]+")
+# Days. The database of PyPA gets new advisories several times a week.
+_OLD = 30
 
 Pin = tuple[str, str]
 
@@ -173,10 +176,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--locks", type=Path, default=ROOT / "requirements", help="folder of locks")
     parser.add_argument("--tool", default="", help="the command of pip-audit; its module in this Python if left out")
     chosen = parser.parse_args(arguments)
-    pins = locked(chosen.locks)
+    pins, age = locked(chosen.locks), 0
     if chosen.database:
         report, newest = looked_up(pins, chosen.database)
         print(f"checked against {chosen.database}, whose newest advisory is of {newest or 'no day: it has none'}")
+        age = _age(newest)
     else:
         report = audited(pins, [chosen.tool] if chosen.tool else [sys.executable, "-m", "pip_audit"])
     for name, version in sorted(report.advisories):
@@ -196,9 +200,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         reason = "the database has no advisory" if chosen.database else "no advisory service answered"
         print(f"NOT CHECKED: {which}: {reason}; this was no audit of them")
+    if age > _OLD:
+        print(f"OUTDATED: the newest advisory is {age} days old; this was no audit of what was found since then")
     if report.advisories:
         return 1
-    return 3 if report.unchecked and not chosen.lenient else 0
+    return 3 if (report.unchecked or age > _OLD) and not chosen.lenient else 0
+
+
+def _age(day: str) -> int:
+    """Days since a day; 0 if it is not one."""
+    try:
+        return (datetime.now(UTC).date() - date.fromisoformat(day)).days
+    except ValueError:
+        return 0
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import http.client
 import io
+import os
 import socket
 import ssl
 import urllib.error
@@ -16,10 +17,12 @@ import urllib.request
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from pathlib import Path
 from typing import Any, Final
 
 from engine.bounds.deadline import TimedReader, seconds_left
+from engine.bounds.regular_file import read_regular
 
 _CHUNK: Final = 1 << 16
 _GZIP: Final = 16 + zlib.MAX_WBITS
@@ -193,3 +196,13 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 def _opener(ca: str) -> urllib.request.OpenerDirector:
     https = _Https(context=ssl.create_default_context(cadata=ca)) if ca else _Https()
     return urllib.request.build_opener(_NoRedirect, _Http, https)
+
+
+@cache
+def authorities() -> str:
+    """PEM text of the authorities that REQUESTS_CA_BUNDLE names; empty: those of the machine."""
+    path = os.environ.get("REQUESTS_CA_BUNDLE") or os.environ.get("CURL_CA_BUNDLE") or ""
+    try:
+        return read_regular(Path(os.path.realpath(path)), 1 << 24).decode() if path else ""
+    except (OSError, ValueError):
+        return ""

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from engine.bounds.http_exchange import BodyEncodingError, BodyTooLargeError, exchange
+from engine.bounds.http_exchange import BodyEncodingError, BodyTooLargeError, authorities, exchange
 from engine.errors import ProjectError
 from engine.secrets import scrub, without_secrets
 from engine.times import duration_seconds, parse_duration
@@ -30,7 +30,7 @@ _ANSWER_BYTES = 64 * 1024
 # Bad records are counted over ten minutes, in steps of one.
 _STEP, _STEPS = 60.0, 10
 _ERRORS = (OSError, HTTPException, ValueError, BodyTooLargeError, BodyEncodingError, subprocess.SubprocessError)
-_TOO_MANY, _BAD_REQUEST, _SERVER_ERROR = 429, 400, 500
+_TOO_MANY, _REDIRECT, _SERVER_ERROR = 429, 300, 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,11 +199,12 @@ class Alerts:
         deadline = time.monotonic() + self.rules.timeout
         answer = exchange(
             "POST", self.rules.url, headers, content,
-            timeout=self.rules.timeout, deadline=deadline, most_bytes=_ANSWER_BYTES,
+            timeout=self.rules.timeout, deadline=deadline, most_bytes=_ANSWER_BYTES, ca=authorities(),
         )  # fmt: skip
         if answer.status >= _SERVER_ERROR or answer.status == _TOO_MANY:
             raise OSError(f"the webhook answers with {answer.status}")
-        return f"the webhook rejects alerts with {answer.status}" if answer.status >= _BAD_REQUEST else ""
+        # A redirect is not followed: the alert did not arrive.
+        return f"the webhook rejects alerts with {answer.status}" if answer.status >= _REDIRECT else ""
 
     def _run(self, content: bytes) -> str:
         """Run the command, without secrets in its environment.

@@ -22,7 +22,8 @@ _SERVERS: Final = ("bootstrap_servers", "kafka.bootstrap.servers", "servers")
 _HARMLESS: Final = frozenset({
     "type", "name", "warehouse", "scope", "audience", "resource", "prefix", "path", "region", "path_style_access",
     "protocol", "mechanism", "username", "user", "timeout", "namespace", "jdbc.user", "client.region", "s3.region",
-    "s3.path-style-access", "glue.id", "rest.sigv4-enabled", "rest.signing-name", "rest.signing-region", "ca",
+    "lag", "restarts", "bad_records", "s3.path-style-access", "glue.id", "rest.sigv4-enabled",
+    "rest.signing-name", "rest.signing-region", "ca",
     # Logins themselves.
     "credential", "token", "password", "auth", "api_key", "access_key_id", "secret_access_key", "session_token", "key",
     "certificate", "key_password", "jdbc.password", "s3.access-key-id", "s3.secret-access-key", "s3.session-token",

@@ -64,13 +64,18 @@ def project(root: Path) -> Path:
     return root
 
 
+# The command line of the engine; with names that are not checked.
+ENGINE = "from engine.cli.main import main; main()"
+UNCHECKED = f"from engine.project import yaml_section as y; y.is_target_name = y.is_name = lambda _: True; {ENGINE}"
+
+
 @contextmanager
-def shell(name: str, folder: Path, programs: Path) -> Iterator[int]:
+def shell(name: str, folder: Path, programs: Path, code: str = ENGINE) -> Iterator[int]:
     """The terminal of an interactive shell with completion of `engine`."""
     program = programs / "engine"
     # What a line runs at Enter is of no interest, only what is run beside it.
     asked = '[ -n "$_ENGINE_COMPLETE" ] || [ "$1" = completion ]'
-    program.write_text(f'#!/bin/sh\n{asked} && exec "{sys.executable}" -m engine "$@"\n')
+    program.write_text(f'#!/bin/sh\n{asked} && exec "{sys.executable}" -P -c "{code}" "$@"\n')
     program.chmod(0o755)
     path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
     env = {**os.environ, "PYTHONPATH": str(REPOSITORY), "PATH": path, "TERM": "dumb", "HOME": str(programs)}
@@ -126,6 +131,16 @@ def test_no_name_of_a_project_is_run(tmp_path, tmp_path_factory, name):
         assert b"engine ls -t zz-1" in typed(terminal, "engine ls -t zz")
         assert b"good.zz" in typed(terminal, "engine source inspect good.z")
         for line in LINES:
+            typed(terminal, line)
+    assert sorted(path.name for path in folder.glob("pwned*")) == []
+
+
+def test_bash_quotes_whatever_it_is_offered(tmp_path, tmp_path_factory):
+    """zsh and fish do so themselves; valid names need no quotes, which are a second line of defence."""
+    folder = project(tmp_path)
+    with shell("bash", folder, tmp_path_factory.mktemp("bin"), UNCHECKED) as terminal:
+        assert rb"a\$\(touch\ pwned_a\)" in typed(terminal, "engine ls -t a")
+        for line in LINES[1:6]:
             typed(terminal, line)
     assert sorted(path.name for path in folder.glob("pwned*")) == []
 

@@ -16,6 +16,7 @@ from engine.docs.openlineage.transport import delivering
 from engine.errors import Diagnostic
 from engine.events import BatchCommitted, ModelFinished, ModelStarted, RunFinished, RunStarted, Status
 from tests.project.small_projects import compiled, only
+from tests.security.answering import answering, endless, redirect
 
 AT = "2026-11-21T12:00:00+00:00"
 RUN = "0190a4b2-3c4d-7e5f-8a9b-0c1d2e3f4a5b"
@@ -267,6 +268,40 @@ def test_an_endpoint_that_refuses_is_told_and_left_alone(tmp_path, endpoint):
     assert found.message == f"6 of 6 OpenLineage events were not delivered to {endpoint.url}: the endpoint answered 403"
     assert len(endpoint.bodies) == 3
     assert "hunter2" not in repr(found)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_carries_neither_events_nor_the_key_to_another_host(tmp_path, monkeypatch, status):
+    monkeypatch.setenv("ENGINE_SECRET_OL", "open-sesame-7")
+    with answering() as elsewhere, answering({"POST /": redirect(f"{elsewhere.url}/api/v1/lineage", status)}) as server:
+        key = "api_key: \"{{ env_var('ENGINE_SECRET_OL') }}\""
+        text = PROJECT.format(openlineage=f"{{type: http, url: '{server.url}', {key}}}")
+        made = compiled(tmp_path, {**FILES, "project.yml": text}, env=None)
+        found = only(tuple(send(made, tmp_path, a_run()[:2])))
+    assert "open-sesame-7" in server.seen()
+    assert elsewhere.asked == []
+    assert f"the endpoint answered {status}; redirects are not followed" in found.message
+
+
+def test_an_answer_without_end_is_not_read_to_its_end(tmp_path):
+    with answering({"POST /": endless(b"x" * 65536)}) as server:
+        made = project(tmp_path / "p", f"{{type: http, url: '{server.url}'}}")
+        found = only(tuple(send(made, tmp_path, a_run()[:2])))
+    assert "more than 65,536 bytes" in found.message
+
+
+def test_what_fails_for_a_moment_is_sent_again(tmp_path):
+    with answering() as server:
+        statuses = iter([503, 201])
+        server.answers["POST /"] = lambda handler: _answer(handler, next(statuses, 201))
+        assert send(project(tmp_path, f"{{type: http, url: '{server.url}'}}"), tmp_path, a_run()[:2]) == []
+    assert len({request.body for request in server.asked}) == len(server.asked) - 1
+
+
+def _answer(handler, status: int) -> None:
+    handler.send_response(status)
+    handler.send_header("Content-Length", "0")
+    handler.end_headers()
 
 
 def test_an_endpoint_that_is_not_there_holds_nothing_up(tmp_path):

@@ -18,6 +18,7 @@ from engine.live.alerts import AlertRules, Alerts, alert_rules
 from engine.live.lag import Lag
 from engine.live.status import LiveStatus
 from tests.live.sequences import BEGIN, ORDERS, batch, started, turn
+from tests.security.answering import answering, redirect
 
 
 class Hook(HTTPServer):
@@ -119,6 +120,18 @@ def test_a_webhook_that_is_away_is_tried_again_and_one_that_rejects_is_not(hook:
     rejected.look(bad)
     rejected.close()
     assert (len(hook.got), "403" in rejected.failed) == (1, True)
+
+
+@pytest.mark.parametrize("status", [302, 307])
+def test_a_redirect_carries_no_token_elsewhere_and_is_no_delivery(tmp_path: Path, status: int) -> None:
+    bad = status_of(*turn(status=Status.ERROR, message="no")).to_json(BEGIN)
+    with answering() as elsewhere, answering({"POST /hook": redirect(f"{elsewhere.url}/hook", status)}) as server:
+        alerts = Alerts(AlertRules(url=f"{server.url}/hook", token="secret-of-hook"), tmp_path, waits=())
+        alerts.look(bad)
+        alerts.close()
+    assert "secret-of-hook" in server.seen()
+    assert elsewhere.asked == []
+    assert f"rejects alerts with {status}" in alerts.failed
 
 
 def wait_for(condition: Any) -> None:

@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from engine.cli.main import invoke
+from engine.compile import Catalog
+from engine.lake.catalog.catalog_settings import prepare
+from tests.lab import writable_catalog
 from tests.security.test_hostile_catalogs import METADATA, VIEWS
 
 SNAPSHOT = {
@@ -110,6 +113,21 @@ def registry() -> dict[str, Any]:
         "GET /subjects/shop-value/versions": [1, 2, 3],
         "GET /subjects/shop-value/versions/": {"subject": "shop-value", "version": 3, "id": 1, "schema": text},
     }
+
+
+def lake(folder: Path) -> Path:
+    """A local warehouse with the table `s.base`, of two snapshots and without hostile content."""
+    import pyarrow as pa
+
+    prepare(Catalog("sqlite", "lake", folder))
+    catalog = writable_catalog(folder)
+    catalog.create_namespace("s")
+    rows = pa.table({"id": pa.array([1, 2], pa.int32()), "name": ["a", "b"]})
+    made = catalog.create_table("s.base", rows.schema)
+    made.append(rows)
+    made.append(rows)
+    catalog.close()
+    return folder
 
 
 def project(root: Path) -> Path:

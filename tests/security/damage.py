@@ -15,6 +15,7 @@ _ODD: tuple[Any, ...] = (
     "file:///dev/zero", "s3://bucket/x", "http://127.0.0.1:9/x", "org.example.Run", "subprocess.Popen", "é", "\u202e", "\ud800",
     "x" * 100_000, "9" * 5_000, [], {}, [[]], {"": {}}, [None] * 1_000, {"a": 1}, "{{ 1 }}", "NaN", "-0",
 )  # fmt: skip
+_MOST = 1 << 23
 _STATUSES = (100, 200, 201, 204, 206, 301, 302, 304, 307, 400, 401, 403, 404, 409, 419, 429, 500, 503, 599, 999)
 
 
@@ -43,7 +44,7 @@ def _changed(chance: random.Random, value: Any) -> Any:
         elif act < 0.2 and isinstance(value, dict):
             value[chance.choice(["", "x", "nodes", "name", "type", "config"])] = value.pop(key)
         elif act < 0.28 and isinstance(value, list):
-            value.extend(value[key] for _ in range(chance.choice([1, 10, 3_000])))
+            value.extend([value[key]] * _times(value[key], chance.choice([1, 10, 3_000])))
         else:
             value[key] = _changed(chance, value[key])
         return value
@@ -53,8 +54,18 @@ def _changed(chance: random.Random, value: Any) -> Any:
     if act < 0.2:
         return [value]
     if act < 0.3 and isinstance(value, str):
-        return value * chance.choice([0, 2, 1_000])
+        return value * _times(value, chance.choice([0, 2, 1_000]))
     return json.loads(json.dumps(chance.choice(_ODD)))
+
+
+def _times(value: Any, times: int) -> int:
+    """As often, or once: the damage itself is not to take the memory that its readers may."""
+    size, waiting = 0, [value]
+    while waiting:
+        part = waiting.pop()
+        size += len(part) if isinstance(part, str) else 1
+        waiting += [*part, *part.values()] if isinstance(part, dict) else part if isinstance(part, list) else ()
+    return times if size * times <= _MOST else 1
 
 
 def _nested(value: Any, depth: int) -> Any:
@@ -81,7 +92,7 @@ def damaged_bytes(chance: random.Random, content: bytes) -> bytes:
             )
         else:
             del made[at:]
-    return bytes(made[: 1 << 23])
+    return bytes(made[:_MOST])
 
 
 def damaged_reply(chance: random.Random, reply: Any) -> Callable[[BaseHTTPRequestHandler], None]:

@@ -1,7 +1,7 @@
 """`python -m tests.security.fuzz_answers --count 5000 --seed 1`: damaged answers of servers and damaged artifacts.
 
-Each case is a real answer (a REST catalog's, a table's metadata, a listing of S3, a registry's) or artifact
-(manifest.json, run_results.json) with random damage: values of other types, keys that are gone, parts that repeat, bytes
+Each case is a real answer (a REST catalog's, a table's metadata, a listing of S3, a registry's), a file of a table
+(metadata, manifest list, manifest, rows) or an artifact (manifest.json, run_results.json) with random damage: values of other types, keys that are gone, parts that repeat, bytes
 that are flipped, statuses and headers that do not fit. It is read as commands read it, and must end with an answer or a
 diagnostic, within ten seconds and 500 MB of memory beyond what the process had before.
 """
@@ -53,6 +53,7 @@ class Place:
         self.project = answers.project(folder / "project")
         self.artifacts = folder / "artifacts"
         self.artifacts.mkdir()
+        self.lake = answers.lake(folder / "lake")
         self.known = {name: json.loads((self.project / "target" / name).read_text()) for name in answers.ARTIFACTS}
 
 
@@ -118,6 +119,26 @@ def registry(place: Place, chance: random.Random) -> object:
     ]
 
 
+def files(place: Place, chance: random.Random) -> object:
+    """A table of a local warehouse, one of whose files is damaged."""
+    chosen = chance.choice(
+        sorted(path for path in place.lake.rglob("*") if path.suffix in {".json", ".avro", ".parquet"})
+    )
+    content = chosen.read_bytes()
+    is_json = chosen.suffix == ".json" and chance.random() < 0.8
+    chosen.write_bytes(damaged_json(chance, json.loads(content)) if is_json else damaged_bytes(chance, content))
+    lake = Lake(Catalog("sqlite", "lake", place.lake))
+    try:
+        return [
+            _answered(lambda: lake.table("s", "base", back_to=5)),
+            _answered(lambda: lake.columns("s", "base")),
+            _answered(lambda: lake.rows("s", "base", 10)),
+            _answered(lambda: lake.count("s", "base")),
+        ]
+    finally:
+        chosen.write_bytes(content)
+
+
 def artifacts(place: Place, chance: random.Random) -> object:
     """Commands that compare with an earlier manifest.json and run_results.json."""
     for name, known in place.known.items():
@@ -134,7 +155,7 @@ def artifacts(place: Place, chance: random.Random) -> object:
     return code
 
 
-WORKS: tuple[Work, ...] = (rest, rest, rest, glue, s3, registry, artifacts, artifacts)
+WORKS: tuple[Work, ...] = (rest, rest, rest, glue, s3, registry, files, files, artifacts, artifacts)
 
 
 def _answered(ask: Callable[[], object], *allowed: type[Exception]) -> object:

@@ -6,6 +6,7 @@ import json
 import stat
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -137,6 +138,19 @@ def test_a_copy_of_a_database_is_asked_where_no_service_answers(locks: Path) -> 
     assert said.count("VULNERABLE") == 2
     assert "newest advisory is of 2026-02-03" in said
     assert "3 of 3 locked packages checked" in said
+
+
+@pytest.mark.parametrize(
+    ("days", "options", "code"), [(20, (), 0), (31, (), 3), (31, ("--lenient",), 0)], ids=["new", "old", "old, lenient"]
+)
+def test_an_old_copy_of_a_database_is_no_audit(locks: Path, days: int, options: tuple[str, ...], code: int) -> None:
+    (locks.parent / "database").mkdir()
+    day = datetime.now(UTC) - timedelta(days=days)
+    record = {"id": "X-1", "modified": day.isoformat(), "affected": []}
+    (locks.parent / "database" / "X-1.json").write_text(json.dumps(record))
+    ended, said = audit(locks, {}, "--database", str(locks.parent / "database"), *options)
+    assert ended == code
+    assert (f"OUTDATED: the newest advisory is {days} days old" in said) == (days > 30)
 
 
 def test_a_folder_without_advisories_is_no_audit(locks: Path) -> None:

@@ -165,6 +165,10 @@ STEERING = {
     "oauth2-server-uri": "https://elsewhere.example/tokens",
     "io-impl": "org.example.Run",
     "metrics-reporter-impl": "org.example.Run",
+    # Classes without a package, or in lower case.
+    "rest-metrics-reporter": "Run",
+    "s3.crt-factory": "run",
+    "s3.credentials.provider": "org.example.run",
     "rest.auth.type": "org.example.Run",
     "rest.client.tls.configurer-impl": "org.example.Run",
     "client.factory": "org.example.Run",

@@ -269,6 +269,13 @@ BLOCKS = {
         f"openlineage: {{type: http, url: 'http://lineage.example', api_key: {SECRET_OF}}}",
         lambda target: target.openlineage(), ["http://lineage.example"],
     ),
+    "alerts": (
+        f"alerts: {{url: 'https://hooks.example/shop', token: {SECRET_OF}, lag: 10 minutes}}",
+        lambda target: target.alerts(), ["hooks.example"],
+    ),
+    "the address of a webhook": (
+        f"alerts: {{url: {SECRET_OF}}}", lambda target: target.alerts(), ["alerts"],
+    ),
 }  # fmt: skip
 
 
@@ -295,7 +302,8 @@ def test_each_block_of_a_target_gives_its_secrets_to_places(name: str, tmp_path:
 
 def test_settings_of_spark_are_one_place_that_changes_with_them(tmp_path: Path) -> None:
     seen = set()
-    for value in ("https://minio.example", "https://evil.example", "https://minio.example"):
+    # An address without a scheme is not known as one.
+    for value in ("lake.example:9000", "evil.example:9000", "lake.example:9000"):
         conf = (
             f"spark: {{conf: {{spark.hadoop.fs.s3a.endpoint: '{value}', spark.hadoop.fs.s3a.secret.key: {SECRET_OF}}}}}"
         )
@@ -310,6 +318,11 @@ def test_settings_of_spark_are_one_place_that_changes_with_them(tmp_path: Path) 
                                  "https://good.example,evil.example/"])  # fmt: skip
 def test_a_place_is_not_disguised(url: str) -> None:
     assert places({"url": url}, "x") not in {("good.example",), ("http://good.example",)}
+
+
+def test_a_backslash_is_part_of_the_place() -> None:
+    r"""Some clients take what is before the `\` for the host, others what is behind the `@`."""
+    assert places({"url": "https://good.example\\@evil.example/"}, "x") == ("good.example\\@evil.example",)
 
 
 def test_a_default_of_a_secret_is_not_a_secret(tmp_path: Path) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import time
+import tracemalloc
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from engine.bounds.http_exchange import BodyTooLargeError, exchange
 from engine.errors import SetupError, StateError
 from engine.lake.catalog.metadata_document import read_document
 from engine.lake.catalog.object_warehouse import ObjectWarehouse
@@ -203,6 +206,29 @@ def test_a_listing_that_is_none_is_a_diagnostic(quick: None, case: str) -> None:
             found = "s3-unreachable" if case == "other XML" else ""
         assert found == "s3-unreachable"
         assert time.monotonic() - started < 10
+
+
+def test_a_listing_without_end_is_not_read_to_its_end(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aws_client, "ANSWER_SECONDS", 60.0)
+    monkeypatch.setattr(aws_client, "_MOST_BYTES", 1 << 16)
+    with answering({"GET /bucket": endless(b"<a></a>" * 1000)}) as server:
+        started = time.monotonic()
+        with pytest.raises(SetupError, match="s3-unreachable"):
+            list(s3_listing.walk("s3a://bucket", settings(server.url)))
+        assert time.monotonic() - started < 20
+
+
+def test_what_is_unpacked_takes_no_more_memory_than_it_may() -> None:
+    packed = gzip.compress(bytes(50_000_000))
+    headers = {"Content-Encoding": "gzip", "Content-Length": str(len(packed))}
+    with answering({"GET /": endless(packed, headers=headers, limit=len(packed))}) as server:
+        tracemalloc.start()
+        try:
+            with pytest.raises(BodyTooLargeError):
+                exchange("GET", server.url, {}, timeout=20, deadline=time.monotonic() + 20, most_bytes=1 << 20)
+            assert tracemalloc.get_traced_memory()[1] < 10_000_000
+        finally:
+            tracemalloc.stop()
 
 
 @pytest.mark.parametrize("what", ["metadata", "state"])

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from engine.compile.declarations.target import Target
 from engine.compile.nodes.manifest import Manifest
 from engine.docs.openlineage.dataset_names import DatasetNames
+from engine.docs.openlineage.http_transport import DeliveryError, http_transport
 from engine.errors import Diagnostic, EngineError, Level, ProjectError
 from engine.events import Emit, Event
 from engine.secrets import scrubbed
@@ -75,13 +76,13 @@ def _place(settings: Mapping[str, Any]) -> str:
 
 
 def _transport(settings: Mapping[str, Any], root: Path) -> Transport:
-    """The client's own way to a file or an endpoint.
+    """What brings events to a file or an endpoint.
 
     Raises:
         ProjectError: the settings are wrong, or the package is not installed.
     """
     try:
-        from openlineage.client.transport.http import HttpConfig, HttpTransport
+        import openlineage.client.transport  # noqa: F401 - whether it is there
     except ImportError as error:
         hint = "Install it: pip install 'headrace[openlineage]'."
         raise ProjectError("openlineage-failed", "the package openlineage-python is not installed", hint) from error
@@ -93,10 +94,7 @@ def _transport(settings: Mapping[str, Any], root: Path) -> Transport:
         raise ProjectError("bad-value", message, 'Write for example url: "https://lineage.example.org".')
     wait = parse_duration(str(settings["timeout"])) if "timeout" in settings else None
     key = settings.get("api_key")
-    auth = {"auth": {"type": "api_key", "api_key": str(key)}} if key else {}
-    timeout = duration_seconds(wait) if wait else _TIMEOUT_SECONDS
-    retry = {"total": 1, "connect": 1, "read": 1}
-    return HttpTransport(HttpConfig.from_dict({"url": url, "timeout": timeout, "retry": retry, **auth}))
+    return http_transport(url, duration_seconds(wait) if wait else _TIMEOUT_SECONDS, str(key or ""))
 
 
 def _file_transport(path: Path, root: Path) -> Transport:
@@ -191,11 +189,10 @@ def _said(error: Exception) -> str:
     """The innermost reason in one line; addresses may hold a password and are left out."""
     if isinstance(error, EngineError):
         return error.diagnostic.message
+    if isinstance(error, DeliveryError):
+        return str(error)
     inner: BaseException = error
     while inner.__cause__ is not None or inner.__context__ is not None:
         inner = inner.__cause__ or inner.__context__ or inner
-    response = getattr(error, "response", None)
-    if response is not None:
-        return f"the endpoint answered {response.status_code}"
     text = getattr(inner, "strerror", None) or type(inner).__name__
     return str(text)

@@ -8,20 +8,16 @@ Source: Iceberg's REST specification.
 from __future__ import annotations
 
 import http.client
-import os
 import ssl
 import time
 import urllib.error
 from collections.abc import Mapping
 from contextlib import contextmanager
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, unquote, urlencode
 
-from engine.bounds.http_exchange import BodyEncodingError, BodyTooLargeError, HttpAnswer, exchange
+from engine.bounds.http_exchange import BodyEncodingError, BodyTooLargeError, HttpAnswer, authorities, exchange
 from engine.bounds.json_document import MOST_BYTES, parse_json
-from engine.bounds.regular_file import read_regular
 from engine.errors import EngineError
 from engine.lake.catalog.catalog_settings import CatalogConfig
 from engine.lake.catalog.server_settings import client_settings, server_settings
@@ -116,7 +112,7 @@ class RestSession:
                 timeout=min(SILENCE, SECONDS),
                 deadline=time.monotonic() + SECONDS,
                 most_bytes=MOST_BYTES,
-                ca=_authorities(),
+                ca=authorities(),
             )
 
     @contextmanager
@@ -160,13 +156,3 @@ def _error(body: bytes, key: str) -> str:
 
 def _said(answer: HttpAnswer) -> str:
     return _error(answer.body, "message") or answer.reason[:_MOST_SAID] or "no reason given"
-
-
-@cache
-def _authorities() -> str:
-    """PEM text of the authorities that REQUESTS_CA_BUNDLE names; empty: those of the machine."""
-    path = os.environ.get("REQUESTS_CA_BUNDLE") or os.environ.get("CURL_CA_BUNDLE") or ""
-    try:
-        return read_regular(Path(os.path.realpath(path)), 1 << 24).decode() if path else ""
-    except (OSError, ValueError):
-        return ""
