@@ -13,31 +13,28 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine.api.live_polls import SourcePolls
+from engine.api.live_turns import EndedTurn, Workshop, ended_turn, maintain_turn, run_turn
 from engine.api.requests import THREADS, Selection, runnable
 from engine.api.warm_session import WarmSession
-from engine.errors import Diagnostic, EngineError, Level
+from engine.errors import Diagnostic, EngineError
 from engine.events import (
     Diagnosed,
     Emit,
     Event,
     LiveStarted,
     LiveStopped,
-    ModelFinished,
+    MaintenanceFinished,
     NodeState,
     NodeStateChanged,
     NodeTurnFinished,
     NodeTurnStarted,
     ProjectReloaded,
-    RunFinished,
-    RunResults,
-    RunStarted,
     SessionClosed,
     SessionRestarted,
     Status,
@@ -45,15 +42,10 @@ from engine.events import (
 )
 from engine.project.followed_files import FileFollower
 from engine.runtime.queue.back_off import heals
-from engine.runtime.queue.live_nodes import LiveNode, live_nodes
+from engine.runtime.queue.live_nodes import TESTS, LiveNode, live_nodes
 from engine.runtime.queue.node_queue import Entry, NodeQueue
-from engine.secrets import scrub
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pyspark.sql import SparkSession
-
     from engine.api.project import Project
     from engine.compile import Compiled
     from engine.plan import Action, Plan
@@ -62,12 +54,13 @@ _log = logging.getLogger("engine.api")
 
 # Spark shares its cores between models instead of serving them in the order in which they came.
 FAIR = {"spark.scheduler.mode": "FAIR"}
-_POLL_SECONDS = 1.0
+# 0.3 ms of processor for 60 folders.
+_POLL_SECONDS = 0.25
 _PLAN_SECONDS = 60.0
 # A plan may take this part of the time.
 _PLAN_SHARE = 0.01
 _LOOK_SECONDS = 2.0
-_TICK_SECONDS = 0.2
+_TICK_SECONDS = 0.1
 _STOP_SECONDS = 8.0
 
 
@@ -80,23 +73,14 @@ class LiveOptions:
         turn_seconds: after which a turn ends between two micro-batches, although there is more to read.
         reload: edits of the project are followed; else `reload` is called.
         idle_seconds: without a turn after which Java is given back; None: never.
+        maintain_after: commits after which a table is maintained, in a quiet moment; 0: never.
     """
 
     threads: int = THREADS
     turn_seconds: float = 20.0
     reload: bool = True
     idle_seconds: float | None = 600.0
-
-
-@dataclass(frozen=True, slots=True)
-class _Ended:
-    node: str
-    status: Status
-    seconds: float
-    findings: tuple[Diagnostic, ...]
-    message: str
-    more: bool
-    committed: bool
+    maintain_after: int = 100
 
 
 @dataclass(slots=True)
@@ -130,6 +114,7 @@ class LiveProject:
     _emitting: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
+        self.queue.maintain_after = self.options.maintain_after
         self._session = WarmSession(lambda reason: self.emit(SessionRestarted(reason, now())), FAIR)
 
     def emit(self, event: Event) -> None:
@@ -238,6 +223,15 @@ class LiveProject:
             if self._compiled is None:
                 raise TypeError
             pool.submit(self._turn, self._compiled, entry.node, entry.turns)
+        self._maintain(pool)
+
+    def _maintain(self, pool: ThreadPoolExecutor) -> None:
+        """Give a free worker a table to maintain, if there is one that needs it now."""
+        if self._compiled is None or self.queue.running() >= self.options.threads:
+            return
+        if (worn := self.queue.next_maintenance(time.time())) is not None:
+            self.queue.begin_maintenance(worn)
+            pool.submit(self._care, self._compiled, worn.node.id)
 
     def _tell_changes(self) -> None:
         for change in self.queue.take_changes():
@@ -367,65 +361,25 @@ class LiveProject:
 
     def _turn(self, compiled: Compiled, node: LiveNode, number: int) -> None:
         begin = time.monotonic()
-        ended = self._outcome(compiled, node, begin)
-        self._inbox.put(lambda: self._ended(ended, number))
-
-    def _outcome(self, compiled: Compiled, node: LiveNode, begin: float) -> _Ended:
-        from engine.runtime.build import Turn
-
-        findings: list[Diagnostic] = []
-        committed: list[str] = []
-
-        def hear(event: Event) -> None:
-            if isinstance(event, Diagnosed):
-                findings.append(event.diagnostic)
-            if isinstance(event, ModelFinished) and event.status is Status.SUCCESS:
-                committed.append(event.node)
-            if not isinstance(event, (RunStarted, RunFinished)):
-                self.emit(event)
-
-        turn = Turn(self.options.turn_seconds, self._stop)
+        ended = ended_turn(node, Status.ERROR, begin, (), "internal error")
         try:
-            results = self.project.execute(
-                "build", compiled, node.run, hear, self._opening, within=self._nodes, turn=turn, threads=1
-            )
-        except EngineError as error:
-            self._report(error.diagnostics)
-            return self._end_of(node, Status.ERROR, begin, error.diagnostics, error.diagnostics[0].message)
-        except Exception as error:  # noqa: BLE001 - it ends this turn; the others run
-            _log.error("a turn of %s", node.id, exc_info=error)
-            message = scrub(f"internal error: {type(error).__name__}: {str(error).partition(chr(10))[0]}")
-            found = Diagnostic("internal-error", message, "The trace is in target/logs/engine.log.", Level.ERROR)
-            self._report((found,))
-            return self._end_of(node, Status.ERROR, begin, (found,), message)
-        failed = [result for result in results.results if result.status.failed]
-        status = failed[0].status if failed else _status(results, node)
-        message = failed[0].message if failed else ""
-        more = any(isinstance(result, ModelFinished) and result.more for result in results.results)
-        return self._end_of(
-            node, status, begin, tuple(findings), message, more=more and not failed, committed=bool(committed)
-        )
+            ended = run_turn(self._shop(), compiled, node, self._nodes)
+        finally:
+            # Whatever happened to a turn: one that has not ended would keep its node and a worker for ever.
+            self._inbox.put(lambda: self._ended(ended, number))
 
-    def _report(self, found: Iterable[Diagnostic]) -> None:
-        """Show why a turn failed, unless it was cut off."""
-        if not self._stop.is_set():
-            for one in found:
-                self.emit(Diagnosed(one))
+    def _care(self, compiled: Compiled, node: str) -> None:
+        begin = time.monotonic()
+        message, failed = "internal error", True
+        try:
+            message, failed = maintain_turn(self._shop(), compiled, node, self._nodes)
+        finally:
+            self._inbox.put(lambda: self._cared(node, time.monotonic() - begin, message, failed=failed))
 
-    @staticmethod
-    def _end_of(
-        node: LiveNode,
-        status: Status,
-        begin: float,
-        findings: tuple[Diagnostic, ...],
-        message: str,
-        *,
-        more: bool = False,
-        committed: bool = False,
-    ) -> _Ended:
-        return _Ended(node.id, status, time.monotonic() - begin, findings, message, more, committed)
+    def _shop(self) -> Workshop:
+        return Workshop(self.project, self.options.turn_seconds, self._stop, self._session, self.emit)
 
-    def _ended(self, ended: _Ended, number: int) -> None:
+    def _ended(self, ended: EndedTurn, number: int) -> None:
         moment = time.time()
         self._happened += 1
         self._last_turn = time.monotonic()
@@ -437,21 +391,13 @@ class LiveProject:
             self.queue.succeed(ended.node, moment, more=ended.more)
         if ended.committed:
             self.queue.committed(ended.node, moment)
-            if not ended.node.startswith("tests."):
-                self.queue.due(f"tests.{ended.node}", f"{ended.node.partition('.')[2]} committed", moment)
+            if not ended.node.startswith(TESTS):
+                self.queue.due(f"{TESTS}{ended.node}", f"{ended.node.partition('.')[2]} committed", moment)
 
-    @contextmanager
-    def _opening(self, *arguments: Any, brief: bool = False, **named: Any) -> Iterator[SparkSession]:
-        """The session of a turn: it lives long, whatever this turn has to do."""
-        with self._session.run(*arguments, brief=brief and False, **named) as spark:
-            yield spark
-
-
-def _status(results: RunResults, node: LiveNode) -> Status:
-    """The status of the model of a turn, or of its first test."""
-    own = [result for result in results.results if result.node == node.id]
-    found = own or list(results.results)
-    return found[0].status if found else Status.UNCHANGED
+    def _cared(self, node: str, seconds: float, message: str, *, failed: bool) -> None:
+        self._last_turn = time.monotonic()
+        self.emit(MaintenanceFinished(node, seconds, message, failed, now()))
+        self.queue.maintained(node, time.time())
 
 
 def _first_reason(actions: Iterable[Action]) -> str:

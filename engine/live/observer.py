@@ -150,7 +150,7 @@ def line_of(event: Event) -> tuple[str, str, str] | None:  # noqa: PLR0911 - one
             return event.at, "error" if event.rejected else "info", text
         case MaintenanceFinished():
             level = "error" if event.failed else "info"
-            return event.at, level, f"{event.node.partition('.')[2]}: maintenance: {event.message}"
+            return event.at, level, f"{event.node.partition('.')[2]}: maintenance: {event.message or 'nothing to do'}"
         case SessionClosed():
             return event.at, "info", f"Java given back: {event.reason}"
         case LiveStopped():

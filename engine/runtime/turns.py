@@ -30,6 +30,7 @@ from engine.runtime.testing.run_data_test import DataTestVerdict, no_failures, r
 from engine.runtime.testing.shared_test_scan import SharedScan, shared
 from engine.runtime.testing.source_rows import SourceRows
 from engine.secrets import scrub
+from engine.spark.executions import error_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from engine.state.lease import Lease
 
 _ENDED = "because the Java process has ended"
+_ATTEMPTS = 4
+_PAUSE_SECONDS = 0.5
 _log = logging.getLogger("engine.runtime")
 
 # Runs a unit test; what they are made of is in a later stage.
@@ -66,15 +69,10 @@ def run_nodes(
     """
     nodes = [run.manifest.nodes[node] for node in order]
     tests = [node for node in nodes if isinstance(node, DataTest)]
-    # Once, before anything runs side by side: two sessions that set up one catalog at a time collide.
+    # Once, before anything runs side by side.
     made = [*(n.relation for n in nodes if isinstance(n, Model)), *(t.stored for t in tests if t.stored)]
     for catalog, schema in sorted({(relation.catalog, relation.schema) for relation in made}):
-        try:
-            create_namespace(run.spark, catalog, schema)
-        except spark_exceptions() as error:
-            if (found := surroundings(str(error))) is None:
-                raise
-            raise SetupError.of([found.at(run.target.catalog.place)]) from error
+        _make_namespace(run, catalog, schema)
     gates = publish.gates(run, order)
     source_rows = SourceRows(run.spark, run.manifest, run.place)
     turns = Turns(run, order, gates, shared(tests), source_rows, run_unit, log, passes)
@@ -85,6 +83,21 @@ def run_nodes(
         if passes is not None:
             passes.save()
     gates.close()
+
+
+def _make_namespace(run: Run, catalog: str, schema: str) -> None:
+    """Have the namespace of tables; two sessions that make the tables of a new JDBC catalog at a time collide."""
+    for attempt in range(_ATTEMPTS):
+        try:
+            return create_namespace(run.spark, catalog, schema)
+        except spark_exceptions() as error:
+            if (found := surroundings(error_text(error))) is not None:
+                raise SetupError.of([found.at(run.target.catalog.place)]) from error
+            if attempt + 1 == _ATTEMPTS:
+                raise
+            _log.info("%s.%s is tried again", catalog, schema, exc_info=True)
+            run.stop.wait(_PAUSE_SECONDS)
+    return None
 
 
 @dataclass(slots=True)
@@ -245,7 +258,7 @@ class Turns:
         _log.error("%s", node, exc_info=error)
         if (ended := self._ended()) is not None:
             return ended.at(place, node)
-        message = scrub(f"internal error: {type(error).__name__}: {str(error).partition(chr(10))[0]}")
+        message = scrub(f"internal error: {type(error).__name__}: {error_text(error).partition(chr(10))[0]}")
         hint = "The trace is in target/logs/engine.log; please report it. Committed rows are not affected."
         return Diagnostic("internal-error", message, hint, node=node, location=place)
 

@@ -27,9 +27,9 @@ SECONDS = 240.0
 class Starting:
     """A process that keeps a project running, and the events that it printed."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *options: str) -> None:
         self.root = root
-        self.process = start(root, "start", "--log-format", "json")
+        self.process = start(root, "start", "--log-format", "json", *options)
         self.events: list[dict[str, Any]] = []
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -74,7 +74,10 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def starting(root: Path) -> Iterator[Starting]:
-    one = Starting(root)
+    # Streams without a common upstream model begin side by side, in a lake that is made by the first.
+    for number in range(3):
+        (root / f"models/beside{number}.sql").write_text(PAID)
+    one = Starting(root, "--maintain-after", "4")
     yield one
     one.close()
 
@@ -95,7 +98,9 @@ def test_a_project_is_kept_up_to_date(root: Path, starting: Starting) -> None:
     assert ids(root) == [0, 1, 2]
     first = [one["node"] for one in starting.of(done) if one["node"].startswith("model.")]
     assert first.index("model.paid") < first.index("model.totals")
+    starting.until(lambda: all(starting.of(done, node=f"model.beside{number}") for number in range(3)))
     assert not [one for one in starting.of(done) if one["status"] in {"error", "fail"}]
+    assert not starting.of("SessionRestarted")
 
     # A file becomes rows, and what reads the table follows by itself.
     land(root, "2", event(3, "11:30", kind="new"), event(4, "12:30"))
@@ -136,6 +141,10 @@ def test_a_project_is_kept_up_to_date(root: Path, starting: Starting) -> None:
     rejected = len([one for one in starting.of("ProjectReloaded") if one["rejected"]])
     starting.until(lambda: len([one for one in starting.of("ProjectReloaded") if one["rejected"]]) > rejected)
     (root / "models/totals.sql").write_text(totals)
+
+    # Tables that had some commits were maintained.
+    starting.until(lambda: starting.of("MaintenanceFinished", node="model.paid"))
+    assert not starting.of("MaintenanceFinished", failed=True)
 
     (java,) = starting.java()
     stopped = engine(root, "stop")

@@ -50,7 +50,7 @@ def live_line(event: Event) -> str:
         case ProjectReloaded():
             done = f"project read again, {amount(len(event.changed), 'node')} changed"
             text = f"the edit is not used: {event.rejected}" if event.rejected else done
-        case MaintenanceFinished():
+        case MaintenanceFinished() if event.message:
             text = f"{shown_name(event.node)}: {event.message}"
         case SessionClosed():
             text = f"Java was given back: {event.reason}"

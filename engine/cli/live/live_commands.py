@@ -46,11 +46,20 @@ def status(*, watch: bool, output: str, **shared: Any) -> int:
 @click.option("--idle-timeout", type=click.FloatRange(min=0), default=10.0, show_default=True,
               help="Minutes without work after which Java is given back; 0: never.")  # fmt: skip
 @click.option("--reload/--no-reload", default=True, help="Use edits of the project when they are saved.")
+@click.option("--maintain-after", type=click.IntRange(0), default=100, show_default=True,
+              help="Commits after which a table is maintained, in a quiet moment; 0: never.")  # fmt: skip
 @click.option("--serve", type=click.IntRange(0, 65535), help="Serve the live page on this port of 127.0.0.1.")
 @selection_options
 @project_options
 def start(
-    threads: int | None, turn_seconds: float, idle_timeout: float, serve: int | None, *, reload: bool, **options: Any
+    threads: int | None,
+    turn_seconds: float,
+    idle_timeout: float,
+    maintain_after: int,
+    serve: int | None,
+    *,
+    reload: bool,
+    **options: Any,
 ) -> int:
     """Keep models up to date until stopped."""
     wanted, shared = split(options)
@@ -60,7 +69,7 @@ def start(
         from engine.api.requests import THREADS
         from engine.cli.live.start_command import start_project
 
-        how = LiveOptions(threads or THREADS, turn_seconds, reload, idle_timeout * 60 or None)
+        how = LiveOptions(threads or THREADS, turn_seconds, reload, idle_timeout * 60 or None, maintain_after)
         return start_project(chosen, wanted, how, serve)
 
     return carry_out(work, stopped=_STOPPED, **shared)

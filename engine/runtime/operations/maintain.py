@@ -22,7 +22,7 @@ from engine.lake.catalog import catalog_settings
 from engine.lake.commits import STAGED
 from engine.lake.lake_reader import Lake
 from engine.lake.table_facts import TableFacts
-from engine.runtime.build import spark_session
+from engine.runtime.build import OpenSession, spark_session
 from engine.runtime.lifecycle.needed_snapshots import (
     AGE,
     READ,
@@ -91,7 +91,12 @@ class Cared:
 
 
 def maintain(
-    manifest: Manifest, target: Target, models: Sequence[Model], target_dir: Path, care: Care
+    manifest: Manifest,
+    target: Target,
+    models: Sequence[Model],
+    target_dir: Path,
+    care: Care,
+    opening: OpenSession = spark_session,
 ) -> Iterator[Cared]:
     """Maintain the tables of some models, one after the other, with what is beside them.
 
@@ -101,6 +106,7 @@ def maintain(
         models: whose tables; views have none.
         target_dir: of logs.
         care: what to do.
+        opening: opens the session, if there is a table.
 
     Raises:
         SetupError: Spark or the catalog cannot be had; what is wrong with a table is in its result.
@@ -111,7 +117,7 @@ def maintain(
     if not ours:
         return
     catalog_settings.prepare(target.catalog)
-    with spark_session(target, target_dir) as spark:
+    with opening(target, target_dir) as spark:
         for model, relation, _ in ours:
             yield _care(spark.newSession(), manifest, target, model, relation, care)
 

@@ -14,6 +14,10 @@ from engine.events import NodeState
 from engine.runtime.queue.back_off import pause_after
 from engine.runtime.queue.live_nodes import LiveNode
 
+# Tables are maintained at the latest so many seconds after the first commit since.
+_MAINTAIN_SECONDS = 6 * 60 * 60.0
+# A table with so many times as many is not left to a quiet moment.
+_URGENT = 3
 # A node has at least as much time to itself as its turns take: a table that is computed again after each commit of what
 # it reads would otherwise keep a worker busy all the time.
 _REST = 1.0
@@ -45,6 +49,8 @@ class Entry:
         paused: by the user.
         until: when a failed or scheduled node is tried again.
         turns: that it had.
+        commits: of its table since it was maintained.
+        maintained: when that was, or when its first commit came.
     """
 
     node: LiveNode
@@ -58,6 +64,8 @@ class Entry:
     paused: bool = False
     until: float | None = None
     turns: int = 0
+    commits: int = 0
+    maintained: float = 0.0
     _begun: float = 0.0
 
 
@@ -68,10 +76,12 @@ class NodeQueue:
     Attributes:
         entries: by id.
         changes: of states since they were taken last (`take_changes`).
+        maintain_after: commits after which a table is maintained; 0: none ever is.
     """
 
     entries: dict[str, Entry] = field(default_factory=dict)
     changes: list[StateChange] = field(default_factory=list)
+    maintain_after: int = 100
 
     def replace(self, nodes: Mapping[str, LiveNode], changed: Iterable[str], now: float) -> None:
         """Use other live nodes from now on: those that changed are due, those that are gone are forgotten."""
@@ -108,6 +118,9 @@ class NodeQueue:
     def committed(self, id_: str, now: float) -> None:
         """A node wrote something: what reads it is due."""
         name = id_.partition(".")[2]
+        if (own := self.entries.get(id_)) is not None:
+            own.maintained = own.maintained or now
+            own.commits += 1
         for entry in self.entries.values():
             if id_ in entry.node.after and entry.node.id != id_:
                 self.due(entry.node.id, f"{name} committed", now)
@@ -147,6 +160,31 @@ class NodeQueue:
         entry.due, entry._begun, entry.again = None, now, ""  # noqa: SLF001 - of this module
         entry.turns += 1
         self._turn_to(entry, NodeState.RUNNING, entry.reason)
+
+    def next_maintenance(self, now: float) -> Entry | None:
+        """The node whose table is to be maintained now: in a quiet moment, the one with most commits; None: none is."""
+        ready = [e for e in self.entries.values() if e.state in {NodeState.IDLE, NodeState.QUEUED} and not e.paused]
+        found = max((e for e in ready if self._worn(e, now)), key=lambda entry: entry.commits, default=None)
+        if found is None:
+            return None
+        quiet = all(e.due is None and e.state is not NodeState.RUNNING for e in self.entries.values())
+        return found if quiet or found.commits >= _URGENT * self.maintain_after else None
+
+    def begin_maintenance(self, entry: Entry) -> None:
+        """The table of a node is maintained, in place of a turn; what makes it due meanwhile counts afterwards."""
+        entry.again = entry.reason if entry.due is not None else ""
+        entry.due = None
+        self._turn_to(entry, NodeState.RUNNING, "maintenance")
+
+    def maintained(self, id_: str, now: float) -> None:
+        """The maintenance of a node has ended, well or not."""
+        if (entry := self.entries.get(id_)) is None:
+            return
+        entry.commits, entry.maintained = 0, now
+        self._turn_to(entry, NodeState.IDLE, "")
+        if again := entry.again:
+            entry.again = ""
+            self.due(id_, again, now)
 
     def succeed(self, id_: str, now: float, *, more: bool) -> None:
         """Its turn ended well; `more`: it left input unread."""
@@ -209,6 +247,12 @@ class NodeQueue:
 
     def _those(self, ids: Iterable[str]) -> Iterator[Entry]:
         yield from (self.entries[id_] for id_ in ids if id_ in self.entries)
+
+    def _worn(self, entry: Entry, now: float) -> bool:
+        """Whether a table has had so many commits, or some for so long, that maintenance is worth its time."""
+        if not entry.commits or not self.maintain_after:
+            return False
+        return entry.commits >= self.maintain_after or now - entry.maintained >= _MAINTAIN_SECONDS
 
     def _waits_for(self, entry: Entry) -> str | None:
         """What a node reads that has not succeeded: it failed, or it has yet to run and is due."""

@@ -171,3 +171,58 @@ def test_a_node_that_is_gone_ends_without_a_word():
     queue.succeed("model.a", NOW, more=False)
     queue.fail("model.a", NOW, "x", heals=True)
     assert queue.entries == {}
+
+
+def committed(queue: NodeQueue, name: str, times: int, now: float) -> None:
+    for _ in range(times):
+        queue.committed(f"model.{name}", now)
+
+
+def maintained(queue: NodeQueue, now: float) -> str | None:
+    entry = queue.next_maintenance(now)
+    return None if entry is None else entry.node.id
+
+
+def test_the_table_with_most_commits_is_maintained_when_nothing_is_due():
+    queue = queue_of(stream("a"), stream("b"), stream("c"))
+    queue.maintain_after = 5
+    committed(queue, "a", 5, NOW)
+    committed(queue, "b", 6, NOW)
+    committed(queue, "c", 4, NOW)
+    queue.due("model.c", "x", NOW)
+    assert maintained(queue, NOW) is None
+    assert turn(queue, NOW) == "model.c"
+    assert maintained(queue, NOW) is None
+    queue.succeed("model.c", NOW, more=False)
+    assert maintained(queue, NOW) == "model.b"
+
+
+def test_a_table_with_many_commits_does_not_wait_for_a_quiet_moment():
+    queue = queue_of(stream("a"), stream("b"))
+    queue.maintain_after = 5
+    committed(queue, "a", 15, NOW)
+    queue.due("model.b", "x", NOW)
+    assert maintained(queue, NOW) == "model.a"
+
+
+def test_maintenance_takes_the_turn_of_its_model_and_what_comes_meanwhile_is_not_lost():
+    queue = queue_of(stream("a", source="s.x"))
+    queue.maintain_after = 1
+    committed(queue, "a", 1, NOW)
+    entry = queue.next_maintenance(NOW)
+    assert entry is not None
+    queue.begin_maintenance(entry)
+    queue.new_input("s.x", NOW + 1)
+    assert (turn(queue, NOW + 1), maintained(queue, NOW + 1), queue.running()) == (None, None, 1)
+    queue.maintained("model.a", NOW + 2)
+    assert turn(queue, NOW + 2) == "model.a"
+    assert maintained(queue, NOW + 3) is None
+
+
+def test_few_commits_are_maintained_after_some_hours_and_no_table_where_that_is_off():
+    queue = queue_of(stream("a"))
+    committed(queue, "a", 1, NOW)
+    assert maintained(queue, NOW + 3600) is None
+    assert maintained(queue, NOW + 6 * 3600) == "model.a"
+    queue.maintain_after = 0
+    assert maintained(queue, NOW + 6 * 3600) is None
