@@ -1,11 +1,13 @@
 """`engine start` beside a plain PySpark driver with processing-time triggers: idle cost, and from a file to its row.
 
-    python -m benchmarks.live [--models 60] [--files 40] [--idle 60] [--only engine,script] [--small]
+    python -m benchmarks.live [--models 60] [--files 40] [--idle 60] [--only engine,script]
+    python -m benchmarks.live --models 20 --turns 10000
 
 Each of the models reads a folder of its own and appends to a table. Idle: processor time of all processes while
 nothing arrives. Latency: a file is renamed into a random folder, and the clock stops when the catalog points to a new
 state of the model's table; the next file follows a random time later. Backlog: the same while another model of the
-same process reads thousands of files. Results are kept as JSON in benchmarks/results/.
+same process reads thousands of files. `--turns`: as many turns as fast as they come, and what grows with them: files,
+bytes, the time of a turn, memory. Results are kept as JSON in benchmarks/results/.
 """
 
 from __future__ import annotations
@@ -72,7 +74,11 @@ def main() -> None:
     parser.add_argument("--idle", type=float, default=60.0)
     parser.add_argument("--backlog", type=int, default=3000, help="files of the backlog")
     parser.add_argument("--only", default="engine,script")
+    parser.add_argument("--turns", type=int, help="measure what grows in so many turns instead")
     chosen = parser.parse_args()
+    if chosen.turns:
+        keep("live-turns", list(_grown(chosen.turns, chosen.models)), 1)
+        return
     results: list[Result] = []
     for way in chosen.only.split(","):
         with tempfile.TemporaryDirectory(prefix="live") as folder:
@@ -82,6 +88,87 @@ def main() -> None:
                 print(json.dumps({k: v for k, v in vars_of(result).items() if v is not None}), flush=True)
                 results.append(result)
     keep("live", results, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Tenth:
+    """A tenth of many turns, and what there was after it.
+
+    Attributes:
+        turns: since the start.
+        turn: seconds of a turn, the median.
+        processor: seconds of processor time for each turn.
+        files: below target/ and .engine/, without data files.
+        bytes: of these.
+        data_files: of tables.
+        python: memory in MB.
+        java: memory in MB.
+    """
+
+    turns: int
+    turn: float
+    processor: float
+    files: int
+    bytes: int
+    data_files: int
+    python: int
+    java: int
+
+
+def _grown(turns: int, models: int) -> Iterator[Tenth]:
+    """Land files so that every model always has one to read, and look at what is there after each tenth."""
+    with tempfile.TemporaryDirectory(prefix="live") as folder:
+        root = Path(folder)
+        _write(root, models)
+        with _running("engine", root, "--maintain-after", "50") as process:
+            number, done, read = 0, 0, 0
+            for tenth in range(1, 11):
+                before, took = _processor(process.pid), []
+                while done < turns * tenth // 10:
+                    for line, seconds in _new_turns(root / "output", read):
+                        read = line
+                        took.append(seconds)
+                        done += 1
+                    number += 1
+                    for name in range(models):
+                        _land(root, f"s{name}", number, 5)
+                    # About as fast as they are read.
+                    while done + len(_new_turns(root / "output", read)) < number * models - models:
+                        time.sleep(0.05)
+                files, size, data = _kept(root)
+                memory = {pid: _memory_of(pid) for pid in _tree(process.pid)}
+                java = sum(m for pid, m in memory.items() if Path(f"/proc/{pid}/comm").read_text().strip() == "java")
+                processor = (_processor(process.pid) - before) / max(len(took), 1)
+                found = Tenth(done, round(statistics.median(took), 3), round(processor, 3), files, size, data,
+                              sum(memory.values()) - java, java)  # fmt: skip
+                print({name: getattr(found, name) for name in Tenth.__slots__}, flush=True)
+                yield found
+
+
+def _new_turns(output: Path, read: int) -> list[tuple[int, float]]:
+    """The turns that wrote something, after a place in the output: where each ends, and its seconds."""
+    found = []
+    with output.open("rb") as lines:
+        lines.seek(read)
+        for line in lines:
+            if not line.endswith(b"\n"):
+                break
+            read += len(line)
+            if b'"NodeTurnFinished"' in line and b'"success"' in line:
+                found.append((read, float(json.loads(line)["seconds"])))
+    return found
+
+
+def _kept(root: Path) -> tuple[int, int, int]:
+    """Files below target/ and .engine/ and their bytes, and data files."""
+    sizes = []
+    data = 0
+    for path in [*(root / "target").rglob("*"), *(root / ".engine").rglob("*")]:
+        if path.is_file():
+            data += path.suffix == ".parquet"
+            if path.suffix != ".parquet":
+                sizes.append(path.stat().st_size)
+    return len(sizes), sum(sizes), data
 
 
 def vars_of(result: Result) -> dict[str, object]:
@@ -193,8 +280,8 @@ def _settled(pointers: _Pointers) -> None:
 
 
 @contextmanager
-def _running(way: str, root: Path) -> Iterator[subprocess.Popen[bytes]]:
-    command = [sys.executable, "-m", "engine", "start", "--project-dir", str(root), "--log-format", "json"]
+def _running(way: str, root: Path, *options: str) -> Iterator[subprocess.Popen[bytes]]:
+    command = [sys.executable, "-m", "engine", "start", "--project-dir", str(root), "--log-format", "json", *options]
     if way == "script":
         jars = ",".join(map(str, jar_paths(("core",), fetch=True, java=find_java())))
         command = [sys.executable, "-m", "benchmarks._by_hand_live", str(root), jars]
@@ -233,7 +320,12 @@ def _processor(pid: int) -> float:
 
 
 def _memory(pid: int) -> int:
-    pages = sum(int(Path(f"/proc/{one}/statm").read_text().split()[1]) for one in _tree(pid))
+    """MB of a process and its children."""
+    return sum(map(_memory_of, _tree(pid)))
+
+
+def _memory_of(pid: int) -> int:
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") // 2**20
 
 

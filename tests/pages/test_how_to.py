@@ -117,7 +117,7 @@ def test_python_is_python_and_what_it_imports_of_the_engine_exists(page: Path) -
 
 def test_units_of_systemd(tmp_path: Path) -> None:
     names = [block.file for block in blocks("how-to/deploy.md") if block.file.startswith("/etc/systemd")]
-    assert len(names) == 2
+    assert len(names) == 3
     for name in names:
         text = file_of("how-to/deploy.md", name).replace("/srv/venv/bin/engine", sys.executable)
         configparser.ConfigParser(strict=True).read_string(text)
@@ -127,6 +127,19 @@ def test_units_of_systemd(tmp_path: Path) -> None:
     units = [str(tmp_path / Path(name).name) for name in names]
     ended = subprocess.run([program, "verify", "--man=no", *units], capture_output=True, text=True, check=False)
     assert [line for line in ended.stderr.splitlines() if str(tmp_path) in line or "shop." in line] == []
+
+
+def test_the_manifest_of_kubernetes_runs_commands_that_exist() -> None:
+    manifest = yaml.safe_load(file_of("how-to/deploy.md", "shop.yaml"))
+    pod = manifest["spec"]["template"]
+    assert manifest["spec"]["selector"]["matchLabels"] == pod["metadata"]["labels"]
+    (container,) = pod["spec"]["containers"]
+    check_command(container["args"])
+    program, *arguments = container["livenessProbe"]["exec"]["command"]
+    assert program == "engine"
+    check_command(arguments)
+    claims = {claim["metadata"]["name"] for claim in manifest["spec"]["volumeClaimTemplates"]}
+    assert {mount["name"] for mount in container["volumeMounts"]} == claims
 
 
 def test_events_that_are_listed_exist() -> None:

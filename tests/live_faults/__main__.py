@@ -1,0 +1,259 @@
+"""A project kept running on a broker while faults happen: python -m tests.live_faults --minutes 10 [--seed 1].
+
+Faults, one every few seconds: kill -9 of the process, of Java alone; SIGTERM; the broker away; a burst of orders; edits
+that add a column; a pause; a second start. One model fails all the time. In between `engine status` is compared with the
+tables. At the end all tables must be those of the orders that were sent, and a build must find nothing to do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.cli.processes import engine
+from tests.cli.test_start import Starting
+from tests.cli.test_watch import table
+from tests.lab import wait_for_locks
+from tests.live_faults.world import COLUMNS, MODELS, PAID, Sender, expected, write_project
+from tests.services import kafka
+
+_SETTLE_SECONDS = 600.0
+
+
+@dataclass(slots=True)
+class Run:
+    """A run with faults.
+
+    Attributes:
+        root: the project.
+        broker: its broker.
+        chance: of faults.
+        sender: of what the broker gets.
+        one: the process, which another replaces after a fault.
+        caused: faults by name.
+        samples: how often the status was compared.
+        faults: what was wrong.
+    """
+
+    root: Path
+    broker: kafka.Broker
+    chance: random.Random
+    sender: Sender
+    one: Starting
+    caused: Counter[str] = field(default_factory=Counter)
+    samples: int = 0
+    faults: list[str] = field(default_factory=list)
+    _columns: int = 0
+
+    def follow(self, seconds: float) -> None:
+        """Cause faults for some time, and compare the status in between."""
+        works = (
+            self.kill, self.kill_java, self.terminate, self.broker_away, self.burst, self.edit, self.pause, self.second,
+            self.rejected_edit,
+        )  # fmt: skip
+        deadline = time.monotonic() + seconds
+        left: list[Callable[[], None]] = []
+        while time.monotonic() < deadline:
+            if not left:
+                left = list(works)
+                self.chance.shuffle(left)
+            self.rest(self.chance.uniform(3.0, 12.0))
+            work = left.pop()
+            self.caused[work.__name__] += 1
+            print(f"{time.strftime('%X')} {work.__name__}, {len(self.sender.orders)} orders", flush=True)
+            work()
+
+    def rest(self, seconds: float) -> None:
+        """Wait, and compare the status with the tables now and then."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            time.sleep(1.0)
+            if self.one.process.poll() is not None:
+                self.faults.append(f"the process ended by itself with {self.one.process.returncode}")
+                self.again()
+            self.compare()
+
+    def again(self) -> None:
+        """Start another process in place of the one that is gone."""
+        self.one.close()
+        wait_for_locks(self.root)
+        self.one = Starting(self.root, "--maintain-after", "20")
+
+    # Faults.
+
+    def kill(self) -> None:
+        os.killpg(self.one.process.pid, signal.SIGKILL)
+        self.one.process.wait()
+        self.again()
+
+    def kill_java(self) -> None:
+        for pid in self.one.java():
+            os.kill(pid, signal.SIGKILL)
+
+    def terminate(self) -> None:
+        begin = time.monotonic()
+        self.one.process.send_signal(signal.SIGTERM)
+        code = self.one.process.wait(60)
+        took = time.monotonic() - begin
+        if code or took > 30:
+            self.faults.append(f"SIGTERM: ended with {code} after {took:.0f} s")
+        self.again()
+
+    def broker_away(self) -> None:
+        self.broker.stop(kill=self.chance.random() < 0.5)
+        self.rest(self.chance.uniform(3.0, 25.0))
+        self.broker.start()
+
+    def burst(self) -> None:
+        self.sender.burst = 20_000
+
+    def edit(self) -> None:
+        self._columns += 1
+        more = "".join(f", {number} as more{number}" for number in range(self._columns))
+        (self.root / "models/paid.sql").write_text(PAID.format(more=more))
+
+    def rejected_edit(self) -> None:
+        path = self.root / "models/minutes.sql"
+        path.write_text(MODELS["minutes"].replace("at, 1 minute", "at, 2 minutes"))
+        self.rest(6.0)
+        path.write_text(MODELS["minutes"])
+
+    def pause(self) -> None:
+        done = engine(self.root, "pause", "latest")
+        self.rest(3.0)
+        again = engine(self.root, "resume", "latest")
+        # It may have been killed or not be there yet.
+        for one in (done, again):
+            if one.returncode and "[not-running]" not in one.stderr:
+                self.faults.append(f"pause: {one.stderr[-300:]}")
+
+    def second(self) -> None:
+        done = engine(self.root, "start")
+        if done.returncode != 1 or f"process {self.one.process.pid}" not in done.stderr:
+            self.faults.append(f"second start: {done.returncode} {done.stderr[-300:]}")
+
+    # What must hold.
+
+    def compare(self) -> None:
+        """What the status says of each table must have been true between two looks at it."""
+        before = self._snapshots()
+        done = engine(self.root, "status", "--output", "json")
+        after = self._snapshots()
+        try:
+            status = json.loads(done.stdout)
+        except ValueError:
+            if "[not-running]" not in done.stderr:
+                self.faults.append(f"status: {done.returncode} {done.stdout[-200:]} {done.stderr[-300:]}")
+            return
+        self.samples += bool(status.get("nodes"))
+        for node in status.get("nodes", ()):
+            name = node["node"].partition(".")[2]
+            said = node["snapshot_id"]
+            # Written at most a second after the event; a snapshot may be a step of a turn that is under way.
+            if before.get(name) == after.get(name) and node["state"] == "idle" and said not in {None, after.get(name)}:
+                self._doubt(name, said)
+
+    def _doubt(self, name: str, said: int) -> None:
+        """A second look, when the status has had its second: a wrong one stays wrong."""
+        time.sleep(2.0)
+        now = self._snapshots().get(name)
+        status = json.loads(engine(self.root, "status", "--output", "json").stdout or "{}")
+        found = [n for n in status.get("nodes", ()) if n["node"] == f"model.{name}" and n["state"] == "idle"]
+        if found and self._snapshots().get(name) == now and found[0]["snapshot_id"] not in {None, now}:
+            self.faults.append(f"status says {said} of {name}, whose table is at {now}")
+
+    def _snapshots(self) -> dict[str, int | None]:
+        found = {}
+        for name in COLUMNS:
+            try:
+                found[name] = _snapshot(self.root, name)
+            except (AssertionError, FileNotFoundError):
+                continue
+        return found
+
+    def settle(self) -> None:
+        """Wait until everything that was sent is in the tables."""
+        wanted = expected(self.sender)
+        deadline = time.monotonic() + _SETTLE_SECONDS
+        while time.monotonic() < deadline:
+            if self.one.process.poll() is not None:
+                self.faults.append(f"the process ended by itself with {self.one.process.returncode}")
+                return
+            if all(self._has(name, rows) for name, rows in wanted.items()):
+                return
+            time.sleep(2.0)
+        for name, rows in wanted.items():
+            found = table(self.root, name, *COLUMNS[name])
+            if found != rows:
+                lost, more = Counter(rows) - Counter(found), Counter(found) - Counter(rows)
+                some = f"{list(lost)[:3]} .. {list(more)[:3]}"
+                self.faults.append(f"{name}: {lost.total()} rows are missing, {more.total()} are too many: {some}")
+
+    def _has(self, name: str, rows: list[tuple[Any, ...]]) -> bool:
+        try:
+            return table(self.root, name, *COLUMNS[name]) == rows
+        except AssertionError:
+            return False
+
+
+def _snapshot(root: Path, name: str) -> int | None:
+    from types import SimpleNamespace
+
+    from engine.lake.lake_reader import Lake
+
+    place = SimpleNamespace(type="sqlite", name="lake", objects="", store=None, path=root / ".engine" / "lake")
+    found = Lake(place).table("main", name)
+    assert found is not None
+    return found.snapshot
+
+
+def main() -> int:
+    """Run it; 1 if something was wrong."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--seed", type=int, default=1)
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="faults") as folder, kafka.running(Path(folder) / "broker") as broker:
+        root = Path(folder) / "project"
+        broker.create("orders", partitions=2)
+        broker.create("clicks", partitions=1)
+        write_project(root, broker.address)
+        sender = Sender(broker, random.Random(chosen.seed))
+        run = Run(root, broker, random.Random(chosen.seed + 1), sender, Starting(root, "--maintain-after", "20"))
+        sender.start()
+        try:
+            run.follow(chosen.minutes * 60)
+            sender.end()
+            run.settle()
+            broken = [e for e in run.one.of("NodeStateChanged", node="model.broken") if e["state"] == "backing off"]
+            if not broken:
+                run.faults.append("the model that fails was not tried again")
+            run.terminate()
+            run.one.close()
+            wait_for_locks(root)
+            built = engine(root, "build", "--exclude", "broken")
+            if built.returncode:
+                run.faults.append(f"build: {built.stdout[-500:]} {built.stderr[-500:]}")
+        finally:
+            run.one.close()
+            if kept := os.environ.get("LIVE_OUTPUT"):
+                Path(kept).write_text("".join(json.dumps(event) + "\n" for event in run.one.events))
+        print(f"{len(sender.orders)} orders, {run.samples} samples of the status, faults caused: {dict(run.caused)}")
+        for fault in run.faults:
+            print(f"WRONG: {fault}")
+    return bool(run.faults)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
