@@ -62,6 +62,7 @@ _PLAN_SHARE = 0.01
 _LOOK_SECONDS = 2.0
 _TICK_SECONDS = 0.1
 _STOP_SECONDS = 8.0
+_WEIGH_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,7 @@ class LiveOptions:
         reload: edits of the project are followed; else `reload` is called.
         idle_seconds: without a turn after which Java is given back; None: never.
         maintain_after: commits after which a table is maintained, in a quiet moment; 0: never.
+        java_memory: bytes above which Java is restarted between turns; None: it may grow as it likes.
     """
 
     threads: int = THREADS
@@ -81,6 +83,7 @@ class LiveOptions:
     reload: bool = True
     idle_seconds: float | None = 600.0
     maintain_after: int = 100
+    java_memory: int | None = None
 
 
 @dataclass(slots=True)
@@ -108,6 +111,8 @@ class LiveProject:
     _polls: SourcePolls | None = None
     _session: WarmSession = field(init=False)
     _last_turn: float = 0.0
+    _weighed: float = 0.0
+    _too_large: bool = False
     # The newest plan, and how much had happened when it was made.
     _newest: tuple[int, Plan] | None = None
     _happened: int = 0
@@ -214,6 +219,8 @@ class LiveProject:
                 continue
 
     def _give_turns(self, pool: ThreadPoolExecutor) -> None:
+        if self._too_large:
+            return
         while self.queue.running() < self.options.threads and (entry := self.queue.next(time.time())) is not None:
             moment = time.time()
             waited = moment - (entry.due or moment)
@@ -330,16 +337,23 @@ class LiveProject:
         self._inbox.put(note)
 
     def _rest(self, moment: float) -> None:
-        """Give Java back after some time without a turn."""
+        """Give Java back after some time without a turn, or between two turns if it has grown too large."""
+        if not self._session.is_open:
+            return
+        if moment - self._weighed >= _WEIGH_SECONDS and self.options.java_memory is not None:
+            self._weighed = moment
+            self._too_large = self._session.java_memory > self.options.java_memory
         if self.queue.running():
             self._last_turn = moment
-        elif (
-            self.options.idle_seconds is not None
-            and self._session.is_open
-            and moment - self._last_turn > self.options.idle_seconds
-        ):
-            self._session.close()
-            self.emit(SessionClosed("idle", now()))
+        elif self._too_large:
+            self._close_session(f"it used more than {(self.options.java_memory or 0) >> 20} MB")
+        elif self.options.idle_seconds is not None and moment - self._last_turn > self.options.idle_seconds:
+            self._close_session("idle")
+
+    def _close_session(self, reason: str) -> None:
+        self._session.close()
+        self._too_large = False
+        self.emit(SessionClosed(reason, now()))
 
     def _end(self, pool: ThreadPoolExecutor) -> None:
         """End what runs, then Java."""
@@ -365,7 +379,7 @@ class LiveProject:
         try:
             ended = run_turn(self._shop(), compiled, node, self._nodes)
         finally:
-            # Whatever happened to a turn: one that has not ended would keep its node and a worker for ever.
+            # Whatever happened to a turn: one that has not ended would keep its node and a worker indefinitely.
             self._inbox.put(lambda: self._ended(ended, number))
 
     def _care(self, compiled: Compiled, node: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import resource
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -78,6 +79,16 @@ class WarmSession:
         """The process of the JVM; None: there is none."""
         opened = self._open
         return opened.session.jvm.pid if opened is not None and opened.session.jvm.alive else None
+
+    @property
+    def java_memory(self) -> int:
+        """Bytes of memory that the JVM uses (proc(5): the second number of statm, in pages); 0: there is none."""
+        if (pid := self.java_pid) is None:
+            return 0
+        try:
+            return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * resource.getpagesize()
+        except (OSError, ValueError, IndexError):
+            return 0
 
     @contextmanager
     def run(

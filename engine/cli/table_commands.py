@@ -66,6 +66,23 @@ def show(
 
 
 @click.command(cls=Command)
+@click.argument("model", shell_complete=of_models)
+@click.option("-n", "--limit", type=click.IntRange(0, 10_000), default=10, show_default=True,
+              help="Number of entries to print of each step.")  # fmt: skip
+@click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@project_options
+def state(model: str, limit: int, output: str, **shared: Any) -> int:
+    """Show what a stream holds: open windows, keys of dedup, rows that may still find a match."""
+
+    def work(chosen: CommandSettings) -> None:
+        from engine.cli.live.state_command import show_state
+
+        show_state(chosen, model, limit, output)
+
+    return carry_out(work, **shared)
+
+
+@click.command(cls=Command)
 @click.option("--dry-run", is_flag=True, help="Print what would be done without changing anything.")
 @click.option(
     "--older-than", metavar="DURATION", help="Expire snapshots older than this (default: the table's setting, 5 days)."
@@ -169,4 +186,4 @@ def freshness(output: Path | None, **options: Any) -> int:
     return carry_out(work, **shared)
 
 
-COMMANDS = (show, maintain, publish, drop, source)
+COMMANDS = (show, state, maintain, publish, drop, source)

@@ -173,8 +173,13 @@ def test_it_may_be_killed_at_any_time_and_ends_in_seconds_on_sigterm(root: Path)
         finally:
             one.close()
         wait_for_locks(root)
-    one = Starting(root)
+    # Java that has grown too large is restarted between turns.
+    one = Starting(root, "--max-java-memory", "0.1")
     try:
+        one.until(lambda: ids(root) == list(range(landed)))
+        one.until(lambda: one.of("SessionClosed", reason="it used more than 102 MB"))
+        land(root, "last", event(landed, "11:00"))
+        landed += 1
         one.until(lambda: ids(root) == list(range(landed)))
         one.process.send_signal(signal.SIGTERM)
         assert one.process.wait(30) == 0

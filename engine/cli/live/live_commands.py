@@ -48,6 +48,8 @@ def status(*, watch: bool, output: str, **shared: Any) -> int:
 @click.option("--reload/--no-reload", default=True, help="Use edits of the project when they are saved.")
 @click.option("--maintain-after", type=click.IntRange(0), default=100, show_default=True,
               help="Commits after which a table is maintained, in a quiet moment; 0: never.")  # fmt: skip
+@click.option("--max-java-memory", type=click.FloatRange(min=0), default=0.0, show_default=True,
+              help="Gigabytes above which Java is restarted between turns; 0: no limit.")  # fmt: skip
 @click.option("--serve", type=click.IntRange(0, 65535), help="Serve the live page on this port of 127.0.0.1.")
 @selection_options
 @project_options
@@ -56,6 +58,7 @@ def start(
     turn_seconds: float,
     idle_timeout: float,
     maintain_after: int,
+    max_java_memory: float,
     serve: int | None,
     *,
     reload: bool,
@@ -69,7 +72,10 @@ def start(
         from engine.api.requests import THREADS
         from engine.cli.live.start_command import start_project
 
-        how = LiveOptions(threads or THREADS, turn_seconds, reload, idle_timeout * 60 or None, maintain_after)
+        how = LiveOptions(
+            threads or THREADS, turn_seconds, reload, idle_timeout * 60 or None, maintain_after,
+            int(max_java_memory * 2**30) or None,
+        )  # fmt: skip
         return start_project(chosen, wanted, how, serve)
 
     return carry_out(work, stopped=_STOPPED, **shared)

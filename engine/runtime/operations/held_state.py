@@ -1,0 +1,104 @@
+"""What a streaming table's query holds between micro-batches, by Spark's state data source.
+
+The last committed micro-batch is read, beside a query that may be running (Spark classes StateDataSource and
+StateMetadataSource).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.compile import Model, Target
+from engine.errors import RunError, UsageError
+from engine.plan.deployed.state_folder import table_state
+from engine.runtime.build import spark_session
+from engine.runtime.spark_support.shown_values import Shown, shown
+from engine.runtime.spark_support.spark_errors import spark_exceptions, summary
+from engine.state.checkpoint import last_committed, operators
+from engine.state.state_path import spark_location
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_JOIN = "symmetricHashJoin"
+# Spark's names of what keeps state, in plain words.
+_MEANINGS = {
+    "stateStoreSave": "open groups",
+    "sessionWindowStateStoreSaveExec": "open sessions",
+    "dedupe": "keys of dedup",
+    "dedupeWithinWatermark": "keys of dedup",
+    "globalLimit": "rows counted by LIMIT",
+    _JOIN: "rows that may still find a match",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class HeldState:
+    """What one step of a query holds.
+
+    Attributes:
+        step: its number in the query, from 0.
+        operator: what Spark calls it.
+        meaning: the same in plain words; of a join with the side.
+        count: of entries.
+        sample: some of them, by key and value.
+    """
+
+    step: int
+    operator: str
+    meaning: str
+    count: int
+    sample: Shown
+
+
+def held_state(target: Target, model: Model, target_dir: Path, limit: int) -> Iterator[HeldState]:
+    """Read what the query of a model holds, step by step.
+
+    Args:
+        target: where it is built.
+        model: whose state.
+        target_dir: of logs.
+        limit: of entries shown of each step.
+
+    Raises:
+        UsageError: it is not a streaming table, or keeps no state.
+        RunError: `state-unreadable`; it has not been built yet (`table-missing`).
+        SetupError: Spark cannot be had.
+    """
+    if not model.streaming:
+        raise UsageError("usage", f"'{model.name}' is not a streaming table, so it holds nothing between builds")
+    state = table_state(target, model)
+    known = state.load()
+    checkpoint = state.checkpoint(known.generation) if known is not None else None
+    if checkpoint is None or last_committed(checkpoint) is None:
+        hint = f"Build it first: engine build -s +{model.name}"
+        raise RunError("table-missing", f"'{model.name}' has not read anything yet", hint, node=model.name)
+    if not operators(checkpoint):
+        raise UsageError("usage", f"'{model.name}' keeps no state: each row is written as it comes")
+    with spark_session(target, target_dir) as spark:
+        try:
+            yield from _steps(spark, spark_location(checkpoint), limit)
+        except spark_exceptions() as error:
+            message = f"the state of '{model.name}' cannot be read: {summary(str(error))}"
+            raise RunError("state-unreadable", message, "Look into target/logs/engine.log.", node=model.name) from error
+
+
+def _steps(spark: SparkSession, location: str, limit: int) -> Iterator[HeldState]:
+    steps = spark.read.format("state-metadata").load(location).select("operatorId", "operatorName").distinct()
+    for step, operator in sorted(tuple(row) for row in steps.collect()):
+        for side in ("left", "right") if operator == _JOIN else ("",):
+            reader = spark.read.format("statestore").option("operatorId", step)
+            if side:
+                reader = reader.option("joinSide", side)
+            frame = _readable(reader.load(location))
+            meaning = _MEANINGS.get(operator, operator) + (f", {side} side" if side else "")
+            yield HeldState(step, operator, meaning, frame.count(), shown(frame.limit(limit)))
+
+
+def _readable(frame: DataFrame) -> DataFrame:
+    """The columns of keys and values beside each other; the partition of the store says nothing to anybody."""
+    names = [f"{part}.*" for part in ("key", "value") if frame.select(part).schema[0].dataType.simpleString() != "null"]
+    return frame.select(*names)
