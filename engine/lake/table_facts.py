@@ -57,7 +57,8 @@ class TableFacts:
     have their types as PyIceberg prints them, `fields` as the metadata has them; `read` are the fields that a query of
     the newest snapshot sees. `schemas` has the fields of every schema of the table, by its id, and `schema_of` the id
     of that of each snapshot that notes it. `refs` are the tags and branches that
-    others made, with their snapshots; `layout` is a hash of how new files are partitioned and sorted.
+    others made, with their snapshots; `layout` is a hash of how new files are partitioned and sorted. `shown` are the
+    snapshots that readers have seen at some time, as far as the table remembers.
     """
 
     uuid: str
@@ -75,6 +76,7 @@ class TableFacts:
     refs: Mapping[str, int] = field(default_factory=dict)
     layout: str = ""
     format_version: int | None = None
+    shown: frozenset[int] = frozenset()
 
     @property
     def snapshot(self) -> int | None:
@@ -208,6 +210,7 @@ class TableMetadata:
             refs=self._refs(),
             layout=self._layout(),
             format_version=int(known.get("format-version", 1)),
+            shown=frozenset(int(entry["snapshot-id"]) for entry in known.get("snapshot-log") or ()),
         )
 
     def _refs(self) -> dict[str, int]:

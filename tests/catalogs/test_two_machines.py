@@ -83,6 +83,28 @@ def die(point, table, batch, where):
         os.kill(os.getpid(), signal.SIGKILL)
 faults.listen(die)
 """
+# A chain that is rebuilt; each table says by which version of the first model it was made.
+CHAIN = {
+    "plain": "/*---\nstreams: [shop.events]\n---*/\n"
+    "select id, at, VERSION as version from {{ source('shop', 'events') }}\n",
+    "copied": "/*---\nstreams: {plain: {watermark: at delay 10 minutes, dedup: [id]}}\n---*/\n"
+    "select id, at, version from {{ ref('plain') }}\n",
+    "latest": "/*---\nstreams: [copied]\nunique_key: id\n---*/\nselect id, version from {{ ref('copied') }}\n",
+    "counted": "select max(version) as version, count(*) as n from {{ ref('latest') }}\n",
+}
+# A table stops at a point until the file is there.
+STOP_AT = """
+import time
+from pathlib import Path
+from engine import faults
+folder = Path({folder!r})
+def stop(point, table, batch, where):
+    if (point, table.partition("__")[0]) == ({point!r}, {table!r}) and not (folder / "go").exists():
+        (folder / table.partition("__")[0]).touch()
+        while not (folder / "go").exists():
+            time.sleep(0.05)
+faults.listen(stop)
+"""
 # Each table stops once, between the look at its lease and its commit; all go on when the file is there.
 STOP = """
 import time
@@ -100,6 +122,10 @@ faults.listen(stop)
 """
 
 
+# Each takes half a minute; ("checked", "plain") and ("noted", "plain") held as well.
+TAKEN_OVER = [("replacing", "copied"), ("committing", "latest")]
+
+
 @dataclass
 class Machine:
     """A copy of the project."""
@@ -114,17 +140,18 @@ class Machine:
         captured = self.capsys.readouterr()
         return Result(code, captured.out, captured.err)
 
-    def build(self, script: str = "", code: int = 0) -> Result:
+    def build(self, script: str = "", code: int = 0, *arguments: str) -> Result:
         """A build in a process of its own."""
-        done = run_alone(self.root, "build", script=SHORT + script)
+        done = run_alone(self.root, "build", *arguments, script=SHORT + script)
         assert done.returncode == code, done.stdout + done.stderr
         return Result(done.returncode, done.stdout, done.stderr)
 
     @contextmanager
-    def building(self, script: str) -> Iterator[subprocess.Popen[str]]:
+    def building(self, script: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
         """A build that runs beside the test."""
         program = f"{SHORT}{script}\nimport sys\nfrom engine.cli.main import invoke\nsys.exit(invoke(sys.argv[1:]))\n"
-        command = [sys.executable, "-c", program, "build", "--project-dir", str(self.root), "--log-format", "json"]
+        command = [sys.executable, "-c", program, "build", *arguments, "--project-dir", str(self.root)]
+        command += ["--log-format", "json"]
         with subprocess.Popen(
             command, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         ) as process:
@@ -283,6 +310,56 @@ def test_one_dies_the_other_takes_over_and_one_that_wakes_up_writes_nothing(two:
     check(two, *second)
     assert unchanged(one)
     assert unchanged(other)
+
+
+def chain_is(two: Two, version: int, ids: list[int]) -> None:
+    """Every table was made by one version of the first model, of all rows."""
+    assert sorted(row["id"] for row in two.rows("plain")) == ids
+    for name in ("copied", "latest"):
+        assert sorted(row["id"] for row in two.rows(name)) == sorted(set(ids)), name
+    for name in ("plain", "copied", "latest"):
+        assert {row["version"] for row in two.rows(name)} == {version}, name
+    assert two.rows("counted") == [{"version": version, "n": len(set(ids))}]
+
+
+def test_a_refresh_that_is_taken_over_is_finished_and_the_one_that_wakes_up_says_why(two: Two, tmp_path: Path) -> None:
+    for machine in (two.one, two.other):
+        for name in MODELS:
+            (machine.root / "models" / f"{name}.sql").unlink()
+
+    def edit(version: int) -> None:
+        for machine in (two.one, two.other):
+            for name, text in CHAIN.items():
+                (machine.root / "models" / f"{name}.sql").write_text(text.replace("VERSION", str(version)))
+
+    edit(0)
+    two.land("a", event(1, "10:05"), event(2, "10:10"))
+    two.one.build()
+    two.land("b", event(1, "10:05"), event(3, "10:30"))
+    two.other.build()
+    chain_is(two, 0, [1, 1, 2, 3])
+    for version, (point, table) in enumerate(TAKEN_OVER, 1):
+        edit(version)
+        held = tmp_path / f"held{version}"
+        held.mkdir()
+        with two.one.building(STOP_AT.format(folder=str(held), point=point, table=table), "-f") as process:
+            wait_for(held, {table}, process)
+            stopped = family(process.pid)
+            for pid in stopped:
+                os.kill(pid, signal.SIGSTOP)
+            two.other.build()
+            chain_is(two, version, [1, 1, 2, 3])
+            before = {name: two.runs(name) for name in CHAIN}
+            (held / "go").touch()
+            for pid in stopped:
+                os.kill(pid, signal.SIGCONT)
+            out, err = process.communicate(timeout=240)
+        woken = Result(process.returncode, out, err)
+        codes = {e["code"] for e in woken.events if e["event"] == "Diagnosed" and e["level"] == "error"}
+        assert (woken.code, codes) == (1, {"lease-lost"}), (point, table, codes, woken.text[-3000:])
+        assert {name: two.runs(name) for name in CHAIN} == before, (point, table)
+        assert unchanged(two.one), (point, table)
+        assert unchanged(two.other), (point, table)
 
 
 def wait_for(folder: Path, names: set[str], process: subprocess.Popen[str], seconds: float = 240.0) -> None:

@@ -88,9 +88,6 @@ def _roll_back(known: Followed, undo: Undo) -> None:
         # It is computed again.
         known.world.roll_back(known.name)
         known.shown = known.readers()
-    elif known.world.staged(known.name) is not None:
-        # What waits goes on from a snapshot that readers do not see any more.
-        return
     elif known.frozen is None and (back := known.world.roll_back(known.name)) is not None:
         undo.append(known.freeze(back))
 

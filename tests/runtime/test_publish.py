@@ -140,9 +140,22 @@ def test_ways_on_after_a_failure(lab: Lab) -> None:
     assert (lab.run("publish", "paid", "--accept").code, lab.snapshots()) == (0, before)
     assert [lab.run("publish", *said).code for said in (["paid"], ["paix", "--accept"])] == [2, 2]
 
-    # Somebody commits to main while rows wait.
+    # Somebody sets main back while rows wait: they would bring back what was taken out.
     lab.land("d", [event(4, 1)])
     assert lab.run("build").codes() == ["not-published"]
+    head = lab.table("paid").history  # type: ignore[union-attr]
+    for snapshot, codes, seen in (
+        (head[0].parent, ["publish-diverged"], [1, 2]),
+        (head[0].id, ["not-published"], [1, 2, 3]),
+    ):
+        lab.session.spark.sql(f"call lake.system.set_current_snapshot('{lab.schema}.paid', {snapshot})")  # type: ignore[union-attr]
+        assert lab.run("build").codes() == codes
+        assert (lab.ids("paid"), staged(lab, "paid")) == (seen, [1, 2, 3, 4])
+        if snapshot != head[0].id:
+            assert lab.run("publish", "paid", "--accept").code == 1
+            assert lab.run("plan").codes() == codes
+
+    # Somebody commits to main while rows wait.
     lab.session.spark.sql(f"insert into lake.{lab.schema}.paid select id + 100, at, 1.0 from lake.{lab.schema}.paid")  # type: ignore[union-attr]
     assert lab.run("build").codes() == ["publish-diverged"]
     lab.model("paid", PAID.replace("not_null", "{not_null: {severity: warn}}"))

@@ -55,7 +55,18 @@ def staged_fault(model: Model, staged: TableFacts, main: TableFacts | None) -> D
         message = f"{model.relation} has staged rows, but '{model.name}' no longer sets publish: on_tests_pass"
         hint = f"Write publish: on_tests_pass again, or {WAYS.format(model.name)}"
         return Diagnostic("staged-rows", message, hint, node=model.name, location=place)
-    if main is None or not main.history or _behind(staged, main):
+    if main is None or not main.history or STAGED_LAYOUT in staged.properties:
+        # A replacement of the whole table waits for itself alone.
+        return None
+    base = next((snapshot.id for snapshot in staged.history if snapshot.id in staged.shown), None)
+    if base is not None and not main.holds(base):
+        message = (
+            f"{model.relation} was set back by others while rows of '{model.name}' wait for its tests: those follow "
+            f"snapshot {base}, and would bring its rows back"
+        )
+        hint = f"Set the table to snapshot {base} again. Or rebuild it: engine build -f -s {model.name}."
+        return Diagnostic("publish-diverged", message, hint, node=model.name, location=place)
+    if _behind(staged, main):
         return None
     message = (
         f"{model.relation} was changed by others while rows of '{model.name}' wait for its tests: "
@@ -69,12 +80,7 @@ def staged_fault(model: Model, staged: TableFacts, main: TableFacts | None) -> D
 
 
 def _behind(staged: TableFacts, main: TableFacts) -> bool:
-    """Whether what readers see is a part of what is staged; commits that rewrite files and no rows do not count.
-
-    A replacement of the whole table waits for itself alone.
-    """
-    if STAGED_LAYOUT in staged.properties:
-        return True
+    """Whether what readers see is a part of what is staged; commits that rewrite files and no rows do not count."""
     for snapshot in main.history:
         if staged.holds(snapshot.id):
             return True
