@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
 import tarfile
+import time
 from pathlib import Path
 
 import pytest
@@ -17,8 +19,10 @@ from engine.runtime.operations import submit as submit_module
 from engine.runtime.operations.submit import DeployMode, submission
 from tests.cluster.conftest import STORE_SECRET, ClusterLab
 from tests.lab import EVENTS, REPOSITORY
+from tests.services import spark_cluster
 
 SECRET = "planted-3141-in-a-target"
+OTHER_SECRET = "planted-1618-beside-it"
 PROJECT = """
 name: shop
 target: prod
@@ -156,3 +160,61 @@ def test_a_command_runs_in_the_session_that_spark_submit_started(cluster_lab: Cl
     assert done.returncode == 0, done.stdout + done.stderr
     assert "290" in done.stdout
     assert STORE_SECRET not in done.stdout + done.stderr
+
+
+# Each row is a second of an executor, whose environment it shows.
+SEEN = (
+    "select reflect('java.lang.System', 'getenv', 'ENGINE_SECRET_STORE') as store, "
+    "reflect('java.lang.System', 'getenv', 'PATH') is null as empty, "
+    "reflect('java.lang.Thread', 'sleep', 1000L) as slept from range(8)"
+)
+
+
+@pytest.mark.spark
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
+def test_executors_of_a_submitted_command_get_no_variable_of_the_driver(cluster_lab: ClusterLab) -> None:
+    lab = cluster_lab
+    assert lab.cluster is not None
+    lab.write("sources/shop.yml", EVENTS)
+    lab.model("m", "select * from {{ source('shop', 'events') }}")
+    command = [sys.executable, "-m", "engine", "submit", "--project-dir", str(lab.root), "show", "--inline", SEEN]
+    # Core files are allowed where the command begins.
+    command = ["sh", "-c", 'ulimit -S -c "$(ulimit -H -c)"; exec "$@"', "sh", *command]
+    env = {**os.environ, **lab.secrets, "ENGINE_SECRET_OTHER": OTHER_SECRET}
+    with subprocess.Popen(
+        command, cwd=REPOSITORY, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as driver:
+        environments, shown, cores = set[bytes](), "", set[str]()
+        while driver.poll() is None:
+            for pid in lab.cluster.executors():
+                with contextlib.suppress(OSError):
+                    environments.add(Path(f"/proc/{pid}/environ").read_bytes())
+            for pid in (driver.pid, *spark_cluster.below([driver.pid])):
+                line = spark_cluster.arguments(pid)
+                shown += line
+                if "org.apache.spark.deploy.SparkSubmit" in line:
+                    cores.add(core_limit(pid))
+            time.sleep(0.3)
+        assert driver.stdout is not None
+        out = driver.stdout.read()
+    assert driver.returncode == 0, out
+    # A mask would be a value.
+    rows = [line.split()[1] for line in out.splitlines() if "| false" in line]
+    assert rows == ["null"] * 8, out
+    assert environments
+    assert all(
+        secret.encode() not in environment for environment in environments for secret in (STORE_SECRET, OTHER_SECRET)
+    )
+    left = b"".join(path.read_bytes() for path in lab.cluster.folder.rglob("*") if path.is_file())
+    for text in (out, shown, left.decode(errors="replace")):
+        assert STORE_SECRET not in text
+        assert OTHER_SECRET not in text
+    assert cores - {""} == {"0"}
+
+
+def core_limit(pid: int) -> str:
+    """The soft limit of core files of a process; empty: it has ended."""
+    try:
+        return Path(f"/proc/{pid}/limits").read_text().partition("Max core file size")[2].split()[0]
+    except (OSError, IndexError):
+        return ""

@@ -115,7 +115,7 @@ class SparkCluster:
     def executors(self, worker: int | None = None) -> list[int]:
         """Process ids of the executors: those below a worker's process, or all."""
         tops = [worker] if worker is not None else [service.pid for service in self._workers.values()]
-        return [pid for pid in _below(tops) if EXECUTOR in arguments(pid)]
+        return [pid for pid in below(tops) if EXECUTOR in arguments(pid)]
 
     def worker_of(self, executor: int) -> int:
         """The number of the worker whose executor that is."""
@@ -169,7 +169,7 @@ def arguments(pid: int) -> str:
         return ""
 
 
-def _below(tops: list[int]) -> list[int]:
+def below(tops: list[int]) -> list[int]:
     """The processes that these started, and those that they started."""
     parents: dict[int, int] = {}
     for folder in Path("/proc").iterdir():
