@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import select
+import signal
+import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import click
 import pytest
 
 from engine.cli.main import cli, invoke
+from engine.control import ControlServer, Request, socket_path
 from engine.lake.clients import catalog_client
 from tests.lab import REPOSITORY, Lab
 from tests.security.answering import Answering, answering
@@ -57,9 +64,14 @@ ARGUMENTS = {
     "source inspect": ["shop.events"],
     "submit": ["--dry-run", "build"],
     "trust": ["--list"],
+    # There is no session to be had, or nothing to wait for.
+    "warmup --stay": ["1s", "--foreground"],
 }
-# These serve until they are stopped, or are about the machine alone; the test below says what they may read.
+# `docs serve` and `jars fetch` have tests of their own (test_docs_server.py, test_jars_and_archives.py), `lsp` is below,
+# `mcp` in tests/mcp, and `warmup` is about the machine alone.
 ELSEWHERE = {"docs serve", "jars fetch", "lsp", "mcp", "warmup"}
+# They reach a process over its socket.
+REACHING = ("stop", "pause", "resume", "reload")
 
 
 def commands(group: click.Group = cli, begin: tuple[str, ...] = ()) -> Iterator[str]:
@@ -82,7 +94,7 @@ def rows() -> dict[str, tuple[str, str]]:
 
 
 def test_every_command_has_a_row() -> None:
-    assert set(rows()) == set(commands())
+    assert {row for row in rows() if " --" not in row} == set(commands())
 
 
 class Programs:
@@ -117,6 +129,7 @@ def lab(
 ) -> Iterator[Lab]:
     monkeypatch.setenv("ENGINE_SECRET_PROD_DB", SECRET)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(catalog_client, "_clients", {})
     lab = Lab(tmp_path / "project", None, capsys)
     lab.write("project.yml", PROJECT.format(uri=server.url, port=server.url.rpartition(":")[2]))
@@ -130,8 +143,11 @@ def lab(
     (other / "flare.yml").write_text("version: v1\nname: x\n")
     # A build that failed, for `retry`.
     lab.write("target/run_results.json", "{}")
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     yield lab
     PROGRAMS.started = None
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def files(lab: Lab) -> Tree:
@@ -174,12 +190,79 @@ def test_without_trust_no_command_gives_a_secret_away(
         assert files(lab) == before
 
 
+@pytest.mark.parametrize("command", REACHING)
+def test_a_command_that_reaches_a_process_asks_nobody_else(lab: Lab, server: Answering, command: str) -> None:
+    done = list[str]()
+
+    def noting(name: str) -> Callable[[Request], Iterator[dict[str, Any]]]:
+        def note(_: Request) -> Iterator[dict[str, Any]]:
+            done.append(name)
+            yield {"end": True}
+
+        return note
+
+    before = files(lab)
+    with ControlServer(socket_path(lab.root, "dev"), {name: noting(name) for name in REACHING}):
+        code, text = run(lab, command)
+    assert (code, done) == (0, [command]), text
+    assert server.asked == []
+    assert files(lab) == before
+
+
+def test_an_editor_is_answered_without_asking_anybody(lab: Lab, server: Answering) -> None:
+    """A client over stdio: it opens a model, waits for its diagnostics, asks for the columns and leaves."""
+    before = files(lab)
+    uri = (lab.root / "models/base.sql").as_uri()
+    opened = {"uri": uri, "languageId": "sql", "version": 1, "text": "select nothing_known from {{ ref('gone') }}"}
+    at = {"textDocument": {"uri": uri}, "position": {"line": 0, "character": 10}}
+    with subprocess.Popen(
+        [sys.executable, "-m", "engine", "lsp", "--project-dir", str(lab.root)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=REPOSITORY,
+    ) as process:  # fmt: skip
+        assert process.stdin is not None
+        assert process.stdout is not None
+        message(process.stdin, "initialize", 1, {"processId": None, "rootUri": lab.root.as_uri(), "capabilities": {}})
+        said = until(process.stdout, b'"id":1')
+        message(process.stdin, "initialized", None, {})
+        message(process.stdin, "textDocument/didOpen", None, {"textDocument": opened})
+        said += until(process.stdout, b"publishDiagnostics", b"gone")
+        message(process.stdin, "textDocument/hover", 2, at)
+        said += until(process.stdout, b'"id":2')
+        message(process.stdin, "shutdown", 3, None)
+        said += until(process.stdout, b'"id":3')
+        message(process.stdin, "exit", None, None)
+        said += process.stdout.read()
+    assert process.returncode == 0, said
+    assert server.asked == []
+    assert SECRET.encode() not in said
+    assert files(lab) == before
+
+
+def message(pipe: IO[bytes], method: str, number: int | None, params: Any) -> None:
+    content = {"jsonrpc": "2.0", "method": method} | ({} if number is None else {"id": number})
+    body = json.dumps(content | ({} if params is None else {"params": params})).encode()
+    pipe.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+    pipe.flush()
+
+
+def until(pipe: IO[bytes], *words: bytes, seconds: float = 60) -> bytes:
+    """What comes until all words have come."""
+    said, end = b"", time.monotonic() + seconds
+    while not all(word in said.replace(b'": ', b'":') for word in words):
+        assert time.monotonic() < end, said
+        if select.select([pipe], [], [], 0.2)[0]:
+            said += (part := os.read(pipe.fileno(), 65536))
+            assert part, said
+    return said
+
+
 # Nothing runs here of which there would be a status.
 CODES = {"status": {3}}
 # They keep locks and notes in the state of the target, or are asked to write.
 WRITES = (
     "build",
     "start",
+    "warmup --stay",
     "run",
     "test",
     "retry",
