@@ -246,6 +246,26 @@ def test_state_compares_with_an_earlier_manifest(small: Path, capsys: pytest.Cap
     assert run(small, "ls", "-s", "state:modified", "--state", str(small / "models")) == 2
 
 
+def test_state_tells_what_spark_tells_apart_and_no_more(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Names of fields have letter case; a column that is added upstream is nothing to a reader that does not use it."""
+    readers = {
+        "fields": "select to_json(struct(id as price)) as text from {{ ref('a') }}",
+        "named": "select id from {{ ref('a') }}",
+        "grouped": "select id, count(*) as n from {{ ref('a') }} group by id",
+    }
+    for name, text in readers.items():
+        write(small, f"models/{name}.sql", text)
+    run(small, "compile")
+    (small / "target").rename(small / "before")
+    state = ["--state", str(small / "before")]
+    write(small, "models/fields.sql", readers["fields"].replace("price", "Price"))
+    write(small, "models/named.sql", readers["named"].replace("select id from", "SELECT id\nFROM"))
+    assert names(small, capsys, "-s", "state:modified.body", *state) == {"fields"}
+    path = next(small.rglob("a.sql"))
+    path.write_text(path.read_text().replace(" from ", ", 1 as added from "))
+    assert names(small, capsys, "-s", "state:modified.body", *state) == {"a", "fields"}
+
+
 def test_result_selects_by_the_last_run(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(
         small,
