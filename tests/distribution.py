@@ -18,7 +18,7 @@ from xdist.scheduler import LoadScopeScheduling
 _SHARED = {
     "kafka": (
         "tests/kafka/", "tests/example/test_kafka.py", "tests/fault_injection/test_matrix.py",
-        "tests/runtime/test_freshness.py", "tests/sources/test_avro_kafka.py", "tests/sources/test_examples.py",
+        "tests/histories/test_topic.py", "tests/runtime/test_freshness.py", "tests/sources/test_avro_kafka.py", "tests/sources/test_examples.py",
         "tests/sources/test_inspect.py", "tests/sources/test_upstream_columns.py",
     ),
     "jvms": ("tests/spark/", "tests/api/test_runs.py", "tests/security/test_other_users.py"),
