@@ -280,10 +280,15 @@ class Followed:
         self.oracle, self.applied, self.deployed = oracle, applied, deployed
 
     def _done(self, seen: Checkpoint, meaning: tuple[str, ...], warnings: str) -> None:
-        # A rebuilt table that waits beside the table, and is given up, has read what the table has not.
-        if not self._held():
-            self.deployed = meaning if self.applied >= 0 else None
-            self._complete(seen, warnings)
+        if self._held():
+            # A rebuilt table that waits beside the table, and is given up, has read what the table has not.
+            pending = self.world.state(self.name).pending()
+            assert pending is not None
+            for batch in read(self.world.state(self.name).checkpoint(pending.generation)).batches:
+                self.oracle.quarantined += sum(self.world.landed[name].count(None) for name in batch.files)
+            return
+        self.deployed = meaning if self.applied >= 0 else None
+        self._complete(seen, warnings)
 
     def _complete(self, seen: Checkpoint, warnings: str) -> None:
         """All files that have landed were read, once, and no micro-batch is owed."""
