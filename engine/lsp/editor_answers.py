@@ -50,10 +50,12 @@ def references(opened: OpenProject, file: str, position: types.Position) -> list
 def name_at(opened: OpenProject, file: str, place: Location) -> NamePlace | None:
     """Return the column's name at a place of a model's SQL."""
     edited = analysed(opened, file)
+    lines = opened.text(file).split("\n")
     for name in edited.names if edited else ():
-        begin = name.start
-        if begin.line == place.line and begin.column <= place.column <= begin.column + len(name.text):
-            return name
+        begin, end = name.start, name.start.column - 1 + len(name.text)
+        # The text may have changed since.
+        if begin.line == place.line and begin.column - 1 < place.column <= end + 1:
+            return name if lines[begin.line - 1][begin.column - 1 : end] == name.text else None
     return None
 
 
@@ -70,7 +72,7 @@ def node_at(opened: OpenProject, file: str, place: Location) -> str | None:
     for read, start in edited.reads if edited else ():
         end = line.find("}}", start.column - 1) + 2
         if start.line == place.line and start.column <= place.column <= max(end, start.column):
-            return read
+            return read if read.rpartition(".")[2] in line[start.column - 1 : end] else None
     found = header_place(opened.text(file), place)
     said = meaning(opened, model, *found) if found else None
     return (said.node or None) if said else None

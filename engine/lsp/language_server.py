@@ -18,9 +18,12 @@ from engine.lsp import code_actions, editor_answers, hovers
 from engine.lsp.completions import completions
 from engine.lsp.open_project import OpenProject
 from engine.lsp.text_positions import location_of_position, path_of, range_at
+from engine.lsp.wire import taken
 
 # How long nobody types before all models are compiled, in seconds.
 _PAUSE = 0.4
+# How long an answer waits for the model that is being compiled, in seconds.
+_FRESH = 0.04
 _LEVELS = {
     Level.ERROR: types.DiagnosticSeverity.Error,
     Level.WARNING: types.DiagnosticSeverity.Warning,
@@ -39,12 +42,15 @@ class HeadraceServer(LanguageServer):
     def __init__(self, project: Project) -> None:
         super().__init__("headrace", __version__, text_document_sync_kind=types.TextDocumentSyncKind.Incremental)
         self.opened = OpenProject(project)
-        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="compile")
+        # All models are compiled beside the one that is typed in: that takes seconds in a large project.
+        self._one = ThreadPoolExecutor(max_workers=1, thread_name_prefix="compile-model")
+        self._all = ThreadPoolExecutor(max_workers=1, thread_name_prefix="compile-project")
         # Set when the project was compiled for the first time: nothing can be answered before.
         self.begun = asyncio.Event()
         self._shown: set[str] = set()
         self._changes = 0
         self._pending: asyncio.Task[None] | None = None
+        self._typed: asyncio.Future[Any] | None = None
 
     async def take(self, uri: str) -> None:
         """Note the text of a file, compile its model at once, and all of the project after a pause."""
@@ -56,9 +62,24 @@ class HeadraceServer(LanguageServer):
         if self._pending is not None:
             self._pending.cancel()
         self._pending = asyncio.get_running_loop().create_task(self._later())
-        await self.work(self._compile_one, file, change)
+        # The first compilation loads what later ones fork with.
+        await self.begun.wait()
+        self._typed = asyncio.ensure_future(self.work(self._compile_one, file, change))
+        await self._typed
         if change == self._changes:
             self.publish()
+
+    async def answer(self, call: Any, file: str, *arguments: Any) -> Any:
+        """Answer from what is known of a model's text, which may be that of the keystroke before.
+
+        It waits for the newest for a moment only: places are checked against the text.
+        """
+        await self.begun.wait()
+        if file not in self.opened.edited and self.opened.model_of(file) is not None:
+            return await self.work(call, self.opened, file, *arguments)
+        if self._typed is not None and not self._typed.done():
+            await asyncio.wait({self._typed}, timeout=_FRESH)
+        return call(self.opened, file, *arguments)
 
     def current(self, document: types.TextDocumentIdentifier) -> str | None:
         """Return the name of a file in the project, whose text is then the one that the editor has; None: outside."""
@@ -80,16 +101,28 @@ class HeadraceServer(LanguageServer):
         await self.compile_all()
 
     async def compile_all(self) -> None:
-        """Compile the project, and publish what is wrong."""
+        """Compile the project, then the models that are open for the places in them, and publish what is wrong."""
         change = self._changes
-        await self.work(self.opened.compile_all)
+        await self.read(self._compile_project, change)
         self.begun.set()
+        for file in self.opened.open_models():
+            await self.work(self._compile_one, file, change)
         if change == self._changes:
             self.publish()
 
+    def _compile_project(self, change: int) -> None:
+        # Of several pauses only the last counts, but for the first compilation.
+        if change == self._changes or self.opened.compiled is None:
+            self.opened.compile_all()
+
     async def work(self, call: Any, *arguments: Any) -> Any:
-        """Do something in the thread that compiles."""
-        return await asyncio.get_running_loop().run_in_executor(self._worker, call, *arguments)
+        """Do something in the thread that compiles the model that is typed in, once the project is known."""
+        await self.begun.wait()
+        return await asyncio.get_running_loop().run_in_executor(self._one, call, *arguments)
+
+    async def read(self, call: Any, *arguments: Any) -> Any:
+        """Do something that may take long, in the thread that compiles the project: the first that it does is that."""
+        return await asyncio.get_running_loop().run_in_executor(self._all, call, *arguments)
 
     def publish(self) -> None:
         """Send the diagnostics of all files that have some, or had."""
@@ -112,7 +145,7 @@ def _shown(found: Diagnostic, text: str) -> types.Diagnostic:
 
 def serve(project: Project) -> None:
     """Answer an editor on stdin and stdout until it ends the session."""
-    made(project).start_io()
+    made(project).start_io(*taken())
 
 
 def made(project: Project) -> HeadraceServer:
@@ -153,17 +186,17 @@ def _register_reading(server: HeadraceServer) -> None:
     @server.feature(types.TEXT_DOCUMENT_HOVER)
     async def _(params: types.HoverParams) -> types.Hover | None:
         file = server.current(params.text_document)
-        return await server.work(hovers.hover, opened, file, params.position) if file else None
+        return await server.answer(hovers.hover, file, params.position) if file else None
 
     @server.feature(types.TEXT_DOCUMENT_DEFINITION)
     async def _(params: types.DefinitionParams) -> list[types.Location]:
         file = server.current(params.text_document)
-        return await server.work(editor_answers.definition, opened, file, params.position) if file else []
+        return await server.answer(editor_answers.definition, file, params.position) if file else []
 
     @server.feature(types.TEXT_DOCUMENT_REFERENCES)
     async def _(params: types.ReferenceParams) -> list[types.Location]:
         file = server.current(params.text_document)
-        return await server.work(editor_answers.references, opened, file, params.position) if file else []
+        return await server.read(editor_answers.references, opened, file, params.position) if file else []
 
     @server.feature(types.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
     async def _(params: types.DocumentSymbolParams) -> list[types.DocumentSymbol]:

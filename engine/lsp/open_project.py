@@ -28,7 +28,7 @@ class OpenProject:
     Attributes:
         project: the folder, target and variables.
         texts: of open files, by their names in the project.
-        edited: the models that were compiled on their own since the whole project was, by file.
+        edited: the models that were compiled on their own, by file: their findings and places count.
         failure: why the project could not be compiled.
     """
 
@@ -73,19 +73,29 @@ class OpenProject:
         return (model.text if model else texts.get(file)) or ""
 
     def compile_all(self) -> None:
-        """Compile the project with the texts of the editor; an error that stops it is in `failure`."""
+        """Compile the project with the texts of the editor; an error that stops it is in `failure`.
+
+        Models that were edited keep what is known of them until they are compiled on their own again: `open_models`.
+        """
         texts = dict(self.texts)
+        cached = project_cache(self.project.target_dir)
+        try:
+            with open_texts(texts):
+                compiled = self.project.compile()
+        except EngineError as error:
+            self.failure = error.diagnostics
+            return
+        known = neighbours(compiled, cached, self.project.vars)
         with self._lock:
-            cached = project_cache(self.project.target_dir)
-            try:
-                with open_texts(texts):
-                    compiled = self.project.compile()
-            except EngineError as error:
-                self.failure = error.diagnostics
-                return
             self.failure = ()
-            self._known = neighbours(compiled, cached, self.project.vars)
-            self.edited.clear()
+            self._known = known
+            for file in [file for file in self.edited if file not in self.texts]:
+                del self.edited[file]
+
+    def open_models(self) -> list[str]:
+        """Return the files of models that the editor has open."""
+        models = self.compiled.project.models if self.compiled else ()
+        return [model.file for model in models if model.file in self.texts]
 
     def analyse(self, file: str) -> None:
         """Compile one model that is as it was, for the places in it."""
@@ -100,14 +110,15 @@ class OpenProject:
         """
         with self._lock:
             known, text = self._known, self.text(file)
-            if known is None or not known.kept:
-                return None
-            model = next((model for model in known.compiled.project.models if model.file == file), None)
-            if model is None:
-                return None
-            edited = known.compile(ModelText(model.name, file, model.folders, text))
+        if known is None or not known.kept:
+            return None
+        model = next((model for model in known.compiled.project.models if model.file == file), None)
+        if model is None:
+            return None
+        edited = known.compile(ModelText(model.name, file, model.folders, text))
+        with self._lock:
             self.edited[file] = edited
-            return edited
+        return edited
 
     def model_of(self, file: str) -> Model | None:
         """Return the model of a file, as it was compiled last."""

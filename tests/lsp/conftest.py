@@ -52,10 +52,10 @@ class Editor:
 
 
 @asynccontextmanager
-async def connected(root: Path):
-    """An editor whose server has compiled the project."""
+async def connected(root: Path, *command: str, **process):
+    """An editor with a server on the project."""
     client = make_test_lsp_client()
-    await client.start_io(sys.executable, "-m", "engine", "lsp", "--project-dir", str(root))
+    await client.start_io(*(command or (sys.executable, "-m", "engine", "lsp", "--project-dir", str(root))), **process)
     try:
         await client.initialize_session(types.InitializeParams(types.ClientCapabilities(), root_uri=root.as_uri()))
         yield Editor(client, root)

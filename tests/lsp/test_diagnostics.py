@@ -5,6 +5,9 @@ import os
 import subprocess
 import sys
 
+import pytest
+
+from engine.compile.pipeline import worker_pool
 from engine.errors import Location
 from engine.lsp.text_positions import location_of_position, position_of
 from tests.lsp.conftest import connected
@@ -69,3 +72,20 @@ def test_positions_count_utf_16_units():
     position = position_of(place, text)
     assert (position.line, position.character) == (1, 4)
     assert location_of_position(position, text, "m.sql") == place
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one process compiles all models")
+def test_a_large_project_is_compiled_by_several_processes_while_stdin_is_read(tmp_path, monkeypatch):
+    monkeypatch.setenv("ENGINE_CACHE", str(tmp_path / "cache"))
+    root = tmp_path / "project"
+    (root / "models").mkdir(parents=True)
+    (root / "project.yml").write_text("name: large\n")
+    for number in range(worker_pool.WORTH):
+        (root / f"models/m{number}.sql").write_text(f"select {number} as n\n")
+    (root / "models/wrong.sql").write_text("select m from {{ ref('m1') }}\n")
+
+    async def session():
+        async with connected(root) as editor:
+            await editor.diagnostics("models/wrong.sql", lambda found: any(d.code == "unknown-column" for d in found))
+
+    asyncio.run(session())
