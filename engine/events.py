@@ -350,14 +350,17 @@ class ProjectReloaded:
     Attributes:
         files: that were edited, relative to the project; empty: it was asked to.
         changed: ids of nodes whose new definition is used from their next turn on.
-        rejected: why the project as it is now is not used: nodes continue as they were; empty if it is.
+        rejected: why the project as it is now is not used: nodes continue as they were, all of them if `changed` is
+            empty; empty if it is.
         at: when, UTC.
+        nodes: ids of all that is kept running now.
     """
 
     files: tuple[str, ...]
     changed: tuple[str, ...]
     rejected: str
     at: str
+    nodes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

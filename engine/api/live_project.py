@@ -18,11 +18,12 @@ from datetime import UTC, datetime
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
+from engine.api.live_edits import read_edit
 from engine.api.live_polls import SourcePolls
 from engine.api.live_turns import EndedTurn, Workshop, ended_turn, maintain_turn, run_turn
-from engine.api.requests import THREADS, Selection, runnable
+from engine.api.requests import THREADS, Selection
 from engine.api.warm_session import WarmSession
-from engine.errors import Diagnostic, EngineError
+from engine.errors import EngineError
 from engine.events import (
     Diagnosed,
     Emit,
@@ -288,35 +289,15 @@ class LiveProject:
         self.queue.fail(entry.node.id, time.time(), found.message, heals=heals([found]))
 
     def _reload(self, files: tuple[str, ...]) -> None:
-        """Use the project as it is now, if it has no error and no edit is rejected by its plan."""
-        try:
-            compiled = self.project.compile()
-            if compiled.manifest.errors:
-                self._rejected(files, compiled.manifest.errors)
-                return
-            choice = self.project.select(compiled.manifest, self.selection)
-            nodes = runnable(compiled.manifest, choice.nodes, "build")
-            compiled = self.project.defer(compiled, nodes, self.selection)
-            changed = self._changed(compiled, nodes)
-            refused = self.project.decide(compiled, changed).refusals if changed else ()
-        except EngineError as error:
-            self._rejected(files, error.diagnostics)
-            return
-        if refused:
-            self._rejected(files, refused)
-            return
-        self._use(compiled, nodes, changed)
-        self.emit(ProjectReloaded(files, tuple(changed), "", now()))
-
-    def _rejected(self, files: tuple[str, ...], found: Iterable[Diagnostic]) -> None:
-        errors = [one for one in found if one.is_error]
-        for one in errors:
-            self.emit(Diagnosed(one))
-        self.emit(ProjectReloaded(files, (), errors[0].message if errors else "rejected", now()))
-
-    def _changed(self, compiled: Compiled, nodes: Sequence[str]) -> list[str]:
-        before = self._compiled.manifest.nodes if self._compiled is not None else {}
-        return [node for node in nodes if before.get(node) != compiled.manifest.nodes[node]]
+        """Use the project as it is now, but for what its plan rejects."""
+        edit = read_edit(self.project, self.selection, self._compiled)
+        errors = [found for found in edit.rejected if found.is_error]
+        for found in errors:
+            self.emit(Diagnosed(found))
+        if edit.compiled is not None:
+            self._use(edit.compiled, edit.nodes, edit.changed)
+        rejected = (errors[0].message if errors else "rejected") if edit.rejected else ""
+        self.emit(ProjectReloaded(files, edit.changed, rejected, now(), self.nodes))
 
     def _use(self, compiled: Compiled, nodes: Sequence[str], changed: Sequence[str]) -> None:
         manifest = compiled.manifest

@@ -70,6 +70,8 @@ class LiveStatus:
                 self._stopped = event
             case ProjectReloaded():
                 self._reloaded = event
+                if event.nodes:
+                    self._keep(event.nodes, seconds_of(event.at))
             case SessionClosed():
                 self._session = "closed"
             case ModelStarted():
@@ -113,13 +115,6 @@ class LiveStatus:
 
     def _of(self, node: str) -> NodeStatus:
         return self.nodes.setdefault(node, NodeStatus(node, since=time.time()))
-
-    def forget(self, nodes: tuple[str, ...]) -> None:
-        """Drop nodes that the project does not have any more."""
-        with self._lock:
-            for node in nodes:
-                self.nodes.pop(node, None)
-            self.revision += 1
 
     def note_lags(self, found: Mapping[str, tuple[Lag, ...]], at: float | None = None) -> None:
         """Take what a plan found unread (`lag.lags`)."""

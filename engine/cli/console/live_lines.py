@@ -49,7 +49,8 @@ def live_line(event: Event) -> str:
             text = f"{shown_name(event.node)}: {event.state.value}{until}"
         case ProjectReloaded():
             done = f"project read again, {amount(len(event.changed), 'node')} changed"
-            text = f"the edit is not used: {event.rejected}" if event.rejected else done
+            used = f"{done}; the rest of the edit is not used" if event.changed else "the edit is not used"
+            text = f"{used}: {event.rejected}" if event.rejected else done
         case MaintenanceFinished() if event.message:
             text = f"{shown_name(event.node)}: {event.message}"
         case SessionClosed():

@@ -1,0 +1,93 @@
+"""An edit of a project that is kept running: what of it is used, and what is rejected."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from engine.api.requests import Selection, runnable
+from engine.errors import Diagnostic, EngineError
+
+if TYPE_CHECKING:
+    from engine.api.project import Project
+    from engine.compile import Compiled, Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """What an edit comes to.
+
+    Attributes:
+        rejected: why some nodes, or all, continue as they were; empty: the whole edit is used.
+        compiled: the project to use from now on; None: the one that is in use.
+        nodes: ids of what is kept running then.
+        changed: ids of nodes whose definition is another one.
+    """
+
+    rejected: tuple[Diagnostic, ...]
+    compiled: Compiled | None = None
+    nodes: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+
+
+def read_edit(project: Project, selection: Selection, used: Compiled | None) -> Edit:
+    """Compile and plan the project as it is on disk.
+
+    A model whose edit is rejected by its plan continues as it was, with what reads it; the other edits are used. If
+    that is not possible (it would read what is gone), or the project has errors, nothing of it is used.
+    """
+    try:
+        compiled = project.compile()
+        if compiled.manifest.errors:
+            return Edit(compiled.manifest.errors)
+        choice = project.select(compiled.manifest, selection)
+        nodes = runnable(compiled.manifest, choice.nodes, "build")
+        compiled = project.defer(compiled, nodes, selection)
+        changed = _changed(used, compiled, nodes)
+        plan = project.decide(compiled, changed) if changed else None
+        if plan is None or not plan.refusals:
+            return Edit((), compiled, tuple(nodes), changed)
+        refused = plan.refusals
+        mixed = _without(used, compiled, {node for node, action in plan.actions.items() if action.refusals})
+        if mixed is None:
+            return Edit(refused)
+        changed = _changed(used, mixed, nodes)
+        if changed and (more := project.decide(mixed, changed).refusals):
+            return Edit((*refused, *more))
+        return Edit(refused, mixed, tuple(nodes), changed)
+    except EngineError as error:
+        return Edit(error.diagnostics)
+
+
+def _changed(used: Compiled | None, compiled: Compiled, nodes: Sequence[str]) -> tuple[str, ...]:
+    before = used.manifest.nodes if used is not None else {}
+    return tuple(node for node in nodes if before.get(node) != compiled.manifest.nodes[node])
+
+
+def _without(used: Compiled | None, compiled: Compiled, refused: set[str]) -> Compiled | None:
+    """The project with some nodes, and all that read them, as they are in use; None: it would not hold together."""
+    if used is None:
+        return None
+    old, new = used.manifest, compiled.manifest
+    kept = set(refused)
+    for node in new.order:
+        if kept & set(new.parents(node)):
+            kept.add(node)
+    if any(node not in old.nodes for node in refused):
+        return None
+    kept &= old.nodes.keys()
+    nodes = {id_: old.nodes[id_] if id_ in kept else node for id_, node in new.nodes.items()}
+    records = {id_: old.records[id_] if id_ in kept and id_ in old.records else one for id_, one in new.records.items()}
+    mixed = replace(new, nodes=nodes, records=records)
+    return replace(compiled, manifest=mixed) if _in_order(mixed) else None
+
+
+def _in_order(manifest: Manifest) -> bool:
+    """Whether each node comes after all that it reads."""
+    seen = {id_ for id_ in manifest.nodes if id_ not in manifest.order}
+    for node in manifest.order:
+        if not set(manifest.parents(node)) <= seen:
+            return False
+        seen.add(node)
+    return True
