@@ -111,6 +111,7 @@ class LiveProject:
     _nodes: list[str] = field(default_factory=list)
     _polls: SourcePolls | None = None
     _session: WarmSession = field(init=False)
+    _planned: bool = False
     _last_turn: float = 0.0
     _weighed: float = 0.0
     _too_large: bool = False
@@ -168,6 +169,11 @@ class LiveProject:
         return plan
 
     @property
+    def planned(self) -> bool:
+        """Whether the first plan has been made, so that what is not due has nothing to do."""
+        return self._planned
+
+    @property
     def nodes(self) -> tuple[str, ...]:
         """The ids of what is kept running."""
         return tuple(self.queue.entries)
@@ -184,6 +190,7 @@ class LiveProject:
         follower = FileFollower(self.project.root, compiled.project.paths)
         self.emit(LiveStarted(self.run_id, compiled.target.name, self.nodes, os.getpid(), now()))
         self._plan(first=True)
+        self._planned = True
         pool = ThreadPoolExecutor(self.options.threads, thread_name_prefix="turn")
         try:
             self._loop(pool, follower)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from engine.state.lock_keeper import LockKeeper
 
 _ENDED = "Java has ended"
+_MOST_UNCLOSED = 200
 _log = logging.getLogger("engine.api")
 
 
@@ -62,6 +63,8 @@ class WarmSession:
         # Why the next one replaces one that was closed, or that no new run may begin in.
         self._lost = ""
         self._running = 0
+        # Runs that ended while others were under way, whose connections from Java are open.
+        self._unclosed = 0
         self._changed = threading.Condition(threading.RLock())
 
     @property
@@ -183,6 +186,8 @@ class WarmSession:
         """The session that is open, if it is as wanted, or another, for which it waits until no run is under way."""
         from engine.spark.session_changes import why_restart
 
+        # Where runs always overlap, there is a moment without one now and then.
+        self._changed.wait_for(lambda: not self._running or self._unclosed < _MOST_UNCLOSED)
         while self._open is not None:
             ended = _ENDED if self.java_ended else ""
             self._lost = self._lost or ended or why_restart(self._open.settings, wanted, self._open.stamps)
@@ -207,12 +212,14 @@ class WarmSession:
             try:
                 if self._running > 1:
                     # What is left for all sessions is looked for when the others have ended.
-                    release(family)
+                    release(family, connections=False)
+                    self._unclosed += 1
                     return True
                 remove_remains(opened.session.spark)
                 left = remains(opened.session.spark) - opened.fresh
                 if not left:
                     release(family)
+                    self._unclosed = 0
             except spark_exceptions():
                 _log.exception("what a run left")
                 self._lost = _ENDED if not opened.session.jvm.alive else "Java does not answer"

@@ -70,8 +70,7 @@ class LiveStatus:
                 self._stopped = event
             case ProjectReloaded():
                 self._reloaded = event
-                if event.nodes:
-                    self._keep(event.nodes, seconds_of(event.at))
+                self._keep(event.nodes or tuple(self.nodes), seconds_of(event.at))
             case SessionClosed():
                 self._session = "closed"
             case ModelStarted():

@@ -46,8 +46,13 @@ def note_session(origin: SparkSession, made: SparkSession) -> None:
         family.append(made)
 
 
-def release(sessions: Iterable[SparkSession]) -> None:
+def release(sessions: Iterable[SparkSession], *, connections: bool = True) -> None:
     """Give back what sessions hold that are over; no stream and no job of theirs runs any more.
+
+    Args:
+        sessions: of a run.
+        connections: close those by which Java called Python, too. Py4J closes what was not used between two such
+            calls, a connection over which a long micro-batch is being written as well: no other run may be under way.
 
     Raises:
         pyspark.errors.PySparkException, py4j.protocol.Py4JError: Java did not do it, or is gone.
@@ -63,6 +68,8 @@ def release(sessions: Iterable[SparkSession]) -> None:
         session._jsparkSession.sparkContext().listenerBus().removeListener(state.streamingQueryManager().listenerBus())
     if over:
         _forget_functions(over)
+    if over and connections:
+        _close_connections(over[0])
 
 
 def _is_a(session: SparkSession, thing: Any, kind: str) -> bool:
@@ -72,8 +79,7 @@ def _is_a(session: SparkSession, thing: Any, kind: str) -> bool:
 
 
 def _forget_functions(sessions: Sequence[SparkSession]) -> None:
-    """Let go of the functions that the streams of sessions called, and of the connections of the threads that did."""
-    from py4j.java_gateway import JavaObject
+    """Let go of the functions that the streams of sessions called."""
     from pyspark.sql.utils import ForeachBatchFunction
 
     gateway: Any = sessions[0]._sc._gateway
@@ -85,7 +91,16 @@ def _forget_functions(sessions: Sequence[SparkSession]) -> None:
             # Another run may be under way in the same JVM.
             if id(proxy.session) in own:
                 del pool.dict[name]
-    # Java closes them: a thread of Java that lives on would not notice that Python did, and its next call would fail.
+
+
+def _close_connections(session: SparkSession) -> None:
+    """Close the connections of threads of Java that have called Python.
+
+    Java does it: a thread that lives on would not notice that Python did, and its next call would fail.
+    """
+    from py4j.java_gateway import JavaObject
+
+    gateway: Any = session._sc._gateway
     client: Any = JavaObject("GATEWAY_SERVER", gateway._gateway_client).getCallbackClient()
     client.periodicCleanup()
 

@@ -26,6 +26,7 @@ def main() -> int:
     parser.add_argument("--models", type=int, default=3, help="how many models a project has at most")
     parser.add_argument("--of", default="", help=f"only these models: {','.join(MODELS)}")
     parser.add_argument("--without", default="", help=f"operations to leave out: {','.join(OPERATIONS)}")
+    parser.add_argument("--start", action="store_true", help="engine start in place of engine build; nothing is shrunk")
     parser.add_argument("--verbose", action="store_true", help="print each step")
     parser.add_argument("--no-shrink", dest="shrink", action="store_false")
     given = parser.parse_args()
@@ -45,14 +46,15 @@ def main() -> int:
             history = plan(given.seed, number, given.length, operations, given.models, names)
             if given.verbose:
                 tell(f"history {number} of seed {given.seed}: {', '.join(history.models)}")
-            found = failure(history, Path(folder), session, printed, tell if given.verbose else None, tally, broker)
+            told = tell if given.verbose else None
+            found = failure(history, Path(folder), session, printed, told, tally, broker, kept=given.start)
             if given.verbose:
                 tell(f"  {time.monotonic() - since:.1f} s")
             if found is None:
                 continue
             different += 1
             tell(f"--- history {number} of seed {given.seed}\n  {found}")
-            if given.shrink:
+            if given.shrink and not given.start:
                 history, found = shrunk(history, found, Path(folder), session, printed, broker)
                 tell(f"  shrunk:\n{history}\n  {found}")
     seconds, count = time.monotonic() - begin, len(numbers)

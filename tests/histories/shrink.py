@@ -30,11 +30,14 @@ def failure(
     tell: Callable[[str], None] | None = None,
     tally: Counter[str] | None = None,
     broker: Broker | None = None,
+    *,
+    kept: bool = False,
 ) -> str | None:
     """Run a plan; what differs, or None."""
     root = folder / f"project{next(_numbers)}"
     root.mkdir(parents=True)
-    history = History(World(Lab(root, session, printed), plan.models, broker=broker), plan, tell or (lambda _: None))
+    world = World(Lab(root, session, printed), plan.models, broker=broker)
+    history = History(world, plan, tell or (lambda _: None), kept=kept)
     try:
         history.run()
     except DifferenceError as error:
