@@ -125,25 +125,7 @@ def test_a_project_is_kept_up_to_date(root: Path, starting: Starting) -> None:
     assert second.returncode == 1
     assert f"process {starting.process.pid}" in second.stderr
 
-    # A broken project is shown and not used; a sound edit is.
-    (root / "models/paid.sql").write_text(PAID.replace("amount from", "amuont from"))
-    starting.until(lambda: [one for one in starting.of("ProjectReloaded") if one["rejected"]])
-    land(root, "4", event(6, "12:41"))
-    starting.until(lambda: 6 in ids(root))
-    (root / "models/paid.sql").write_text(PAID.replace("amount from", "amount + 0 as amount from"))
-    starting.until(lambda: [one for one in starting.of("ProjectReloaded") if not one["rejected"]])
-    land(root, "5", event(7, "12:42", amount=2.0))
-    starting.until(lambda: 7 in ids(root))
-
-    # An edit over old state is rejected, and its model continues as it was.
-    totals = (root / "models/totals.sql").read_text()
-    (root / "models/totals.sql").write_text(totals.replace("at, 1 hour", "at, 2 hours"))
-    starting.until(lambda: [one for one in starting.of("ProjectReloaded") if "totals" in one["rejected"]])
-    # What else is edited is used.
-    (root / "models/beside.sql").write_text("select 1 as n\n")
-    starting.until(lambda: [one for one in starting.of("ProjectReloaded") if one["changed"] and one["rejected"]])
-    starting.until(lambda: starting.of(done, node="model.beside", status="success"))
-    (root / "models/totals.sql").write_text(totals)
+    _edited(root, starting)
 
     # Tables that had some commits were maintained.
     starting.until(lambda: starting.of("MaintenanceFinished", node="model.paid"))
@@ -162,6 +144,29 @@ def test_a_project_is_kept_up_to_date(root: Path, starting: Starting) -> None:
     built = engine(root, "build")
     assert built.returncode == 0, built.stdout + built.stderr
     assert ids(root) == list(range(8))
+
+
+def _edited(root: Path, starting: Starting) -> None:
+    """Edits while it runs, of which two are not used."""
+    # A broken project is shown and not used; a sound edit is.
+    (root / "models/paid.sql").write_text(PAID.replace("amount from", "amuont from"))
+    starting.until(lambda: [one for one in starting.of("ProjectReloaded") if one["rejected"]])
+    land(root, "4", event(6, "12:41"))
+    starting.until(lambda: 6 in ids(root))
+    (root / "models/paid.sql").write_text(PAID.replace("amount from", "amount + 0 as amount from"))
+    starting.until(lambda: [one for one in starting.of("ProjectReloaded") if not one["rejected"]])
+    land(root, "5", event(7, "12:42", amount=2.0))
+    starting.until(lambda: 7 in ids(root))
+
+    # An edit over old state is rejected, and its model continues as it was.
+    totals = (root / "models/totals.sql").read_text()
+    (root / "models/totals.sql").write_text(totals.replace("at, 1 hour", "at, 2 hours"))
+    starting.until(lambda: [one for one in starting.of("ProjectReloaded") if "totals" in one["rejected"]])
+    # What else is edited is used.
+    (root / "models/beside.sql").write_text("select 1 as n\n")
+    starting.until(lambda: [one for one in starting.of("ProjectReloaded") if one["changed"] and one["rejected"]])
+    starting.until(lambda: starting.of("NodeTurnFinished", node="model.beside", status="success"))
+    (root / "models/totals.sql").write_text(totals)
 
 
 def test_it_may_be_killed_at_any_time_and_ends_in_seconds_on_sigterm(root: Path) -> None:

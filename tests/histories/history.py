@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from tests.fault_injection.points import killing_after
 from tests.histories import operations
 from tests.histories.follow import EARLIEST, LOST, NOW, REFRESH, DifferenceError, Followed
+from tests.histories.kept_running import keep_running
 from tests.histories.kinds import KINDS
 from tests.histories.points import Points
 from tests.histories.steps import Plan, Step
@@ -31,6 +32,7 @@ class History:
         models: what is known of each.
         undo: how to undo what was done since the last build that went well.
         points: of this process.
+        kept: builds of everything are turns of `engine start`.
     """
 
     world: World
@@ -40,6 +42,7 @@ class History:
     models: dict[str, Followed] = field(default_factory=dict)
     undo: operations.Undo = field(default_factory=list)
     points: Points = field(default_factory=Points.planted)
+    kept: bool = False
 
     def run(self) -> None:
         """Run all steps.
@@ -88,7 +91,8 @@ class History:
         return result
 
     def _build(self, *arguments: str) -> Result:
-        result = self.world.lab.run("build", *arguments)
+        # A request to rebuild, or to accept something, is a build's.
+        result = keep_running(self.world.lab) if self.kept and not arguments else self.world.lab.run("build", *arguments)
         self._check(result, ("build", *arguments))
         if result.code not in (0, 1):
             raise DifferenceError(f"exit code {result.code}: {result.text[-3000:]}")
