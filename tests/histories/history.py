@@ -92,7 +92,9 @@ class History:
 
     def _build(self, *arguments: str) -> Result:
         # A request to rebuild, or to accept something, is a build's.
-        result = keep_running(self.world.lab) if self.kept and not arguments else self.world.lab.run("build", *arguments)
+        result = (
+            keep_running(self.world.lab) if self.kept and not arguments else self.world.lab.run("build", *arguments)
+        )
         self._check(result, ("build", *arguments))
         if result.code not in (0, 1):
             raise DifferenceError(f"exit code {result.code}: {result.text[-3000:]}")

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from engine.api import Project, Selection
-from engine.api.live_project import LiveOptions, LiveProject
+from engine.api.keep_running.live_project import LiveOptions, LiveProject
 from engine.api.one_session import alone
 from engine.api.requests import runnable
 from engine.cli.console.printing import JsonPrinter

@@ -68,7 +68,7 @@ def start(
     wanted, shared = split(options)
 
     def work(chosen: CommandSettings) -> bool:
-        from engine.api.live_project import LiveOptions
+        from engine.api.keep_running.live_project import LiveOptions
         from engine.api.requests import THREADS
         from engine.cli.live.start_command import start_project
 

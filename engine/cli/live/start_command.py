@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.api import Selection, runnable
-from engine.api.live_project import LiveOptions, LiveProject
+from engine.api.keep_running.live_project import LiveOptions, LiveProject
 from engine.api.one_session import alone
 from engine.api.requests import check_supported
 from engine.cli.command_setup import CommandSettings, Warnings, compiled, deferred, log_file, selected

@@ -18,9 +18,9 @@ from datetime import UTC, datetime
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
-from engine.api.live_edits import read_edit
-from engine.api.live_polls import SourcePolls
-from engine.api.live_turns import EndedTurn, Workshop, ended_turn, maintain_turn, run_turn
+from engine.api.keep_running.live_edits import read_edit
+from engine.api.keep_running.live_turns import EndedTurn, Workshop, ended_turn, maintain_turn, run_turn
+from engine.api.keep_running.source_polls import SourcePolls
 from engine.api.requests import THREADS, Selection
 from engine.api.warm_session import WarmSession
 from engine.errors import EngineError

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class ProjectEdit:
     """What an edit comes to.
 
     Attributes:
@@ -31,7 +31,7 @@ class Edit:
     changed: tuple[str, ...] = ()
 
 
-def read_edit(project: Project, selection: Selection, used: Compiled | None) -> Edit:
+def read_edit(project: Project, selection: Selection, used: Compiled | None) -> ProjectEdit:
     """Compile and plan the project as it is on disk.
 
     A model whose edit is rejected by its plan continues as it was, with what reads it; the other edits are used. If
@@ -40,24 +40,24 @@ def read_edit(project: Project, selection: Selection, used: Compiled | None) -> 
     try:
         compiled = project.compile()
         if compiled.manifest.errors:
-            return Edit(compiled.manifest.errors)
+            return ProjectEdit(compiled.manifest.errors)
         choice = project.select(compiled.manifest, selection)
         nodes = runnable(compiled.manifest, choice.nodes, "build")
         compiled = project.defer(compiled, nodes, selection)
         changed = _changed(used, compiled, nodes)
         plan = project.decide(compiled, changed) if changed else None
         if plan is None or not plan.refusals:
-            return Edit((), compiled, tuple(nodes), changed)
+            return ProjectEdit((), compiled, tuple(nodes), changed)
         refused = plan.refusals
         mixed = _without(used, compiled, {node for node, action in plan.actions.items() if action.refusals})
         if mixed is None:
-            return Edit(refused)
+            return ProjectEdit(refused)
         changed = _changed(used, mixed, nodes)
         if changed and (more := project.decide(mixed, changed).refusals):
-            return Edit((*refused, *more))
-        return Edit(refused, mixed, tuple(nodes), changed)
+            return ProjectEdit((*refused, *more))
+        return ProjectEdit(refused, mixed, tuple(nodes), changed)
     except EngineError as error:
-        return Edit(error.diagnostics)
+        return ProjectEdit(error.diagnostics)
 
 
 def _changed(used: Compiled | None, compiled: Compiled, nodes: Sequence[str]) -> tuple[str, ...]:

@@ -1,0 +1,1 @@
+"""`engine start`: one process that decides, its workers, its polls, and edits while it runs."""
