@@ -29,6 +29,7 @@ import pytest
 
 from tests.mutants.callers import ROOT, UNDER, Instead, module_name, python_files
 from tests.mutants.mutations import Mutant, mutants
+from tests.slow_tests import file_of, function_of, listed
 
 # Where the tests are that belong to these modules.
 FILES = tuple(
@@ -40,8 +41,8 @@ FILES = tuple(
 )  # fmt: skip
 # Packages that the tests import anyway, so that each process finds them loaded.
 _LOADED = ("sqlglot.optimizer", "yaml", "jinja2", "click", "rich.console", "pyiceberg.catalog.sql")
-# So many tests are asked first, and so many more if those notice nothing.
-_FIRST, _MOST = 30, 200
+# So many tests are asked first, and so many more, slow ones last, if those notice nothing.
+_FIRST, _MOST, _SLOW = 30, 150, 20
 _SECONDS = 300
 
 
@@ -88,10 +89,13 @@ def _tests_of(one: Mutant, called: dict[str, list[str]]) -> list[str]:
     path = str(one.path.relative_to(ROOT))
     places = [f"{path}:{one.function}"] if one.function else [p for p in called if p.startswith(f"{path}:")]
     found = sorted({test for place in places for test in called.get(place, [])})
-    width = _widths(called)
-    near = sorted(found, key=width.__getitem__)[: _FIRST // 2]
-    rest = [test for test in found if test not in near]
-    return [*near, *random.Random(0).sample(rest, min(_MOST, len(rest)))]
+    width, slow = _widths(called), listed()
+    quick = [test for test in found if slow.isdisjoint((function_of(test), file_of(test)))]
+    near = sorted(quick, key=width.__getitem__)[: _FIRST // 2]
+    rest = [test for test in quick if test not in near]
+    last = [test for test in found if test not in set(quick)]
+    chance = random.Random(0)
+    return [*near, *chance.sample(rest, min(_MOST, len(rest))), *chance.sample(last, min(_SLOW, len(last)))]
 
 
 def _widths(called: dict[str, list[str]]) -> Counter[str]:
