@@ -239,6 +239,10 @@ docs: $(DEV) ## Generate the example's lineage site, and the pages of error code
 site: $(DEV) ## Build the documentation as a site in build/site; a broken link is an error, nothing is loaded from a network
 	@$(BIN)/python -m scripts.site.build
 
+.PHONY: vscode
+vscode: ## Package the extension for VS Code as editors/vscode/headrace.vsix; needs npm
+	@cd editors/vscode && npm ci --ignore-scripts --no-audit --no-fund && npm run --silent check && npm run --silent package
+
 .PHONY: reference
 reference: $(DEV) ## Write the reference of keys in docs/reference, and the JSON Schemas of editors, from engine/schema
 	@$(BIN)/python -m engine.schema docs/reference

@@ -10,17 +10,20 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import os
 import signal
 import statistics
 import sys
 import tempfile
 import time
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from lsprotocol import types
 from pygls.lsp.client import LanguageClient
 
+from benchmarks._commands import keep
 from benchmarks.projects import headrace
 
 _TYPED = (
@@ -30,12 +33,32 @@ _TYPED = (
 _HOVER_EACH = 5
 
 
+@dataclass(frozen=True, slots=True)
+class EditorResult:
+    """What was measured.
+
+    Attributes:
+        keystrokes: how many.
+        interval: seconds from one to the next, at least.
+        milliseconds: p50, p95 and p99 by what was asked for.
+        memory: MB of the server, the median of each tenth.
+        processor: milliseconds of processor for each keystroke, children and compilations of all models included.
+    """
+
+    keystrokes: int
+    interval: float
+    milliseconds: dict[str, dict[str, float]]
+    memory: list[int]
+    processor: float
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--models", type=int, default=1000)
     parser.add_argument("--keystrokes", type=int, default=1000)
     parser.add_argument("--interval", type=float, default=0.1, help="seconds from one keystroke to the next, at least")
+    parser.add_argument("--keep", action="store_true", help="keep the result in benchmarks/results")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "project"
@@ -45,10 +68,12 @@ def main() -> None:
         before = _files(root)
         model = root / "models/f10/m10.sql"
         header = model.read_text(encoding="utf-8").partition("---*/\n")[0] + "---*/\n"
-        asyncio.run(_session(root, model, header, asked.keystrokes, asked.interval))
+        result = asyncio.run(_session(root, model, header, asked.keystrokes, asked.interval))
         if _files(root) != before:
             raise SystemExit("the server wrote to the project")
-        print("nothing was written to the project")
+    print(json.dumps(asdict(result), indent=1))
+    if asked.keep:
+        keep("editor", [result], 1)
 
 
 def _files(root: Path) -> dict[Path, bytes]:
@@ -85,7 +110,7 @@ class _Editor:
         return {"text_document": types.TextDocumentIdentifier(self.uri), "position": position}
 
 
-async def _session(root: Path, model: Path, header: str, keystrokes: int, interval: float) -> None:
+async def _session(root: Path, model: Path, header: str, keystrokes: int, interval: float) -> EditorResult:
     client = LanguageClient("benchmark", "1")
     seen: dict[str, float] = {}
 
@@ -103,15 +128,16 @@ async def _session(root: Path, model: Path, header: str, keystrokes: int, interv
     print(f"load {os.getloadavg()[0]:.1f}; first answer, with the first compilation, after {waited:.1f} s")
     server = client._server.pid  # noqa: SLF001
     try:
-        await _typing(editor, server, keystrokes, interval)
+        return await _typing(editor, server, keystrokes, interval)
     finally:
         os.kill(server, signal.SIGTERM)
         await client.stop()
 
 
-async def _typing(editor: _Editor, server: int, keystrokes: int, interval: float) -> None:
+async def _typing(editor: _Editor, server: int, keystrokes: int, interval: float) -> EditorResult:
     seconds: dict[str, list[float]] = {"completion": [], "hover": [], "nothing": []}
     memory: list[float] = []
+    spent = _processor(server)
     first = editor.end
     nothing = types.ExecuteCommandParams("headrace.explain", [""])
     for number in range(keystrokes):
@@ -136,14 +162,26 @@ async def _typing(editor: _Editor, server: int, keystrokes: int, interval: float
             seconds["nothing"].append(time.monotonic() - begin)
         memory.append(_resident(server))
         await asyncio.sleep(max(0.0, interval - (time.monotonic() - begin)))
-    for name, taken in seconds.items():
-        ordered = sorted(taken)
-        at = [ordered[int(len(ordered) * part)] * 1000 for part in (0.5, 0.95, 0.99)]
-        print(f"{name:10} {len(taken):5} answers   p50 {at[0]:6.1f} ms   p95 {at[1]:6.1f} ms   p99 {at[2]:6.1f} ms   "
-              f"most {ordered[-1] * 1000:6.1f} ms")  # fmt: skip
     tenth = max(1, keystrokes // 10)
-    early, late = (statistics.median(part) for part in (memory[tenth : 2 * tenth], memory[-tenth:]))
-    print(f"memory     most {max(memory):.0f} MB; median of the second tenth {early:.0f} MB, of the last {late:.0f} MB")
+    spent = _processor(server) - spent
+    return EditorResult(
+        keystrokes,
+        interval,
+        {name: _percentiles(taken) for name, taken in seconds.items()},
+        [round(statistics.median(memory[at : at + tenth])) for at in range(0, keystrokes, tenth)],
+        round(spent * 1000 / keystrokes, 1),
+    )
+
+
+def _percentiles(seconds: list[float]) -> dict[str, float]:
+    ordered = sorted(seconds)
+    return {f"p{part}": round(ordered[len(ordered) * part // 100] * 1000, 1) for part in (50, 95, 99)}
+
+
+def _processor(pid: int) -> float:
+    """Seconds of processor that a process and its ended children took."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 def _resident(pid: int) -> float:

@@ -14,11 +14,13 @@ from pygls.lsp.server import LanguageServer
 from engine import __version__
 from engine.api import Project
 from engine.errors import Diagnostic, EngineError, Level
-from engine.lsp import code_actions, editor_answers, hovers
-from engine.lsp.completions import completions
-from engine.lsp.open_project import OpenProject
-from engine.lsp.text_positions import location_of_position, path_of, range_at
+from engine.lsp.answers import editor_answers, editor_commands, hovers
+from engine.lsp.answers.completions import completions
+from engine.lsp.edits import code_actions, renames
+from engine.lsp.opened.open_project import OpenProject
+from engine.lsp.text.text_positions import path_of, range_at
 from engine.lsp.wire import taken
+from engine.secrets import scrub
 
 # How long nobody types before all models are compiled, in seconds.
 _PAUSE = 0.4
@@ -176,6 +178,7 @@ def made(project: Project) -> HeadraceServer:
 
     _register_reading(server)
     _register_editing(server)
+    _register_commands(server)
     return server
 
 
@@ -215,7 +218,7 @@ def _register_reading(server: HeadraceServer) -> None:
 
 
 def _register_editing(server: HeadraceServer) -> None:
-    """What helps to write, and the commands."""
+    """What helps to write."""
     opened = server.opened
 
     @server.feature(types.TEXT_DOCUMENT_COMPLETION, types.CompletionOptions(trigger_characters=[".", "'", "(", " "]))
@@ -225,29 +228,36 @@ def _register_editing(server: HeadraceServer) -> None:
         return completions(opened, file, params.position) if file else []
 
     @server.feature(types.TEXT_DOCUMENT_CODE_ACTION)
-    def _(params: types.CodeActionParams) -> list[types.CodeAction]:
+    async def _(params: types.CodeActionParams) -> list[types.CodeAction]:
         file = server.current(params.text_document)
-        uri = params.text_document.uri
-        return code_actions.code_actions(uri, opened.text(file), params.context.diagnostics) if file else []
+        found = params.context.diagnostics
+        return await server.answer(code_actions.code_actions, file, params.range, found) if file else []
 
     @server.feature(types.TEXT_DOCUMENT_RENAME)
-    def _(params: types.RenameParams) -> types.WorkspaceEdit | None:
+    async def _(params: types.RenameParams) -> types.WorkspaceEdit | None:
         file = server.current(params.text_document)
-        place = location_of_position(params.position, opened.text(file), file) if file else None
-        node = editor_answers.node_at(opened, file, place) if file and place else None
-        if node is None or not node.startswith("model."):
-            raise JsonRpcException("only models can be renamed: put the cursor on the name in a ref()", -32803)
-        edit = code_actions.renamed_model(opened, node.removeprefix("model."), params.new_name)
+        if file is None:
+            return None
+        edit = await server.read(renames.renamed, opened, file, params.position, params.new_name)
         if isinstance(edit, str):
             raise JsonRpcException(f"not renamed: {edit}", -32803)
-        return edit
+        return edit if isinstance(edit, types.WorkspaceEdit) else None
 
-    @server.command(code_actions.EXPLAIN)
+
+def _register_commands(server: HeadraceServer) -> None:
+    """What an editor shows beside the model."""
+    opened = server.opened
+
+    @server.command(editor_commands.EXPLAIN)
     def _(code: str) -> str:
-        return code_actions.explanation_text(code)
+        return editor_commands.explanation_text(code)
 
-    @server.command(code_actions.COMPILED_SQL)
-    def _(uri: str) -> str:
-        file = opened.name_of(path_of(uri))
-        model = opened.model_of(file) if file else None
-        return model.sql if model else ""
+    @server.command(editor_commands.COMPILED_SQL)
+    async def _(uri: str) -> str:
+        file = server.current(types.TextDocumentIdentifier(uri))
+        return str(await server.work(editor_commands.compiled_sql, opened, file)) if file else ""
+
+    @server.command(editor_commands.PLAN)
+    async def _(uri: str) -> str:
+        file = server.current(types.TextDocumentIdentifier(uri))
+        return scrub(await server.read(editor_commands.plan_text, opened, file)) if file else ""

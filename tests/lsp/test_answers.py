@@ -9,7 +9,7 @@ from pygls.exceptions import JsonRpcException
 
 from engine import Project
 from engine.compile.nodes.column_facts import Derivation
-from engine.lsp.open_project import OpenProject
+from engine.lsp.opened.open_project import OpenProject
 from tests.lsp.conftest import connected
 
 FILE = "models/marts/departures_hourly.sql"

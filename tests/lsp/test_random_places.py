@@ -14,10 +14,10 @@ import pytest
 from engine import Project
 from engine.compile.types.builtin_functions import BUILTIN
 from engine.errors import Location
-from engine.lsp.completions import completions
-from engine.lsp.hovers import hover
-from engine.lsp.open_project import OpenProject
-from engine.lsp.text_positions import position_of
+from engine.lsp.answers.completions import completions
+from engine.lsp.answers.hovers import hover
+from engine.lsp.opened.open_project import OpenProject
+from engine.lsp.text.text_positions import position_of
 from engine.schema.all_blocks import BLOCKS
 
 PLACES = 200

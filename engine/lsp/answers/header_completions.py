@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 from lsprotocol import types
 
 from engine.compile import Model, Source
-from engine.lsp.header_places import OF_OUTPUT, OF_STREAM, schema_at
-from engine.lsp.known_columns import KnownColumn, columns_known, columns_of, input_columns
-from engine.lsp.open_project import OpenProject
+from engine.lsp.opened.header_places import OF_OUTPUT, OF_STREAM, schema_at
+from engine.lsp.opened.known_columns import KnownColumn, columns_known, columns_of, input_columns
+from engine.lsp.opened.open_project import OpenProject
 from engine.schema import ConfigKey, ValueForm
 
 _PAIR = re.compile(r"\s*(?:- )?([\w.]+):(?:\s|$)")

@@ -92,6 +92,24 @@ class OpenProject:
             for file in [file for file in self.edited if file not in self.texts]:
                 del self.edited[file]
 
+    def compiled_with(self, texts: Mapping[str, str]) -> Compiled:
+        """Compile the project with other texts, which nothing keeps.
+
+        Raises:
+            EngineError: it cannot be compiled at all.
+        """
+        with open_texts({**self.texts, **texts}):
+            return self.project.compile()
+
+    def files(self) -> list[str]:
+        """Return the names of all texts of the project: models, tests, sources, macros, project.yml."""
+        if self.compiled is None:
+            return []
+        project = self.compiled.project
+        files = [model.file for model in project.models] + list(project.texts)
+        files += [file for file, _ in project.singular] + [macro.file for macro in project.macros]
+        return list(dict.fromkeys(files))
+
     def open_models(self) -> list[str]:
         """Return the files of models that the editor has open."""
         models = self.compiled.project.models if self.compiled else ()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from engine.compile import Model, Source
 from engine.compile.nodes.manifest import Column
 from engine.compile.types import spark_types
-from engine.lsp.open_project import OpenProject
+from engine.lsp.opened.open_project import OpenProject
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from typing import Any
 
 from engine.compile import Model
 from engine.errors import Location
-from engine.lsp.known_columns import KnownColumn, at_path, columns_known, columns_of, input_columns
-from engine.lsp.open_project import OpenProject
-from engine.lsp.text_positions import range_word
+from engine.lsp.opened.known_columns import KnownColumn, at_path, columns_known, columns_of, input_columns
+from engine.lsp.opened.open_project import OpenProject
+from engine.lsp.text.text_positions import range_word
 from engine.project.model_header import split_header
 from engine.project.parse_yaml import Path, Yaml
 from engine.schema import ConfigBlock, ConfigKey, ValueForm

@@ -10,9 +10,9 @@ from lsprotocol import types
 from engine.compile import Model, Source
 from engine.compile.pipeline.edited_model import EditedModel, NamePlace
 from engine.errors import Location
-from engine.lsp.header_places import header_place, meaning
-from engine.lsp.open_project import OpenProject
-from engine.lsp.text_positions import location_of_position, range_at, range_word
+from engine.lsp.opened.header_places import header_place, meaning
+from engine.lsp.opened.open_project import OpenProject
+from engine.lsp.text.text_positions import location_of_position, range_at, range_word
 
 # So many characters of a type are shown.
 _SHOWN = 40

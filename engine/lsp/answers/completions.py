@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator
 from lsprotocol import types
 
 from engine.compile import Model
-from engine.lsp.header_completions import header_completions, item
-from engine.lsp.known_columns import KnownColumn, at_path, fields_of, input_columns
-from engine.lsp.open_project import OpenProject
-from engine.lsp.spark_functions import signatures
-from engine.lsp.text_positions import location_of_position, offset_of
-from engine.lsp.text_segments import TextKind, segment_at
+from engine.lsp.answers.header_completions import header_completions, item
+from engine.lsp.answers.spark_functions import signatures
+from engine.lsp.opened.known_columns import KnownColumn, at_path, fields_of, input_columns
+from engine.lsp.opened.open_project import OpenProject
+from engine.lsp.text.text_positions import location_of_position, offset_of
+from engine.lsp.text.text_segments import TextKind, segment_at
 
 _REF = re.compile(r"ref\(\s*['\"]?\w*$")
 _SOURCE = re.compile(r"source\([\w', \"]*$")

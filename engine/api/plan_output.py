@@ -1,0 +1,73 @@
+"""A plan as text, and as records for JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from engine.api.deferral import deferred_inputs
+from engine.characters import one_line
+from engine.compile import Manifest, Model, UnitTest
+from engine.compile.artifacts.dbt_manifest import unique_id
+
+if TYPE_CHECKING:
+    from engine.plan import Action, Plan, Unread
+
+
+def plan_record(manifest: Manifest, action: Action) -> dict[str, Any]:
+    """Return an action of a plan as a record for JSON."""
+    node = manifest.nodes[action.node]
+    record: dict[str, Any] = {
+        "unique_id": unique_id(node.id, manifest.project),
+        "name": node.name,
+        "action": action.kind.value,
+    }
+    if isinstance(node, Model):
+        change = action.comparison.change.value if action.comparison is not None else None
+        record |= {"materialized": node.materialized.value, "relation": str(node.relation), "change": change}
+    return record | {
+        "unchanged": action.unchanged,
+        "reasons": list(action.reasons),
+        "notes": list(action.notes),
+        "reads": [{"name": u.name, "what": u.what or None, "new": u.count} for u in action.unread],
+        "deferred": deferred_inputs(manifest, node.id),
+        "refusals": [refusal.to_dict() for refusal in action.refusals],
+    }
+
+
+def plan_lines(manifest: Manifest, plan: Plan) -> Iterator[str]:
+    """Return the plan as text: a line a model, its reasons and what it reads below it; tests are counted."""
+    counted: Counter[str] = Counter()
+    for action in plan.actions.values():
+        node = manifest.nodes[action.node]
+        if not isinstance(node, Model):
+            kind = "unit test" if isinstance(node, UnitTest) else "data test"
+            counted[f"cached {kind}" if action.unchanged else kind] += 1
+            continue
+        word = _word(action)
+        counted[word] += 1
+        yield one_line(f"{word:<10} {node.materialized.value} {node.relation}")
+        details = [*action.reasons, *(_reads(unread) for unread in action.unread if unread.count != 0)]
+        details += [f"{name} is deferred to {table}" for name, table in deferred_inputs(manifest, node.id).items()]
+        yield from (f"{'':<10} {one_line(detail)}" for detail in details)
+    if counted:
+        yield ", ".join(
+            f"{number} {word}{'s' if 'test' in word and number > 1 else ''}" for word, number in counted.items()
+        )
+
+
+def _word(action: Action) -> str:
+    if action.refusals:
+        return "rejected"
+    return "unchanged" if action.unchanged else action.kind.value
+
+
+def _reads(unread: Unread) -> str:
+    """What a stream reads next."""
+    if unread.count is None:
+        return f"reads what is new in {unread.name}"
+    names = ", ".join(unread.names)
+    more = f": {names}{', ...' if unread.count > len(unread.names) else ''}" if names else ""
+    what = unread.what[:-1] if unread.count == 1 else unread.what
+    return f"reads {unread.count:,} new {what} of {unread.name}{more}"

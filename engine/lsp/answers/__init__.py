@@ -1,0 +1,1 @@
+"""What an editor asks about a place or a file."""

@@ -1,0 +1,1 @@
+"""Changes that an editor makes for somebody: fixes, tests, renames."""

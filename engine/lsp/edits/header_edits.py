@@ -1,0 +1,115 @@
+"""Edits of a model's header: a watermark of a stream, a window, a key, a test of a column."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+from engine.errors import Location
+from engine.lsp.edits.text_changes import TextChange
+from engine.lsp.text.text_positions import offset_of
+from engine.project.model_header import split_header
+from engine.project.parse_yaml import Path, Yaml
+
+_END = re.compile(r"^[ \t]*---\*/", re.MULTILINE)
+_NESTED = 2
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderText:
+    """The text of a model's file, and what its header says."""
+
+    file: str
+    text: str
+    header: Yaml
+
+    def key(self, path: Path) -> int | None:
+        """Return where a key begins."""
+        place = self.header.keys.get(path)
+        return None if place is None else offset_of(place, self.text)
+
+    def value(self, path: Path) -> int:
+        """Return where a value begins."""
+        return offset_of(self.header.values.get(path, Location(self.file)), self.text)
+
+    def data(self, path: Path) -> object:
+        """Return a value; None: there is none."""
+        found: object = self.header.data
+        for part in path:
+            found = found.get(part) if isinstance(found, dict) else None
+        return found
+
+
+def header_text(file: str, text: str) -> HeaderText | None:
+    """Return a file with its header; None: it has none, or one that cannot be edited."""
+    header = split_header(text, file).header
+    return HeaderText(file, text, header) if header is not None and header.keys and _END.search(text) else None
+
+
+def with_watermark(head: HeaderText, stream: str, watermark: str) -> TextChange | None:
+    """Return the change that gives a stream a watermark; None: it has one, or is not written so."""
+    streams, path = head.data(("streams",)), ("streams", stream)
+    if isinstance(streams, list) and stream in streams:
+        begin = head.value(("streams",))
+        end = head.text.find("]", begin)
+        if head.text[begin] != "[" or end < 0:
+            return None
+        named = (f"{name}: {{watermark: {watermark}}}" if name == stream else f"{name}: {{}}" for name in streams)
+        return TextChange(head.file, begin, end + 1 - begin, f"{{{', '.join(named)}}}")
+    settings = head.data(path)
+    if head.key(path) is None or (isinstance(settings, dict) and "watermark" in settings):
+        return None
+    return _with_pair(head, path, f"watermark: {watermark}")
+
+
+def with_window(head: HeaderText, name: str, window: str) -> TextChange | None:
+    """Return the change that declares a window; None: there is one of this name."""
+    if head.key(("windows",)) is None:
+        return with_key(head, f'windows: {{{name}: "{window}"}}')
+    return None if head.key(("windows", name)) is not None else _with_pair(head, ("windows",), f'{name}: "{window}"')
+
+
+def with_key(head: HeaderText, line: str) -> TextChange | None:
+    """Return the change that adds a line at the end of a header; None: the key is there."""
+    end = _END.search(head.text)
+    if end is None or head.key((line.partition(":")[0],)) is not None:
+        return None
+    return TextChange(head.file, end.start(), 0, f"{line}\n")
+
+
+def with_test(head: HeaderText, column: str, test: str) -> TextChange | None:
+    """Return the change that adds a test to a column; None: it has tests."""
+    path, columns = ("columns", column), head.data(("columns",))
+    settings = head.data(path)
+    if columns is None:
+        return with_key(head, f"columns:\n  {column}: {{tests: [{test}]}}")
+    if not isinstance(columns, dict) or (isinstance(settings, dict) and {"tests", "data_tests"} & settings.keys()):
+        return None
+    if head.key(path) is None:
+        return _with_pair(head, ("columns",), f"{column}: {{tests: [{test}]}}")
+    if isinstance(settings, str):
+        begin = head.value(path)
+        line_end = head.text.find("\n", begin)
+        # A text of several lines is left as it is.
+        if " #" in head.text[begin:line_end] or head.text[begin] in "|>" or "\n" in settings:
+            return None
+        described = f"{{description: {json.dumps(settings, ensure_ascii=False)}, tests: [{test}]}}"
+        return TextChange(head.file, begin, line_end - begin, described)
+    return _with_pair(head, path, f"tests: [{test}]")
+
+
+def _with_pair(head: HeaderText, path: Path, pair: str) -> TextChange | None:
+    """The change that puts a pair at the begin of a mapping: in its braces, or on a line below its key."""
+    key, value = head.key(path), head.value(path)
+    if key is None:
+        return None
+    if head.text[value : value + 1] == "{":
+        rest = "" if head.text[value + 1 :].lstrip().startswith("}") else ", "
+        return TextChange(head.file, value + 1, 0, f"{pair}{rest}")
+    line_end = head.text.find("\n", key)
+    behind = head.text[key:line_end].partition(":")[2].partition(" #")[0].strip()
+    if behind or line_end < 0:
+        return None
+    column = key - head.text.rfind("\n", 0, key) - 1
+    return TextChange(head.file, line_end + 1, 0, f"{' ' * (column + _NESTED)}{pair}\n")

@@ -1,0 +1,131 @@
+"""Renames over the example: the project with the edit compiles to the same, but for the name."""
+
+import json
+import sqlite3
+
+import pytest
+from lsprotocol import types
+
+from engine import Project
+from engine.errors import Location
+from engine.lsp.edits.renames import renamed
+from engine.lsp.opened.open_project import OpenProject
+from engine.lsp.text.text_positions import location_of_position, offset_of, position_of
+from tests.security.hostile_project import _metadata
+
+
+@pytest.fixture
+def opened(project):
+    return compiled(project)
+
+
+def compiled(root):
+    found = OpenProject(Project(root))
+    found.compile_all()
+    assert not found.manifest.errors
+    return found
+
+
+def at(opened, file, words, offset=0):
+    text = opened.text(file)
+    before = text[: text.index(words) + offset]
+    return position_of(Location(file, before.count("\n") + 1, len(before) - before.rfind("\n")), text)
+
+
+def applied(opened, edit):
+    """The project after the editor has made the edit."""
+    assert isinstance(edit, types.WorkspaceEdit), edit
+    for uri, changes in edit.changes.items():
+        path = next(path for path in opened.root.rglob("*") if path.as_uri() == uri)
+        text = path.read_text()
+        for change in reversed(changes):
+            begin, end = (
+                offset_of(location_of_position(place, text, ""), text)
+                for place in (change.range.start, change.range.end)
+            )
+            text = text[:begin] + change.new_text + text[end:]
+        path.write_text(text)
+    return compiled(opened.root)
+
+
+def columns(opened, model):
+    return [column.name for column in opened.manifest.model(model).columns]
+
+
+def test_a_column_keeps_its_meaning_for_all_that_read_it(opened):
+    before = {model.name: columns(opened, model.name) for model in opened.manifest.models}
+    edit = renamed(
+        opened,
+        "models/marts/aircraft.sql",
+        at(opened, "models/marts/aircraft.sql", "tailnum is not", 2),
+        "registration",
+    )
+    after = applied(opened, edit)
+    expected = [name if name != "tailnum" else "registration" for name in before["flights"]]
+    assert {m.name: columns(after, m.name) for m in after.manifest.models} == before | {"flights": expected}
+    assert "registration as tailnum,\n" in after.text("models/marts/aircraft.sql")
+    assert "where registration is not null" in after.text("models/marts/aircraft.sql")
+    assert "data.tailnum as registration," in after.text("models/staging/flights.sql")
+    origins = after.manifest.model("aircraft").columns[0].origins
+    assert [(origin.node, origin.column) for origin in origins] == [("model.flights", "registration")]
+
+
+def test_an_alias_is_renamed_with_its_header_and_the_rows_of_unit_tests(opened):
+    file = "models/marts/departures_hourly.sql"
+    after = applied(opened, renamed(opened, file, at(opened, file, "as mean_delay", 4), "average_delay"))
+    assert columns(after, "departures_hourly") == ["window_start", "origin", "departures", "average_delay"]
+    assert "  average_delay: {type: double" in after.text(file)
+    assert "sum(average_delay * departures)" in after.text("models/marts/busiest_hours.sql")
+    rows = after.text("tests/models/departures_hourly.yml")
+    assert "average_delay: 6" in rows
+    assert "mean_delay: 6" not in rows
+
+
+@pytest.mark.parametrize(
+    ("file", "words", "new", "reason"),
+    [
+        # The macro share() gets the name in a string.
+        ("models/marts/routes.sql", "f.departure_delay), 1", "delay", "unknown-column"),
+        ("models/marts/routes.sql", "f.origin", "carrier", "is taken"),
+        ("models/marts/routes.sql", "f.origin", "from here", "not a valid column name"),
+        ("models/marts/routes.sql", "group by", "x", "put the cursor on"),
+        ("models/staging/airports.sql", "lat as", "x", "columns of a source"),
+        ("models/marts/routes.sql", "share(", "share", "is taken"),
+    ],
+)
+def test_what_would_change_meaning_is_rejected(opened, file, words, new, reason):
+    assert reason in renamed(opened, file, at(opened, file, words, 3), new)
+
+
+def test_a_macro_is_renamed_where_it_is_defined_and_called(opened):
+    file = "models/marts/routes.sql"
+    sql = opened.manifest.model("routes").sql
+    after = applied(opened, renamed(opened, file, at(opened, file, "share(", 2), "portion"))
+    assert after.manifest.model("routes").sql == sql
+    assert [macro.name for macro in after.manifest.macros] == ["portion"]
+
+
+def test_a_source_is_renamed_with_its_declaration_and_all_that_read_it(opened):
+    file = "models/staging/flights.sql"
+    after = applied(opened, renamed(opened, file, at(opened, file, "'departures'", 3), "takeoffs"))
+    assert "source.ops.takeoffs" in after.manifest.nodes
+    assert columns(after, "flights") == columns(opened, "flights")
+    assert "  ops.takeoffs:" in after.text(file)
+
+
+def test_columns_and_sources_of_tables_that_exist_keep_their_names(opened):
+    lake = opened.root / ".engine" / "lake"
+    metadata = lake / "warehouse" / "flights" / "v1.metadata.json"
+    metadata.parent.mkdir(parents=True)
+    metadata.write_text(json.dumps(_metadata(metadata.parent)))
+    with sqlite3.connect(lake / "catalog.db") as db:
+        db.execute(
+            "create table iceberg_tables (catalog_name, table_namespace, table_name, metadata_location, "
+            "previous_metadata_location, iceberg_type)"
+        )
+        row = ("lake", "flights", "flights", metadata.as_uri(), None, "TABLE")
+        db.execute("insert into iceberg_tables values (?, ?, ?, ?, ?, ?)", row)
+    db.close()
+    file = "models/staging/flights.sql"
+    assert "exists and has the name" in renamed(opened, file, at(opened, file, "as flight_id", 4), "id_of_flight")
+    assert "its stream has the source's name" in renamed(opened, file, at(opened, file, "'departures'", 3), "takeoffs")
