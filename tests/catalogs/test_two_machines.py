@@ -14,8 +14,8 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -162,6 +162,21 @@ class Machine:
                     for pid in family(process.pid):
                         os.kill(pid, signal.SIGCONT)
                     process.kill()
+
+    @contextmanager
+    def starting(self) -> Iterator[subprocess.Popen[bytes]]:
+        """`engine start` beside the test."""
+        program = f"{SHORT}\nimport sys\nfrom engine.cli.main import invoke\nsys.exit(invoke(sys.argv[1:]))\n"
+        command = [sys.executable, "-c", program, "start", "--project-dir", str(self.root), "--log-format", "json"]
+        with (self.root / "output").open("wb") as output:
+            process = subprocess.Popen(command, cwd=REPOSITORY, stdout=output, stderr=output)
+        try:
+            yield process
+        finally:
+            for pid in family(process.pid):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            process.wait()
 
     def leave_nothing(self) -> None:
         """Lose all that is not the project's text: another disk."""
@@ -310,6 +325,38 @@ def test_one_dies_the_other_takes_over_and_one_that_wakes_up_writes_nothing(two:
     check(two, *second)
     assert unchanged(one)
     assert unchanged(other)
+
+
+def test_two_machines_keep_one_project_running_and_one_goes_on_alone(two: Two) -> None:
+    two.land("a", event(1, "10:00", amount=1.0), event(2, "11:00", amount=2.0))
+    with two.one.starting() as one, two.other.starting() as other:
+        until(two, lambda: [r["n"] for r in two.rows("counted")] == [2] and len(two.rows("copied")) == 2, other)
+        two.land("b", event(2, "12:00", amount=5.0), event(3, "13:00", amount=3.0))
+        # In the middle of what it does, with its Java.
+        until(two, lambda: len(two.rows("plain")) == 4, other)
+        for pid in family(one.pid):
+            os.kill(pid, signal.SIGKILL)
+        two.land("c", event(4, "14:00", amount=4.0))
+        until(two, lambda: [r["n"] for r in two.rows("counted")] == [4] and len(two.rows("copied")) == 5, other)
+        until(two, lambda: len(two.rows("hourly")) == 4, other)
+        other.send_signal(signal.SIGTERM)
+        assert other.wait(60) == 0, (two.other.root / "output").read_text()[-3000:]
+    hours = {"10": (1, 1.0), "11": (1, 2.0), "12": (1, 5.0), "13": (1, 3.0)}
+    check(two, [1, 2, 2, 3, 4], {1: 1.0, 2: 5.0, 3: 3.0, 4: 4.0}, hours)
+    assert unchanged(two.other)
+
+
+def until(two: Two, true: Callable[[], bool], process: subprocess.Popen[bytes], seconds: float = 240.0) -> None:
+    """Wait until something is true of the tables."""
+    deadline = time.monotonic() + seconds
+    while True:
+        with suppress(AssertionError):
+            if true():
+                return
+        output = (two.other.root / "output").read_text()[-3000:]
+        assert process.poll() is None, output
+        assert time.monotonic() < deadline, output
+        time.sleep(0.5)
 
 
 def chain_is(two: Two, version: int, ids: list[int]) -> None:

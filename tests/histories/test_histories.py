@@ -44,6 +44,13 @@ def test_a_random_history_leaves_the_rows_of_a_batch_computation(lab: Lab, numbe
 
 
 @pytest.mark.spark
+def test_a_random_history_of_a_project_that_is_kept_running(lab: Lab) -> None:
+    steps = tuple(name for name in QUICK if name != "kill")
+    history = plan(SEED, 0, LENGTH, steps, names=("plain", "hourly", "current", "outer"))
+    History(World(lab, history.models), history, tell=print, kept=True).run()
+
+
+@pytest.mark.spark
 def test_a_row_that_never_landed_is_a_difference(lab: Lab) -> None:
     history = Plan(("plain",), (Step("land", files=(("events", [ROW]),)), Step("land", files=(("events", [ROW]),))))
     world = World(lab, history.models)

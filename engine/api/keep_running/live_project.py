@@ -42,7 +42,7 @@ from engine.events import (
     now,
 )
 from engine.project.followed_files import FileFollower
-from engine.runtime.queue.back_off import heals
+from engine.runtime.queue.back_off import heals, longest_pause
 from engine.runtime.queue.live_nodes import TESTS, LiveNode, live_nodes
 from engine.runtime.queue.node_queue import Entry, NodeQueue
 
@@ -388,7 +388,8 @@ class LiveProject:
         message = ended.message if ended.status.failed else ""
         self.emit(NodeTurnFinished(ended.node, number, ended.status, ended.seconds, ended.more, message, now()))
         if ended.status.failed:
-            self.queue.fail(ended.node, moment, ended.message, heals=heals(ended.findings))
+            most = longest_pause(ended.findings)
+            self.queue.fail(ended.node, moment, ended.message, heals=heals(ended.findings), most=most)
         else:
             self.queue.succeed(ended.node, moment, more=ended.more)
         if ended.committed:

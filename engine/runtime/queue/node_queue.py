@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from engine.events import NodeState
-from engine.runtime.queue.back_off import pause_after
+from engine.runtime.queue.back_off import MOST, pause_after
 from engine.runtime.queue.live_nodes import LiveNode
 
 # Tables are maintained at the latest so many seconds after the first commit since.
@@ -197,8 +197,8 @@ class NodeQueue:
             entry.again = ""
             self.due(id_, again, now)
 
-    def fail(self, id_: str, now: float, reason: str, *, heals: bool) -> None:
-        """Its turn failed; `heals`: time may remove the cause, so that it is tried again."""
+    def fail(self, id_: str, now: float, reason: str, *, heals: bool, most: float = MOST) -> None:
+        """Its turn failed; `heals`: it is tried again after at most `most` seconds, as time may remove the cause."""
         if (entry := self.entries.get(id_)) is None:
             return
         entry.succeeded, entry.again = False, ""
@@ -206,7 +206,7 @@ class NodeQueue:
         if not heals:
             self._turn_to(entry, NodeState.FAILED, reason)
             return
-        entry.until = now + pause_after(entry.failures)
+        entry.until = now + pause_after(entry.failures, most)
         self._turn_to(entry, NodeState.BACKING_OFF, reason, entry.until)
 
     def heal(self, id_: str, now: float) -> None:

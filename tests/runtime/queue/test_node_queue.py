@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from engine.compile.types.cron import Schedule
+from engine.errors import Diagnostic
 from engine.events import NodeState
-from engine.runtime.queue.back_off import MOST, pause_after
+from engine.runtime.queue.back_off import MOST, longest_pause, pause_after
 from engine.runtime.queue.live_nodes import LiveNode
 from engine.runtime.queue.node_queue import NodeQueue
 
@@ -226,3 +227,14 @@ def test_few_commits_are_maintained_after_some_hours_and_no_table_where_that_is_
     assert maintained(queue, NOW + 6 * 3600) == "model.a"
     queue.maintain_after = 0
     assert maintained(queue, NOW + 6 * 3600) is None
+
+
+def test_a_table_that_another_machine_has_is_asked_for_every_few_seconds():
+    queue = queue_of(stream("a"))
+    most = longest_pause([Diagnostic("table-locked", "another process has it", "")])
+    for failure in range(1, 12):
+        queue.fail("model.a", NOW, "another process has it", heals=True, most=most)
+        pause = queue.entries["model.a"].until
+        assert pause is not None
+        assert pause - NOW == min(2.0 ** (failure - 1), 10.0)
+    assert longest_pause([Diagnostic("query-failed", "x", "")]) == MOST
