@@ -205,3 +205,23 @@ def test_mistakes_of_the_file_of_selectors_have_their_place_and_end_with_1(
     write(small, "selectors.yml", "selectors: [{name: x, definitoin: a}]\n")
     assert run(small, "ls", "--selector", "x") == 1
     assert "unknown-key" in capsys.readouterr().err
+
+
+def test_a_file_of_selectors_is_checked_with_the_project(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whether or not a command selects with it."""
+    wrong = SELECTORS.replace("tag:hto", "tag:hto,state:modified+")
+    for command in ("parse", "compile"):
+        write(small, "selectors.yml", wrong)
+        assert run(small, command) == 1
+        said = "".join(capsys.readouterr())
+        assert "selectors.yml:7:41: error: unknown selection method 'colour:' [bad-value]" in said
+        assert "selectors.yml:5:28: warning: the selection 'tag:hto' matches nothing [selection-empty]" in said
+        assert "1 error, 2 warnings" in said
+        write(
+            small, "selectors.yml", "selectors: [{name: x, definition: tag:hot}, {name: y, definition: 'state:new'}]\n"
+        )
+        assert run(small, command) == 0
+        assert "0 errors, 0 warnings" in "".join(capsys.readouterr())
+        write(small, "selectors.yml", "selectors: [\n")
+        assert run(small, command) == 1
+        assert "yaml-syntax" in "".join(capsys.readouterr())

@@ -98,8 +98,9 @@ class History:
         self._check(result, ("build", *arguments))
         if result.code not in (0, 1):
             raise DifferenceError(f"exit code {result.code}: {result.text[-3000:]}")
-        if errors(result) & RAW or "Traceback" in result.text:
-            raise DifferenceError(f"a raw error {errors(result) & RAW}: {result.text[-3000:]}")
+        raw, _, trace = result.text.partition("Traceback")
+        if errors(result) & RAW or trace:
+            raise DifferenceError(f"a raw error {errors(result) & RAW}: {trace[:3000] or raw[-3000:]}")
         return result
 
     def _settled(self, way: str, result: Result) -> None:

@@ -42,7 +42,7 @@ FILES = tuple(
 # Packages that the tests import anyway, so that each process finds them loaded.
 _LOADED = ("sqlglot.optimizer", "yaml", "jinja2", "click", "rich.console", "pyiceberg.catalog.sql")
 # So many tests are asked first, and so many more, slow ones last, if those notice nothing.
-_FIRST, _MOST, _SLOW = 30, 150, 20
+_FIRST, _MOST, _SLOW = 30, 2500, 20
 _SECONDS = 300
 
 

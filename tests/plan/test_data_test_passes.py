@@ -270,6 +270,19 @@ def test_a_table_that_changed_while_it_was_tested_is_tested_again(lake: LakeByHa
     assert counting(lake) == {KINDS, ORDERS}
 
 
+def test_a_test_that_fails_has_not_passed_any_more(lake: LakeByHand) -> None:
+    passed(lake)
+    assert NOT_NULL in counting(lake)
+    known = passes(lake.root)
+    test = known.manifest.nodes[NOT_NULL]
+    assert isinstance(test, DataTest)
+    known.passed_at(test)
+    known.ended(test, "2026-11-23T10:00:00+00:00", passed=False)
+    known.save()
+    assert NOT_NULL not in counting(lake)
+    assert ORDERS in counting(lake), "the others are kept"
+
+
 def test_tests_of_one_query_are_looked_at_before_it(lake: LakeByHand) -> None:
     known = passes(lake.root)
     first, second = (test for i in (NOT_NULL, "test.few") if isinstance(test := known.manifest.nodes[i], DataTest))

@@ -125,6 +125,26 @@ def test_a_full_join_becomes_the_outer_join_of_the_side_that_a_filter_needs(cond
     assert [step.kind for step in walk(plan) if isinstance(step, Join)] == [kind]
 
 
+@pytest.mark.parametrize(
+    ("columns", "condition", "kind"),
+    [
+        ("e.id as a", "a > 0", "left"),
+        ("e.id as a, p.sum as b", "a > 0", "left"),
+        ("e.id as a, p.sum as b", "a > 0 and b > 0", "inner"),
+        ("coalesce(e.id, p.id) as a", "a > 0", "full"),
+        ("1 as a", "a > 0", "full"),
+    ],
+)
+def test_a_filter_is_applied_below_the_columns_that_it_is_over(columns: str, condition: str, kind: str) -> None:
+    known = {"id": "int", "at": "timestamp", "sum": "double"}
+    streams = {name: StreamFacts(streaming=True, columns=known, watermark="at", alias=name) for name in ("e", "p")}
+    joined = f"select {columns} from e full join p on e.id = p.id and e.at = p.at"
+    tree = parse(f"select a from ({joined}) where {condition}").tree
+    assert isinstance(tree, exp.Query)
+    plan = as_it_runs(Builder(streams, Native()).query(tree, {}, None))
+    assert [step.kind for step in walk(plan) if isinstance(step, Join)] == [kind]
+
+
 def test_a_limit_keeps_state(tmp_path: Path) -> None:
     plain = f"streams: [shop.events]\n---\nselect id, kind from {E}"
     assert not edit(tmp_path, plain).model("m").stateful

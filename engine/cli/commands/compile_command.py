@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections import Counter
 
 from engine.api import Selection
-from engine.cli.command_setup import CommandSettings, Warnings, compiled, deferred, hearing, selected
+from engine.cli.command_setup import CommandSettings, Failed, Warnings, compiled, deferred, hearing, selected
 from engine.cli.console.terminal import write, write_json
 from engine.compile import Manifest, Model
+from engine.compile.selection.check_selectors import selector_faults
+from engine.errors import Diagnostic
 
 
 def parse(chosen: CommandSettings, wanted: Selection) -> None:
     """Report what is wrong."""
     manifest, _ = _compiled(chosen, wanted, must_hold=True)
-    chosen.out.say(_found(manifest))
+    faults = _selectors(chosen, wanted, manifest)
+    chosen.out.say(_found(manifest, faults))
+    if any(fault.is_error for fault in faults):
+        raise Failed
 
 
 def compile_(chosen: CommandSettings, wanted: Selection, *, as_json: bool) -> bool:
@@ -25,8 +30,9 @@ def compile_(chosen: CommandSettings, wanted: Selection, *, as_json: bool) -> bo
     for model in (manifest.nodes[node] for node in nodes):
         if isinstance(model, Model) and model.sql:
             _print(model, as_json=as_json)
-    chosen.out.say(_found(manifest))
-    return not manifest.errors
+    faults = _selectors(chosen, wanted, manifest)
+    chosen.out.say(_found(manifest, faults))
+    return not manifest.errors and not any(fault.is_error for fault in faults)
 
 
 def compile_inline(chosen: CommandSettings, sql: str, *, as_json: bool) -> None:
@@ -61,9 +67,19 @@ def _print(model: Model, *, as_json: bool) -> None:
         write(f"-- {model.name}: {model.file}\n{model.sql.rstrip()}\n")
 
 
-def _found(manifest: Manifest) -> str:
-    errors = len(manifest.errors)
-    warnings = len(manifest.diagnostics) - errors
+def _selectors(chosen: CommandSettings, wanted: Selection, manifest: Manifest) -> tuple[Diagnostic, ...]:
+    """What is wrong with selectors.yml, where nothing was selected with it; it is printed."""
+    if wanted.select or wanted.exclude or wanted.selector:
+        return ()
+    faults = selector_faults(chosen.root, manifest)
+    chosen.out.diagnostics(faults)
+    chosen.told([fault for fault in faults if not fault.is_error])
+    return faults
+
+
+def _found(manifest: Manifest, faults: tuple[Diagnostic, ...]) -> str:
+    errors = len(manifest.errors) + sum(fault.is_error for fault in faults)
+    warnings = len(manifest.diagnostics) + len(faults) - errors
     # Counted by their ids: the nodes need not be decoded.
     kinds = Counter(node_id.partition(".")[0] for node_id in manifest.nodes)
     counts = [

@@ -117,7 +117,7 @@ def named_selection(root: Path, name: str, choose: Choose) -> set[str]:
     definitions, diagnostics = selectors.definitions, selectors.found
     if not diagnostics and name not in definitions:
         raise UsageError("usage", f"selector '{name}' not found", _nearest(name, selectors))
-    nodes = _nodes(definitions[name], choose) if name in definitions else set()
+    nodes = definition_nodes(definitions[name], choose) if name in definitions else set()
     if diagnostics:
         raise ProjectError.of(diagnostics)
     return nodes
@@ -138,7 +138,8 @@ def _chosen(part: Section, text: str, choose: Choose) -> set[str]:
         return set()
 
 
-def _nodes(part: Section, choose: Choose) -> set[str]:
+def definition_nodes(part: Section, choose: Choose) -> set[str]:
+    """The nodes of a definition; what is wrong with it is noted where the section says."""
     if not isinstance(part.value, dict):
         return _chosen(part, part.text(), choose)
     for word, block in COMBINATIONS.items():
@@ -162,7 +163,7 @@ def _combined(part: Section, choose: Choose, *, union: bool) -> set[str]:
         if isinstance(item.value, dict) and list(item.value) == ["exclude"]:
             gone |= _excluded(item, choose)
         else:
-            sets.append(_nodes(item, choose))
+            sets.append(definition_nodes(item, choose))
     if not sets:
         return set()
     return (set.union(*sets) if union else set.intersection(*sets)) - gone
@@ -187,7 +188,7 @@ def _term(part: Section, choose: Choose) -> set[str]:
 def _excluded(part: Section, choose: Choose) -> set[str]:
     excluded = part.child("exclude")
     left_out = partial(choose, exclude=True)
-    return set().union(*(_nodes(item, left_out) for item in excluded.items())) if excluded else set()
+    return set().union(*(definition_nodes(item, left_out) for item in excluded.items())) if excluded else set()
 
 
 def _flag(part: Section, key: str) -> bool:

@@ -79,12 +79,22 @@ def select(
     return Choice(nodes, tuple(dict.fromkeys(graph.unmatched)))
 
 
-class _Graph:
-    """The manifest with its edges in both directions."""
+def chooser(manifest: Manifest) -> tuple[Choose, list[Diagnostic]]:
+    """Return what chooses the nodes of selections that are checked, and where it notes terms that match nothing.
 
-    def __init__(self, manifest: Manifest, previous: Previous | None) -> None:
+    There is no earlier state: `state:` and `result:` choose nothing.
+    """
+    graph = _Graph(manifest, None, checked=True)
+    return graph.named, graph.unmatched
+
+
+class _Graph:
+    """The manifest with its edges in both directions; `checked`: nothing is run, and no earlier state is needed."""
+
+    def __init__(self, manifest: Manifest, previous: Previous | None, *, checked: bool = False) -> None:
         self.manifest = manifest
         self.previous = previous
+        self.checked = checked
         self.up = {node: manifest.parents(node) for node in manifest.nodes}
         self.down = manifest.children()
         self.unmatched: list[Diagnostic] = []
@@ -157,6 +167,8 @@ class _Graph:
 
     def against_previous(self, method: str, value: str) -> set[str]:
         previous = self.previous
+        if previous is None and self.checked:
+            return set()
         if previous is None:
             hint = "Name the folder of an earlier manifest.json: --state <folder>."
             raise UsageError("usage", f"'{method}:' compares with an earlier run", hint)

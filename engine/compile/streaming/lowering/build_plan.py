@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from sqlglot import exp
 
 from engine.compile.nodes.query_finding import QueryFinding
-from engine.compile.streaming.lowering.lower_conditions import conditions
+from engine.compile.streaming.lowering.lower_conditions import conditions, keeps_null
 from engine.compile.streaming.lowering.lower_expressions import ExpressionReader, PlanValue
 from engine.compile.streaming.lowering.lower_from import From, lower_from
 from engine.compile.streaming.lowering.lower_grouping import GroupedItem, group, read_order, read_windows
@@ -277,13 +277,19 @@ def project(plan: LogicalPlan, node: exp.Select, items: list[GroupedItem]) -> Lo
     """The SELECT list over a plan."""
     own = {c.id for c in plan.columns}
     aliases: dict[int, frozenset[int]] = {}
+    valued: set[int] = set()
     for item in items:
+        if item.column.id not in own and (keeps_null(item.node) or not valued.isdisjoint(item.value.refs)):
+            valued.add(item.column.id)
         refs = NO_IDS.union(*(aliases.get(r, frozenset({r})) for r in item.value.refs))
         aliases[item.column.id] = refs if item.column.id not in own else frozenset({item.column.id})
     columns = tuple(item.column for item in items)
     is_open = (plan.open and any(i.node.is_star for i in items)) or any(not c.name for c in columns)
     is_open = is_open or (not items and plan.open) or (plan.open and any(e.is_star for e in node.expressions))
-    return Projection(node=node, columns=columns, children=(plan,), sources=tuple(aliases.items()), open=is_open)
+    made = tuple(aliases.items())
+    return Projection(
+        node=node, columns=columns, children=(plan,), sources=made, keeps_null=frozenset(valued), open=is_open
+    )
 
 
 def _all(plan: LogicalPlan) -> frozenset[int]:

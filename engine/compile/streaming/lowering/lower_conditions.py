@@ -120,4 +120,9 @@ def _rejects_null(node: exp.Expr) -> bool:
     if isinstance(node, exp.Not) and isinstance(node.this, exp.Is) and isinstance(node.this.expression, exp.Null):
         return True
     compares = isinstance(node, (exp.Predicate, exp.Between, exp.Like, exp.In)) or type(node) in _SIGNS
-    return compares and not any(isinstance(part, _KEEPS_NULL) for part in node.walk())
+    return compares and not keeps_null(node)
+
+
+def keeps_null(node: exp.Expr) -> bool:
+    """Whether an expression may be a value though a column of it is NULL."""
+    return any(isinstance(part, _KEEPS_NULL) for part in node.walk())

@@ -161,9 +161,10 @@ class Filter(LogicalPlan, frozen=True, kw_only=True):
 
 
 class Projection(LogicalPlan, frozen=True, kw_only=True):
-    """Computes columns."""
+    """Computes columns; those of `keeps_null` may have a value where what they are made of is NULL."""
 
     sources: Sources = ()
+    keeps_null: frozenset[int] = NO_IDS
 
 
 class Aggregate(LogicalPlan, frozen=True, kw_only=True):

@@ -57,7 +57,7 @@ def optimised(plan: LogicalPlan, above: _Conditions = ()) -> LogicalPlan:
         made = dict(plan.sources)
         down = tuple(c for c in above if c.refs <= made.keys())
         stays = tuple(c for c in above if not c.refs <= made.keys())
-        child = optimised(plan.child, tuple(_through(condition, made, plan.child) for condition in down))
+        child = optimised(plan.child, tuple(_through(condition, made, plan) for condition in down))
         return _filtered(replace(plan, children=(child,)), stays)
     if isinstance(plan, Limit) and is_one(plan):
         return _filtered(replace(plan, children=(_ungrouped(optimised(plan.child)),)), above)
@@ -94,12 +94,13 @@ def _filtered(plan: LogicalPlan, conditions: _Conditions) -> LogicalPlan:
     return Filter(node=node, columns=plan.columns, children=(plan,), conditions=conditions, open=plan.open)
 
 
-def _through(condition: Condition, made: dict[int, frozenset[int]], below: LogicalPlan) -> Condition:
+def _through(condition: Condition, made: dict[int, frozenset[int]], plan: Projection) -> Condition:
     """A condition on the columns of a projection as one on what these are made of."""
-    columns = {column.id: column for column in below.columns}
+    columns = {column.id: column for column in plan.child.columns}
+    strict = condition.rejects_null and plan.keeps_null.isdisjoint(condition.refs)
     left, right = _rewritten(condition.left, made, columns), _rewritten(condition.right, made, columns)
     refs = NO_IDS.union(*(made[i] for i in condition.refs))
-    return replace(condition, refs=refs, left=left, right=right)
+    return replace(condition, refs=refs, left=left, right=right, rejects_null=strict)
 
 
 def _rewritten(side: Side | None, made: dict[int, frozenset[int]], below: dict[int, PlanColumn]) -> Side | None:
