@@ -12,7 +12,7 @@ import logging
 import resource
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -109,7 +109,13 @@ class WarmSession:
         with self._changed:
             opened = self._fitting(wanted)
             self._running += 1
-        with opened.keeper.keeping(locks):
+        with ExitStack() as kept:
+            try:
+                kept.enter_context(opened.keeper.keeping(locks))
+            except BaseException:
+                # No process could be started, say: the session is as it was.
+                self._end(clean=True)
+                raise
             clean = False
             try:
                 session, family = run_session(opened.session.spark)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import TextIOWrapper
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from engine.characters import visible
 from engine.cli.console.log_level import LogLevel
@@ -17,6 +18,13 @@ from engine.secrets import scrub
 LOG = "logs/engine.log"
 _FORM = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 _INDENT = 4
+if TYPE_CHECKING:
+    _FileHandler = logging.StreamHandler[TextIOWrapper[BinaryIO]]
+else:
+    _FileHandler = logging.StreamHandler
+# A process that runs for weeks keeps the newest part of its log.
+_MOST_BYTES = 64 << 20
+_KEPT_BYTES = 16 << 20
 
 
 @contextmanager
@@ -57,10 +65,32 @@ def is_shown() -> bool:
     return any(isinstance(handler, _Shown) for handler in logging.getLogger("engine").handlers)
 
 
-def _kept(file: BinaryIO) -> logging.StreamHandler[TextIOWrapper[BinaryIO]]:
-    handler = logging.StreamHandler(TextIOWrapper(file, encoding="utf-8", errors="backslashreplace"))
+def _kept(file: BinaryIO) -> _Kept:
+    handler = _Kept(TextIOWrapper(file, encoding="utf-8", errors="backslashreplace"))
     handler.setFormatter(_Scrubbing(_FORM))
     return handler
+
+
+class _Kept(_FileHandler):
+    """A file that does not grow without bound; a full disk costs lines and nothing else."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        super().emit(record)
+        with suppress(OSError, ValueError):
+            if os.fstat(number := self.stream.fileno()).st_size > _MOST_BYTES:
+                _forget_oldest(number)
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
+        """Nothing: a trace on standard error for each line would be worse than the lost line."""
+
+
+def _forget_oldest(number: int) -> None:
+    """Keep the last lines of a file that is open for appending."""
+    with open(f"/proc/self/fd/{number}", "rb") as file:  # noqa: PTH123 - no path leads to it for certain
+        file.seek(-_KEPT_BYTES, os.SEEK_END)
+        kept = file.read().partition(b"\n")[2]
+    os.ftruncate(number, 0)
+    os.write(number, kept)
 
 
 class _Scrubbing(logging.Formatter):

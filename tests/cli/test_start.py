@@ -8,6 +8,7 @@ import signal
 import subprocess
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -31,18 +32,25 @@ class Starting:
         self.root = root
         self.process = start(root, "start", "--log-format", "json", *options)
         self.events: list[dict[str, Any]] = []
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
+        # Both are read: a process whose output nobody takes stands still.
+        self.stderr: deque[str] = deque(maxlen=200)
+        assert self.process.stderr is not None
+        self._readers = [
+            threading.Thread(target=self._read, daemon=True),
+            threading.Thread(target=self.stderr.extend, args=(self.process.stderr,), daemon=True),
+        ]
+        for reader in self._readers:
+            reader.start()
 
     def _read(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
-            self.events.append(json.loads(line))
+            self.events.append(json.loads(line) if line.startswith("{") else {"event": "", "line": line})
 
     def until(self, condition: Callable[[], object]) -> None:
         deadline = time.monotonic() + SECONDS
         while not condition():
-            assert self.process.poll() is None, (self.events[-20:], self.process.communicate())
+            assert self.process.poll() is None, (self.events[-20:], list(self.stderr))
             assert time.monotonic() < deadline, self.events[-20:]
             time.sleep(0.1)
 
@@ -56,7 +64,8 @@ class Starting:
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
-        self._reader.join(60)
+        for reader in self._readers:
+            reader.join(60)
 
     def close(self) -> None:
         self.kill()

@@ -1,22 +1,24 @@
 """A project kept running on a broker while faults happen: python -m tests.live_faults --minutes 10 [--seed 1].
 
-Faults, one every few seconds: kill -9 of the process, of Java alone; SIGTERM; the broker away; a burst of orders; edits
-that add a column; a pause; a second start. One model fails all the time. In between `engine status` is compared with the
+Faults, one every few seconds: kill -9 of the process, of Java alone; SIGTERM; the broker away; a full disk; a burst of
+orders; edits that add a column, and such that are rejected; a pause; a second start. One model fails all the time. In between `engine status` is compared with the
 tables. At the end all tables must be those of the orders that were sent, and a build must find nothing to do.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import random
 import signal
+import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -44,6 +46,7 @@ class Run:
         caused: faults by name.
         samples: how often the status was compared.
         faults: what was wrong.
+        small_disk: the project is on a disk of its own, which can be filled.
     """
 
     root: Path
@@ -54,13 +57,14 @@ class Run:
     caused: Counter[str] = field(default_factory=Counter)
     samples: int = 0
     faults: list[str] = field(default_factory=list)
+    small_disk: bool = False
     _columns: int = 0
 
     def follow(self, seconds: float) -> None:
         """Cause faults for some time, and compare the status in between."""
         works = (
             self.kill, self.kill_java, self.terminate, self.broker_away, self.burst, self.edit, self.pause, self.second,
-            self.rejected_edit,
+            self.rejected_edit, *((self.disk_full,) if self.small_disk else ()),
         )  # fmt: skip
         deadline = time.monotonic() + seconds
         left: list[Callable[[], None]] = []
@@ -114,6 +118,16 @@ class Run:
         self.broker.stop(kill=self.chance.random() < 0.5)
         self.rest(self.chance.uniform(3.0, 25.0))
         self.broker.start()
+
+    def disk_full(self) -> None:
+        """Not a byte can be written for some time."""
+        filler = self.root / "filler"
+        with filler.open("wb") as file, contextlib.suppress(OSError):
+            while True:
+                file.write(bytes(1 << 20))
+                file.flush()
+        self.rest(self.chance.uniform(5.0, 15.0))
+        filler.unlink()
 
     def burst(self) -> None:
         self.sender.burst = 20_000
@@ -218,19 +232,36 @@ def _snapshot(root: Path, name: str) -> int | None:
     return found.snapshot
 
 
+@contextlib.contextmanager
+def _disk(root: Path) -> Iterator[bool]:
+    """A small disk for the project, where one may be mounted."""
+    root.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1500m", "tmpfs", root], check=False).returncode == 0
+    try:
+        yield mounted
+    finally:
+        if mounted:
+            subprocess.run(["umount", "--lazy", root], check=True)
+
+
 def main() -> int:
     """Run it; 1 if something was wrong."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--seed", type=int, default=1)
     chosen = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="faults") as folder, kafka.running(Path(folder) / "broker") as broker:
+    with (
+        tempfile.TemporaryDirectory(prefix="faults") as folder,
+        kafka.running(Path(folder) / "broker") as broker,
+        _disk(Path(folder) / "project") as small,
+    ):
         root = Path(folder) / "project"
         broker.create("orders", partitions=2)
         broker.create("clicks", partitions=1)
         write_project(root, broker.address)
         sender = Sender(broker, random.Random(chosen.seed))
         run = Run(root, broker, random.Random(chosen.seed + 1), sender, Starting(root, "--maintain-after", "20"))
+        run.small_disk = small
         sender.start()
         try:
             run.follow(chosen.minutes * 60)

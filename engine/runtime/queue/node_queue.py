@@ -51,6 +51,7 @@ class Entry:
         turns: that it had.
         commits: of its table since it was maintained.
         maintained: when that was, or when its first commit came.
+        told: the reason of its state, as it was shown.
     """
 
     node: LiveNode
@@ -66,6 +67,7 @@ class Entry:
     turns: int = 0
     commits: int = 0
     maintained: float = 0.0
+    told: str = ""
     _begun: float = 0.0
 
 
@@ -278,9 +280,9 @@ class NodeQueue:
     def _turn_to(self, entry: Entry, state: NodeState, reason: str, until: float | None = None) -> None:
         if entry.paused and state in {NodeState.IDLE, NodeState.QUEUED, NodeState.WAITING}:
             state, reason = NodeState.PAUSED, ""
-        if (entry.state, entry.reason) == (state, reason) and state is not NodeState.BACKING_OFF:
+        if (entry.state, entry.told) == (state, reason) and state is not NodeState.BACKING_OFF:
             return
-        entry.state = state
+        entry.state, entry.told = state, reason
         if state not in {NodeState.IDLE, NodeState.WAITING}:
             entry.reason = reason
         self.changes.append(StateChange(entry.node.id, state, reason, until))

@@ -238,3 +238,14 @@ def test_a_table_that_another_machine_has_is_asked_for_every_few_seconds():
         assert pause is not None
         assert pause - NOW == min(2.0 ** (failure - 1), 10.0)
     assert longest_pause([Diagnostic("query-failed", "x", "")]) == MOST
+
+
+def test_a_node_that_waits_says_so_once():
+    queue = queue_of(stream("a"), stream("b", "a"))
+    queue.due("model.a", "x", NOW)
+    queue.due("model.b", "x", NOW)
+    assert turn(queue, NOW) == "model.a"
+    for later in range(5):
+        assert turn(queue, NOW + later) is None
+    waits = [(change.node, change.reason) for change in queue.take_changes() if change.state is NodeState.WAITING]
+    assert waits == [("model.b", "a")]
