@@ -12,7 +12,9 @@ from engine.api import Project, Selection
 from engine.api.keep_running.live_project import LiveOptions, LiveProject
 from engine.api.one_session import alone
 from engine.api.requests import runnable
+from engine.cli.console.log_level import LogLevel
 from engine.cli.console.printing import JsonPrinter
+from engine.cli.log_output import logged
 from engine.errors import EngineError
 from engine.events import Diagnosed, NodeState
 from tests.lab import Lab, LabSession, Result
@@ -78,7 +80,7 @@ def keep_running(lab: Lab) -> Result:
             except BaseException as error:  # noqa: BLE001 - raised by the thread that waits
                 failures.append(error)
 
-        with alone():
+        with alone(), logged(out, LogLevel.ERROR, (lab.root / "start.log").open("ab")):
             thread = threading.Thread(target=follow, name="start")
             thread.start()
             quiet = _wait_until_quiet(live, thread)
