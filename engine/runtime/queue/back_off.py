@@ -9,7 +9,7 @@ from engine.errors import Diagnostic
 
 FIRST: Final = 1.0
 MOST: Final = 300.0
-# A table that somebody else has: on a machine that stands by, what has ended there must be continued soon.
+# A table that another process has: when that one ends, the table must be continued soon.
 LOCKED: Final = 10.0
 
 # What only an edit of the project or a decision of the user removes; all else may pass by itself.
