@@ -48,7 +48,7 @@ def pages() -> dict[Path, str]:
     streams, records, tables, hour = map(_newest, ("streams", "records", "tables", "hour"))
     (long,) = hour["results"]
     return {
-        PAGE: _page(streams, records, tables, hour, long) + _scale(),
+        PAGE: _page(streams, records, tables, hour, long) + _scale() + _editor(),
         IMAGES / "benchmark-ratios.svg": _ratios(streams["results"]),
         IMAGES / "benchmark-hour.svg": _tenths(long["batch_seconds"]),
     }
@@ -143,6 +143,27 @@ One writer of each catalog was measured first, while Java was still compiling.
 an hourly window, in one process. There are two cores, so that more threads than two cannot help.
 
 {_table(("threads", "seconds", "seconds of processor"), map(_worked, workers["results"]))}
+"""
+
+
+def _editor() -> str:
+    document = _newest("editor")
+    (result,) = document["results"]
+    rows = [[name, *(f"{result['milliseconds'][name][part]:.0f}" for part in ("p50", "p95", "p99"))]
+            for name in ("completion", "hover", "nothing")]  # fmt: skip
+    memory = result["memory"]
+    return f"""
+## The editor
+
+{_conditions(document)} {result["keystrokes"]:,} keystrokes in one of 1,000
+models, one each {result["interval"]} seconds, over a client of `engine lsp`. A request that does nothing shows how long
+this machine, on which other work kept both cores busy, lets an answer wait; the aim is 100 ms at the 95th percentile,
+and 250 MB.
+
+{_table(("answer", "p50, ms", "p95, ms", "p99, ms"), rows)}
+
+A keystroke took {result["processor"]:.0f} ms of processor, with the compilation of its model and, after pauses, of all
+models. Memory by tenths of the session: {", ".join(map(str, memory))} MB. Nothing was written to the project.
 """
 
 

@@ -14,7 +14,7 @@ from pygls.lsp.server import LanguageServer
 from engine import __version__
 from engine.api import Project
 from engine.errors import Diagnostic, EngineError, Level
-from engine.lsp.answers import editor_answers, editor_commands, hovers
+from engine.lsp.answers import editor_answers, editor_commands, header_tokens, hovers
 from engine.lsp.answers.completions import completions
 from engine.lsp.edits import code_actions, renames
 from engine.lsp.opened.open_project import OpenProject
@@ -24,8 +24,9 @@ from engine.secrets import scrub
 
 # How long nobody types before all models are compiled, in seconds.
 _PAUSE = 0.4
+_AFTER_KEYSTROKE = 0.03
 # How long an answer waits for the model that is being compiled, in seconds.
-_FRESH = 0.04
+_FRESH = 0.03
 _LEVELS = {
     Level.ERROR: types.DiagnosticSeverity.Error,
     Level.WARNING: types.DiagnosticSeverity.Warning,
@@ -66,21 +67,28 @@ class HeadraceServer(LanguageServer):
         self._pending = asyncio.get_running_loop().create_task(self._later())
         # The first compilation loads what later ones fork with.
         await self.begun.wait()
-        self._typed = asyncio.ensure_future(self.work(self._compile_one, file, change))
+        self._typed = asyncio.ensure_future(self._compile_typed(file, change))
         await self._typed
         if change == self._changes:
             self.publish()
 
+    async def _compile_typed(self, file: str, change: int) -> None:
+        # The completion that an editor asks for at a keystroke comes next: it need not wait for a fork.
+        await asyncio.sleep(_AFTER_KEYSTROKE)
+        await self.work(self._compile_one, file, change)
+
     async def answer(self, call: Any, file: str, *arguments: Any) -> Any:
         """Answer from what is known of a model's text, which may be that of the keystroke before.
 
-        It waits for the newest for a moment only: places are checked against the text.
+        Places are checked against the text. Where nothing is known of one, it waits for the newest for a moment.
         """
         await self.begun.wait()
         if file not in self.opened.edited and self.opened.model_of(file) is not None:
             return await self.work(call, self.opened, file, *arguments)
-        if self._typed is not None and not self._typed.done():
-            await asyncio.wait({self._typed}, timeout=_FRESH)
+        said = call(self.opened, file, *arguments)
+        if said or self._typed is None or self._typed.done():
+            return said
+        await asyncio.wait({self._typed}, timeout=_FRESH)
         return call(self.opened, file, *arguments)
 
     def current(self, document: types.TextDocumentIdentifier) -> str | None:
@@ -199,7 +207,7 @@ def _register_reading(server: HeadraceServer) -> None:
     @server.feature(types.TEXT_DOCUMENT_REFERENCES)
     async def _(params: types.ReferenceParams) -> list[types.Location]:
         file = server.current(params.text_document)
-        return await server.read(editor_answers.references, opened, file, params.position) if file else []
+        return await server.read(renames.named_places, opened, file, params.position) if file else []
 
     @server.feature(types.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
     async def _(params: types.DocumentSymbolParams) -> list[types.DocumentSymbol]:
@@ -210,6 +218,14 @@ def _register_reading(server: HeadraceServer) -> None:
     async def _(params: types.InlayHintParams) -> list[types.InlayHint]:
         file = server.current(params.text_document)
         return await server.work(editor_answers.inlay_hints, opened, file) if file else []
+
+    legend = types.SemanticTokensLegend(list(header_tokens.LEGEND), [])
+
+    @server.feature(types.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, legend)
+    async def _(params: types.SemanticTokensParams) -> types.SemanticTokens:
+        file = server.current(params.text_document)
+        data = await server.work(header_tokens.header_tokens, opened, file) if file else []
+        return types.SemanticTokens(data)
 
     @server.feature(types.TEXT_DOCUMENT_FOLDING_RANGE)
     def _(params: types.FoldingRangeParams) -> list[types.FoldingRange]:

@@ -10,14 +10,17 @@ from lsprotocol import types
 from engine.compile import Model, Source
 from engine.compile.pipeline.edited_model import EditedModel, NamePlace
 from engine.errors import Location
+from engine.lsp.answers.kept_state import state_text
 from engine.lsp.opened.header_places import header_place, meaning
 from engine.lsp.opened.open_project import OpenProject
 from engine.lsp.text.text_positions import location_of_position, range_at, range_word
+from engine.project.model_header import location_of
 
 # So many characters of a type are shown.
 _SHOWN = 40
 # In YAML and singular tests: what comes before the name of a model or source.
 _NAMES_NODE = re.compile(r"(?:\b(?:model|to|input|name):\s*|\b(?:ref|source)\([^)]*)[\"']?[\w.]*$")
+_GIVEN_INLINE = re.compile(r"\bgiven:\s*\{(?:[^{}]|\{[^{}]*\})*$")
 
 
 def definition(opened: OpenProject, file: str, position: types.Position) -> list[types.Location]:
@@ -30,21 +33,24 @@ def definition(opened: OpenProject, file: str, position: types.Position) -> list
 
 
 def references(opened: OpenProject, file: str, position: types.Position) -> list[types.Location]:
-    """Return where models name the model or source at a place; in a model that nothing else is named at: that model."""
+    """Return where models, headers and tests name the model or source at a place.
+
+    In a model, where nothing else is named: that model.
+    """
     place = location_of_position(position, opened.text(file), file)
     own = opened.model_of(file)
     node = node_at(opened, file, place) or (own.id if own else None)
-    if node is None:
-        return []
-    found = []
-    for model in opened.manifest.models:
-        if node in model.depends_on:
-            edited = analysed(opened, model.file)
-            text = opened.text(model.file)
-            for read, start in edited.reads if edited else ():
-                if read == node:
-                    found.append(types.Location(_uri(opened, model.file), range_at(start, text)))
-    return found
+    return [] if node is None else [found for other in opened.files() for found in _naming(opened, other, node)]
+
+
+def _naming(opened: OpenProject, file: str, node: str) -> Iterator[types.Location]:
+    """The places of a file that name a node."""
+    text = opened.text(file)
+    word = re.compile(rf"\b{re.escape(node.rpartition('.')[2])}\b")
+    for found in word.finditer(text):
+        place = location_of(text, found.start(), file)
+        if node_at(opened, file, place) == node:
+            yield types.Location(_uri(opened, file), range_at(place, text, len(found[0])))
 
 
 def name_at(opened: OpenProject, file: str, place: Location) -> NamePlace | None:
@@ -66,7 +72,8 @@ def node_at(opened: OpenProject, file: str, place: Location) -> str | None:
     model = opened.model_of(file)
     if model is None:
         word = range_word(line, place.column - 1)
-        named = bool(word) and _NAMES_NODE.search(line[: place.column - 1]) is not None
+        before = line[: place.column - 1]
+        named = bool(word) and (_NAMES_NODE.search(before) is not None or _is_given(lines, place.line, before))
         return next((i for i in (f"model.{word}", f"source.{word}") if named and i in opened.manifest.nodes), None)
     edited = analysed(opened, file)
     for read, start in edited.reads if edited else ():
@@ -76,6 +83,17 @@ def node_at(opened: OpenProject, file: str, place: Location) -> str | None:
     found = header_place(opened.text(file), place)
     said = meaning(opened, model, *found) if found else None
     return (said.node or None) if said else None
+
+
+def _is_given(lines: list[str], number: int, before: str) -> bool:
+    """Whether a word of a unit test is a key below `given:`, by braces or indentation."""
+    if _GIVEN_INLINE.search(before):
+        return True
+    begin = re.fullmatch(r"(\s+)\w*", before)
+    if begin is None:
+        return False
+    outer = (line for line in reversed(lines[: number - 1]) if line.strip() and not line.startswith(begin[1]))
+    return next(outer, "").strip().removeprefix("- ") == "given:"
 
 
 def analysed(opened: OpenProject, file: str) -> EditedModel | None:
@@ -102,14 +120,24 @@ def symbols(opened: OpenProject, file: str) -> list[types.DocumentSymbol]:
 
 
 def inlay_hints(opened: OpenProject, file: str) -> list[types.InlayHint]:
-    """Return the types of the output columns, at the beginning of each."""
+    """Return the types of the output columns at the beginning of each, and how long state is kept."""
     edited, text = analysed(opened, file), opened.text(file)
     pairs = zip(edited.model.columns, edited.outputs, strict=False) if edited else ()
     return [
         types.InlayHint(range_at(start, text).start, f"{column.type} ", types.InlayHintKind.Type)
         for column, start in pairs
         if column.type and len(column.type) < _SHOWN
-    ]
+    ] + list(_state_hint(edited, text))
+
+
+def _state_hint(edited: EditedModel | None, text: str) -> Iterator[types.InlayHint]:
+    """How long the model keeps state, behind the key `streams`."""
+    said = state_text(edited.model) if edited else ""
+    lines = text.split("\n")
+    number = next((number for number, line in enumerate(lines) if line.startswith("streams:")), None)
+    if said and number is not None:
+        place = types.Position(number, len(lines[number].encode("utf-16-le", "surrogatepass")) // 2)
+        yield types.InlayHint(place, said, padding_left=True)
 
 
 def folding(opened: OpenProject, file: str) -> list[types.FoldingRange]:

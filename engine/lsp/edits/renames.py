@@ -10,7 +10,7 @@ from lsprotocol import types
 
 from engine.compile import Materialized, Model, Source
 from engine.errors import EngineError
-from engine.lsp.answers.editor_answers import name_at, node_at
+from engine.lsp.answers.editor_answers import name_at, node_at, references
 from engine.lsp.answers.hovers import output_at
 from engine.lsp.edits import column_rename, rename_checks
 from engine.lsp.edits.text_changes import TextChange, workspace_edit
@@ -42,6 +42,20 @@ def renamed(opened: OpenProject, file: str, position: types.Position, new: str) 
     if column is not None:
         return renamed_column(opened, *column, new)
     return "put the cursor on a model or source in ref(), source() or the header, on a column, or on a macro"
+
+
+def named_places(opened: OpenProject, file: str, position: types.Position) -> list[types.Location]:
+    """Return where the project names what is at a place: a column, or else a model or source."""
+    column = _column_at(opened, file, opened.text(file), position)
+    model = opened.manifest.nodes.get(column[0]) if column else None
+    if column is None or not isinstance(model, Model):
+        return references(opened, file, position)
+    size = len(column[1])
+    changes = column_rename.changes(opened, model, column[1], column[1])
+    # One that inserts an alias comes after the name.
+    words = [one if one.length else replace(one, start=one.start - size, length=size) for one in changes]
+    edits = workspace_edit(opened, words).changes or {}
+    return [types.Location(uri, edit.range) for uri, found in edits.items() for edit in found]
 
 
 def _column_at(opened: OpenProject, file: str, text: str, position: types.Position) -> tuple[str, str] | None:

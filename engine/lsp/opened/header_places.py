@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from engine.compile import Model
@@ -53,7 +54,7 @@ class HeaderWord:
 
 def header_place(text: str, place: Location) -> tuple[Yaml, HeaderPlace] | None:
     """Return the key or value at a place; None: there is none, or the header cannot be read."""
-    header = split_header(text, place.file).header
+    header = _header(text, place.file)
     line = text.split("\n")[place.line - 1]
     if header is None or line[: place.column - 1].rpartition(" #")[1] or not header.keys:
         return None
@@ -69,6 +70,12 @@ def header_place(text: str, place: Location) -> tuple[Yaml, HeaderPlace] | None:
     if is_key and (spot[0] != place.line or place.column > spot[1] + len(str(path[-1]))):
         return None
     return header, HeaderPlace(path, is_key, str(path[-1]) if is_key else range_word(line, place.column - 1).strip("."))
+
+
+@lru_cache(maxsize=8)
+def _header(text: str, file: str) -> Yaml | None:
+    """The header of a text; of the same one many words are asked for."""
+    return split_header(text, file).header
 
 
 def meaning(opened: OpenProject, model: Model, header: Yaml, place: HeaderPlace) -> HeaderWord | None:
