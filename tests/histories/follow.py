@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.state import ModelState
+from engine.state import ModelState, Phase
 from tests.histories.batches import Batch, Checkpoint, read
 from tests.histories.kinds import FEED, KINDS, SAME, Kind
 from tests.histories.oracle import Content, Oracle, State, content
@@ -106,10 +106,8 @@ class Followed:
             self._follow_table(self.upstream, done=done)
             return
         state = self.world.loaded(self.name)
-        if state is None:
-            if done:
-                self.differs("built, and there is no state")
-            self.same()
+        if state is None or state.phase is Phase.STAGED:
+            self._without_state(waits=state is not None, done=done)
             return
         before = self.oracle.late_rows
         seen = read(self.world.state(self.name).checkpoint(state.generation))
@@ -281,14 +279,25 @@ class Followed:
 
     def _done(self, seen: Checkpoint, meaning: tuple[str, ...], warnings: str) -> None:
         if self._held():
-            # A rebuilt table that waits beside the table, and is given up, has read what the table has not.
-            pending = self.world.state(self.name).pending()
-            assert pending is not None
-            for batch in read(self.world.state(self.name).checkpoint(pending.generation)).batches:
-                self.oracle.quarantined += sum(self.world.landed[name].count(None) for name in batch.files)
+            self._refused()
             return
         self.deployed = meaning if self.applied >= 0 else None
         self._complete(seen, warnings)
+
+    def _without_state(self, *, waits: bool, done: bool) -> None:
+        """If its state was lost, the table that was built anew may wait for its test."""
+        if waits:
+            self._refused()
+        elif done:
+            self.differs("built, and there is no state")
+        self.same()
+
+    def _refused(self) -> None:
+        """A rebuilt table that waits beside the table, and is given up, has read what the table has not."""
+        pending = self.world.state(self.name).pending()
+        assert pending is not None
+        for batch in read(self.world.state(self.name).checkpoint(pending.generation)).batches:
+            self.oracle.quarantined += sum(self.world.landed[name].count(None) for name in batch.files)
 
     def _complete(self, seen: Checkpoint, warnings: str) -> None:
         """All files that have landed were read, once, and no micro-batch is owed."""

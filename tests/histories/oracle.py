@@ -136,7 +136,8 @@ class Oracle:
             made["at"] = row["at"] if row["at"] is None else moment(row["at"])
             made["day"] = made["at"] and made["at"].date()
             made["amount"] = valued(row["amount"], settings["amount"], settings)
-            if settings["more"] and settings["onchange"] == "append_columns":
+            if settings["more"]:
+                # With `on_schema_change: fail` only a table that is built anew takes the edit.
                 made["label"] = row["kind"]
             if self._expected(made["amount"], settings):
                 self.rows.append(made)

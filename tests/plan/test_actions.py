@@ -184,6 +184,27 @@ def test_an_edit_that_cannot_continue_is_rejected_unless_all_is_rebuilt_or_nothi
     assert (action.kind, action.refusals) == (ActionKind.CREATE, ())
 
 
+@pytest.mark.parametrize(
+    ("keys", "columns", "from_the_first", "from_now"),
+    [
+        ("", "id", ["reset-duplicates"], []),
+        ("unique_key: id\n", "id", [], []),
+        ("output_mode: complete\n", "id, count(*) as n", [], ["reset-totals"]),
+    ],
+)
+def test_rows_that_would_be_read_twice_or_lost_from_totals_forbid_a_new_checkpoint(
+    tmp_path: Path, keys: str, columns: str, from_the_first: list[str], from_now: list[str]
+) -> None:
+    group = " group by id" if "count" in columns else ""
+    text = (
+        f"/*---\nstreams: [shop.events]\n{keys}---*/\nselect {columns} from {{{{ source('shop', 'events') }}}}{group}"
+    )
+    now = project(tmp_path, m=text)
+    known = deployed(now, {"m": streaming(now.model("m"), [A])}, [A])
+    for reset, codes in ((Reset(None), from_the_first), (Reset(1_700_000_000_000, gap=True), from_now)):
+        assert [r.code for r in plan(now, known, reset=reset).refusals] == codes
+
+
 def test_a_refresh_says_all_that_forbids_it_at_once(tmp_path: Path) -> None:
     now = project(tmp_path, m=PLAIN.replace("streams:", "full_refresh: false\nstreams:"), reader=READER)
     models = {name: streaming(now.model(name), [A]) for name in ("m", "reader")}

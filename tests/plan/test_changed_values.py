@@ -1,0 +1,50 @@
+"""What changed between two sets of facts, as a build notes it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from engine.plan.changed_values import identity_changes, input_changes, table_changes
+
+SOURCE = {"format": "json", "options": {"multiline": "true"}, "schema": [["id", "int"]]}
+INPUT = {"name": "shop.events", "stream": True, "dedup": ["id"], "source": SOURCE}
+
+
+def inputs(**keys: Any) -> dict[str, Any]:
+    """Facts of a query that reads shop.events, with other keys of its source."""
+    return {"inputs": [{**INPUT, "source": {**SOURCE, **keys}}]}
+
+
+CASES = [
+    ({}, []),
+    ({"format": "csv"}, ["format of 'shop.events' changed from json to csv"]),
+    ({"options": {"multiline": "false"}}, ["multiline of 'shop.events' changed from true to false"]),
+    ({"options": {"multiline": "true", "sep": ";"}}, ["sep of 'shop.events' changed from nothing to ;"]),
+    ({"options": {}}, ["multiline of 'shop.events' changed from true to nothing"]),
+    ({"options": None}, ["multiline of 'shop.events' changed from true to nothing"]),
+]
+
+
+@pytest.mark.parametrize(("now", "changes"), CASES)
+def test_each_setting_of_a_source_is_named_with_both_values(now: dict[str, Any], changes: list[str]) -> None:
+    assert [*input_changes(inputs(), inputs(**now))] == changes
+
+
+def test_how_an_input_is_read_counts_and_new_inputs_are_no_change() -> None:
+    static = {"inputs": [{**INPUT, "stream": False, "dedup": ["id", "kind"]}, {**INPUT, "name": "shop.pays"}]}
+    found = [*input_changes({"inputs": [INPUT]}, static)]
+    assert len(found) == 2
+    assert found[0].startswith("the dedup of 'shop.events' changed from ")
+    assert found[1] == "'shop.events' is now a static input"
+
+
+def test_what_makes_another_table() -> None:
+    old = {"partition_by": [], "write": {"unique_key": ["id"]}, "output_mode": "update"}
+    assert [*identity_changes(old, old)] == []
+    (found,) = identity_changes(old, {**old, "output_mode": "append"})
+    assert found == "'output_mode' changed from update to append"
+    (found,) = identity_changes(old, {**old, "write": {}})
+    assert found.startswith("'unique_key' changed from id to ")
+    assert [*table_changes(old, old)] == []
