@@ -19,6 +19,7 @@ _ANNOTATIONS = "\ufff9-\ufffb"
 # Controls of both sets (C0 and C1), the line ends that only Unicode knows, and halves of surrogate pairs.
 _UNSEEN = re.compile(f"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff{_BIDI}{IGNORABLE}{_ANNOTATIONS}]")
 _LINE_ENDS = re.compile("\n")
+_WHOLE = re.compile("[0-9]{1,18}")
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 # `::name ...` at the start of a line, and `##[name` or `##vso[name` anywhere in it, are commands to the program that
 # runs a CI job and reads its output.
@@ -45,6 +46,14 @@ def without_commands(text: str) -> str:
     if "::" in text:
         text = _COMMAND_START.sub(r"\1\\x3a", text)
     return _COMMAND_MARK.sub(r"\\x23", text) if "##" in text else text
+
+
+def whole_number(text: str) -> int | None:
+    """The number, 0 or more, that somebody else wrote as a name or a text; None: it is none of at most 18 digits.
+
+    `isdigit` is true of `²`, which int() rejects, and int() of more than 4,300 digits is an error.
+    """
+    return int(text) if _WHOLE.fullmatch(text) else None
 
 
 def _written(match: re.Match[str]) -> str:

@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from engine.characters import whole_number
 from engine.state.state_path import StatePath, content, names_below
 
 # What Spark writes for a source that has none (OffsetSeqLog).
@@ -75,7 +76,7 @@ def is_unread(checkpoint: StatePath) -> bool:
 def source_offsets(checkpoint: StatePath, batch: int) -> list[dict[str, Any]]:
     """Where each source stood at the end of a batch; sources without an offset are left out."""
     try:
-        lines = (checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()[2:]
+        lines = (checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8", errors="replace").splitlines()[2:]
     except OSError:
         return []
     return _objects(lines)
@@ -84,7 +85,7 @@ def source_offsets(checkpoint: StatePath, batch: int) -> list[dict[str, Any]]:
 def offset_lines(checkpoint: StatePath, batch: int) -> list[dict[str, Any] | None]:
     """The same by position: None for a source without an offset, or with one that is not an object."""
     try:
-        lines = (checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()[2:]
+        lines = (checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8", errors="replace").splitlines()[2:]
     except OSError:
         return []
     return [next(iter(_objects([line])), None) for line in lines]
@@ -117,7 +118,8 @@ def operator_folders(checkpoint: StatePath) -> dict[StatePath, str]:
             lines = path.read_text(encoding="utf-8", errors="replace").splitlines()[1:]
             folder = checkpoint / "state" / names_below(path, checkpoint / "state")[0]
             for value in _objects(lines):
-                found[folder] = str(value.get("operatorInfo", {}).get("operatorName"))
+                info = value.get("operatorInfo")
+                found[folder] = str(info.get("operatorName") if isinstance(info, dict) else None)
     return found
 
 
@@ -135,7 +137,7 @@ def _objects(lines: Iterable[str]) -> list[dict[str, Any]]:
 
 def _newest(folder: StatePath) -> int | None:
     try:
-        numbers = [int(p.name) for p in folder.iterdir() if p.name.isdigit()]
+        numbers = [number for p in folder.iterdir() if (number := whole_number(p.name)) is not None]
     except OSError:
         return None
     return max(numbers, default=None)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from engine.characters import whole_number
 from engine.state.state_path import StatePath
 
 OFFSETS, COMMITS = "offsets", "commits"
@@ -51,7 +52,7 @@ def _numbers(folder: StatePath, suffix: str) -> set[int]:
         return set()
     if suffix:
         names = [name[1 : -len(suffix)] for name in names if name.startswith(".") and name.endswith(suffix)]
-    return {int(name) for name in names if name.isdigit()}
+    return {number for name in names if (number := whole_number(name)) is not None}
 
 
 def _readable(path: StatePath, log: str) -> bool:

@@ -11,7 +11,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
+from engine.characters import whole_number
 from engine.errors import StateError
 from engine.file_names import holds_rows
 from engine.state.state_path import StatePath
@@ -19,6 +21,8 @@ from engine.state.state_path import StatePath
 _COMPACT = ".compact"
 # Beside the checkpoint: the times of files that were read as they are now, not as Spark noted them.
 ACCEPTED = "files.json"
+# What JSON that is another than was written raises where it is read.
+_DAMAGE: Final = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,7 @@ class Logged:
 def file_sources(checkpoint: StatePath) -> list[int]:
     """The numbers of the sources of a query that have such a log."""
     folders = (checkpoint / "sources").glob("*")
-    return sorted(int(folder.name) for folder in folders if folder.name.isdigit() and _is_log(folder))
+    return sorted(n for folder in folders if (n := whole_number(folder.name)) is not None and _is_log(folder))
 
 
 def _is_log(folder: StatePath) -> bool:
@@ -50,7 +54,7 @@ def reaches(checkpoint: StatePath, source: int, batch: int | None) -> int:
     try:
         lines = (checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()[2:]
         return int(json.loads(lines[_line(checkpoint, source)])["logOffset"])
-    except (OSError, ValueError, IndexError, KeyError, TypeError):
+    except (OSError, *_DAMAGE):
         return -1
 
 
@@ -62,7 +66,7 @@ def _line(checkpoint: StatePath, source: int) -> int:
     try:
         streams = json.loads((checkpoint.parent / "sources.json").read_text(encoding="utf-8"))["streams"]
         return next(line for line, stream in enumerate(streams) if stream["number"] == source)
-    except (OSError, ValueError, LookupError, TypeError, StopIteration):
+    except (OSError, *_DAMAGE, StopIteration):
         return source
 
 
@@ -78,16 +82,19 @@ def logged(checkpoint: StatePath, source: int, *, after: int = -1, to: int | Non
 
 
 def _number(path: StatePath) -> int | None:
-    name = path.name.removesuffix(_COMPACT)
-    return int(name) if name.isdigit() else None
+    return whole_number(path.name.removesuffix(_COMPACT))
 
 
 def _files(path: StatePath) -> Iterator[Logged]:
-    for line in path.read_text(encoding="utf-8").splitlines()[1:]:
-        entry = json.loads(line)
-        # Summaries of Parquet are noted, and nothing of them is read: they may come and go.
-        if holds_rows(entry["path"].rpartition("/")[2]):
-            yield Logged(entry["path"], int(entry["timestamp"]), int(entry["batchId"]))
+    try:
+        for line in path.read_text(encoding="utf-8").splitlines()[1:]:
+            entry = json.loads(line)
+            # Summaries of Parquet are noted, and nothing of them is read: they may come and go.
+            if holds_rows(entry["path"].rpartition("/")[2]):
+                yield Logged(entry["path"], int(entry["timestamp"]), int(entry["batchId"]))
+    except _DAMAGE as error:
+        hint = "Restore the state from a backup: the file records what a stream has read."
+        raise StateError("state-unreadable", f"{path} cannot be read: {error}", hint) from error
 
 
 def accepted_times(generation: StatePath) -> dict[str, int]:
@@ -101,6 +108,6 @@ def accepted_times(generation: StatePath) -> dict[str, int]:
         return {str(uri): int(time) for uri, time in json.loads(path.read_text(encoding="utf-8")).items()}
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, AttributeError) as error:
+    except (OSError, *_DAMAGE) as error:
         hint = "Restore the file from a backup: it records which changed files were accepted."
         raise StateError("state-unreadable", f"{path} cannot be read: {error}", hint) from error

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from engine.characters import whole_number
 from engine.state import checkpoint as spark_checkpoint
 from engine.state.file_log import file_sources
 from engine.state.state_path import StatePath, names_below, remove_tree
@@ -47,7 +48,7 @@ def _noted(checkpoint: StatePath) -> Iterator[StatePath]:
     """The files in which sources keep where they begin."""
     logs = {str(number) for number in file_sources(checkpoint)}
     folders = (checkpoint / "sources").glob("*")
-    return (f / "0" for f in folders if f.name.isdigit() and f.name not in logs and (f / "0").is_file())
+    return (f / "0" for f in folders if whole_number(f.name) is not None and f.name not in logs and (f / "0").is_file())
 
 
 def _remove(path: StatePath) -> None:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from engine.characters import whole_number
 from engine.state.blob_store import unwritable
 from engine.state.model_state import DROP_FILE, MODEL_FILE, REFRESH_FILE, TableState
 from engine.state.object_path import ObjectPath
@@ -41,8 +42,8 @@ def remove(folder: TableState) -> None:
     path = folder.folder
     if isinstance(path, ObjectPath):
         for name in _names(path):
-            if name.isdigit():
-                folder.discard(int(name))
+            if (number := whole_number(name)) is not None:
+                folder.discard(number)
         folder.end_refresh()
         _remove(path / DROP_FILE)
     else:
@@ -51,7 +52,7 @@ def remove(folder: TableState) -> None:
 
 def _remove_folder(path: StatePath) -> None:
     for name in _names(path):
-        if name.isdigit():
+        if whole_number(name) is not None:
             if not (path / name).is_symlink():
                 # Without model.json it is not a generation: that goes first, as in `TableState.discard`.
                 _remove(path / name / MODEL_FILE)

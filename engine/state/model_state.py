@@ -8,12 +8,14 @@ Layout: `<state>/<catalog>/<schema>/<table>/<generation>/` with `checkpoint/` (S
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any
 
 from engine import faults
+from engine.characters import whole_number
 from engine.errors import StateError
 from engine.state.blob_store import Store
 from engine.state.lease import Lease, held_lease, while_away
@@ -24,6 +26,8 @@ MODEL_FILE = "model.json"
 DROP_FILE = "drop.json"
 REFRESH_FILE = "refresh.json"
 
+# It is the name of a file.
+_FINGERPRINT = re.compile(r"[\w-]{0,128}")
 _RESTORE = "Restore the file from a backup of the state folder, or rebuild the table: engine build -f -s MODEL"
 
 
@@ -130,8 +134,8 @@ class TableState:
 
     def generations(self) -> tuple[int, ...]:
         """Numbers of the generations that have a model.json, ascending."""
-        numbers = (int(name) for name in self._store.list(self.key) if name.isdigit())
-        return tuple(sorted(n for n in numbers if self._model_files(n)))
+        numbers = map(whole_number, self._store.list(self.key))
+        return tuple(sorted(n for n in numbers if n is not None and self._model_files(n)))
 
     def _model_files(self, number: int) -> list[str]:
         """The names of what is model.json of a generation, the one that counts last.
@@ -183,6 +187,7 @@ class TableState:
             data = json.loads(self._store.get(f"{self.key}/{number}/{name}") or b"")
             known = {f.name for f in fields(ModelState)}
             state = ModelState(**{k: v for k, v in data.items() if k in known})
+            _check(state, number)
             said = {str(key): str(text) for key, text in state.environment.items()}
             state = replace(state, model=str(state.model), environment=said)
             return replace(state, phase=Phase(state.phase), columns=tuple(map(str, state.columns)))
@@ -281,14 +286,31 @@ class TableState:
     def discard_before(self, number: int) -> None:
         """Remove the generations before one, and what a kill left of them."""
         for name in self._store.list(self.key):
-            if name.isdigit() and int(name) < number:
-                self.discard(int(name))
+            if (found := whole_number(name)) is not None and found < number:
+                self.discard(found)
+
+
+def _check(state: ModelState, number: int) -> None:
+    """Check what paths and comparisons are made of.
+
+    Raises:
+        ValueError: the content is not one that a run wrote.
+    """
+    mappings = [getattr(state, f.name) for f in fields(ModelState) if f.default_factory is dict]
+    numbers = [n for n in (state.batch, state.snapshot) if n is not None]
+    if state.generation != number or isinstance(state.generation, bool):
+        raise ValueError("it is of another generation")
+    if not all(isinstance(mapping, dict) for mapping in mappings):
+        raise ValueError("a part of it is not an object")
+    if not all(isinstance(n, int) for n in numbers):
+        raise ValueError("the number of a micro-batch or snapshot is none")
+    if not isinstance(state.table, str) or not _FINGERPRINT.fullmatch(str(state.fingerprint)):
+        raise ValueError("a name in it is none")
 
 
 def _lease_number(name: str) -> int:
     """The number behind the name of a model.json; 0: there is none."""
-    number = name.removeprefix(f"{MODEL_FILE}.")
-    return int(number) if number.isdigit() else 0
+    return whole_number(name.removeprefix(f"{MODEL_FILE}.")) or 0
 
 
 def as_json(data: Mapping[str, Any]) -> bytes:

@@ -62,6 +62,12 @@ COMMANDS = (
 )
 
 
+# Those that read a table and its state.
+READING = (
+    ("plan",), ("docs", "generate"), ("show", "m", "--table"), ("state", "m"), ("drop", "m", "--yes"), ("lineage",),
+)  # fmt: skip
+
+
 def rest() -> dict[str, Any]:
     """Of a REST catalog."""
     return {
@@ -115,19 +121,61 @@ def registry() -> dict[str, Any]:
     }
 
 
-def lake(folder: Path) -> Path:
-    """A local warehouse with the table `s.base`, of two snapshots and without hostile content."""
+def lake(folder: Path, schema: str = "s", name: str = "base", **properties: str) -> Path:
+    """A local warehouse with a table of two snapshots.
+
+    Args:
+        folder: that is made.
+        schema: of the table.
+        name: of the table.
+        properties: of the table; each snapshot has them, too.
+    """
     import pyarrow as pa
 
     prepare(Catalog("sqlite", "lake", folder))
     catalog = writable_catalog(folder)
-    catalog.create_namespace("s")
+    catalog.create_namespace(schema)
     rows = pa.table({"id": pa.array([1, 2], pa.int32()), "name": ["a", "b"]})
-    made = catalog.create_table("s.base", rows.schema)
-    made.append(rows)
-    made.append(rows)
+    made = catalog.create_table(f"{schema}.{name}", rows.schema, properties=properties)
+    for batch in ("0", "1"):
+        made.append(rows, snapshot_properties={**properties, "engine.batch-id": batch})
     catalog.close()
     return folder
+
+
+def built(root: Path) -> Path:
+    """A project with a streaming table, its state and its checkpoint, as a build leaves them."""
+    files = {
+        "project.yml": "name: lab\ntargets: {dev: {catalog: {type: sqlite, name: lake, path: .engine/lake}, schema: s}}\n",
+        "sources/shop.yml": "sources: [{name: shop, tables: [{name: events, format: json, path: landing, "
+        "schema: 'id int, name string, at timestamp'}]}]\n",
+        "models/m.sql": "/*---\nstreams: {shop.events: {watermark: at delay 10 minutes, dedup: [id]}}\n---*/\n"
+        "select id, name from {{ source('shop', 'events') }}\n",
+        "landing/a.json": '{"id": 1}\n',
+    }
+    markers = {"engine.generation": "1", "engine.generation-id": "g1", "engine.run-id": "r"}
+    lake(root / ".engine/lake", "s", "m", **markers)
+    newest = json.loads(max((root / ".engine/lake").rglob("*.metadata.json")).read_text())
+    state = {
+        "table": "lake.s.m", "generation": 1, "generation_id": "g1", "phase": "published", "uuid": newest["table-uuid"],
+        "fingerprint": "f", "query_id": "q", "batch": 1, "snapshot": newest["current-snapshot-id"], "inputs": {}, "pinned": True,
+        "upstreams": {}, "starts": {}, "sources": {"source.lab.shop.events": {"path": "landing"}}, "begin": {}, "settled": {},
+        "event_times": {"source.lab.shop.events": {"newest": 5, "at": 6}}, "made": {}, "extracts": {}, "model": "m",
+        "columns": [["id", "int"], ["name", "string"]], "environment": {"project": "lab", "target": "dev", "schema": "s"},
+    }  # fmt: skip
+    begin = ".engine/state/lake/s/m/1"
+    watermark = {"batchWatermarkMs": 0, "batchTimestampMs": 5, "conf": {"spark.sql.shuffle.partitions": "2"}}
+    files |= {
+        f"{begin}/model.json": json.dumps(state),
+        f"{begin}/checkpoint/metadata": '{"id":"q"}',
+        **{f"{begin}/checkpoint/offsets/{n}": f'v1\n{json.dumps(watermark)}\n{{"logOffset":0}}' for n in (0, 1)},
+        **{f"{begin}/checkpoint/commits/{n}": 'v1\n{"nextBatchWatermarkMs":5}' for n in (0, 1)},
+        f"{begin}/checkpoint/sources/0/0": f'v1\n{{"path":"file:{root}/landing/a.json","timestamp":5,"batchId":0}}',
+    }
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return root
 
 
 def project(root: Path) -> Path:

@@ -1,7 +1,8 @@
 """`python -m tests.security.fuzz_answers --count 5000 --seed 1`: damaged answers of servers and damaged artifacts.
 
 Each case is a real answer (a REST catalog's, a table's metadata, a listing of S3, a registry's), a file of a table
-(metadata, manifest list, manifest, rows) or an artifact (manifest.json, run_results.json) with random damage: values of other types, keys that are gone, parts that repeat, bytes
+(metadata, manifest list, manifest, rows), of its state or checkpoint, or an artifact (manifest.json, run_results.json) with
+random damage: values of other types, keys that are gone, parts that repeat, bytes
 that are flipped, statuses and headers that do not fit. It is read as commands read it, and must end with an answer or a
 diagnostic, within ten seconds and 500 MB of memory beyond what the process had before.
 """
@@ -13,12 +14,13 @@ import json
 import os
 import random
 import resource
+import shutil
 import signal
 import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from io import StringIO
 from pathlib import Path
@@ -53,6 +55,9 @@ class Place:
         self.project = answers.project(folder / "project")
         self.artifacts = folder / "artifacts"
         self.artifacts.mkdir()
+        # What is there names its folder, so that it is copied back to where it was made.
+        self.built, self.whole = answers.built(folder / "built"), folder / "whole"
+        shutil.copytree(self.built, self.whole)
         self.lake = answers.lake(folder / "lake")
         self.known = {name: json.loads((self.project / "target" / name).read_text()) for name in answers.ARTIFACTS}
 
@@ -139,6 +144,30 @@ def files(place: Place, chance: random.Random) -> object:
         chosen.write_bytes(content)
 
 
+def tables(place: Place, chance: random.Random) -> object:
+    """Commands that read a table and its state, of whose files one is damaged or has a name that no run gave."""
+    root = place.built
+    shutil.rmtree(root)
+    shutil.copytree(place.whole, root)
+    known = (root / ".engine/lake").rglob("*.json"), (root / ".engine/state").rglob("*")
+    chosen = chance.choice(sorted(path for paths in known for path in paths if path.is_file()))
+    if chance.random() < 0.1:
+        beside = chosen if chance.random() < 0.5 else chosen.parent
+        beside.rename(
+            beside.with_name(chance.choice(["\u00b2", "9" * 100, "-1", "00", "\u0663", "1.compact", "x\u202ey"]))
+        )
+    else:
+        content = chosen.read_bytes()
+        lines = content.split(b"\n")
+        number = chance.randrange(len(lines))
+        with suppress(ValueError):
+            value = json.loads(lines[number])
+            lines[number] = damaged_json(chance, value) if chance.random() < 0.8 else lines[number]
+        made = b"\n".join(lines)
+        chosen.write_bytes(made if made != content else damaged_bytes(chance, content))
+    return _command(chance.choice(answers.READING), root)
+
+
 def artifacts(place: Place, chance: random.Random) -> object:
     """Commands that compare with an earlier manifest.json and run_results.json."""
     for name, known in place.known.items():
@@ -147,15 +176,19 @@ def artifacts(place: Place, chance: random.Random) -> object:
             content = damaged_json(chance, known) if chance.random() < 0.8 else damaged_bytes(chance, content)
         (place.artifacts / name).write_bytes(content)
     command = chance.choice(answers.COMMANDS)
+    return _command([part.format(state=place.artifacts) for part in command], place.project)
+
+
+def _command(command: Sequence[str], root: Path) -> int:
     text = StringIO()
     with redirect_stdout(text), redirect_stderr(text):
-        code = invoke([part.format(state=place.artifacts) for part in command] + ["--project-dir", str(place.project)])
+        code = invoke([*command, "--project-dir", str(root)])
     if code not in (0, 1, 2) or "internal-error" in text.getvalue() or "Traceback" in text.getvalue():
         raise AssertionError(f"{' '.join(command)}: exit code {code}: {text.getvalue()[-2000:]}")
     return code
 
 
-WORKS: tuple[Work, ...] = (rest, rest, rest, glue, s3, registry, files, files, artifacts, artifacts)
+WORKS: tuple[Work, ...] = (rest, rest, rest, glue, s3, registry, files, tables, tables, artifacts, artifacts)
 
 
 def _answered(ask: Callable[[], object], *allowed: type[Exception]) -> object:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab import EVENTS, Lab
+from tests.security import answers
 
 PROJECT = """
 name: lab
@@ -72,3 +73,45 @@ def test_a_pipe_or_a_link_instead_of_a_file_is_not_read(
     done = lab.run("docs", "generate")
     assert done.code == 0, done.text
     assert "the watermark of m cannot be shown" in caplog.text
+
+
+READING = [("plan",), ("docs", "generate"), ("state", "m"), ("drop", "m", "--yes")]
+
+
+@pytest.fixture
+def built(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Lab:
+    """A table with its state, as a build leaves them."""
+    lab = Lab(tmp_path / "lab", None, capsys, schema="s")
+    lab.root = answers.built(tmp_path / "built")
+    return lab
+
+
+# `isdigit` is true of the first, and int() takes neither it nor the second.
+@pytest.mark.parametrize("name", ["\u00b2", "9" * 200, "-1"])
+@pytest.mark.parametrize("folder", [".", "1/checkpoint/commits", "1/checkpoint/offsets", "1/checkpoint/sources"])
+@pytest.mark.parametrize("command", READING, ids=" ".join)
+def test_a_name_that_no_run_gave_is_no_number(built: Lab, command: tuple[str, ...], folder: str, name: str) -> None:
+    path = built.state / "m" / folder / name
+    path.mkdir()
+    (path / ("model.json" if folder == "." else "0")).write_text("{}")
+    done = built.run(*command)
+    assert done.code in {0, 1, 2}, done.text
+    assert "internal-error" not in done.text
+
+
+@pytest.mark.parametrize("value", ["\u00b2", "9" * 5000, "x", "-1", ""])
+@pytest.mark.parametrize("command", READING[:2], ids=" ".join)
+def test_markers_of_a_table_that_no_run_wrote_are_no_numbers(built: Lab, command: tuple[str, ...], value: str) -> None:
+    path = max((built.root / ".engine/lake").rglob("*.metadata.json"))
+    metadata = json.loads(path.read_text())
+    for markers in (metadata["properties"], *(snapshot["summary"] for snapshot in metadata["snapshots"])):
+        markers |= {
+            "engine.generation": value,
+            "engine.batch-id": value,
+            "total-files-size": value,
+            "total-records": value,
+        }
+    path.write_text(json.dumps(metadata))
+    done = built.run(*command)
+    assert done.code in {0, 1, 2}, done.text
+    assert "internal-error" not in done.text

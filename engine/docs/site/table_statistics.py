@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from engine.characters import whole_number
 from engine.compile.nodes.manifest import Manifest, Materialized, Model
 from engine.errors import EngineError
 from engine.lake.catalog.catalog_settings import CatalogConfig
@@ -114,7 +115,7 @@ def _snapshot(facts: SnapshotFacts) -> Snapshot:
         _removed(facts.summary),
         _rows(facts.summary),
         _count(facts.summary, "total-files-size"),
-        int(batch) if batch and batch.isdigit() else None,
+        whole_number(batch or ""),
         facts.marker("run-id") or "",
     )
 
@@ -130,5 +131,4 @@ def _removed(summary: Mapping[str, str]) -> int:
 
 
 def _count(summary: Mapping[str, str], key: str) -> int:
-    text = summary.get(key, "")
-    return int(text) if text.isdigit() else 0
+    return whole_number(summary.get(key, "")) or 0

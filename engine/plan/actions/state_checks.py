@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from engine.characters import whole_number
 from engine.compile import Model
 from engine.compile.nodes.model_settings import Overwrite
 from engine.errors import REBUILD, Diagnostic, Location, StateError
@@ -19,7 +20,7 @@ from engine.plan.actions.action import ActionKind
 from engine.plan.actions.staged_rows import staged_fault, waits
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts
 from engine.plan.deployed.deployed_facts import DeployedModel
-from engine.plan.deployed.generations import committed_batch, has_commits, wrote
+from engine.plan.deployed.generations import NO_BATCH, committed_batch, has_commits, wrote
 from engine.plan.deployed.ownership_marks import made_by
 from engine.state import ModelState, Phase
 from engine.state.checkpoint_damage import OFFSETS
@@ -120,7 +121,8 @@ def _check_history(model: Model, state: ModelState, table: TableFacts) -> None:
 def _check_alone(model: Model, state: ModelState, table: TableFacts) -> None:
     """Check that the generation wrote each micro-batch once, and last the one that the state knows of or the next."""
     ours = [s for s in table.history if state.generation_id and wrote(state, s) and s.marker("batch-id") is not None]
-    batches = [int(s.marker("batch-id") or -1) for s in ours]
+    numbers = [whole_number(s.marker("batch-id") or "") for s in ours]
+    batches = [NO_BATCH if number is None else number for number in numbers]
     known = not ours or state.batch is None or ours[0].id == state.snapshot or batches[0] > state.batch
     if known and len(set(batches)) == len(batches):
         return

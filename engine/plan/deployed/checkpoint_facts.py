@@ -105,7 +105,7 @@ def watermark_moved(path: StatePath, batch: int) -> bool:
     try:
         said = json.loads((path / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()[1])
         return (spark_checkpoint.next_watermark(path) or 0) > int(said.get("batchWatermarkMs", 0))
-    except (OSError, ValueError, IndexError, AttributeError):
+    except (OSError, ValueError, LookupError, AttributeError, TypeError, OverflowError):
         return False
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable
 
+from engine.characters import whole_number
 from engine.lake.table_facts import SnapshotFacts, TableFacts
 from engine.state import ModelState, TableState
 
@@ -47,9 +48,9 @@ def committed_batches(history: Iterable[SnapshotFacts], state: ModelState) -> di
     """Return the newest snapshot of each micro-batch of a state's generation, by the micro-batch."""
     found: dict[int, int] = {}
     for snapshot in history:
-        batch = snapshot.marker("batch-id")
-        if batch is not None and int(batch) != NO_BATCH and wrote(state, snapshot):
-            found.setdefault(int(batch), snapshot.id)
+        batch = whole_number(snapshot.marker("batch-id") or "")
+        if batch is not None and wrote(state, snapshot):
+            found.setdefault(batch, snapshot.id)
     return found
 
 
@@ -69,6 +70,6 @@ def next_number(folder: TableState, table: TableFacts | None) -> int:
     if isinstance(attempt := (folder.refresh() or {}).get("attempt"), int):
         seen.append(attempt)
     if table is not None:
-        seen += [int(number) for s in table.history if (number := s.marker(NUMBER)) is not None and number.isdigit()]
-        seen += [int(number) for number in [table.properties.get(f"engine.{NUMBER}", "")] if number.isdigit()]
+        said = [*(s.marker(NUMBER) or "" for s in table.history), table.properties.get(f"engine.{NUMBER}", "")]
+        seen += [number for text in said if (number := whole_number(text)) is not None]
     return max(seen) + 1

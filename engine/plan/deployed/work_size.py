@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from engine.characters import whole_number
 from engine.lake.table_facts import TableFacts
 from engine.plan.deployed.deployed_facts import Deployed, DeployedSource
 
@@ -28,5 +29,4 @@ def _size_of_source(source: DeployedSource) -> int | None:
 def _size_of_table(table: TableFacts | None) -> int | None:
     if table is None or not table.history:
         return 0
-    size = table.history[0].summary.get("total-files-size", "")
-    return int(size) if size.isdigit() else None
+    return whole_number(table.history[0].summary.get("total-files-size", ""))
