@@ -115,3 +115,23 @@ def test_markers_of_a_table_that_no_run_wrote_are_no_numbers(built: Lab, command
     done = built.run(*command)
     assert done.code in {0, 1, 2}, done.text
     assert "internal-error" not in done.text
+
+
+# By file: what is in it, and whether a plan then says that the state cannot be read.
+DAMAGED = {
+    "a log without a path": ("checkpoint/sources/0/0", b'v1\n{"path":null,"timestamp":5,"batchId":0}', True),
+    "a log of a list": ("checkpoint/sources/0/0", b'v1\n["path"]', False),
+    "offsets that are no text": ("checkpoint/offsets/1", b"v1\n{}\n\x80", False),
+    "another generation": ("model.json", b'{"table": "lake.s.m", "generation": "xx"}', True),
+    "parts of other types": ("model.json", b'{"table": "lake.s.m", "generation": 1, "inputs": [1]}', True),
+    "a fingerprint that is a path": ("model.json", b'{"table": "lake.s.m", "fingerprint": "../../x"}', True),
+}
+
+
+@pytest.mark.parametrize(("name", "content", "unreadable"), DAMAGED.values(), ids=DAMAGED)
+def test_damaged_state_is_an_error_of_a_plan(built: Lab, name: str, content: bytes, unreadable: bool) -> None:
+    (built.state / "m" / "1" / name).write_bytes(content)
+    done = built.run("plan")
+    assert done.code == 1, done.text
+    assert ("state-unreadable" in done.codes()) == unreadable, done.text
+    assert "internal-error" not in done.text
