@@ -217,3 +217,21 @@ def test_a_table_without_rows_is_reset_as_well(lab: Lab) -> None:
     land(lab, "c", event(4, "12:00"), at=time.time() - 1000)
     assert codes(lab.build()) == []
     assert {(row["hour"].minute, row["n"]) for row in lab.rows("hourly")} == {(0, 1.0), (30, 1.0)}
+
+
+def test_a_table_that_is_set_back_after_a_reset_is_rejected(lab: Lab) -> None:
+    lab.write("sources/shop.yml", EVENTS)
+    lab.model("paid", PAID)
+    now = time.time()
+    land(lab, "a", event(1), at=now - 3000)
+    lab.build()
+    first = lab.snapshot("paid")
+    land(lab, "b", event(2), at=now - 2000)
+    lab.build()
+    lab.build("--reset-checkpoint", "now", "-s", "paid")
+    spark = lab.session.spark  # type: ignore[union-attr]
+    spark.sql(f"call lake.system.rollback_to_snapshot('{lab.schema}.paid', {first})")
+    land(lab, "c", event(3), at=now + 1000)
+    rejected = lab.run("build")
+    assert (rejected.code, codes(rejected)) == (1, ["table-rolled-back"])
+    assert lab.ids("paid") == [1]

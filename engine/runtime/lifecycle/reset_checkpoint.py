@@ -50,7 +50,8 @@ def renewed(run: Run, model: Model, folder: TableState) -> ModelState:
     # Where the state is lost, the deletes of the generations that are in the table say for which query they count.
     remembers = (before.remembers or before.query_id) if before else began_by(run, model, table)
     made = ModelState(str(model.relation), generation, Phase.PUBLISHED, table.uuid, begin={"at": run.reset.at})
-    return replace(made, remembers=remembers, generation_id=generations.new_id())
+    # The rows that are there count: a table that is set back before the first commit is not the one that was reset.
+    return replace(made, snapshot=table.snapshot, remembers=remembers, generation_id=generations.new_id())
 
 
 def begin(run: Run, model: Model, folder: TableState, state: ModelState) -> None:
