@@ -25,6 +25,7 @@ _MOST_BYTES: Final = 1 << 23
 # A plan reads the state of so many models at a time.
 _CONNECTIONS: Final = 32
 ATTEMPTS: int = 4
+_NO_SUCCESS: Final = 300
 _INSTALL: Final = "Install it: pip install 'headrace[s3]'."
 
 
@@ -100,7 +101,8 @@ def _bound(client: Any) -> None:
         request.stream_output = True
         response = send(request)
         request.stream_output = streams
-        if not streams:
+        # The SDK reads the answer of an error itself, also where an object would be streamed.
+        if not streams or response.status_code >= _NO_SUCCESS:
             try:
                 response._content = _read(response.raw)  # noqa: SLF001
             except (OSError, HTTPError) as error:

@@ -246,3 +246,14 @@ def test_an_object_without_end_is_not_read_to_its_end(quick: None, what: str, mo
             with pytest.raises(ValueError, match="too large"):
                 read_document(ObjectWarehouse("s3://bucket", lambda: settings(server.url)), "s3://bucket/x.json")
         assert time.monotonic() - started < 10
+
+
+def test_an_error_in_place_of_an_object_is_a_diagnostic_however_it_is_sent(quick: None) -> None:
+    def broken(handler: Any) -> None:
+        handler.send_response(404)
+        handler.send_header("Transfer-Encoding", "chunked")
+        handler.end_headers()
+        handler.wfile.write(b"no length of a chunk\r\n")
+
+    with answering({"GET /bucket/x": broken}) as server, pytest.raises((SetupError, OSError)):
+        read_document(ObjectWarehouse("s3://bucket", lambda: settings(server.url)), "s3://bucket/x.json")
