@@ -69,7 +69,8 @@ def held_state(target: Target, model: Model, target_dir: Path, limit: int) -> It
         SetupError: Spark cannot be had.
     """
     if not model.streaming:
-        raise UsageError("usage", f"'{model.name}' is not a streaming table, so it holds nothing between builds")
+        message = f"'{model.name}' is not a streaming table, so it holds nothing between builds"
+        raise UsageError("usage", message, "Name a model with 'streams:' in its header.")
     state = table_state(target, model)
     known = state.load()
     checkpoint = state.checkpoint(known.generation) if known is not None else None
@@ -77,7 +78,8 @@ def held_state(target: Target, model: Model, target_dir: Path, limit: int) -> It
         hint = f"Build it first: engine build -s +{model.name}"
         raise RunError("table-missing", f"'{model.name}' has not read anything yet", hint, node=model.name)
     if not operators(checkpoint):
-        raise UsageError("usage", f"'{model.name}' keeps no state: each row is written as it comes")
+        message = f"'{model.name}' keeps no state: each row is written as it comes"
+        raise UsageError("usage", message, f"Its rows: engine show {model.name} --table")
     with spark_session(target, target_dir) as spark:
         try:
             yield from _steps(spark, spark_location(checkpoint), limit)
