@@ -81,7 +81,12 @@ local function session()
     seen.completion[item.label] = item.detail
   end
   vim.cmd('undo')
-  local place = ask('textDocument/definition', "ref('flights')", 6)
+  -- What was undone is compiled first.
+  local place
+  wait('the definition', function()
+    place = ask('textDocument/definition', "ref('flights')", 6)
+    return place and place[1] ~= nil
+  end)
   vim.lsp.util.jump_to_location(place[1], 'utf-16')
   seen.definition = vim.api.nvim_buf_get_name(0)
 end

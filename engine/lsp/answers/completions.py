@@ -17,7 +17,8 @@ from engine.lsp.text.text_segments import TextKind, segment_at
 
 _REF = re.compile(r"ref\(\s*['\"]?\w*$")
 _SOURCE = re.compile(r"source\([\w', \"]*$")
-_QUALIFIED = re.compile(r"((?:\w+\.){1,20})\w*$")
+# Bounded, as a search begins at each letter of a word.
+_QUALIFIED = re.compile(r"((?:\w{1,255}\.){1,20})\w{0,255}$")
 _ALIAS = re.compile(r"\bas\s+\w*$", re.IGNORECASE)
 _ORDER = re.compile(r"\border\s+by\b[^()]*$", re.IGNORECASE)
 # Bounded: a text that is being typed may be anything.
