@@ -65,7 +65,8 @@ def _times(value: Any, times: int) -> int:
         part = waiting.pop()
         size += len(part) if isinstance(part, str) else 1
         waiting += [*part, *part.values()] if isinstance(part, dict) else part if isinstance(part, list) else ()
-    return times if size * times <= _MOST else 1
+    # A part may be a hundred bytes of JSON, and there are up to four changes.
+    return times if size * times <= _MOST // 16 else 1
 
 
 def _nested(value: Any, depth: int) -> Any:
