@@ -23,7 +23,9 @@ def damaged_json(chance: random.Random, value: Any) -> bytes:
     """A JSON text with one to four values changed."""
     made = json.loads(json.dumps(value))
     for _ in range(chance.randint(1, 4)):
-        made = _changed(chance, made)
+        # A part that is there three thousand times may have got a long text.
+        made = _changed(chance, made) if _size(made) <= _MOST else value
+    made = made if _size(made) <= _MOST else value
     limit = sys.getrecursionlimit()
     try:
         # Up to four nestings inside each other.
@@ -60,13 +62,17 @@ def _changed(chance: random.Random, value: Any) -> Any:
 
 def _times(value: Any, times: int) -> int:
     """As often, or once: the damage itself is not to take the memory that its readers may."""
+    return times if _size(value) * times <= _MOST else 1
+
+
+def _size(value: Any) -> int:
+    """About the length of its JSON."""
     size, waiting = 0, [value]
     while waiting:
         part = waiting.pop()
         size += len(part) if isinstance(part, str) else 1
         waiting += [*part, *part.values()] if isinstance(part, dict) else part if isinstance(part, list) else ()
-    # A part may be a hundred bytes of JSON, and there are up to four changes.
-    return times if size * times <= _MOST // 16 else 1
+    return size
 
 
 def _nested(value: Any, depth: int) -> Any:
