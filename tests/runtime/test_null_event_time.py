@@ -105,7 +105,7 @@ def test_a_cast_that_fails_everywhere_stops_the_build_or_is_counted(lab: Lab) ->
     })  # fmt: skip
     lab.land("a", [event(1, "10:05", text="01/05/2024"), event(2, "10:06", text="02/05/2024")])
     result = lab.run("build")
-    assert result.codes() == ["bad-records", "bad-record"]
+    assert sorted(result.codes()) == ["bad-record", "bad-records"]
     (found,) = [e for e in result.events if e["event"] == "Diagnosed" and e["level"] == "error"]
     assert found["node"] == "failing"
     assert found["message"].startswith("2 records of shop.events cannot be read: ")
@@ -156,7 +156,7 @@ def test_rows_of_a_model_stop_what_reads_it_until_the_stream_says_otherwise(lab:
     lab.model("through", THROUGH)
     lab.land("a", [event(1, "10:05"), event(2, None), event(3, "12:00")])
     result = lab.run("build")
-    assert result.codes() == ["bad-records", "bad-record"]
+    assert sorted(result.codes()) == ["bad-record", "bad-records"]
     assert 'a record of clean cannot be read: \'at\' is NULL ({"id":2,"at":null})' in result.text.replace('\\"', '"')
     assert result.model("through")["bad_records"] == {"clean": 1}
     lab.model("hourly", HOURLY.replace("10 minutes", "10 minutes, on_bad_record: quarantine"))

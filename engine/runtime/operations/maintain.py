@@ -96,7 +96,7 @@ def maintain(
     models: Sequence[Model],
     target_dir: Path,
     care: Care,
-    opening: OpenSession = spark_session,
+    opening: OpenSession | None = None,
 ) -> Iterator[Cared]:
     """Maintain the tables of some models, one after the other, with what is beside them.
 
@@ -106,7 +106,7 @@ def maintain(
         models: whose tables; views have none.
         target_dir: of logs.
         care: what to do.
-        opening: opens the session, if there is a table.
+        opening: opens the session, if there is a table; None: `spark_session`.
 
     Raises:
         SetupError: Spark or the catalog cannot be had; what is wrong with a table is in its result.
@@ -117,7 +117,7 @@ def maintain(
     if not ours:
         return
     catalog_settings.prepare(target.catalog)
-    with opening(target, target_dir) as spark:
+    with (opening or spark_session)(target, target_dir) as spark:
         for model, relation, _ in ours:
             yield _care(spark.newSession(), manifest, target, model, relation, care)
 
