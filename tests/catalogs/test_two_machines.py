@@ -268,7 +268,7 @@ def unchanged(machine: Machine) -> bool:
     planned = machine.run("plan")
     assert planned.code == 0, planned.text
     built = machine.run("build")
-    assert built.code == 0, built.text
+    assert built.code == 0, (planned.text, built.text)
     told = {event["message"] for event in built.events if event["event"] == "ModelFinished"}
     return told == {"no new data"}
 
