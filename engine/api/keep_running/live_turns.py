@@ -60,9 +60,9 @@ class Workshop:
     emit: Emit
 
     @contextmanager
-    def opening(self, *arguments: Any, brief: bool = False, **named: Any) -> Iterator[SparkSession]:
+    def opening(self, *arguments: Any, **named: Any) -> Iterator[SparkSession]:
         """The session of a turn: it lives long, whatever this turn has to do."""
-        with self.session.run(*arguments, brief=brief and False, **named) as spark:
+        with self.session.run(*arguments, **{**named, "brief": False}) as spark:
             yield spark
 
 
@@ -151,10 +151,10 @@ def maintain_turn(shop: Workshop, compiled: Compiled, node: str, within: Sequenc
     except Exception as error:  # noqa: BLE001 - as for a turn
         _log.error("maintenance of %s", node, exc_info=error)
         return _internal(error).message, True
-    return "; ".join(filter(None, map(_told, done))), any(one.error for one in done)
+    return "; ".join(filter(None, map(_summary, done))), any(one.error for one in done)
 
 
-def _told(done: Cared) -> str:
+def _summary(done: Cared) -> str:
     if done.error:
         return f"{done.table}: {done.error}"
     parts = {

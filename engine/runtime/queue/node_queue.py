@@ -51,7 +51,7 @@ class Entry:
         turns: that it had.
         commits: of its table since it was maintained.
         maintained: when that was, or when its first commit came.
-        told: the reason of its state, as it was shown.
+        shown: the reason of its state that was shown last.
     """
 
     node: LiveNode
@@ -67,7 +67,7 @@ class Entry:
     turns: int = 0
     commits: int = 0
     maintained: float = 0.0
-    told: str = ""
+    shown: str = ""
     _begun: float = 0.0
 
 
@@ -280,9 +280,9 @@ class NodeQueue:
     def _turn_to(self, entry: Entry, state: NodeState, reason: str, until: float | None = None) -> None:
         if entry.paused and state in {NodeState.IDLE, NodeState.QUEUED, NodeState.WAITING}:
             state, reason = NodeState.PAUSED, ""
-        if (entry.state, entry.told) == (state, reason) and state is not NodeState.BACKING_OFF:
+        if (entry.state, entry.shown) == (state, reason) and state is not NodeState.BACKING_OFF:
             return
-        entry.state, entry.told = state, reason
+        entry.state, entry.shown = state, reason
         if state not in {NodeState.IDLE, NodeState.WAITING}:
             entry.reason = reason
         self.changes.append(StateChange(entry.node.id, state, reason, until))
