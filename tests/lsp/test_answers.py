@@ -95,6 +95,43 @@ def test_completion_of_headers_references_and_columns(project):
     asyncio.run(session())
 
 
+CTES = """with delays as (
+    select carrier, departure_delay as late, named_struct('low', 1, 'high', 2) as both from {{ ref('flights') }}
+)
+select d.late, d.both, s.n
+from delays as d, (select count(*) as n, carrier from delays group by carrier) s
+"""
+
+
+def test_completion_of_ctes_and_subqueries_while_their_query_is_not_whole(project):
+    async def session():
+        async with connected(project) as editor:
+            editor.open(FILE)
+            await editor.diagnostics(FILE, lambda found: not found)
+            editor.type(FILE, CTES)
+
+            async def offered(words, offset):
+                at = types.CompletionParams(**editor.at(FILE, words, offset))
+                return {item.label: item for item in await editor.client.text_document_completion_async(at)}
+
+            for _ in range(200):
+                if await offered("d.late", 2):
+                    break
+                await asyncio.sleep(0.1)
+            editor.type(FILE, CTES.replace("select d.late, d.both, s.n", "select d., s. , d.both. , delays. , "))
+            assert {name: one.detail for name, one in (await offered("d., ", 2)).items()} == {
+                "carrier": "string",
+                "late": "int",
+                "both": "struct<low:int,high:int>",
+            }
+            assert set(await offered("s. ,", 2)) == {"n", "carrier"}
+            assert set(await offered("d.both. ", 7)) == {"low", "high"}
+            assert set(await offered("delays. ", 7)) == {"carrier", "late", "both"}
+            assert {"late", "n", "departure_delay"} <= set(await offered(", \nfrom delays", 1))
+
+    asyncio.run(session())
+
+
 def test_names_in_sql_have_the_types_and_origins_of_the_manifest(project):
     """Of the names in the SQL of all models: what is said of each agrees with the manifest."""
     opened = OpenProject(Project(project))

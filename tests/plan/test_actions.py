@@ -11,6 +11,7 @@ import pytest
 from engine.compile import Manifest
 from engine.errors import Diagnostic, Level
 from engine.lake.commits import STAGED
+from engine.lake.table_facts import SnapshotFacts
 from engine.plan import (
     Action,
     ActionKind,
@@ -246,6 +247,13 @@ def test_a_stream_of_a_table_reads_what_is_behind_its_snapshot(tmp_path: Path) -
     grown = replace(upstream, table=table(now.model("m"), snapshots=3), written=table(now.model("m"), snapshots=3))
     actions = make_plan(now, ["model.reader"], deployed(now, {"m": grown, "reader": found}, [A]), PlanOptions()).actions
     assert [(u.what, u.count) for u in actions["model.reader"].unread] == [("snapshots", 2)]
+    assert grown.table is not None
+    fence = SnapshotFacts(4, 3, "append", {"engine.fence": "7"}, 4)
+    fenced = replace(grown, table=replace(grown.table, history=(fence, *grown.table.history)))
+    actions = make_plan(
+        now, ["model.reader"], deployed(now, {"m": fenced, "reader": found}, [A]), PlanOptions()
+    ).actions
+    assert [(u.what, u.count) for u in actions["model.reader"].unread] == [("snapshots", 2)], "a fence has no rows"
     other = replace(upstream, table=table(now.model("m"), uuid="other"))
     actions = make_plan(now, ["model.reader"], deployed(now, {"m": other, "reader": found}, [A]), PlanOptions()).actions
     assert actions["model.reader"].unchanged is None

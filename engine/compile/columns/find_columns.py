@@ -37,6 +37,7 @@ class BoundQuery:
             identity of the SELECT.
         types: of the expressions in it, as far as they are known, by the identity of the node.
         names: by the offset at which it begins, the end of each dotted name and what is known of it.
+        steps: the columns of the parts of the query that have a name, by it in lower case: CTEs, subqueries, aliases.
     """
 
     tree: exp.Expr
@@ -44,6 +45,7 @@ class BoundQuery:
     passed_on: Mapping[int, frozenset[str]]
     types: Mapping[int, str]
     names: Mapping[int, tuple[int, ColumnValue]]
+    steps: Mapping[str, OutputColumns]
 
 
 def bind(
@@ -66,7 +68,7 @@ def bind(
         quiet: nobody asks for its faults.
     """
     walk = Walk(text, query, value, inputs, windows, quiet)
-    return BoundQuery(tree, _columns(walk, tree, items), walk.passed_on, walk.types, walk.names)
+    return BoundQuery(tree, _columns(walk, tree, items), walk.passed_on, walk.types, walk.names, walk.steps)
 
 
 def columns_of(

@@ -75,6 +75,7 @@ def cte_output(walk: Walk, cte: Cte) -> OutputColumns:
     output = renamed(walk, walk.query(walk, body, cte.ctes, cte.outer), cte.node.args.get("alias"))
     if body is cte.node.this:
         cte.output = output
+        walk.steps[cte.node.alias.lower()] = output
     return output
 
 
@@ -157,6 +158,8 @@ def _one(
         alias = pivot.args.get("alias")
         output = renamed(walk, pivot_columns.pivoted(walk, pivot, before), alias)
         candidates = [alias.name.lower()] if alias is not None and alias.name else candidates
+    if not output.stored:
+        walk.steps.update(dict.fromkeys(candidates, output))
     return [ScopeRelation(tuple(candidates), output)], output.columns
 
 

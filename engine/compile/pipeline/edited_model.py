@@ -50,6 +50,7 @@ class EditedModel:
         reads: where it names models and sources: the id of the node, and the place.
         inputs: the columns of what it reads, by the id of the node.
         outputs: where its columns are made, in their order.
+        steps: the names and types of the columns of its CTEs and subqueries, by name and alias in lower case.
     """
 
     model: Model
@@ -58,6 +59,7 @@ class EditedModel:
     reads: tuple[tuple[str, Location], ...] = ()
     inputs: Mapping[str, tuple[tuple[str, str | None], ...]] | None = None
     outputs: tuple[Location, ...] = ()
+    steps: Mapping[str, tuple[tuple[str, str | None], ...]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +141,18 @@ def _compiled(known: Neighbours, text: ModelText) -> EditedModel:
         if r.kind != "this"
     )
     return replace(
-        found, names=tuple(_places(bound, read)), reads=reads, inputs=inputs, outputs=tuple(_outputs(bound, read))
+        found,
+        names=tuple(_places(bound, read)),
+        reads=reads,
+        inputs=inputs,
+        outputs=tuple(_outputs(bound, read)),
+        steps=dict(_steps(bound)),
     )
+
+
+def _steps(bound: Any) -> Iterator[tuple[str, tuple[tuple[str, str | None], ...]]]:
+    for name, step in bound.steps.items():
+        yield name, tuple((column.name, column.value.type) for column in step.columns if column.named)
 
 
 def _needed(node: str, reads: tuple[str, ...], kept: Mapping[str, CachedModel]) -> Iterator[str]:

@@ -101,6 +101,9 @@ def _scope(opened: OpenProject, model: Model, text: str) -> Iterator[tuple[str, 
         node = f"model.{found[1]}" if found[1] else f"source.{found[2]}.{found[3]}"
         alias = found[4] if found[4] and found[4].lower() not in _AFTER else node.rsplit(".", 1)[-1]
         yield alias.lower(), list(input_columns(opened, model, node))
+    edited = opened.edited.get(model.file)
+    for name, columns in (edited.steps or {} if edited is not None else {}).items():
+        yield name, [KnownColumn("", column, type_) for column, type_ in columns]
 
 
 def _qualified(opened: OpenProject, model: Model, text: str, path: list[str]) -> Iterator[Item]:

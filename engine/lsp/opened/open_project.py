@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -135,6 +135,9 @@ class OpenProject:
             return None
         edited = known.compile(ModelText(model.name, file, model.folders, text))
         with self._lock:
+            if edited.steps is None and file in self.edited:
+                # The text is not whole yet: its CTEs are what they were.
+                edited = replace(edited, steps=self.edited[file].steps)
             self.edited[file] = edited
         return edited
 

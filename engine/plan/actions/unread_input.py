@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from engine.compile import Manifest, Model, Source
-from engine.lake.table_facts import TableFacts
+from engine.lake.table_facts import SnapshotFacts, TableFacts
 from engine.plan.actions.action import Action, ActionKind, Unread
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts, FileLog
 from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
@@ -84,12 +84,17 @@ def _snapshots(name: str, table: TableFacts | None, checkpoint: CheckpointFacts 
     if table is None:
         return Unread(name)
     if checkpoint is None:
-        return Unread(name, "snapshots", len(table.history))
+        return Unread(name, "snapshots", _with_rows(table.history))
     ids = [snapshot.id for snapshot in table.history]
     behind = [ids.index(i) for i in snapshots_read(checkpoint) if i in ids]
     if behind:
-        return Unread(name, "snapshots", min(behind))
+        return Unread(name, "snapshots", _with_rows(table.history[: min(behind)]))
     return Unread(name, "snapshots", 0 if not ids else None)
+
+
+def _with_rows(snapshots: Sequence[SnapshotFacts]) -> int:
+    """How many of some commits may have rows: the fence of a run that took the table over has none."""
+    return sum(snapshot.marker("fence") is None for snapshot in snapshots)
 
 
 def snapshots_read(checkpoint: CheckpointFacts) -> Iterator[int]:
