@@ -11,6 +11,13 @@ __version__ = "0.1.0"
 __all__ = ["Project", "__version__"]
 
 
+def load_ipython_extension(shell: Any) -> None:
+    """`%load_ext engine` in a notebook."""
+    from engine.notebook import register
+
+    register(shell)
+
+
 def __getattr__(name: str) -> Any:
     """`Project`, loaded when it is asked for: every module of the engine imports this one."""
     if name != "Project":

@@ -26,6 +26,7 @@ STAGES = (
     "api",
     "lsp",
     "mcp",
+    "notebook",
     "cli",
 )
 FOUNDATIONS = (
@@ -70,8 +71,8 @@ def parts_imported(path: Path) -> set[str]:
 
 def allowed(owner: str) -> set[str]:
     if owner == "":
-        # `from engine import Project`, loaded when it is asked for.
-        return {"api"}
+        # `from engine import Project`, loaded when it is asked for, and `%load_ext engine`.
+        return {"api", "notebook"}
     if owner not in STAGES:
         return set(FOUNDATIONS)
     left = set(STAGES[: STAGES.index(owner) + 1])

@@ -18,7 +18,8 @@ function settings() {
 
 function serverOptions(folder) {
   const target = settings().get("target");
-  const args = ["lsp", ...(target ? ["--target", target] : [])];
+  const formatter = settings().get("formatter");
+  const args = ["lsp", ...(target ? ["--target", target] : []), ...(formatter ? ["--formatter", formatter] : [])];
   return { command: settings().get("command"), args, options: { cwd: folder.uri.fsPath } };
 }
 

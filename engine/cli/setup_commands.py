@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import nullcontext
 from importlib.util import find_spec
 from typing import Any
@@ -169,15 +170,21 @@ def fetch(**shared: Any) -> int:
 
 
 @click.command(cls=Command)
+@click.option("--formatter", metavar="COMMAND", help="Program that formats a model's file from stdin to stdout.")
 @project_options
-def lsp(**shared: Any) -> int:
+def lsp(formatter: str | None, **shared: Any) -> int:
     """Serve an editor on stdin and stdout: diagnostics, hover, completion; needs the extra 'lsp'."""
 
     def work(chosen: CommandSettings) -> None:
         _check_installed("pygls", "lsp")
         from engine.lsp.language_server import serve
 
-        serve(chosen.project)
+        try:
+            command = shlex.split(formatter or "")
+        except ValueError as error:
+            message = f"--formatter cannot be read: {error}"
+            raise UsageError("usage", message, "Example: --formatter 'sqlfluff fix --dialect sparksql -'") from error
+        serve(chosen.project, command)
 
     return carry_out(work, **shared)
 

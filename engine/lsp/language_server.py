@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -16,7 +17,7 @@ from engine.api import Project
 from engine.errors import Diagnostic, EngineError, Level
 from engine.lsp.answers import editor_answers, editor_commands, header_tokens, hovers
 from engine.lsp.answers.completions import completions
-from engine.lsp.edits import code_actions, renames
+from engine.lsp.edits import code_actions, formatting, renames
 from engine.lsp.opened.open_project import OpenProject
 from engine.lsp.text.text_positions import path_of, range_at
 from engine.lsp.wire import taken
@@ -153,13 +154,13 @@ def _shown(found: Diagnostic, text: str) -> types.Diagnostic:
     return types.Diagnostic(place, message, _LEVELS[found.level], found.code, source="headrace")
 
 
-def serve(project: Project) -> None:
+def serve(project: Project, formatter: Sequence[str] = ()) -> None:
     """Answer an editor on stdin and stdout until it ends the session."""
-    made(project).start_io(*taken())
+    made(project, formatter).start_io(*taken())
 
 
-def made(project: Project) -> HeadraceServer:
-    """Return a server with all that it answers."""
+def made(project: Project, formatter: Sequence[str] = ()) -> HeadraceServer:
+    """Return a server with all that it answers; with a program that formats, documents can be formatted."""
     server = HeadraceServer(project)
 
     @server.feature(types.INITIALIZED)
@@ -187,6 +188,8 @@ def made(project: Project) -> HeadraceServer:
     _register_reading(server)
     _register_editing(server)
     _register_commands(server)
+    if formatter:
+        _register_formatting(server, formatter)
     return server
 
 
@@ -258,6 +261,16 @@ def _register_editing(server: HeadraceServer) -> None:
         if isinstance(edit, str):
             raise JsonRpcException(f"not renamed: {edit}", -32803)
         return edit if isinstance(edit, types.WorkspaceEdit) else None
+
+
+def _register_formatting(server: HeadraceServer, formatter: Sequence[str]) -> None:
+    @server.feature(types.TEXT_DOCUMENT_FORMATTING)
+    async def _(params: types.DocumentFormattingParams) -> list[types.TextEdit]:
+        file = server.current(params.text_document)
+        edits = await server.work(formatting.formatted, server.opened, file, formatter) if file else []
+        if isinstance(edits, str):
+            raise JsonRpcException(f"not formatted: {edits}", -32803)
+        return list(edits)
 
 
 def _register_commands(server: HeadraceServer) -> None:

@@ -126,20 +126,28 @@ class OpenProject:
         Raises:
             EngineError: a template or the model takes too much.
         """
-        with self._lock:
-            known, text = self._known, self.text(file)
-        if known is None or not known.kept:
+        edited = self.compile_text(file, self.text(file))
+        if edited is None:
             return None
-        model = next((model for model in known.compiled.project.models if model.file == file), None)
-        if model is None:
-            return None
-        edited = known.compile(ModelText(model.name, file, model.folders, text))
         with self._lock:
             if edited.steps is None and file in self.edited:
                 # The text is not whole yet: its CTEs are what they were.
                 edited = replace(edited, steps=self.edited[file].steps)
             self.edited[file] = edited
         return edited
+
+    def compile_text(self, file: str, text: str) -> EditedModel | None:
+        """Compile one model with another text, which nothing keeps; None if the whole project has to be compiled.
+
+        Raises:
+            EngineError: a template or the model takes too much.
+        """
+        with self._lock:
+            known = self._known
+        if known is None or not known.kept:
+            return None
+        model = next((model for model in known.compiled.project.models if model.file == file), None)
+        return known.compile(ModelText(model.name, file, model.folders, text)) if model is not None else None
 
     def model_of(self, file: str) -> Model | None:
         """Return the model of a file, as it was compiled last."""
