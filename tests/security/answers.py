@@ -160,8 +160,8 @@ def built(root: Path) -> Path:
         "table": "lake.s.m", "generation": 1, "generation_id": "g1", "phase": "published", "uuid": newest["table-uuid"],
         "fingerprint": "f", "query_id": "q", "batch": 1, "snapshot": newest["current-snapshot-id"], "inputs": {}, "pinned": True,
         "upstreams": {}, "starts": {}, "sources": {"source.lab.shop.events": {"path": "landing"}}, "begin": {}, "settled": {},
-        "event_times": {"source.lab.shop.events": {"newest": 5, "at": 6}}, "made": {}, "extracts": {}, "model": "m",
-        "columns": [["id", "int"], ["name", "string"]], "environment": {"project": "lab", "target": "dev", "schema": "s"},
+        "event_times": {"source.lab.shop.events": {"newest": "2026-01-01T00:00:00Z", "at": "2026-01-01T00:00:01Z"}}, "made": {}, "extracts": {}, "model": "m",
+        "columns": ["id", "name"], "environment": {"project": "lab", "target": "dev", "schema": "s"},
     }  # fmt: skip
     begin = ".engine/state/lake/s/m/1"
     watermark = {"batchWatermarkMs": 0, "batchTimestampMs": 5, "conf": {"spark.sql.shuffle.partitions": "2"}}

@@ -124,6 +124,8 @@ DAMAGED = {
     "offsets that are no text": ("checkpoint/offsets/1", b"v1\n{}\n\x80", False),
     "another generation": ("model.json", b'{"table": "lake.s.m", "generation": "xx"}', True),
     "parts of other types": ("model.json", b'{"table": "lake.s.m", "generation": 1, "inputs": [1]}', True),
+    "a query's id that is an object": ("model.json", b'{"table": "lake.s.m", "query_id": {}}', True),
+    "a text where an object is": ("model.json", b'{"table": "lake.s.m", "starts": {"model.a": "x"}}', True),
     "a fingerprint that is a path": ("model.json", b'{"table": "lake.s.m", "fingerprint": "../../x"}', True),
 }
 
