@@ -45,19 +45,30 @@ def plan_lines(manifest: Manifest, plan: Plan) -> Iterator[str]:
             kind = "unit test" if isinstance(node, UnitTest) else "data test"
             counted[f"cached {kind}" if action.unchanged else kind] += 1
             continue
-        word = _word(action)
+        word = plan_word(action)
         counted[word] += 1
         yield one_line(f"{word:<10} {node.materialized.value} {node.relation}")
-        details = [*action.reasons, *(_reads(unread) for unread in action.unread if unread.count != 0)]
-        details += [f"{name} is deferred to {table}" for name, table in deferred_inputs(manifest, node.id).items()]
-        yield from (f"{'':<10} {one_line(detail)}" for detail in details)
+        yield from (f"{'':<10} {one_line(detail)}" for detail in plan_details(manifest, action))
     if counted:
         yield ", ".join(
             f"{number} {word}{'s' if 'test' in word and number > 1 else ''}" for word, number in counted.items()
         )
 
 
-def _word(action: Action) -> str:
+def plan_details(manifest: Manifest, action: Action) -> Iterator[str]:
+    """Yield why a model is built and what it reads; of one that is rejected, why it is."""
+    if action.refusals:
+        # What would follow from the edit if it were not rejected would be read as what happens.
+        yield from (f"{refusal.message} [{refusal.code}]" for refusal in action.refusals)
+        return
+    yield from action.reasons
+    yield from (_reads(unread) for unread in action.unread if unread.count != 0)
+    for name, table in deferred_inputs(manifest, action.node).items():
+        yield f"{name} is deferred to {table}"
+
+
+def plan_word(action: Action) -> str:
+    """Return what becomes of a model, in a word: `rejected`, `unchanged`, or its kind of action."""
     if action.refusals:
         return "rejected"
     return "unchanged" if action.unchanged else action.kind.value

@@ -39,12 +39,18 @@ _REPEATING = {
 
 
 @click.command(cls=Command)
-@click.option("--output", type=click.Choice(["text", "json"]), default="text", help="What to print.")
+@click.option("--output", type=click.Choice(["text", "json", "markdown"]), default="text", help="What to print.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(["create", "resume", "reset", "refresh", "rebuild"]),
+    multiple=True,
+    help="End with 1 if a model has this action, too; several times for several.",
+)
 @plan_options
 @defer_options
 @selection_options
 @project_options
-def plan(output: str, **options: Any) -> int:
+def plan(output: str, fail_on: tuple[str, ...], **options: Any) -> int:
     """Show what a build would do to each model, and why; changes nothing."""
     wanted, shared = split(options)
     how = cast("RebuildOptions", {key: shared.pop(key) for key in RebuildOptions.__annotations__})
@@ -52,7 +58,7 @@ def plan(output: str, **options: Any) -> int:
     def work(chosen: CommandSettings) -> bool:
         from engine.cli.commands.plan_command import show_plan
 
-        return show_plan(chosen, wanted, how, output)
+        return show_plan(chosen, wanted, how, output, fail_on)
 
     return carry_out(work, **shared)
 

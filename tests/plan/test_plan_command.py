@@ -11,8 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from engine.api.plan_markdown import plan_markdown
 from engine.cli.main import invoke
 from engine.compile import compile_project
+from engine.plan import Action, ActionKind, Plan
+from engine.plan.comparison import Change, Comparison
 from engine.project import load_project
 from engine.state import Phase, TableState
 from tests.lab import EVENTS, REPOSITORY
@@ -220,3 +223,65 @@ def test_a_table_that_is_gone_is_said_before_java_starts(
     code, _, err = run(edited, capsys, "build")
     assert (code, err.count("error:")) == (1, 1)
     assert "[table-missing]" in err
+
+
+def test_a_rejected_model_is_told_why_it_is_in_its_line(edited: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(edited, capsys, "plan", "-s", "hours")
+    word, why, *_ = out.splitlines()
+    assert word == "rejected   streaming_table lake.s.hours"
+    assert "the window of GROUP BY changed" in why
+    assert why.endswith("[model-changed]")
+    assert "reads" not in out, "nothing is read by what is not run"
+
+
+def test_the_plan_as_a_comment_on_a_pull_request(edited: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(edited, "models/at.sql", "/*---\nalias: a_b\n---*/\nselect 1 as `<b>`, 'x|y' as `@channel`")
+    code, out, err = run(edited, capsys, "plan", "--output", "markdown")
+    assert code == 1
+    assert "[model-changed]" in err
+    head, blank, titles, line, rejected, *rows = out.splitlines()
+    assert head == "### Plan for `dev`: 1 rejected, 4 create"
+    assert blank == ""
+    assert titles.count("|") == line.count("|") == rejected.count("|") == 5
+    assert rejected.startswith("| hours | streaming&#95;table | **rejected** | ")
+    assert "&#91;model&#45;changed&#93; |" in rejected
+    assert {row.split(" | ")[0] for row in rows} == {"| at", "| daily", "| one", "| plain"}
+    assert all(row.count("|") == 5 for row in rows)
+
+
+def test_what_is_unchanged_is_folded(edited: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(edited, "models/hours.sql", header() + WINDOWED)
+    _, out, _ = run(edited, capsys, "plan", "--output", "markdown", "-s", "hours", "plain")
+    assert out.startswith("### Plan for `dev`: 1 create, 1 unchanged\n")
+    assert "\n<details>\n<summary>Unchanged: 1</summary>\n\nhours\n\n</details>\n" in out
+
+
+@pytest.mark.parametrize("unchanged", [True, None])
+def test_a_comment_of_500_models_is_not_too_long(tmp_path: Path, unchanged: bool | None) -> None:
+    write(tmp_path, "project.yml", PROJECT)
+    for number in range(500):
+        write(tmp_path, f"models/a_model_with_a_long_name_{number:03}.sql", "select 1 as a")
+    manifest = compile_project(load_project(tmp_path)).manifest
+    why = ("the filter changed from `a` > 1 to <b>@all</b>" * 5,)
+    actions = {
+        m.id: Action(m.id, ActionKind.REBUILD, why, comparison=Comparison(Change.REBUILT), unchanged=unchanged)
+        for m in manifest.models
+    }
+    text = plan_markdown(manifest, Plan(actions), "dev")
+    assert len(text) < 60_000
+    assert "@all" not in text
+    assert "<b>" not in text
+    if unchanged:
+        assert "model&#95;with&#95;a&#95;long&#95;name&#95;499" in text
+    else:
+        shown = text.count("**rebuild**")
+        assert 50 < shown < 500
+        assert f"\n{500 - shown} more lines are left out: `engine plan` has them.\n" in text
+
+
+def test_fail_on_is_an_exit_code(edited: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(edited, capsys, "plan", "-s", "plain", "one", "--fail-on", "rebuild", "--fail-on", "refresh")[0] == 0
+    code, _, err = run(edited, capsys, "plan", "-s", "plain", "one", "--fail-on", "rebuild", "--fail-on", "create")
+    assert code == 1
+    assert "the plan has what --fail-on create names: one, plain [plan-not-allowed]" in err
+    assert run(edited, capsys, "plan", "-f", "-s", "hours", "--fail-on", "refresh")[0] == 1
