@@ -160,6 +160,37 @@ def test_a_template_that_makes_too_much_is_an_error(tmp_path, sql):
     assert found[0].location.file == "models/a.sql"
 
 
+# What is counted gives the same words on every machine, before the limits of the operating system are reached.
+COUNTED = {
+    "rounds of loops": (
+        "{% for i in range(2000) %}{% for j in range(2000) %}{% endfor %}{% endfor %}select 1 as a",
+        "the template takes more than 1,000,000 calls and rounds of loops",
+    ),
+    "calls": (
+        "{% for i in range(720) %}{% for j in range(720) %}{% set x = range(1) %}{% endfor %}{% endfor %}select 1 as a",
+        "the template takes more than 1,000,000 calls and rounds of loops",
+    ),
+    "texts that are thrown away": (
+        "{% macro m() %}{{ 'x' * 1900000 }}{% endmacro %}{% for i in range(12) %}{% set x = m() %}{% endfor %}select 1 as a",
+        "the template creates a text of more than 2,000,000 characters",
+    ),
+    "parts of a text": (
+        "{% for i in range(3) %}{{ 'x' * 900000 }}{% endfor %}select 1 as a",
+        "the template creates a text of more than 2,000,000 characters",
+    ),
+    "items of a list": (
+        "{% set ns = namespace(x=[1]) %}{% for i in range(30) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x }}",
+        "the template creates a text of more than 2,000,000 characters",
+    ),
+}
+
+
+@pytest.mark.parametrize(("sql", "words"), COUNTED.values(), ids=COUNTED)
+def test_what_is_counted_is_told_in_the_same_words_everywhere(tmp_path, sql, words):
+    (found,) = compiled(tmp_path, {"models/a.sql": sql}).errors
+    assert (found.code, found.message) == ("template-too-large", words)
+
+
 def test_ordinary_templates_are_not_near_a_bound(tmp_path):
     sql = (
         "{% set names = [] %}{% for i in range(2000) %}{% do names.append('c' ~ i) %}{% endfor %}"
