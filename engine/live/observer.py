@@ -126,6 +126,8 @@ def _watch(observer: Observer, lags: Lags | None, looks: tuple[Look, ...], ended
             asked = time.monotonic()
             busy = asked - begin
         revision = observer.status.revision
+        if revision == written and not looks:
+            continue
         status = observer.status.to_json()
         if revision != written:
             observer.write(status)

@@ -10,7 +10,6 @@ import os
 import time
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from engine.errors import EngineError
 from engine.sources import kafka
@@ -27,11 +26,11 @@ class FolderTimes:
 
     _inner: dict[str, tuple[int, tuple[str, ...]]] = field(default_factory=dict)
 
-    def poll(self, top: Path) -> Hashable:
+    def poll(self, top: str) -> Hashable:
         """Return a value that differs when a file was made, renamed or removed below a folder."""
         newest = 0
         found: list[tuple[str, int]] = []
-        waiting = [str(top)]
+        waiting = [top]
         while waiting:
             path = waiting.pop()
             try:
@@ -58,12 +57,10 @@ class FolderTimes:
         return inner
 
 
-def poll_files(spec: SourceSpec, place: Place, folders: FolderTimes) -> Hashable | None:
-    """Return the times of the folders of a source of files on this machine; None: it is another source."""
-    if spec.format not in file_source.FORMATS:
-        return None
-    top = listing.folder(spec, place)
-    return folders.poll(top) if top is not None else None
+def top_folder(spec: SourceSpec, place: Place) -> str | None:
+    """Return the folder of a source of files on this machine, for `FolderTimes`; None: it is another source."""
+    top = listing.folder(spec, place) if spec.format in file_source.FORMATS else None
+    return str(top) if top is not None else None
 
 
 def poll_topics(specs: Mapping[str, SourceSpec], place: Place) -> Mapping[str, Hashable | None]:

@@ -11,7 +11,7 @@ from engine.sources.polls import FolderTimes
 def settled(folders: FolderTimes, top):
     """A poll when the last change is no longer too fresh to be told from the next one."""
     time.sleep(0.12)
-    return folders.poll(top)
+    return folders.poll(str(top))
 
 
 def test_a_file_that_lands_and_one_that_goes_change_the_poll(tmp_path):
@@ -44,14 +44,14 @@ def test_a_change_at_the_same_time_as_the_last_one_is_seen_by_a_later_poll(tmp_p
     (tmp_path / "a").write_text("1")
     moment = time.time_ns()
     os.utime(tmp_path, ns=(moment, moment))
-    first = folders.poll(tmp_path)
+    first = folders.poll(str(tmp_path))
     (tmp_path / "b").write_text("2")
     os.utime(tmp_path, ns=(moment, moment))
-    assert folders.poll(tmp_path) != first
+    assert folders.poll(str(tmp_path)) != first
 
 
 def test_a_folder_that_is_missing_is_seen_when_it_comes(tmp_path):
     folders = FolderTimes()
-    before = folders.poll(tmp_path / "landing")
+    before = folders.poll(str(tmp_path / "landing"))
     (tmp_path / "landing").mkdir()
-    assert folders.poll(tmp_path / "landing") != before
+    assert folders.poll(str(tmp_path / "landing")) != before

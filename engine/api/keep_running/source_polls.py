@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from engine.sources.kafka import FORMATS as TOPICS
-from engine.sources.polls import FolderTimes, poll_files, poll_topics
+from engine.sources.polls import FolderTimes, poll_topics, top_folder
 
 if TYPE_CHECKING:
     from engine.compile import Manifest, Source
@@ -36,6 +36,9 @@ class SourcePolls:
     _asked: dict[str, float] = field(default_factory=dict)
     _folders: FolderTimes = field(default_factory=FolderTimes)
     _topics: _TopicThread | None = None
+    # Which folder a path means is decided by what exists: asked now and then.
+    _tops: dict[str, str | None] = field(default_factory=dict)
+    _topped: float = 0.0
 
     def follow(self, manifest: Manifest, sources: Iterable[str], place: Place) -> None:
         """Look at some sources from now on."""
@@ -44,6 +47,7 @@ class SourcePolls:
         self.close()
         self.place = place
         self._sources = {i: node for i in sources if isinstance(node := manifest.nodes[i], Source)}
+        self._tops = {}
         self._seen = {i: seen for i, seen in self._seen.items() if i in self._sources}
         topics = {i: source for i, source in self._sources.items() if source.spec.format in TOPICS}
         self._topics = _TopicThread(topics, place, self.arrived) if topics else None
@@ -51,10 +55,13 @@ class SourcePolls:
     def changed(self, now: float) -> list[str]:
         """Return the ids of sources that may have something new since the last call."""
         found = []
-        for id_, source in self._sources.items():
+        if not self._tops or now - self._topped >= UNKNOWN_EVERY:
+            self._tops = {i: top_folder(source.spec, self.place) for i, source in self._sources.items()}
+            self._topped = now
+        for id_, top in self._tops.items():
             if self._topics is not None and self._topics.knows(id_):
                 continue
-            value = poll_files(source.spec, self.place, self._folders)
+            value = self._folders.poll(top) if top is not None else None
             if value is None:
                 if now - self._asked.get(id_, now - UNKNOWN_EVERY) >= UNKNOWN_EVERY:
                     self._asked[id_] = now
