@@ -39,6 +39,13 @@ def test_one_session_of_reading_and_editing(project):
             line = (project / "models/staging/flights.sql").read_text().split("\n")[place.range.start.line]
             assert "departure_delay" in line
 
+            editor.open("models/marts/routes.sql")
+            at = types.DefinitionParams(**editor.at("models/marts/routes.sql", "share(", 2))
+            (place,) = await client.text_document_definition_async(at)
+            assert place.uri == editor.uri("macros/share.sql")
+            line = (project / "macros/share.sql").read_text().split("\n")[place.range.start.line]
+            assert line[place.range.start.character :].startswith("share(")
+
             context = types.ReferenceContext(include_declaration=False)
             at = types.ReferenceParams(context, **editor.at(FILE, "ref('flights')", 6))
             readers = {place.uri for place in await client.text_document_references_async(at)}
@@ -127,6 +134,9 @@ def test_completion_of_ctes_and_subqueries_while_their_query_is_not_whole(projec
             assert set(await offered("s. ,", 2)) == {"n", "carrier"}
             assert set(await offered("d.both. ", 7)) == {"low", "high"}
             assert set(await offered("delays. ", 7)) == {"carrier", "late", "both"}
+            at = types.DefinitionParams(**editor.at(FILE, "delays as d", 2))
+            (place,) = await editor.client.text_document_definition_async(at)
+            assert place.range.start == types.Position(0, len("with "))
             assert {"late", "n", "departure_delay"} <= set(await offered(", \nfrom delays", 1))
 
     asyncio.run(session())

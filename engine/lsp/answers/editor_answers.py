@@ -13,7 +13,8 @@ from engine.errors import Location
 from engine.lsp.answers.kept_state import state_text
 from engine.lsp.opened.header_places import header_place, meaning
 from engine.lsp.opened.open_project import OpenProject
-from engine.lsp.text.text_positions import location_of_position, range_at, range_word
+from engine.lsp.text.text_positions import location_of_position, offset_of, range_at, range_word
+from engine.lsp.text.text_segments import TextKind, segment_at
 from engine.project.model_header import location_of
 
 # So many characters of a type are shown.
@@ -24,12 +25,30 @@ _GIVEN_INLINE = re.compile(r"\bgiven:\s*\{(?:[^{}]|\{[^{}]*\})*$")
 
 
 def definition(opened: OpenProject, file: str, position: types.Position) -> list[types.Location]:
-    """Return where the column, model or source at a place is defined."""
-    place = location_of_position(position, opened.text(file), file)
+    """Return where the column, model, source, macro or CTE at a place is defined; a CTE's column: what it is from."""
+    text = opened.text(file)
+    place = location_of_position(position, text, file)
     if (name := name_at(opened, file, place)) is not None:
         return [found for origin in name.origins for found in _column_place(opened, *origin)]
-    node = node_at(opened, file, place)
-    return [] if node is None else _node_place(opened, node)
+    if (node := node_at(opened, file, place)) is not None:
+        return _node_place(opened, node)
+    word = re.escape(range_word(text.split("\n")[place.line - 1], place.column - 1))
+    match segment_at(text, offset_of(place, text)).kind if word and opened.model_of(file) else None:
+        case TextKind.JINJA:
+            files = {macro.file for macro in opened.manifest.macros if re.escape(macro.name) == word}
+            return [found for one in files for found in _places(opened, one, rf"\bmacro\s+({word})\s*\(")]
+        case TextKind.SQL:
+            return list(_places(opened, file, rf"(?i)\b({word})(?:\s*\([^()]*\))?\s+as\s*\(\s*(?:select|with)\b"))[:1]
+        case _:
+            return []
+
+
+def _places(opened: OpenProject, file: str, pattern: str) -> Iterator[types.Location]:
+    """The places of a file where the group of a pattern is."""
+    text = opened.text(file)
+    for found in re.finditer(pattern, text):
+        place = location_of(text, found.start(1), file)
+        yield types.Location(_uri(opened, file), range_at(place, text, len(found[1])))
 
 
 def references(opened: OpenProject, file: str, position: types.Position) -> list[types.Location]:
