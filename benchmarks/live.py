@@ -4,10 +4,11 @@
     python -m benchmarks.live --models 20 --turns 10000
 
 Each of the models reads a folder of its own and appends to a table. Idle: processor time of all processes while
-nothing arrives, from a minute after the first load on. Latency: a file is renamed into a random folder, and the clock stops when the catalog points to a new
-state of the model's table; the next file follows a random time later. Backlog: the same while another model of the
-same process reads thousands of files. `--turns`: as many turns as fast as they come, and what grows with them: files,
-bytes, the time of a turn, memory. Results are kept as JSON in benchmarks/results/.
+nothing arrives, from a minute after the first load on. Latency: a file is renamed into a random folder, and the clock
+stops when the catalog points to a new state of the model's table; the next file follows a random time later. Backlog:
+the same while another model of the same process reads thousands of files. `--turns`: as many turns as fast as they
+come, and what grows with them: files, bytes, the time of a turn, memory. Results are kept as JSON in
+benchmarks/results/.
 """
 
 from __future__ import annotations
