@@ -17,6 +17,7 @@ import click
 from IPython.core.error import UsageError as NotebookError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
+from IPython.display import Code
 
 from engine.api import Project
 from engine.api.inline_query import compile_query
@@ -100,8 +101,7 @@ class HeadraceMagics(Magics):
         project = self._chosen()
         compiled, model = compile_query(project, cell)
         if sql:
-            print(model.sql)  # noqa: T201 - the output of the cell
-            return None
+            return Code(model.sql, language="sql")  # type: ignore[no-untyped-call]
         from engine.runtime.operations.preview import preview
 
         target, folder = compiled.target, project.target_dir

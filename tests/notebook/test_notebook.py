@@ -49,7 +49,7 @@ def test_queries_and_tables_are_data_frames_and_mistakes_have_no_traceback(lab: 
     assert "<table" in said["query"]
     assert said["frame"].startswith("DataFrame [{'kind': 'x', 'n': 1}, {'kind': 'y', 'n': 2}]")
     assert "orders" in said["sql"]
-    assert "{{" not in said["sql"]
+    assert "ref(" not in said["sql"]
     assert said["table"].startswith("2 ['id', 'kind', 'at'] M")
     assert "[unknown-column]" in said["mistakes"]
     assert "knd" in said["mistakes"]
