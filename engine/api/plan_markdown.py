@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from engine.api.plan_output import plan_details, plan_word
+from engine.api.plan_output import plan_details, plan_diff, plan_word
 from engine.characters import one_line
 from engine.compile import Manifest, Model
 
@@ -23,13 +23,14 @@ _QUIET = ("unchanged",)
 _SPECIAL = re.compile(r"[\\`*_{}\[\]<>()#+!|~@&:$-]")
 
 
-def plan_markdown(manifest: Manifest, plan: Plan, target: str) -> str:
+def plan_markdown(manifest: Manifest, plan: Plan, target: str, *, diff: bool = False) -> str:
     """Return a plan as Markdown: a table of what a build would do, what it leaves alone in folded lists below.
 
     Args:
         manifest: the compiled project.
         plan: of it.
         target: its name.
+        diff: also what an edit changes of a model's settings and query, folded.
     """
     models: dict[str, list[tuple[Model, Action]]] = {}
     tests = 0
@@ -44,7 +45,9 @@ def plan_markdown(manifest: Manifest, plan: Plan, target: str) -> str:
     quiet = [model for word in _QUIET for model, _ in models.get(word, ())]
     parts = [head, ""]
     size = len(head)
-    for block in (_table(manifest, shown), _folded("Unchanged", [model.name for model in quiet])):
+    edits = [_edit(manifest, model, action) for model, action in shown] if diff else []
+    folded = _folded("Unchanged", [model.name for model in quiet])
+    for block in filter(None, (_table(manifest, shown), *edits, folded)):
         kept, left = _bounded(block, MOST_CHARACTERS - _END - size)
         size += sum(len(line) + 1 for line in kept)
         parts += kept
@@ -72,6 +75,14 @@ def _table(manifest: Manifest, shown: Sequence[tuple[Model, Action]]) -> list[st
         why = "<br>".join(_cell(detail) for detail in plan_details(manifest, action))
         rows.append(f"| {_cell(model.name)} | {_cell(model.materialized.value)} | **{plan_word(action)}** | {why} |")
     return ["| model | materialized | action | why, and what it reads |", "|---|---|---|---|", *rows]
+
+
+def _edit(manifest: Manifest, model: Model, action: Action) -> list[str]:
+    lines = [one_line(line).replace("```", "`` `") for line in plan_diff(manifest, action)]
+    if not lines:
+        return []
+    summary = f"<summary>What changes in {_cell(model.name)}</summary>"
+    return ["<details>", summary, "", "```diff", *lines, "```", "", "</details>"]
 
 
 def _folded(title: str, names: Iterable[str]) -> list[str]:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from engine.plan import Action, Plan, Unread
 
 
-def plan_record(manifest: Manifest, action: Action) -> dict[str, Any]:
-    """Return an action of a plan as a record for JSON."""
+def plan_record(manifest: Manifest, action: Action, *, diff: bool = False) -> dict[str, Any]:
+    """Return an action of a plan as a record for JSON; `diff` as in `plan_lines`."""
     node = manifest.nodes[action.node]
     record: dict[str, Any] = {
         "unique_id": unique_id(node.id, manifest.project),
@@ -33,11 +33,18 @@ def plan_record(manifest: Manifest, action: Action) -> dict[str, Any]:
         "reads": [{"name": u.name, "what": u.what or None, "new": u.count} for u in action.unread],
         "deferred": deferred_inputs(manifest, node.id),
         "refusals": [refusal.to_dict() for refusal in action.refusals],
+        **({"diff": list(plan_diff(manifest, action))} if diff else {}),
     }
 
 
-def plan_lines(manifest: Manifest, plan: Plan) -> Iterator[str]:
-    """Return the plan as text: a line a model, its reasons and what it reads below it; tests are counted."""
+def plan_lines(manifest: Manifest, plan: Plan, *, diff: bool = False) -> Iterator[str]:
+    """Return the plan as text: a line a model, its reasons and what it reads below it; tests are counted.
+
+    Args:
+        manifest: the compiled project.
+        plan: of it.
+        diff: also what an edit changes of the settings and the query of a model.
+    """
     counted: Counter[str] = Counter()
     for action in plan.actions.values():
         node = manifest.nodes[action.node]
@@ -49,6 +56,8 @@ def plan_lines(manifest: Manifest, plan: Plan) -> Iterator[str]:
         counted[word] += 1
         yield one_line(f"{word:<10} {node.materialized.value} {node.relation}")
         yield from (f"{'':<10} {one_line(detail)}" for detail in plan_details(manifest, action))
+        if diff:
+            yield from (f"{'':<10} {one_line(line)}" for line in plan_diff(manifest, action))
     if counted:
         yield ", ".join(
             f"{number} {word}{'s' if 'test' in word and number > 1 else ''}" for word, number in counted.items()
@@ -65,6 +74,16 @@ def plan_details(manifest: Manifest, action: Action) -> Iterator[str]:
     yield from (_reads(unread) for unread in action.unread if unread.count != 0)
     for name, table in deferred_inputs(manifest, action.node).items():
         yield f"{name} is deferred to {table}"
+
+
+def plan_diff(manifest: Manifest, action: Action) -> tuple[str, ...]:
+    """Return what an edit changes of a model's settings and query, in lines of a diff."""
+    node, comparison = manifest.nodes[action.node], action.comparison
+    if not isinstance(node, Model) or comparison is None or comparison.before is None:
+        return ()
+    from engine.plan.definition_diff import definition_diff
+
+    return definition_diff(comparison.before, node.facts)
 
 
 def plan_word(action: Action) -> str:

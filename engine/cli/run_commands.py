@@ -46,19 +46,20 @@ _REPEATING = {
     multiple=True,
     help="End with 1 if a model has this action, too; several times for several.",
 )
+@click.option("--diff", is_flag=True, help="Also show what an edit changes of a model's settings and query.")
 @plan_options
 @defer_options
 @selection_options
 @project_options
-def plan(output: str, fail_on: tuple[str, ...], **options: Any) -> int:
+def plan(output: str, fail_on: tuple[str, ...], diff: bool, **options: Any) -> int:
     """Show what a build would do to each model, and why; changes nothing."""
     wanted, shared = split(options)
     how = cast("RebuildOptions", {key: shared.pop(key) for key in RebuildOptions.__annotations__})
 
     def work(chosen: CommandSettings) -> bool:
-        from engine.cli.commands.plan_command import show_plan
+        from engine.cli.commands.plan_command import PlanOutput, show_plan
 
-        return show_plan(chosen, wanted, how, output, fail_on)
+        return show_plan(chosen, wanted, how, PlanOutput(output, diff, fail_on))
 
     return carry_out(work, **shared)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from engine.compile import Manifest, Model
 from engine.errors import Location
@@ -30,9 +31,15 @@ def compare_model(
         finding = source_changes.rejection(
             str(model.relation), model.name, difference, new_checkpoint.ways(manifest, model)
         )
-        return Comparison(Change.SOURCE_CHANGED, (difference,), finding.at(Location(model.file), model.name))
+        edited = writer.fingerprint != model.fingerprint
+        return Comparison(
+            Change.SOURCE_CHANGED,
+            (difference,),
+            finding.at(Location(model.file), model.name),
+            before=writer.facts if edited else None,
+        )
     if writer.fingerprint == model.fingerprint:
         return Comparison(Change.UNCHANGED)
     from engine.plan.changed_query import changed_query  # only where something changed: it reads SQL
 
-    return changed_query(manifest, model, writer, read)
+    return replace(changed_query(manifest, model, writer, read), before=writer.facts)

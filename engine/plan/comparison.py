@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from engine.compile import Model
 from engine.errors import Diagnostic
@@ -37,6 +38,7 @@ class Comparison:
         refusal: why it cannot continue with what is there; None: it can.
         kind_changed: it was materialized as something else.
         lost: what a full refresh discards then, in sentences.
+        before: the facts of the query that wrote the table, if it was another one and they are known.
     """
 
     change: Change
@@ -44,6 +46,7 @@ class Comparison:
     refusal: Diagnostic | None = None
     kind_changed: bool = False
     lost: str = ""
+    before: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -285,3 +285,23 @@ def test_fail_on_is_an_exit_code(edited: Path, capsys: pytest.CaptureFixture[str
     assert code == 1
     assert "the plan has what --fail-on create names: one, plain [plan-not-allowed]" in err
     assert run(edited, capsys, "plan", "-f", "-s", "hours", "--fail-on", "refresh")[0] == 1
+
+
+def test_diff_shows_what_an_edit_changes(edited: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(edited, capsys, "plan", "--diff", "-s", "hours", "plain")
+    assert code == 1
+    lines = out.splitlines()
+    assert "           - windows.hour: window ( at , '1 hours' )" in lines
+    assert "           + windows.hour: window ( at , '2 hours' )" in lines
+    assert sum(line.lstrip().startswith(("+ ", "- ")) for line in lines) == 2, "nothing of what is new or unchanged"
+    _, out, _ = run(edited, capsys, "plan", "--diff", "-s", "hours", "plain", "--output", "json", "-q")
+    records = {record["name"]: record for record in map(json.loads, out.splitlines())}
+    assert [line for line in records["hours"]["diff"] if line[:2] in {"+ ", "- "}] == [
+        "- windows.hour: window ( at , '1 hours' )",
+        "+ windows.hour: window ( at , '2 hours' )",
+    ]
+    assert records["plain"]["diff"] == []
+    _, out, _ = run(edited, capsys, "plan", "--diff", "-s", "hours", "--output", "markdown")
+    assert "<summary>What changes in hours</summary>\n\n```diff\n" in out
+    assert "\n- windows.hour: window ( at , '1 hours' )\n+ windows.hour: window ( at , '2 hours' )\n" in out
+    assert "windows.hour" not in run(edited, capsys, "plan", "-s", "hours", "--output", "markdown")[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.api import RebuildOptions, Selection, runnable
@@ -23,13 +24,29 @@ _COLOURS = {
 }  # fmt: skip
 
 
-def show_plan(
-    chosen: CommandSettings, selection: Selection, options: RebuildOptions, output: str, fail_on: Sequence[str] = ()
-) -> bool:
-    """Print the plan of a build; False if the build would be rejected, or do what `fail_on` names."""
+_CHANGED = {"+ ": "green", "- ": "red"}
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOutput:
+    """How a plan is printed.
+
+    Attributes:
+        form: text, json or markdown.
+        diff: also what an edit changes of a model's settings and query.
+        fail_on: actions that are errors.
+    """
+
+    form: str = "text"
+    diff: bool = False
+    fail_on: Sequence[str] = ()
+
+
+def show_plan(chosen: CommandSettings, selection: Selection, options: RebuildOptions, output: PlanOutput) -> bool:
+    """Print the plan of a build; False if it would be rejected, or has an action that is an error."""
     from engine.plan.actions.refused_build import refused_build
 
-    as_text = output == "text"
+    as_text = output.form == "text"
     result = compiled(chosen, heard=as_text, warnings=Warnings.SELECTED)
     found = selected(chosen, result.manifest, selection, tell=as_text, daily=True)
     nodes = runnable(result.manifest, found, "build", empty=options.get("empty", False))
@@ -38,21 +55,24 @@ def show_plan(
     plan = chosen.project.decide(result, nodes, **options)
     _print(manifest, plan, output, result.target.name)
     refused = refused_build(manifest, plan)
-    found_errors = [*(refused.diagnostics if refused is not None else ()), *_unwanted(manifest, plan, fail_on)]
+    found_errors = [*(refused.diagnostics if refused is not None else ()), *_unwanted(manifest, plan, output.fail_on)]
     chosen.out.diagnostics(found_errors)
     return not found_errors
 
 
-def _print(manifest: Manifest, plan: Plan, output: str, target: str) -> None:
-    if output == "markdown":
-        write(plan_markdown(manifest, plan, target), end="")
-    elif output == "json":
+def _print(manifest: Manifest, plan: Plan, output: PlanOutput, target: str) -> None:
+    if output.form == "markdown":
+        write(plan_markdown(manifest, plan, target, diff=output.diff), end="")
+    elif output.form == "json":
         for action in plan.actions.values():
-            write(json_text(plan_record(manifest, action)))
+            write(json_text(plan_record(manifest, action, diff=output.diff)))
     else:
-        for line in plan_lines(manifest, plan):
+        for line in plan_lines(manifest, plan, diff=output.diff):
             word, space, rest = line.partition(" ")
-            write(Styled(word, _COLOURS.get(word, "")), space + rest)
+            if word:
+                write(Styled(word, _COLOURS.get(word, "")), space + rest)
+            else:
+                write(Styled(line, _CHANGED.get(line.lstrip()[:2], "") if output.diff else ""))
 
 
 def _unwanted(manifest: Manifest, plan: Plan, kinds: Sequence[str]) -> Iterator[Diagnostic]:
