@@ -29,9 +29,30 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+# A process that runs for weeks keeps the newest part of its logs.
+_MOST_OF_A_LOG = 64 << 20
+_KEPT_OF_A_LOG = 16 << 20
 # A project may have more folders than a process may have open.
 _OPEN_FOLDERS = 64
 _LINK_HINT = "Remove it: artifacts are written to the project folder only, never through a symbolic link."
+
+
+def forget_oldest(number: int) -> None:
+    """Keep the last lines of a log that has become too large; what is written meanwhile may be lost.
+
+    Args:
+        number: the descriptor of the file, which is open for appending.
+
+    Raises:
+        OSError: the file cannot be read or written.
+    """
+    if os.fstat(number).st_size <= _MOST_OF_A_LOG:
+        return
+    with open(f"/proc/self/fd/{number}", "rb") as file:  # noqa: PTH123 - no path leads to it for certain
+        file.seek(-_KEPT_OF_A_LOG, os.SEEK_END)
+        kept = file.read().partition(b"\n")[2]
+    os.ftruncate(number, 0)
+    os.write(number, kept)
 
 
 class TargetFolder:

@@ -12,10 +12,12 @@ import logging
 import resource
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
+
+from engine.errors import EngineError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -82,6 +84,15 @@ class WarmSession:
         """The process of the JVM; None: there is none."""
         opened = self._open
         return opened.session.jvm.pid if opened is not None and opened.session.jvm.alive else None
+
+    def bound_log(self) -> None:
+        """Keep the newest part of spark.log, to which a Java that runs for weeks adds."""
+        opened = self._open
+        if opened is not None:
+            from engine.spark.jvm import open_log
+
+            with suppress(EngineError):
+                open_log(opened.settings.log_dir).close()
 
     @property
     def java_memory(self) -> int:

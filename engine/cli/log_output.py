@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import TextIOWrapper
@@ -14,6 +13,7 @@ from engine.cli.console.log_level import LogLevel
 from engine.cli.console.printing import Printer
 from engine.cli.console.terminal import indented, write
 from engine.secrets import scrub
+from engine.target_folder import forget_oldest
 
 LOG = "logs/engine.log"
 _FORM = "%(asctime)s %(levelname)s %(name)s: %(message)s"
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     _FileHandler = logging.StreamHandler[TextIOWrapper[BinaryIO]]
 else:
     _FileHandler = logging.StreamHandler
-# A process that runs for weeks keeps the newest part of its log.
-_MOST_BYTES = 64 << 20
-_KEPT_BYTES = 16 << 20
 
 
 @contextmanager
@@ -77,20 +74,10 @@ class _Kept(_FileHandler):
     def emit(self, record: logging.LogRecord) -> None:
         super().emit(record)
         with suppress(OSError, ValueError):
-            if os.fstat(number := self.stream.fileno()).st_size > _MOST_BYTES:
-                _forget_oldest(number)
+            forget_oldest(self.stream.fileno())
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
         """Nothing: a trace on standard error for each line would be worse than the lost line."""
-
-
-def _forget_oldest(number: int) -> None:
-    """Keep the last lines of a file that is open for appending."""
-    with open(f"/proc/self/fd/{number}", "rb") as file:  # noqa: PTH123 - no path leads to it for certain
-        file.seek(-_KEPT_BYTES, os.SEEK_END)
-        kept = file.read().partition(b"\n")[2]
-    os.ftruncate(number, 0)
-    os.write(number, kept)
 
 
 class _Scrubbing(logging.Formatter):

@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -32,7 +32,7 @@ from engine.spark._command import (
 )
 from engine.spark.java import Java
 from engine.spark.private import LOCAL_DIRS, UMASK, Scratch, remove, scratch
-from engine.target_folder import TargetFolder
+from engine.target_folder import TargetFolder, forget_oldest
 
 LOG_NAME: Final = "spark.log"
 _START_SECONDS: Final = 60.0
@@ -170,7 +170,7 @@ def _with_crash_report(conf: Mapping[str, str], log_dir: Path) -> dict[str, str]
 
 
 def open_log(log_dir: Path) -> BinaryIO:
-    """Open spark.log to add to its end.
+    """Open spark.log to add to its end; of one that is too large the newest part is kept.
 
     Raises:
         ProjectError: `target-link`.
@@ -179,12 +179,15 @@ def open_log(log_dir: Path) -> BinaryIO:
     # Errors of Spark quote rows and settings: the log is for its owner.
     with TargetFolder(log_dir.parent, given=True) as folder:
         try:
-            return folder.append(f"{log_dir.name}/{LOG_NAME}")
+            log = folder.append(f"{log_dir.name}/{LOG_NAME}")
         except ProjectError as error:
             if error.diagnostic.code == "target-link":
                 raise
             message = f"the log {error.diagnostic.message}"
             raise SetupError("java-start", message, error.diagnostic.hint) from error
+    with suppress(OSError):
+        forget_oldest(log.fileno())
+    return log
 
 
 def _spawn(

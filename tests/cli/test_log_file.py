@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from engine.cli import log_output
+from engine import target_folder
 from engine.cli.console.log_level import LogLevel
 from engine.cli.console.printing import JsonPrinter
 from engine.cli.log_output import logged
 
 
 def test_the_log_keeps_its_newest_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_output, "_MOST_BYTES", 20_000)
-    monkeypatch.setattr(log_output, "_KEPT_BYTES", 5_000)
+    monkeypatch.setattr(target_folder, "_MOST_OF_A_LOG", 20_000)
+    monkeypatch.setattr(target_folder, "_KEPT_OF_A_LOG", 5_000)
     path = tmp_path / "engine.log"
     with logged(JsonPrinter(), LogLevel.INFO, path.open("ab")):
         for number in range(1000):

@@ -265,3 +265,21 @@ def test_a_link_in_place_of_state_or_lake_is_followed_and_made_by_no_command(roo
 def test_commands_that_run_nothing_make_neither_state_nor_lake(root, command):
     assert run(root, *command) == 0
     assert not (root / ".engine").exists()
+
+
+def test_of_a_log_that_is_too_large_the_newest_lines_stay_and_its_writer_goes_on(tmp_path, monkeypatch):
+    monkeypatch.setattr("engine.target_folder._MOST_OF_A_LOG", 1000)
+    monkeypatch.setattr("engine.target_folder._KEPT_OF_A_LOG", 300)
+    folder = tmp_path / "target" / "logs"
+    with open_log(folder) as java:
+        java.write(b"".join(b"line %d\n" % number for number in range(60)))
+        java.flush()
+        open_log(folder).close()
+        assert (folder / "spark.log").read_text().startswith("line 0\n"), "small enough"
+        java.write(b"".join(b"line %d\n" % number for number in range(60, 200)))
+        java.flush()
+        open_log(folder).close()
+        java.write(b"the end\n")
+    lines = (folder / "spark.log").read_text().splitlines()
+    assert lines == [*(f"line {number}" for number in range(200 - len(lines) + 1, 200)), "the end"]
+    assert 30 < len(lines) < 40

@@ -330,8 +330,10 @@ class LiveProject:
         """Give Java back after some time without a turn, or between two turns if it has grown too large."""
         if not self._session.is_open:
             return
-        if moment - self._weighed >= _WEIGH_SECONDS and self.options.java_memory is not None:
+        if moment - self._weighed >= _WEIGH_SECONDS:
             self._weighed = moment
+            self._session.bound_log()
+        if self._weighed == moment and self.options.java_memory is not None:
             self._too_large = self._session.java_memory > self.options.java_memory
         if self.queue.running():
             self._last_turn = moment
