@@ -1,4 +1,4 @@
-"""What an edit changes of a model's meaning, as lines: both sides in the normal form, so that a format is no change."""
+"""What an edit changes of a model, as lines: both sides in the normal form, so that a format is not a change."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _CLAUSES = frozenset(
         *("inner", "cross", "anti", "semi", "join", "qualify", "window", "lateral", "select", "with"),
     ]
 )
-# Words that stand in front of JOIN, and of which only the first begins a line.
+# Words of a join, of which only the first begins a line.
 _OF_JOINS = frozenset(["left", "right", "full", "inner", "cross", "anti", "semi", "join", "natural"])
 _DEEP = 60
 _OPEN, _CLOSE = "()"
 _READ = re.compile(r"`@(ref|source) ([^`]*)`")
 _NAME = re.compile(r"\w+|`[^`]*`")
-# Words that are no functions.
+# Words that are not functions.
 _BEFORE_BRACKETS = _CLAUSES | {
     "as",
     "in",
