@@ -68,7 +68,11 @@ def plan_details(manifest: Manifest, action: Action) -> Iterator[str]:
     """Yield why a model is built and what it reads; of one that is rejected, why it is."""
     if action.refusals:
         # What would follow from the edit if it were not rejected would be read as what happens.
-        yield from (f"{refusal.message} [{refusal.code}]" for refusal in action.refusals)
+        edit = action.comparison
+        rejected = edit.refusal.message if edit is not None and edit.refusal is not None else None
+        if edit is not None and rejected in {refusal.message for refusal in action.refusals}:
+            yield from edit.reasons
+        yield from (f"{one.message} [{one.code}]" for one in action.refusals if one.message != rejected)
         return
     yield from action.reasons
     yield from (_reads(unread) for unread in action.unread if unread.count != 0)

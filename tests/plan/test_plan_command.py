@@ -227,11 +227,21 @@ def test_a_table_that_is_gone_is_said_before_java_starts(
 
 def test_a_rejected_model_is_told_why_it_is_in_its_line(edited: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = run(edited, capsys, "plan", "-s", "hours")
-    word, why, *_ = out.splitlines()
+    word, why, counts = out.splitlines()
     assert word == "rejected   streaming_table lake.s.hours"
-    assert "the window of GROUP BY changed" in why
-    assert why.endswith("[model-changed]")
-    assert "reads" not in out, "nothing is read by what is not run"
+    assert why.startswith("           the window of GROUP BY changed from ")
+    assert counts == "1 rejected"
+    # Where the edit alone would be harmless, what it would do is not what happens.
+    write(edited, "models/hours.sql", header() + WINDOWED)
+    built(edited, compile_project(load_project(edited)).manifest.model("plain"), [edited / "landing/events/a.json"])
+    write(edited, "models/plain.sql", PLAIN.replace("select id", "select id, kind"))
+    _, out, _ = run(edited, capsys, "plan", "-s", "plain")
+    word, why, *_ = out.splitlines()
+    assert (word, why) == (
+        "rejected   streaming_table lake.s.plain",
+        "           lake.s.plain has no column kind [table-schema]",
+    )
+    assert "applies to new rows" not in out
 
 
 def test_the_plan_as_a_comment_on_a_pull_request(edited: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -244,7 +254,7 @@ def test_the_plan_as_a_comment_on_a_pull_request(edited: Path, capsys: pytest.Ca
     assert blank == ""
     assert titles.count("|") == line.count("|") == rejected.count("|") == 5
     assert rejected.startswith("| hours | streaming&#95;table | **rejected** | ")
-    assert "&#91;model&#45;changed&#93; |" in rejected
+    assert "the window of GROUP BY changed" in rejected
     assert {row.split(" | ")[0] for row in rows} == {"| at", "| daily", "| one", "| plain"}
     assert all(row.count("|") == 5 for row in rows)
 
