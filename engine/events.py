@@ -46,15 +46,41 @@ class RunStarted:
     at: str
 
 
+class Step(StrEnum):
+    """What a command does before its first node begins."""
+
+    COMPILE = "compile"
+    PLAN = "plan"
+    SESSION = "session"
+
+
+@dataclass(frozen=True, slots=True)
+class StepStarted:
+    """A step begins; the one before it has ended."""
+
+    step: Step
+
+
 @dataclass(frozen=True, slots=True)
 class ModelStarted:
-    """Node `index` of the run begins."""
+    """Node `index` of the run begins.
+
+    Attributes:
+        node: its id.
+        index: its place in the run, from 1.
+        total: how many nodes the run has.
+        kind: its materialization.
+        relation: its table or view.
+        unread: of a stream, how much input it has to read, by unit (`files`, `offsets`, `snapshots`), as far as the
+            plan could count it.
+    """
 
     node: str
     index: int
     total: int
     kind: str
     relation: str
+    unread: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +139,7 @@ class BatchCommitted(Metrics):
     Attributes:
         watermark: UTC text.
         replayed: it had been written before a crash; nothing is counted twice.
+        read: how much of `ModelStarted.unread` it read, by unit; a unit is missing where that is not known.
     """
 
     node: str
@@ -121,6 +148,7 @@ class BatchCommitted(Metrics):
     snapshot_id: int | None
     seconds: float
     replayed: bool = False
+    read: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,7 +423,7 @@ LiveEvent = (
     | SessionClosed | LiveStopped
 )  # fmt: skip
 Event = (
-    RunStarted | ModelStarted | BatchCommitted | ModelFinished | TestFinished | Diagnosed | RunFinished
+    RunStarted | StepStarted | ModelStarted | BatchCommitted | ModelFinished | TestFinished | Diagnosed | RunFinished
     | TurnStarted | TurnFinished | SessionRestarted | LiveEvent
 )  # fmt: skip
 Emit = Callable[[Event], None]

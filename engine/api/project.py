@@ -29,7 +29,7 @@ from engine.api.requests import (
 )
 from engine.api.warnings_as_errors import emitting_errors, failing_on_warnings, results_with_errors
 from engine.errors import Diagnostic, ProjectError
-from engine.events import Diagnosed, Emit, Event, RunResults
+from engine.events import Diagnosed, Emit, Event, RunResults, Step, StepStarted
 from engine.user_cache import project_cache
 
 if TYPE_CHECKING:
@@ -310,6 +310,7 @@ class Project:
                 self._units(versions) as run_unit,
             ):
                 emit = one_at_a_time(events.append, on_event, deliver)
+                emit(StepStarted(Step.PLAN))
                 try:
                     results = build(run, target, self.root, nodes, how, emit, run_unit, opening)
                 except BaseException:  # whatever ends it: what was done is known to `retry`

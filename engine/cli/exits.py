@@ -19,6 +19,7 @@ from typing import Any
 import click
 
 from engine.cli.command_setup import CommandSettings, Failed, errors_of, settings, unhandled
+from engine.cli.console.live_area import AREA
 from engine.cli.console.log_level import LogLevel, level_of
 from engine.cli.console.printing import Printer
 from engine.cli.console.terminal import unwritten, write, writing
@@ -128,7 +129,10 @@ def _level(shared: Mapping[str, Any]) -> LogLevel:
 
 def exit_code(command: click.Command, arguments: Sequence[str] | None) -> int:
     """Run a command line and return its exit code."""
-    return output_lost(_invoked(command, arguments))
+    try:
+        return output_lost(_invoked(command, arguments))
+    finally:
+        AREA.close()
 
 
 def _invoked(command: click.Command, arguments: Sequence[str] | None) -> int:

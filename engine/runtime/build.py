@@ -24,6 +24,8 @@ from engine.events import (
     RunResults,
     RunStarted,
     Status,
+    Step,
+    StepStarted,
     TestFinished,
     fold,
     now,
@@ -179,6 +181,7 @@ def build(
         for model in models:
             settle(model, table_state(target, model), lake)
         note_refreshes(target, models, plan, deployed, options.planned)
+        both(StepStarted(Step.SESSION))
         run_unit = run_unit and _units_first(manifest, target, order, options, run_unit, passes, opening)
         opening = opening or spark_session
         jars = jar_sets(manifest, read)

@@ -29,6 +29,7 @@ from engine.runtime.streams.run_stream import run_stream
 from engine.runtime.testing.run_data_test import DataTestVerdict, no_failures, run_test
 from engine.runtime.testing.shared_test_scan import SharedScan, shared
 from engine.runtime.testing.source_rows import SourceRows
+from engine.runtime.writer.read_amounts import unread_amounts
 from engine.secrets import scrub
 from engine.spark.executions import error_text
 
@@ -155,7 +156,8 @@ class Turns:
             raise TypeError(node_id)
         kind, relation = node.materialized.value, str(node.relation)
         if failed_above is None:
-            self.run.emit(ModelStarted(node_id, index, total, kind, relation))
+            unread = unread_amounts(self.run.plan.actions[node_id])
+            self.run.emit(ModelStarted(node_id, index, total, kind, relation, unread))
         try:
             outcome = self._model(node, failed_above)
         except Exception as error:  # noqa: BLE001 - it ends this model; the others run

@@ -81,6 +81,29 @@ def logged(checkpoint: StatePath, source: int, *, after: int = -1, to: int | Non
             yield from (file for file in _files(path) if after < file.entry and (to is None or file.entry <= to))
 
 
+def files_of_entries(checkpoint: StatePath, line: int, after: int, to: int) -> int:
+    """Count the files of a source's entries behind `after` up to `to`, without listing the log.
+
+    Args:
+        checkpoint: of the query.
+        line: which of the offsets is that of the source.
+        after: -1: from the first entry.
+        to: the last entry.
+
+    Raises:
+        OSError, ValueError, LookupError: the log is another than Spark writes.
+        StateError: likewise, `state-unreadable`.
+    """
+    streams = json.loads((checkpoint.parent / "sources.json").read_text(encoding="utf-8"))["streams"]
+    folder = checkpoint / "sources" / str(streams[line]["number"])
+    count = 0
+    for entry in range(after + 1, to + 1):
+        path = folder / str(entry)
+        found = _files(path if path.is_file() else folder / f"{entry}{_COMPACT}")
+        count += sum(file.entry == entry for file in found)
+    return count
+
+
 def _number(path: StatePath) -> int | None:
     return whole_number(path.name.removesuffix(_COMPACT))
 

@@ -24,6 +24,7 @@ from engine.events import (
     RunResults,
     RunStarted,
     Status,
+    StepStarted,
 )
 from engine.runtime.queue.live_nodes import LiveNode
 from engine.secrets import scrub
@@ -106,7 +107,7 @@ def run_turn(shop: Workshop, compiled: Compiled, node: LiveNode, within: Sequenc
             findings.append(event.diagnostic)
         if isinstance(event, ModelFinished) and event.status is Status.SUCCESS:
             committed.append(event.node)
-        if not isinstance(event, (RunStarted, RunFinished)):
+        if not isinstance(event, (RunStarted, StepStarted, RunFinished)):
             shop.emit(event)
 
     turn = Turn(shop.seconds, shop.stop)

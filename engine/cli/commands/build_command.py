@@ -11,6 +11,7 @@ from engine.cli.command_setup import CommandSettings, Warnings, check_project, c
 from engine.cli.console.junit import write_junit
 from engine.cli.exits import terminable
 from engine.errors import UsageError
+from engine.events import Step, StepStarted
 
 _WHAT = {"build": "models or tests", "run": "models", "test": "tests"}
 
@@ -20,6 +21,7 @@ def run_nodes(
 ) -> bool:
     """Run what is selected; False if something failed. `junit` is where the ends of tests are written."""
     with terminable(), log_file(chosen):
+        chosen.out.event(StepStarted(Step.COMPILE))
         result = compiled(chosen, warnings=Warnings.SELECTED)
         found = selected(chosen, result.manifest, selection, tell=False)
         nodes = runnable(result.manifest, found, command, empty=options.get("empty", False))
@@ -66,6 +68,7 @@ def _project(now: Project, last: PreviousCommand) -> Project:
 def _run_again(chosen: CommandSettings, last: PreviousCommand, options: RunOptions) -> bool:
     """Run again what failed or was skipped in the last run; False if something failed."""
     with terminable(), log_file(chosen):
+        chosen.out.event(StepStarted(Step.COMPILE))
         result = compiled(chosen, warnings=Warnings.SELECTED)
         unfinished = selected(chosen, result.manifest, UNFINISHED, tell=False)
         again = last.again(result.manifest, unfinished)

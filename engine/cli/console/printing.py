@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -11,9 +10,11 @@ from typing import Any, Protocol
 
 from engine.characters import one_line
 from engine.cli.console.amounts import amount
+from engine.cli.console.live_area import fits
 from engine.cli.console.live_lines import live_line, turn_line
+from engine.cli.console.live_progress import LiveProgress
 from engine.cli.console.log_level import LogLevel
-from engine.cli.console.terminal import Part, Styled, clear_status, indented, write, write_json, write_status
+from engine.cli.console.terminal import Part, Styled, indented, write, write_json
 from engine.errors import Diagnostic, Level
 from engine.events import (
     INTERRUPTED,
@@ -28,6 +29,7 @@ from engine.events import (
     RunStarted,
     SessionRestarted,
     Status,
+    StepStarted,
     TestFinished,
     TurnFinished,
     TurnStarted,
@@ -102,10 +104,10 @@ class JsonPrinter:
                 self._put({"event": "Diagnosed", **diagnostic.to_dict()})
 
     def event(self, event: Event) -> None:
-        """The event's fields."""
+        """The event's fields; steps before a run are for people who watch."""
         if isinstance(event, Diagnosed):
             self.diagnostics([event.diagnostic])
-        else:
+        elif not isinstance(event, StepStarted):
             self._put({"event": type(event).__name__, **asdict(event)})
 
     def summary(self, results: RunResults) -> None:
@@ -122,8 +124,7 @@ class TextPrinter:
         self._lock = threading.Lock()
         self._shown: dict[str, float] = {}
         self._sums: dict[str, tuple[int, int]] = {}
-        self._live = sys.stdout.isatty() and level.informs
-        self._status = False
+        self._live = LiveProgress() if level.informs and fits() else None
         self._hints: dict[str, str] = {}
         # Of `engine start`, which prints for weeks.
         self._of_turns = False
@@ -141,14 +142,8 @@ class TextPrinter:
 
     def _put(self, *parts: Part) -> None:
         with self._lock:
-            self._clear()
             stamp = f"{time.strftime('%H:%M:%S')}  "
             write(stamp, *(indented(part, _STAMP) if isinstance(part, str) else part for part in parts))
-
-    def _clear(self) -> None:
-        if self._status:
-            clear_status()
-            self._status = False
 
     def diagnostics(self, diagnostics: Iterable[Diagnostic]) -> None:
         """`file:line:column: error: message [code]`, with the hint below; warnings not if only errors are wanted."""
@@ -157,14 +152,15 @@ class TextPrinter:
     def _diagnostics(self, diagnostics: Iterable[Diagnostic], hints: dict[str, str]) -> None:
         shown = [diagnostic for diagnostic in diagnostics if _is_shown(diagnostic, self._level)]
         with self._lock:
-            self._clear()
             if not self._of_turns:
                 self.errors += [diagnostic.code for diagnostic in shown if diagnostic.is_error]
             if parts := [part for one in hints_once(shown, hints) for part in ("\n", *diagnostic_text(one))]:
                 write(*parts[1:], error=True)
 
     def event(self, event: Event) -> None:
-        """The line of an event."""
+        """The line of an event; on a terminal the live lines below it, too."""
+        if self._live is not None:
+            self._live.event(event)
         # The turns of `engine start` have lines of their own.
         self._of_turns = self._of_turns or isinstance(event, LiveStarted)
         if self._of_turns and isinstance(event, (ModelStarted, BatchCommitted, ModelFinished, TestFinished)):
@@ -267,11 +263,7 @@ class TextPrinter:
         # There is none yet in the first micro-batch, and never one without event time.
         watermark = f", watermark {short_time(event.watermark)}" if event.watermark else ""
         text = f"{event.node.split('.', 1)[1]}: {read}{watermark}"
-        if self._live:
-            with self._lock:
-                write_status(text)
-                self._status = True
-        elif not self._quiet and time.monotonic() - self._shown.get(event.node, 0.0) > _PROGRESS_SECONDS:
+        if not self._quiet and time.monotonic() - self._shown.get(event.node, 0.0) > _PROGRESS_SECONDS:
             self._shown[event.node] = time.monotonic()
             self._put(f"    {text}")
 

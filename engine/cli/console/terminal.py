@@ -19,9 +19,9 @@ from typing import Any
 import click
 
 from engine.characters import visible, without_commands
+from engine.cli.console.live_area import AREA
 from engine.secrets import scrub, scrubber
 
-_ERASE_LINE = "\r\x1b[2K"
 _NAMES = {math.inf: "Infinity", -math.inf: "-Infinity"}
 
 
@@ -76,19 +76,6 @@ def json_text(record: Any, *, indent: int | None = None, default: Callable[[Any]
         text = json.dumps(_finite(record), indent=indent, default=default, allow_nan=False)
     # These are inside strings only.
     return scrub(text).replace("\x7f", "\\u007f").replace("##", "#\\u0023")
-
-
-def write_status(text: str) -> None:
-    """Replace the line that a terminal shows at the moment."""
-    with writing(sys.stdout):
-        sys.stdout.write(_ERASE_LINE + _encodable(_safe(text, scrub).replace("\n", " "), sys.stdout)[:110])
-        sys.stdout.flush()
-
-
-def clear_status() -> None:
-    """Take the line away that `write_status` wrote."""
-    with writing(sys.stdout):
-        sys.stdout.write(_ERASE_LINE)
 
 
 def open_streams() -> None:
@@ -159,7 +146,7 @@ def _shown(part: Part, clean: Callable[[str], str]) -> str:
 
 def _put(text: str, *, error: bool, end: str) -> None:
     stream = sys.stderr if error else sys.stdout
-    with writing(stream):
+    with AREA.above(), writing(stream):
         click.echo(_encodable(text, stream) + end, nl=False, err=error)
 
 

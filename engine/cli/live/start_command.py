@@ -14,10 +14,12 @@ from engine.api.keep_running.live_project import LiveOptions, LiveProject
 from engine.api.one_session import alone
 from engine.api.requests import check_supported
 from engine.cli.command_setup import CommandSettings, Warnings, compiled, deferred, log_file, selected
+from engine.cli.console.live_area import AREA
 from engine.compile import Compiled, DataTest, Target, UnitTest
 from engine.compile.artifacts.write_artifacts import write_artifacts
 from engine.control import ControlServer, Request, connect, socket_path
 from engine.errors import StateError, UsageError
+from engine.events import Step, StepStarted
 from engine.live.lag import lags
 from engine.live.observer import Look, Observer, observing
 
@@ -31,6 +33,7 @@ def start_project(chosen: CommandSettings, selection: Selection, options: LiveOp
         EngineError: the project has errors, or another process keeps it running.
     """
     with log_file(chosen):
+        chosen.out.event(StepStarted(Step.COMPILE))
         result = compiled(chosen, warnings=Warnings.SELECTED)
         found = selected(chosen, result.manifest, selection, tell=False)
         nodes = runnable(result.manifest, found, "build")
@@ -102,6 +105,7 @@ def _signals(live: LiveProject) -> Iterator[None]:
             live.stop("terminated" if number == signal.SIGTERM else "interrupted")
             return
         live.end_at_once()
+        AREA.abandon()
         os._exit(128 + number)
 
     handlers = {signal.SIGTERM: end, signal.SIGINT: end, signal.SIGHUP: lambda *_: live.reload()}

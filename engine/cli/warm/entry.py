@@ -12,6 +12,9 @@ def main() -> None:
     code = hand_over(sys.argv[1:])
     if code is not None:
         sys.exit(code)
+    from engine.cli.console.live_area import AREA
+
+    AREA.first(sys.argv[1:])
     from engine.cli.main import main as own_process
 
     own_process()

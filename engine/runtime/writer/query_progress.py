@@ -16,6 +16,7 @@ from engine.runtime.quality import bad_record_limits
 from engine.runtime.quality.bad_records import by_name
 from engine.runtime.writer.micro_batch_writer import BatchWriter, WrittenBatch
 from engine.runtime.writer.next_window import next_close
+from engine.runtime.writer.read_amounts import read_amounts, unread_amounts
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -77,9 +78,16 @@ class Progress:
                 snapshot_id=written.snapshot,
                 seconds=float(record.get("batchDuration", 0)) / 1000,
                 replayed=written.replayed,
+                read=self._read(record),
                 **self._shown(metrics).numbers(),
             )
         )
+
+    def _read(self, record: dict[str, Any]) -> dict[str, int]:
+        """How much of what the plan counted was read."""
+        if not (unread := unread_amounts(self.run.plan.actions[self.model.id])):
+            return {}
+        return read_amounts(record, unread, self.writer.folder.checkpoint(self.writer.state.generation))
 
     def _bad_records(self, metrics: Metrics) -> dict[str, int]:
         """The bad records of all micro-batches, with those of one more."""
