@@ -133,6 +133,25 @@ def _summed(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, in
 
 
 @dataclass(frozen=True, slots=True)
+class HeldInState:
+    """What one step of a query holds between micro-batches.
+
+    Attributes:
+        operator: what Spark calls the step.
+        meaning: what it holds, in plain words: "open groups".
+        explanation: what that is, in a phrase; empty: there is none.
+        count: how many.
+        memory_bytes: memory that Spark's state store uses for it.
+    """
+
+    operator: str
+    meaning: str
+    explanation: str
+    count: int
+    memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class BatchCommitted(Metrics):
     """A micro-batch ended.
 
@@ -140,6 +159,7 @@ class BatchCommitted(Metrics):
         watermark: UTC text.
         replayed: it had been written before a crash; nothing is counted twice.
         read: how much of `ModelStarted.unread` it read, by unit; a unit is missing where that is not known.
+        held: what each step of the query that keeps state holds afterwards.
     """
 
     node: str
@@ -149,6 +169,7 @@ class BatchCommitted(Metrics):
     seconds: float
     replayed: bool = False
     read: Mapping[str, int] = field(default_factory=dict)
+    held: tuple[HeldInState, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

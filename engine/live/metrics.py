@@ -70,6 +70,10 @@ METRICS = (
     Metric("headrace_model_restarts_total", "counter", "Turns that followed a failed one.", _value("restarts")),
     Metric("headrace_model_state_rows", "gauge", "Rows held in state.", _value("state_rows")),
     Metric(
+        "headrace_model_state_memory_bytes", "gauge", "Memory that the state store uses.",
+        lambda node: [({}, sum(one["memory_bytes"] for one in node["held"]))],
+    ),
+    Metric(
         "headrace_model_lag", "gauge", "What is unread of an input; unit: files, offsets, snapshots or tables.",
         lambda node: [({"input": lag["input"], "unit": lag["what"] or ""}, lag["count"]) for lag in node["lag"]],
     ),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from engine.events import BatchCommitted, ModelFinished, NodeState, NodeTurnFinished, Status
+from engine.events import BatchCommitted, HeldInState, ModelFinished, NodeState, NodeTurnFinished, Status
 from engine.live.lag import Lag, is_behind
 from engine.live.rates import RowRate
 from engine.live.turn_history import seconds_of
@@ -28,6 +28,7 @@ class NodeStatus:
     Attributes:
         node: its id.
         state: what it is doing, since when and why; `until`: when that may end.
+        held: what each step that keeps state holds; empty: none does, or it is not known before a micro-batch.
         rows_in: rows read since the process began; likewise the other sums.
         behind_since: since when there has been unread input; None: there is none.
         moved_at: when its watermark advanced last.
@@ -49,6 +50,7 @@ class NodeStatus:
     late: int = 0
     quarantined: int = 0
     state_rows: int = 0
+    held: tuple[HeldInState, ...] = ()
     batches: int = 0
     bad_records: dict[str, int] = field(default_factory=dict)
     failed_checks: dict[str, int] = field(default_factory=dict)
@@ -72,7 +74,7 @@ class NodeStatus:
 
     def batch(self, event: BatchCommitted, at: float) -> None:
         """Add a micro-batch."""
-        self.state_rows = event.state_rows
+        self.state_rows, self.held = event.state_rows, event.held
         self._watermark(event.watermark, at)
         if event.rows_out or event.rows_deleted:
             self.last_commit, self.snapshot_id = at, event.snapshot_id or self.snapshot_id
@@ -169,6 +171,7 @@ class NodeStatus:
             "failed_checks": dict(self.failed_checks),
             "quarantined": self.quarantined,
             "state_rows": self.state_rows,
+            "held": [asdict(one) for one in self.held],
             "batches": self.batches,
             "lag": [{"input": lag.input, "what": lag.what or None, "count": lag.count} for lag in self.lag],
             "lag_seconds": round(at - self.behind_since, 1) if self.behind_since is not None else 0.0,

@@ -21,7 +21,7 @@ from engine.target_folder import TargetFolder
 
 FOLDER = "live"
 FILE = f"{FOLDER}/history.db"
-_VERSION = 1
+_VERSION = 2
 _SCHEMA = """
 create table turns (id integer primary key, node text, number integer, begin real, end real, waited real, reason text,
     status text, rows_in integer, rows_out integer, late integer, bad integer, batches integer, watermark text,
@@ -29,11 +29,17 @@ create table turns (id integer primary key, node text, number integer, begin rea
 create index turns_by_node on turns (node, begin);
 create index turns_by_end on turns (end);
 create table series (node text, minute integer, rows_in integer, rows_out integer, late integer, bad integer,
-    batches integer, seconds real, primary key (node, minute)) without rowid;
+    batches integer, seconds real, held integer default 0, state_memory integer default 0,
+    primary key (node, minute)) without rowid;
 create index series_by_minute on series (minute);
 create table states (id integer primary key, node text, at real, state text, reason text);
 create index states_by_node on states (node, at);
 """
+# What a file of an earlier version does not have.
+_UPGRADES = {
+    1: "alter table series add column held integer default 0;"
+    " alter table series add column state_memory integer default 0;"
+}
 _SECONDS_OF_A_DAY = 86_400
 _PRUNED_EACH = 600.0
 _MOST_UNWRITTEN = 20_000
@@ -143,7 +149,9 @@ class TurnHistory:
             turn.watermark = event.watermark or turn.watermark
         if event.replayed:
             return
-        self._count(event.node, time.time(), (event.rows_in, event.rows_out, event.late, bad, 1, event.seconds))
+        numbers = (event.rows_in, event.rows_out, event.late, bad, 1, event.seconds)
+        memory = sum(one.memory_bytes for one in event.held)
+        self._count(event.node, time.time(), numbers, (event.state_rows, memory))
 
     def _model(self, event: ModelFinished) -> None:
         turn = self._running.get(event.node)
@@ -157,11 +165,12 @@ class TurnHistory:
             numbers = (event.rows_in, event.rows_out, event.late, bad, 1, event.seconds)
             self._count(event.node, seconds_of(event.at), numbers)
 
-    def _count(self, node: str, at: float, numbers: Sequence[float]) -> None:
+    def _count(self, node: str, at: float, numbers: Sequence[float], levels: Sequence[float] = (0, 0)) -> None:
+        """Add numbers to those of the minute; of levels the last one counts."""
         with self._lock:
-            sums = self._series.setdefault((node, int(at // 60)), [0] * len(numbers))
-            for place, number in enumerate(numbers):
-                sums[place] += number
+            sums = self._series.get((node, int(at // 60)), [0] * (len(numbers) + len(levels)))
+            added = [before + number for before, number in zip(sums, numbers, strict=False)]
+            self._series[node, int(at // 60)] = [*added, *levels]
 
     def _finished(self, event: NodeTurnFinished) -> None:
         end = seconds_of(event.at)
@@ -200,10 +209,10 @@ class TurnHistory:
         with self._connection as db:
             db.executemany("insert into turns values (null, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", turns)
             db.executemany(
-                "insert into series values (?, ?, ?, ?, ?, ?, ?, ?) on conflict (node, minute) do update set"
+                "insert into series values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict (node, minute) do update set"
                 " rows_in = rows_in + excluded.rows_in, rows_out = rows_out + excluded.rows_out,"
                 " late = late + excluded.late, bad = bad + excluded.bad, batches = batches + excluded.batches,"
-                " seconds = seconds + excluded.seconds",
+                " seconds = seconds + excluded.seconds, held = excluded.held, state_memory = excluded.state_memory",
                 [(*key, *sums) for key, sums in series.items()],
             )
             db.executemany("insert into states values (null, ?, ?, ?, ?)", states)
@@ -247,6 +256,8 @@ def _connect(path: Path) -> sqlite3.Connection:
         (tables,) = connection.execute("select count(*) from sqlite_master").fetchone()
         if tables == 0:
             connection.executescript(f"{_SCHEMA}pragma user_version = {_VERSION};")
+        elif version in _UPGRADES:
+            connection.executescript(f"begin; {_UPGRADES[version]} pragma user_version = {_VERSION}; commit;")
         elif version != _VERSION:
             raise _OtherFormError  # noqa: TRY301
         connection.execute("select id, bad, watermark, message from turns limit 1")
@@ -279,10 +290,14 @@ def turns(path: Path, *, node: str = "", since: float = 0.0, limit: int = 1000) 
 
 
 def series(path: Path, node: str, *, since: float, step: int = 1) -> list[dict[str, Any]]:
-    """Return the sums of a model for each `step` minutes since a time, in order; minutes without a commit have none."""
+    """Return the sums of a model for each `step` minutes since a time, in order; minutes without a commit have none.
+
+    `held` and `state_memory` are levels: the greatest of those minutes.
+    """
     text = (
         "select minute / ? * ? as minute, sum(rows_in) as rows_in, sum(rows_out) as rows_out, sum(late) as late,"
-        " sum(bad) as bad, sum(batches) as batches, sum(seconds) as seconds from series"
+        " sum(bad) as bad, sum(batches) as batches, sum(seconds) as seconds, max(held) as held,"
+        " max(state_memory) as state_memory from series"
         " where node = ? and minute >= ? group by 1 order by 1"
     )
     return list(_rows(path, text, (step, step, node, int(since // 60))))

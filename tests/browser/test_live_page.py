@@ -14,12 +14,12 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from engine.compile import Manifest
-from engine.events import NodeState, Status
+from engine.events import HeldInState, NodeState, Status
 from engine.live.lag import Lag
 from engine.live.observer import Observer, observing
 from engine.live.page import serve
 from tests.docs.build import written
-from tests.live.sequences import started, state, turn
+from tests.live.sequences import batch, started, state, turn
 
 HOURLY, AIRPORTS = "model.departures_hourly", "model.airports"
 ODD = "<img src=x onerror=alert(1)>"
@@ -95,6 +95,35 @@ def test_a_models_page_has_charts_with_units_from_zero_and_its_turns(window, pro
     expect(page.locator("table", has_text="Waited")).to_contain_text("5,000")
     page.get_by_role("link", name="7 days").click()
     expect(page.get_by_role("link", name="7 days")).to_have_attribute("aria-current", "true")
+
+
+def test_a_models_page_shows_what_its_query_holds_in_words_and_over_time(window, process: Process) -> None:
+    held = (
+        HeldInState("stateStoreSave", "open groups", "groups that later rows can still change", 12_345, 3_400_000),
+        HeldInState(ODD, ODD, "", 2, 0),
+    )
+    process.happens(batch(HOURLY, number=30, rows_in=1, state_rows=12_347, held=held))
+    time.sleep(1.5)  # until the history is written
+    page = window(process.address).open("#/live/departures_hourly")
+    table = page.locator("table", has_text="How many")
+    expect(table.locator("tbody tr")).to_have_count(2)
+    expect(table.locator("tbody tr").first).to_contain_text("12,345")
+    expect(table.locator("tbody tr").first).to_contain_text("3.4 MB")
+    expect(table.locator("tbody tr").first).to_contain_text("groups that later rows can still change")
+    expect(table.locator("tbody tr").last).to_contain_text(ODD)
+    charts = page.locator(".live-chart")
+    expect(charts).to_have_count(7)
+    for title, unit, greatest in (("Held in state", "rows", "12,347"), ("Memory of state", "MB", "3.4")):
+        chart = charts.filter(has_text=title)
+        expect(chart).to_contain_text(unit)
+        assert chart.locator(".tick").first.text_content() == "0"
+        label = chart.locator("svg").get_attribute("aria-label")
+        assert label is not None
+        assert label.endswith(f"the greatest {greatest}")
+    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    # It follows the next micro-batch.
+    process.happens(batch(HOURLY, number=31, rows_in=1, state_rows=0))
+    expect(table).to_have_count(0, timeout=10_000)
 
 
 def test_a_server_that_goes_is_reported(window, tmp_path: Path, example: Manifest) -> None:

@@ -45,6 +45,7 @@ def test_every_metric_is_read_back() -> None:
     assert found["headrace_model_lag_seconds", "orders", ""] == 7
     assert found["headrace_model_watermark_timestamp_seconds", "orders", ""] == 1_767_225_600
     assert found["headrace_model_last_commit_timestamp_seconds", "orders", ""] == BEGIN
+    assert found["headrace_model_state_memory_bytes", "orders", ""] == 0
     assert found["headrace_model_state", "orders", "idle"] == 1
     assert found["headrace_model_state", "orders", "running"] == 0
     assert found["headrace_healthy", "", ""] == 0

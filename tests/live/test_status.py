@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from engine import events
-from engine.events import Event, NodeState, ProjectReloaded, Status
+from engine.events import Event, HeldInState, NodeState, ProjectReloaded, Status
 from engine.live.lag import Lag
 from engine.live.status import LiveStatus, healthy
 from tests.live.sequences import BEGIN, ORDERS, batch, started, state, text, turn
@@ -31,6 +31,27 @@ def test_sums_state_and_last_values() -> None:
     assert (found["rows_in"], found["rows_out"], found["late"], found["bad_records"]) == (60, 60, 2, {"shop.orders": 1})
     assert (found["state"], found["turns"], found["batches"]) == ("idle", 2, 2)
     assert (found["last_commit"], found["snapshot_id"], found["health"]) == (BEGIN, "2", "healthy")
+
+
+def test_what_a_query_holds_is_what_its_last_micro_batch_says() -> None:
+    def held(count: int) -> tuple[HeldInState, ...]:
+        return (HeldInState("dedupe", "keys of dedup", "keys that were read", count, 2048),)
+
+    status = folded(
+        started(), batch(rows_in=1, state_rows=3, held=held(3)), batch(number=1, state_rows=2, held=held(2))
+    )
+    found = node(status)
+    assert (found["state_rows"], found["held"]) == (
+        2,
+        [
+            {
+                "operator": "dedupe", "meaning": "keys of dedup", "explanation": "keys that were read", "count": 2,
+                "memory_bytes": 2048,
+            }
+        ],
+    )  # fmt: skip
+    assert json.loads(json.dumps(found)) == found
+    assert node(folded(started(), *turn()))["held"] == []
 
 
 def test_rows_per_second_are_those_of_the_last_minutes() -> None:

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from engine.errors import ProjectError
-from engine.events import Status
+from engine.events import HeldInState, Status
 from engine.live import turn_history
 from engine.live.turn_history import Kept, TurnHistory
-from tests.live.sequences import BEGIN, ORDERS, turn
+from tests.live.sequences import BEGIN, ORDERS, batch, turn
 
 
 def fed(history: TurnHistory, *events: object) -> None:
@@ -39,6 +39,40 @@ def test_a_turn_is_kept_with_what_it_waited_for_and_what_came_of_it(tmp_path: Pa
     (minute,) = turn_history.series(history.path, ORDERS, since=time.time() - 3600, step=60)
     assert (minute["rows_in"], minute["late"], minute["bad"], minute["batches"]) == (7, 2, 3, 1)
     history.close()
+
+
+def held(count: int, memory: int) -> tuple[HeldInState, ...]:
+    return (HeldInState("dedupe", "keys of dedup", "", count, memory),)
+
+
+def test_what_is_held_is_a_level_of_the_minute_and_not_a_sum(tmp_path: Path) -> None:
+    history = TurnHistory(tmp_path)
+    for count in (9, 4):
+        fed(history, batch(rows_in=1, state_rows=count, held=held(count, count * 1000)))
+        fed(history, batch(rows_in=1, state_rows=count - 1, held=held(count - 1, 5)))
+    (hours,) = turn_history.series(history.path, ORDERS, since=time.time() - 3600, step=600)
+    assert (hours["rows_in"], hours["held"], hours["state_memory"]) == (4, 3, 5)
+    history.close()
+
+
+def test_a_file_of_the_version_before_keeps_what_it_has(tmp_path: Path) -> None:
+    history = TurnHistory(tmp_path)
+    fed(history, *turn(rows=7))
+    history.close()
+    with sqlite3.connect(history.path) as db:
+        db.executescript(
+            "create table old (node text, minute integer, rows_in integer, rows_out integer, late integer, bad integer,"
+            " batches integer, seconds real, primary key (node, minute)) without rowid;"
+            "insert into old select node, minute, rows_in, rows_out, late, bad, batches, seconds from series;"
+            "drop table series; alter table old rename to series; pragma user_version = 1;"
+        )
+    history = TurnHistory(tmp_path)
+    assert history.note == ""
+    fed(history, batch(rows_in=1, state_rows=6, held=held(6, 7)))
+    history.close()
+    assert len(turn_history.turns(history.path)) == 1
+    found = turn_history.series(history.path, ORDERS, since=time.time() - 3600, step=600)
+    assert (sum(row["rows_in"] for row in found), max(row["held"] for row in found)) == (8, 6)
 
 
 def test_the_file_is_the_owners_alone_and_no_link(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_open_windows_keys_and_rows_that_wait(lab: Lab) -> None:
     lab.model("plain", f"/*---\nstreams: [shop.events]\n---*/\nselect id from {SOURCE}\n")
     lab.land("a", [event(1, "10:05"), event(2, "10:06"), event(2, "10:06"), event(3, "11:20", kind="sent")])
     lab.land("a", [event(1, "10:07")], folder="landing/others")
-    lab.build()
+    built = lab.build()
     (windows,) = steps(lab, "hourly")
     # The hour from ten is closed by the watermark at 11:10.
     assert (windows["operator"], windows["meaning"], windows["count"]) == ("stateStoreSave", "open groups", 1)
@@ -60,6 +60,21 @@ def test_open_windows_keys_and_rows_that_wait(lab: Lab) -> None:
         "rows that may still find a match, left side", "rows that may still find a match, right side",
     )  # fmt: skip
     assert left["count"] >= 1
+    # The last micro-batch reports the same, without another query.
+    for name, counted in (
+        ("hourly", windows["count"]),
+        ("once", keys["count"]),
+        ("joined", left["count"] + right["count"]),
+    ):
+        (last,) = [e for e in built.events if e["event"] == "BatchCommitted" and e["node"] == f"model.{name}"][-1][
+            "held"
+        ]
+        assert (last["count"], last["memory_bytes"] > 0) == (counted, True), name
+        assert last["meaning"] == {"hourly": "open groups", "once": "keys of dedup"}.get(
+            name, "rows that may still find a match"
+        )
+        assert last["explanation"]
+    assert [e["held"] for e in built.events if e["event"] == "BatchCommitted" and e["node"] == "model.plain"] == [[]]
     # As text.
     text = lab.run("state", "hourly").out
     assert text.startswith("1 entry: open groups\n")

@@ -18,8 +18,8 @@
   const short = (value) =>
     value >= 1e9 ? `${value / 1e9} G` : value >= 1e6 ? `${value / 1e6} M` : value >= 1e4 ? `${value / 1e3} k` : `${+value.toFixed(3)}`;
 
-  /* Bars over time: points are [seconds since 1970, value]; the axis begins at zero. */
-  function series(title, unit, points, { from, to, step, tone = "" }) {
+  /* Bars over time: points are [seconds since 1970, value]; the axis begins at zero. A level has no sum. */
+  function series(title, unit, points, { from, to, step, tone = "", level = false }) {
     const { width, height, left, bottom, top, right } = SIZE;
     const most = ceiling(Math.max(0, ...points.map(([, value]) => value)));
     const x = (at) => left + ((at - from) / (to - from)) * (width - left - right);
@@ -28,13 +28,14 @@
     const ticks = [0, most / 2, most];
     const times = [0, 0.5, 1].map((part) => from + (to - from) * part);
     const sum = points.reduce((all, [, value]) => all + value, 0);
+    const together = level ? "" : `, together ${number(Math.round(sum))}`;
     return h(
       "figure",
       { class: "live-chart" },
       h("figcaption", {}, h("span", {}, title), h("span", { class: "under" }, unit)),
       s(
         "svg",
-        { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${title}, ${unit}: the greatest ${number(Math.max(0, ...points.map(([, v]) => v)))}, together ${number(Math.round(sum))}` },
+        { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${title}, ${unit}: the greatest ${number(Math.max(0, ...points.map(([, v]) => v)))}${together}` },
         ticks.map((tick) => [
           s("path", { class: "axis", d: `M${left} ${y(tick)}H${width - right}` }),
           s("text", { class: "tick end", x: left - 8, y: y(tick) + 4 }, short(tick)),

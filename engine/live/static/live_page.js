@@ -252,6 +252,12 @@
         headrace.liveSeries("Time in micro-batches", "seconds per minute", points("seconds", found.step), span_),
         headrace.liveSeries("Late rows", "rows", points("late"), { ...span_, tone: "warn" }),
         headrace.liveSeries("Bad records", "records", points("bad"), { ...span_, tone: "bad" }),
+        found.rows.some((row) => row.held || row.state_memory)
+          ? [
+              headrace.liveSeries("Held in state", "rows, the most at a time", points("held"), { ...span_, level: true }),
+              headrace.liveSeries("Memory of state", "MB, the most at a time", points("state_memory", 1e6), { ...span_, level: true }),
+            ]
+          : null,
       ),
       headrace.section("Turns", turns.length ? turnTable(turns) : h("p", { class: "note" }, "No turn ended in this time.")),
       headrace.section("States", stateList(states)),
@@ -284,13 +290,31 @@
         headrace.tile("Last commit", since(node.last_commit)),
         headrace.tile("Watermark", node.watermark ? node.watermark.slice(0, 19).replace("T", " ") : "none", node.note),
         headrace.tile("Late", number(node.late), "rows behind the watermark", node.late ? "warn" : ""),
-        headrace.tile("Held in state", number(node.state_rows), "rows"),
+        headrace.tile("Held in state", number(node.state_rows), node.held.length ? [...new Set(node.held.map((held) => held.meaning))].join(", ") : "rows"),
         headrace.tile("Turns", number(node.turns), node.failed_turns ? `${number(node.failed_turns)} failed` : "", node.failures ? "bad" : ""),
       ),
+      node.held.length ? headrace.section("Held in state", heldTable(node)) : null,
       counted.length
         ? headrace.section("Bad records", h("ul", {}, counted.map(([text, count]) => h("li", {}, h("b", {}, number(count)), ` ${text}`))))
         : null,
     );
+  }
+
+  /* What the query keeps between micro-batches, as of the last one. */
+  function heldTable(node) {
+    const row = (held) =>
+      h(
+        "tr",
+        {},
+        headrace.cell("What", h("span", { dir: "auto" }, held.meaning)),
+        headrace.amount("How many", held.count),
+        headrace.cell("Memory", headrace.bytes(held.memory_bytes)),
+        headrace.cell("Meaning", h("span", { dir: "auto" }, held.explanation || "–")),
+      );
+    return [
+      headrace.table("Held in state", [["What"], ["How many", "amount"], ["Memory"], ["Meaning"]], node.held.map(row)),
+      h("p", { class: "note" }, `After the last micro-batch. Some of it: engine state ${node.name}`),
+    ];
   }
 
   function turnTable(turns) {

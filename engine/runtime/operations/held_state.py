@@ -17,22 +17,12 @@ from engine.plan.deployed.state_folder import table_state
 from engine.runtime.build import spark_session
 from engine.runtime.spark_support.shown_values import Shown, shown
 from engine.runtime.spark_support.spark_errors import spark_exceptions, summary
+from engine.runtime.spark_support.state_operators import JOIN, meaning_of
 from engine.state.checkpoint import last_committed, operators
 from engine.state.state_path import spark_location
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-_JOIN = "symmetricHashJoin"
-# Spark's names of what keeps state, in plain words.
-_MEANINGS = {
-    "stateStoreSave": "open groups",
-    "sessionWindowStateStoreSaveExec": "open sessions",
-    "dedupe": "keys of dedup",
-    "dedupeWithinWatermark": "keys of dedup",
-    "globalLimit": "rows counted by LIMIT",
-    _JOIN: "rows that may still find a match",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +81,12 @@ def held_state(target: Target, model: Model, target_dir: Path, limit: int) -> It
 def _steps(spark: SparkSession, location: str, limit: int) -> Iterator[HeldState]:
     steps = spark.read.format("state-metadata").load(location).select("operatorId", "operatorName").distinct()
     for step, operator in sorted(tuple(row) for row in steps.collect()):
-        for side in ("left", "right") if operator == _JOIN else ("",):
+        for side in ("left", "right") if operator == JOIN else ("",):
             reader = spark.read.format("statestore").option("operatorId", step)
             if side:
                 reader = reader.option("joinSide", side)
             frame = _readable(reader.load(location))
-            meaning = _MEANINGS.get(operator, operator) + (f", {side} side" if side else "")
+            meaning = meaning_of(operator) + (f", {side} side" if side else "")
             yield HeldState(step, operator, meaning, frame.count(), shown(frame.limit(limit)))
 
 

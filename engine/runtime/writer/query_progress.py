@@ -14,6 +14,7 @@ from engine.runtime.context.run_context import Run
 from engine.runtime.inputs.watermark_lag import EventTimes, policy_of, timed
 from engine.runtime.quality import bad_record_limits
 from engine.runtime.quality.bad_records import by_name
+from engine.runtime.spark_support.state_operators import held_in_state
 from engine.runtime.writer.micro_batch_writer import BatchWriter, WrittenBatch
 from engine.runtime.writer.next_window import next_close
 from engine.runtime.writer.read_amounts import read_amounts, unread_amounts
@@ -79,6 +80,7 @@ class Progress:
                 seconds=float(record.get("batchDuration", 0)) / 1000,
                 replayed=written.replayed,
                 read=self._read(record),
+                held=held_in_state(record),
                 **self._shown(metrics).numbers(),
             )
         )
