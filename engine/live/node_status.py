@@ -160,6 +160,7 @@ class NodeStatus:
             "until": self.until or None,
             "health": self.health(at, after).value,
             "stalled": self.stalled(at, after) or None,
+            "stalled_after": after,
             "last_commit": self.last_commit,
             "snapshot_id": str(self.snapshot_id) if self.snapshot_id is not None else None,
             "rows_in": self.rows_in,

@@ -28,7 +28,7 @@ from engine.events import (
 )
 from engine.live import status_file
 from engine.live.lag import Lag
-from engine.live.status import STALLED_AFTER, LiveStatus
+from engine.live.status import STALLED_AFTER, LiveStatus, StalledAfter
 from engine.live.turn_history import TurnHistory
 
 _EACH = 1.0
@@ -81,7 +81,7 @@ def observing(
     lags: Lags | None = None,
     looks: tuple[Look, ...] = (),
     *,
-    stalled_after: float = STALLED_AFTER,
+    stalled_after: StalledAfter = lambda _: STALLED_AFTER,
 ) -> Iterator[Observer]:
     """Observe a process while the block runs; its `on_event` is the listener.
 
@@ -90,7 +90,7 @@ def observing(
         owners: ids of the models that tests are of, by the ids of tests.
         lags: what is unread by node id (`engine.live.lag.lags` of a plan), called every five seconds in a thread.
         looks: called with the status, as JSON, once a second (alerts).
-        stalled_after: seconds after which a model with unread input and no commit counts as stalled.
+        stalled_after: seconds after which a node with unread input and no commit counts as stalled, by its id.
 
     Raises:
         UsageError: another process is observed in this folder.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from engine.events import (
@@ -32,6 +32,8 @@ from engine.live.turn_history import seconds_of
 
 VERSION = 1
 STALLED_AFTER = 300.0
+# How long, in seconds, unread input of a node may wait for a commit, by its id.
+StalledAfter = Callable[[str], float]
 _TEST_MESSAGE = 500
 
 
@@ -42,9 +44,12 @@ class LiveStatus:
         nodes: by id.
         revision: grows with each change.
         owners: the model that each test is of, by their ids; a test of none counts for itself.
+        stalled_after: seconds after which a node with unread input and no commit counts as stalled.
     """
 
-    def __init__(self, owners: Mapping[str, str] | None = None, *, stalled_after: float = STALLED_AFTER) -> None:
+    def __init__(
+        self, owners: Mapping[str, str] | None = None, *, stalled_after: StalledAfter = lambda _: STALLED_AFTER
+    ) -> None:
         self.owners = dict(owners or {})
         self.nodes: dict[str, NodeStatus] = {}
         self.revision = 0
@@ -127,7 +132,7 @@ class LiveStatus:
         """Return the status as documented; times are seconds since 1970."""
         now = time.time() if at is None else at
         with self._lock:
-            nodes = [status.to_json(now, self.stalled_after) for status in self.nodes.values()]
+            nodes = [status.to_json(now, self.stalled_after(node)) for node, status in self.nodes.items()]
             started, stopped, reloaded = self._started, self._stopped, self._reloaded
             return {
                 "version": VERSION,

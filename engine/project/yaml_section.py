@@ -15,7 +15,7 @@ from msgspec import Struct
 from engine.errors import Diagnostic, Location, near
 from engine.project.parse_yaml import Path, Yaml
 from engine.schema import ConfigBlock
-from engine.times import parse_duration
+from engine.times import duration_seconds, parse_duration
 
 _NAME = re.compile(r"[a-z_][a-z0-9_]*")
 # Targets of continuous integration are called pr-12 or feature.x.
@@ -203,6 +203,15 @@ class Section(Struct, frozen=True):
                 f"{shown(value)} is not a duration",
                 "Write a number and a unit: 30 seconds, 10 minutes, 1 hour, 7 days.",
             )
+            return ""
+        return parsed
+
+    def positive_duration(self) -> str:
+        """The value as a duration that is longer than zero; empty if it is none."""
+        parsed = self.duration()
+        if parsed and not duration_seconds(parsed):
+            key = self.name.lstrip("+")
+            self.report("bad-value", f"'{key}' must be greater than zero", f"Write for example {key}: 10 minutes.")
             return ""
         return parsed
 

@@ -324,6 +324,15 @@ _RUN = (
         kinds=_TABLES,
     ),
     ConfigKey(
+        "stalled_after",
+        ValueForm.DURATION,
+        "the target's",
+        "`engine start` counts the model as stalled if there has been unread input for that long without a commit, "
+        "or if rows were read for that long without progress of the watermark",
+        "stalled_after: 2 hours",
+        kinds=_STREAMING,
+    ),
+    ConfigKey(
         "pre_hook",
         ValueForm.TEXTS,
         NONE,

@@ -448,6 +448,14 @@ TARGET: Final = ConfigBlock(
             block="alerts",
         ),
         ConfigKey(
+            "stalled_after",
+            ValueForm.DURATION,
+            "5 minutes",
+            "how long unread input may wait for a commit, or read rows for progress of the watermark, before "
+            "`engine start` counts a model as stalled: in the status, the metrics and alerts; a model's own wins",
+            "stalled_after: 10 minutes",
+        ),
+        ConfigKey(
             "require_replayable",
             ValueForm.BOOLEAN,
             "`false`",

@@ -95,6 +95,8 @@ OPERATIONS = [
     ("schedule: 0 6 * * *", "schedule", "0 6 * * *"),
     ("schedule: 0-59/5  6,18 1-15 jan-mar mon", "schedule", "0-59/5 6,18 1-15 jan-mar mon"),
     ("schedule: '@daily'", "schedule", "@daily"),
+    (STREAM + "stalled_after: 2 hours", "stalled_after", "2 hours"),
+    (STREAM, "stalled_after", None),
     ("full_refresh: false", "full_refresh", False),
     ("tags: []", "full_refresh", None),
     ("pre_hook: grant select on t to u;", "pre_hook", ("grant select on t to u",)),

@@ -16,7 +16,7 @@ from tests.live.sequences import BEGIN, ORDERS, batch, started, state, text, tur
 
 
 def folded(*happened: Event, at: float = BEGIN) -> LiveStatus:
-    status = LiveStatus({"test.orders_positive": ORDERS}, stalled_after=300)
+    status = LiveStatus({"test.orders_positive": ORDERS}, stalled_after=lambda _: 300)
     for event in happened:
         status.add(event, at)
     return status

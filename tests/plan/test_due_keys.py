@@ -194,6 +194,7 @@ ROWS_OF: dict[tuple[str, str], list[Row]] = {
     ("model", "full_refresh"): [of_tables({"full_refresh": False}, SAME, SAME)],
     ("model", "trigger"): [Row({"trigger": "every 30 seconds"}, SAME)],
     ("model", "schedule"): [of_tables({"schedule": "0 6 * * *"}, SAME, SAME)],
+    ("model", "stalled_after"): [Row({"stalled_after": "2 hours"}, SAME)],
     ("model", "explain"): [everywhere({"explain": True}, DUE)],
     # Hooks of a stream run with each build.
     ("model", "pre_hook"): [

@@ -220,6 +220,7 @@ BESIDE: dict[str, Data] = {
     "model.on_empty_extract": {**VERSIONS, "check": "all", "deletes": "close"},
     "model.exclude": KEYED,
     "model.trigger": STREAM,
+    "model.stalled_after": STREAM,
     "model.acknowledge": {**STREAM, "trigger": "once"},
     "source_table.acknowledge": {"format": "iceberg", "table": "a.b", "path": None, "schema": None},
     "model.overwrite": {"partition_by": "day(ts)"},

@@ -72,7 +72,7 @@ def of_target(result: Compiled) -> list[Any]:
     kafka = [read_connection(name, late()) for name, late in target.connections.items()]
     registries = [read_settings(name, late()) for name, late in target.registries.items()]
     return [
-        [target.name, target.catalog, target.schema, target.state, target.require_replayable],
+        [target.name, target.catalog, target.schema, target.state, target.require_replayable, target.stalled_after],
         [target.master, target.conf, target.driver_memory, target.shared_folders],
         [(connection.addresses, connection.options) for connection in kafka],
         [(registry, registry.authorization) for registry in registries],

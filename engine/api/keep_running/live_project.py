@@ -169,6 +169,11 @@ class LiveProject:
         return plan
 
     @property
+    def compiled(self) -> Compiled | None:
+        """The project as it is used now; None: it does not run yet."""
+        return self._compiled
+
+    @property
     def planned(self) -> bool:
         """Whether the first plan has been made, so that what is not due has nothing to do."""
         return self._planned

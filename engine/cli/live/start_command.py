@@ -22,6 +22,7 @@ from engine.errors import StateError, UsageError
 from engine.events import Step, StepStarted
 from engine.live.lag import lags
 from engine.live.observer import Look, Observer, observing
+from engine.live.stalled_after import stalled_after
 
 _SECONDS_TO_STOP = 20
 
@@ -51,7 +52,13 @@ def start_project(chosen: CommandSettings, selection: Selection, options: LiveOp
             alone(),
             ControlServer(_socket(chosen, result.target.name), _handlers(live)),
             _alerts(result.target, chosen.root) as looks,
-            observing(chosen.target_dir, tests, lambda: lags(live.plan_now()), looks) as observer,
+            observing(
+                chosen.target_dir,
+                tests,
+                lambda: lags(live.plan_now()),
+                looks,
+                stalled_after=lambda node: stalled_after(live.compiled or result, node),
+            ) as observer,
             _page(chosen, result, observer, port),
             _signals(live),
         ):

@@ -208,6 +208,7 @@ def _settings(model: Model) -> dict[str, Any]:
         "expectations": [asdict(expectation) for expectation in model.expectations],
         "trigger": " ".join(filter(None, [run.trigger.kind.value, run.trigger.interval])),
         "schedule": run.schedule,
+        "stalled_after": run.stalled_after,
         "full_refresh": run.full_refresh,
         "pre-hook": [{"sql": sql, "transaction": False, "index": None} for sql in run.pre_hook],
         "post-hook": [{"sql": sql, "transaction": False, "index": None} for sql in run.post_hook],

@@ -38,6 +38,7 @@ def read_operation(settings: MergedSettings) -> Operation:
     return Operation(
         trigger=_trigger(settings.get("trigger")),
         schedule=_schedule(settings.get("schedule")),
+        stalled_after=_stalled_after(settings.get("stalled_after")),
         full_refresh=settings.keys["full_refresh"].boolean(otherwise=True) if "full_refresh" in settings.keys else None,
         pre_hook=_hooks(settings.get("pre_hook")),
         post_hook=_hooks(settings.get("post_hook")),
@@ -111,6 +112,10 @@ def _schedule(section: Section | None) -> str | None:
         section.report("schedule-syntax", f"{shown(text)} is not a schedule: {fault}", _CRON)
         return None
     return text
+
+
+def _stalled_after(section: Section | None) -> str | None:
+    return (section.positive_duration() or None) if section else None
 
 
 def _hooks(section: Section | None) -> tuple[str, ...]:

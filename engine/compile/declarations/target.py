@@ -108,6 +108,7 @@ class Target:
         registries: schema registries, in the same way.
         openlineage: where run events go, in the same way; None: nowhere.
         alerts: where alerts of models that are kept running go, in the same way; None: nowhere.
+        stalled_after: how long unread input may wait for a commit while models are kept running; None: five minutes.
         require_replayable: sources whose records cannot be read again are rejected.
         allow_after_reading: folders outside the project in which files of sources may be archived or deleted.
         s3: how object storage is reached, with secrets once it is called; None: the target has no such block.
@@ -126,6 +127,7 @@ class Target:
     registries: Mapping[str, Late] = field(default_factory=dict)
     openlineage: Late | None = None
     alerts: Late | None = None
+    stalled_after: str | None = None
     require_replayable: bool = False
     allow_after_reading: tuple[Path, ...] = ()
     s3: ObjectStoreConfig | None = None
@@ -195,7 +197,7 @@ def load_target(project: LoadedProject, name: str | None, values: ValueRenderer,
     section = values.rendered(_without(section, (*LATE_KEYS, "openlineage", "alerts")))
     section = _without_secrets(section, values)
     section.check_keys(TARGET, f"target '{chosen}'")
-    schema, replay = (section.child(key) for key in ("schema", "require_replayable"))
+    schema, replay, stalled = (section.child(key) for key in ("schema", "require_replayable", "stalled_after"))
     if schema is None and targets is not None and len(list(targets.mapping())) > 1:
         # Else two targets would build into the same tables.
         hint = f"Add 'schema: {_schema(chosen, chosen)}'; only a single target has a default, the project's name."
@@ -210,6 +212,7 @@ def load_target(project: LoadedProject, name: str | None, values: ValueRenderer,
         registries=registries,
         openlineage=openlineage,
         alerts=alerts,
+        stalled_after=(stalled.positive_duration() or None) if stalled else None,
         require_replayable=replay.boolean() if replay else False,
         allow_after_reading=tuple(_cleared(section.child("allow_after_reading"))),
         s3=store,

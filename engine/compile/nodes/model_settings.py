@@ -192,6 +192,7 @@ class Operation:
     Attributes:
         trigger: when `start` begins micro-batches.
         schedule: cron text, for `start`.
+        stalled_after: how long unread input may wait for a commit while it is kept running; None: as the target has it.
         full_refresh: False protects the table from --full-refresh.
         pre_hook: SQL before the model is built.
         post_hook: SQL after the model was built.
@@ -202,6 +203,7 @@ class Operation:
 
     trigger: Trigger = Trigger()
     schedule: str | None = None
+    stalled_after: str | None = None
     full_refresh: bool | None = None
     pre_hook: tuple[str, ...] = ()
     post_hook: tuple[str, ...] = ()

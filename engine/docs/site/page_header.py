@@ -196,6 +196,9 @@ def _runs(model: Model) -> Iterator[Detail]:
         yield Detail("Trigger", f"a micro-batch every {duration(run.trigger.interval)}, {_LONG_RUNNING}")
     if run.schedule:
         yield Detail("Trigger", f"by the schedule {run.schedule}, {_LONG_RUNNING}")
+    if run.stalled_after:
+        after = duration(run.stalled_after)
+        yield Detail("Stalled", f"after {after} of unread input without a commit, {_LONG_RUNNING}")
     for about, hooks in (("Before it", run.pre_hook), ("After it", run.post_hook)):
         yield from (Detail(about, sql) for sql in hooks)
     if run.full_refresh is False:

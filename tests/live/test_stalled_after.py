@@ -1,0 +1,95 @@
+"""`stalled_after`: of a model, of a target, and where neither has it; in the status, the metrics and the alerts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from engine.api.keep_running.live_project import LiveProject
+from engine.cli.main import invoke
+from engine.live.alerts import AlertRules, Alerts
+from engine.live.lag import Lag
+from engine.live.metrics import exposition
+from engine.live.stalled_after import stalled_after
+from engine.live.status import LiveStatus
+from tests.live.sequences import BEGIN, started
+from tests.project.small_projects import PROJECT, STREAM, clean, compiled, lines, model
+
+FILES = model(STREAM, name="usual") | model(f"{STREAM}stalled_after: 2 hours", name="slow")
+SLOW, USUAL = "model.slow", "model.usual"
+
+
+@pytest.mark.parametrize(("target", "usual"), [("", 300), ("    stalled_after: 20 minutes\n", 1200)])
+def test_a_models_own_wins_over_the_targets(tmp_path: Path, target: str, usual: int) -> None:
+    result = compiled(tmp_path, {"project.yml": PROJECT + target, **FILES})
+    assert lines(result.manifest.errors) == []
+    assert [stalled_after(result, node) for node in (SLOW, USUAL, "tests.model.slow")] == [7200, usual, usual]
+
+
+def test_folders_have_defaults(tmp_path: Path) -> None:
+    project = f"{PROJECT}models: {{+stalled_after: 1 hour}}\n"
+    result = compiled(tmp_path, {"project.yml": project, **FILES})
+    assert [stalled_after(result, node) for node in (SLOW, USUAL)] == [7200, 3600]
+
+
+@pytest.mark.parametrize(
+    ("project", "header", "expected"),
+    [
+        ("    stalled_after: soon\n", "", "bad-duration project.yml:6:20 'soon' is not a duration"),
+        ("    stalled_after: 0 minutes\n", "", "bad-value project.yml:6:20 'stalled_after' must be greater than zero"),
+        ("", "stalled_after: 0 hours\n", "bad-value models/a.sql:3:16 'stalled_after' must be greater than zero"),
+        ("", "stalled_after: 600\n", "bad-duration models/a.sql:3:16 '600' is not a duration"),
+    ],
+)
+def test_what_is_no_length_of_time_is_an_error(tmp_path: Path, project: str, header: str, expected: str) -> None:
+    result = compiled(tmp_path, {"project.yml": PROJECT + project, **model(STREAM + header)})
+    assert lines(result.manifest.errors) == [expected]
+
+
+def test_status_metrics_and_alerts_count_by_it() -> None:
+    status = LiveStatus(stalled_after={SLOW: 7200.0, USUAL: 300.0}.__getitem__)
+    status.add(started(SLOW, USUAL))
+    lag = (Lag("shop.orders", "files", 3),)
+    status.note_lags({SLOW: lag, USUAL: lag}, BEGIN)
+    alerts = Alerts(AlertRules(), Path())
+
+    def stalled(at: float) -> list[str]:
+        found = status.to_json(at)
+        text = exposition(found)
+        names = [node["name"] for node in found["nodes"]]
+        by_status = [node["name"] for node in found["nodes"] if node["health"] == "stalled"]
+        by_metric = [name for name in names if f'headrace_model_stalled{{target="dev",model="{name}"}} 1.0\n' in text]
+        by_alert = [name for name, alert, _ in alerts._wrong(found) if alert == "stalled"]
+        assert by_status == by_metric == by_alert
+        return by_status
+
+    assert stalled(BEGIN + 299) == []
+    assert stalled(BEGIN + 300) == ["usual"]
+    assert stalled(BEGIN + 7199) == ["usual"]
+    assert stalled(BEGIN + 7200) == ["slow", "usual"]
+    assert [node["stalled_after"] for node in status.to_json(BEGIN)["nodes"]] == [7200, 300]
+
+
+def test_start_uses_it_and_what_an_edit_makes_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = tmp_path / "project"
+    clean(root, {"project.yml": f"{PROJECT}    stalled_after: 10 minutes\n", **FILES})
+    edited = compiled(tmp_path / "edited", {**FILES, **model(f"{STREAM}stalled_after: 3 hours", name="slow")})
+
+    def seconds() -> dict[str, float]:
+        assert invoke(["start", "--project-dir", str(root)]) == 0
+        found = json.loads((root / "target/live/status.json").read_text())
+        return {node["name"]: node["stalled_after"] for node in found["nodes"]}
+
+    def follow(self: LiveProject, *_: object) -> None:
+        self.listeners[0](started(SLOW, USUAL))
+
+    def follow_edit(self: LiveProject, *_: object) -> None:
+        follow(self)
+        self._compiled = edited
+
+    monkeypatch.setattr(LiveProject, "follow", follow)
+    assert seconds() == {"slow": 7200, "usual": 600}
+    monkeypatch.setattr(LiveProject, "follow", follow_edit)
+    assert seconds() == {"slow": 10800, "usual": 300}
