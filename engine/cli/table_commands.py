@@ -146,6 +146,28 @@ def drop(tables: tuple[str, ...], accept: tuple[str, ...], *, everything: bool, 
     return carry_out(work, **shared)
 
 
+@click.command(cls=Command)
+@click.argument("model", shell_complete=of_models)
+@click.option(
+    "--where", required=True, metavar="SQL", help="A condition over the columns of the table: 'user_id = 42'."
+)
+@click.option(
+    "--quarantine", metavar="SQL", help="Also the rows of MODEL__quarantine that match this condition over its columns."
+)
+@click.option("--dry-run", is_flag=True, help="Print what would be erased without changing anything.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@project_options
+def erase(model: str, where: str, quarantine: str | None, *, dry_run: bool, yes: bool, **shared: Any) -> int:
+    """Erase the rows of a person: from the table, its earlier versions, what is beside it, and the disk; asks first."""
+
+    def work(chosen: CommandSettings) -> None:
+        from engine.cli.erasure.erase_command import erase_rows
+
+        erase_rows(chosen, model, where, quarantine, shared["log_format"], dry_run=dry_run, yes=yes)
+
+    return carry_out(work, **shared)
+
+
 @click.group(cls=Group)
 def source() -> None:
     """Inspect sources and check freshness."""
@@ -186,4 +208,4 @@ def freshness(output: Path | None, **options: Any) -> int:
     return carry_out(work, **shared)
 
 
-COMMANDS = (show, state, maintain, publish, drop, source)
+COMMANDS = (show, state, maintain, publish, drop, erase, source)

@@ -16,6 +16,8 @@ from engine.lake.catalog.locations import resolve
 from engine.lake.catalog.metadata_document import read_document
 from engine.lake.catalog.object_warehouse import ObjectWarehouse
 
+# The marker of commits of `engine erase`.
+ERASE = "erase"
 _MAIN = "main"
 # Iceberg keeps 100 unless a table says otherwise.
 _MOST_OLDER = 1_000
@@ -46,6 +48,11 @@ class SnapshotFacts:
     def marker(self, key: str) -> str | None:
         """The value of `engine.<key>` in the summary."""
         return self.summary.get(f"engine.{key}")
+
+    @property
+    def erases(self) -> bool:
+        """Whether `engine erase` made it: it repeats the markers of the commit before it, and adds no row."""
+        return self.marker(ERASE) is not None
 
 
 @dataclass(frozen=True, slots=True)

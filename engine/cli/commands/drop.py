@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from engine.characters import one_line
 from engine.cli.command_setup import CommandSettings, Failed, Warnings, compiled, log_file
 from engine.cli.console.amounts import amount
+from engine.cli.console.confirm import confirmed
 from engine.cli.console.terminal import json_text, write, write_json
-from engine.errors import UsageError
 
 if TYPE_CHECKING:
     from engine.compile import Compiled, Target
@@ -86,7 +85,7 @@ def drop_tables(
         as_json = log_format == "json"
         if not as_json:
             _show(drops, failing, target)
-        if not yes and not _agreed():
+        if not yes and not confirmed("drop", "Remove them?"):
             chosen.out.say("Nothing was removed")
             raise Failed
         for part in failing:
@@ -151,16 +150,6 @@ def _bytes(size: float) -> str:
     while size >= 1000 and unit + 1 < len(_UNITS):  # noqa: PLR2004 - of the next unit
         size, unit = size / 1000, unit + 1
     return f"{size:,.0f} {_UNITS[unit]}" if not unit else f"{size:,.1f} {_UNITS[unit]}"
-
-
-def _agreed() -> bool:
-    """Ask; no answer is no."""
-    if not sys.stdin.isatty():
-        message = "drop needs a confirmation, and there is no terminal to ask"
-        raise UsageError("usage", message, "Add --yes to confirm.")
-    write("Remove them? [y/N] ", end="")
-    sys.stdout.flush()
-    return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
 def _tell(chosen: CommandSettings, part: Part, target: Target, *, as_json: bool) -> None:

@@ -30,11 +30,11 @@ def read_condition(settings: MergedSettings, key: str, section: Section | None) 
         return None
     if _has_variable(section, text):
         return None
-    fault = _fault(text)
+    fault = condition_fault(text)
     if fault:
         section.report("condition-syntax", f"{shown(text)} {fault}", _CONDITION)
         return None
-    for column in _columns(text):
+    for column in condition_columns(text):
         settings.name(key, column, section)
     return text
 
@@ -46,7 +46,7 @@ def _has_variable(section: Section, text: str) -> bool:
     return name is not None
 
 
-def _fault(text: str) -> str:
+def condition_fault(text: str) -> str:
     """What is wrong with a condition; empty if nothing is."""
     if not is_expression(text):
         return "is not an SQL expression"
@@ -64,7 +64,8 @@ def _tree(text: str) -> exp.Expr:
     return tree
 
 
-def _columns(text: str) -> Iterator[str]:
+def condition_columns(text: str) -> Iterator[str]:
+    """Yield the columns that a condition names, each once; of a field of a struct the struct."""
     roots = (column.parts[0].name for column in _tree(text).find_all(exp.Column))
     yield from dict.fromkeys(roots)
 

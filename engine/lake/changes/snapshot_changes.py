@@ -121,22 +121,30 @@ def _has_zeros(type_name: str) -> bool:
 
 
 def _read(session: SparkSession, files: ChangedFiles, tasks: Sequence[Any], side: int) -> DataFrame:
+    return read_tasks(session, files.table, tasks, f"{files.name}{side}")
+
+
+def read_tasks(session: SparkSession, table: Any, tasks: Sequence[Any], name: str) -> DataFrame:
+    """Return the rows of some scan tasks of a table, in Java, under a name that nothing else has."""
     jvm: Any = session._jvm  # noqa: SLF001
     activate(session)
-    name = f"{files.name}{side}"
     listed = jvm.java.util.ArrayList()
     for task in tasks:
         listed.add(task)
-    jvm.org.apache.iceberg.spark.ScanTaskSetManager.get().stageTasks(files.table, name, listed)
-    tables_by_name(session).add(name, files.table)
+    jvm.org.apache.iceberg.spark.ScanTaskSetManager.get().stageTasks(table, name, listed)
+    tables_by_name(session).add(name, table)
     return session.read.format("iceberg").load(name)
 
 
 def forget(session: SparkSession, files: ChangedFiles) -> None:
     """Release the files of `net_changes`; its frame can no longer be computed."""
-    jvm: Any = session._jvm  # noqa: SLF001
-    sets, names = jvm.org.apache.iceberg.spark.ScanTaskSetManager.get(), tables_by_name(session)
     for side, tasks in ((-1, files.before), (1, files.after)):
         if tasks:
-            sets.removeTasks(files.table, f"{files.name}{side}")
-            names.remove(f"{files.name}{side}")
+            forget_tasks(session, files.table, f"{files.name}{side}")
+
+
+def forget_tasks(session: SparkSession, table: Any, name: str) -> None:
+    """Release the tasks of `read_tasks`; its frame can no longer be computed."""
+    jvm: Any = session._jvm  # noqa: SLF001
+    jvm.org.apache.iceberg.spark.ScanTaskSetManager.get().removeTasks(table, name)
+    tables_by_name(session).remove(name)

@@ -93,8 +93,8 @@ def _snapshots(name: str, table: TableFacts | None, checkpoint: CheckpointFacts 
 
 
 def _with_rows(snapshots: Sequence[SnapshotFacts]) -> int:
-    """How many of some commits may have rows: the fence of a run that took the table over has none."""
-    return sum(snapshot.marker("fence") is None for snapshot in snapshots)
+    """How many of some commits may bring rows: the fence of a run that took the table over has none, nor an erasure."""
+    return sum(snapshot.marker("fence") is None and not snapshot.erases for snapshot in snapshots)
 
 
 def snapshots_read(checkpoint: CheckpointFacts) -> Iterator[int]:

@@ -295,7 +295,7 @@ def _only_files(table: TableFacts, before: int) -> bool:
         if snapshot.id == before:
             return True
         counts = [snapshot.summary.get(count, "0") for count in _COUNTS]
-        if snapshot.operation != _REWRITE and any(count != "0" for count in counts):
+        if snapshot.erases or (snapshot.operation != _REWRITE and any(count != "0" for count in counts)):
             return False
         if snapshot.parent is None:
             return False

@@ -1,0 +1,175 @@
+"""Erasing rows of a table for good: files are written without them, and nothing keeps the files that had them.
+
+The commit is one of Iceberg's operation `replace`, as a compaction is: a stream of the table skips it by itself, and
+skips nothing else. (The options of Iceberg's reader that skip commits skip all of a kind, those of other programs too.)
+It is told from a compaction by its marker. Manifests keep the bounds of the columns of files that a commit removed, so
+they are rewritten in a second commit of the same kind.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from engine import faults
+from engine.errors import RunError
+from engine.lake.changes.snapshot_changes import forget_tasks, read_tasks
+from engine.lake.commit_guard import ExpectedTable, guard
+from engine.lake.commits import Commit, settled
+from engine.lake.table_facts import ERASE
+from engine.lake.table_writer import Staged, commit_marked, load, stage
+from engine.spark.executions import each
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+# The values of the marker: rows are gone, and then the lists of files that named theirs.
+ROWS, LISTS = "rows", "lists"
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentFiles:
+    """The data files of the current snapshot of a table, by location.
+
+    Attributes:
+        clean: files without deletes: all rows in them are rows of the table.
+        deleted: files of which some rows are deleted, but still in the file.
+    """
+
+    clean: frozenset[str]
+    deleted: frozenset[str]
+
+
+def current_files(session: SparkSession, relation: str) -> CurrentFiles:
+    """Return the data files of a table."""
+    clean: set[str] = set()
+    deleted: set[str] = set()
+    for task in each(load(session, relation).newScan().planFiles()):
+        (deleted if task.deletes().size() else clean).add(str(task.file().location()))
+    return CurrentFiles(frozenset(clean), frozenset(deleted))
+
+
+def erase_rows(
+    session: SparkSession,
+    relation: str,
+    gone: Collection[str],
+    kept: Callable[[DataFrame], DataFrame],
+    markers: Mapping[str, str],
+    expected: ExpectedTable,
+) -> Commit:
+    """Write some data files again with the rows that are kept, in one marked commit; their delete files go with them.
+
+    Args:
+        session: of Spark.
+        relation: the table, quoted.
+        gone: locations of the files.
+        kept: gives the rows that stay of those in the files that are not deleted.
+        markers: of the commit, without the prefix `engine.`.
+        expected: the table, with its current snapshot.
+
+    Raises:
+        RunError: `commit-conflict`; nothing was committed.
+        StateError: the table is not as expected (see `engine.lake.commit_guard`).
+    """
+    table = load(session, relation)
+    tasks = [t for t in each(table.newScan().useSnapshot(expected.snapshot).planFiles()) if _location(t) in gone]
+    if len(tasks) != len(gone):
+        raise _moved(table, expected)
+    name = f"{relation.replace('`', '')}#erase-{uuid.uuid4().hex}"
+    try:
+        staged = stage(kept(read_tasks(session, table, tasks, name)), relation)
+    finally:
+        forget_tasks(session, table, name)
+    faults.reach("written", relation, where=str(table.name()))
+
+    def change() -> Any:
+        made = staged.table.newRewrite().validateFromSnapshot(expected.snapshot)
+        for task in tasks:
+            made.deleteFile(task.file())
+        for file in {str(f.location()) + str(f.contentOffset()): f for t in tasks for f in each(t.deletes())}.values():
+            made.deleteFile(file)
+        for file in staged.files:
+            made.addFile(file)
+        return made
+
+    return _commit(staged, {**markers, ERASE: ROWS}, expected, change)
+
+
+def _location(task: Any) -> str:
+    return str(task.file().location())
+
+
+def rewrite_lists(session: SparkSession, relation: str, markers: Mapping[str, str], expected: ExpectedTable) -> Commit:
+    """Write the manifests of a table again, in one marked commit: they keep the bounds of files that are gone.
+
+    Raises:
+        RunError: `commit-conflict`; nothing was committed.
+        StateError: the table is not as expected (see `engine.lake.commit_guard`).
+    """
+    table = load(session, relation)
+    jvm: Any = session._jvm  # noqa: SLF001
+    # All files in one group. Without a group Iceberg leaves manifests as they are.
+    together = jvm.com.google.common.base.Functions.constant("")
+
+    def change() -> Any:
+        return table.rewriteManifests().clusterBy(together)
+
+    return _commit(Staged(session, table, ()), {**markers, ERASE: LISTS}, expected, change)
+
+
+def _commit(staged: Staged, markers: Mapping[str, str], expected: ExpectedTable, change: Callable[[], Any]) -> Commit:
+    """Commit a change onto the expected snapshot, and no other."""
+    guarded = guard(staged.session, staged.table, None, expected, markers)
+
+    def attempt() -> None:
+        if guarded.head != expected.snapshot:
+            raise _moved(staged.table, expected)
+        commit_marked(guarded.validated(change(), exact=True), staged, markers)
+
+    return settled(staged.table, markers, attempt, staged.rows, guarded)
+
+
+def _moved(table: Any, expected: ExpectedTable) -> RunError:
+    message = f"{table.name()} was changed by another writer while rows were erased"
+    return RunError("commit-conflict", message, "Run the command again.", node=expected.model)
+
+
+def expire_all(session: SparkSession, relation: str, ours: str) -> int:
+    """Drop all snapshots but the current one, with their files; return how many remain.
+
+    Args:
+        session: of Spark.
+        relation: the table, quoted.
+        ours: the prefix of tags and branches that go; those of others keep their snapshots.
+    """
+    table = load(session, relation)
+    refs = {str(name): ref for name, ref in dict(table.refs()).items() if str(name).startswith(ours)}
+    if refs:
+        change = table.manageSnapshots()
+        for name, ref in refs.items():
+            (change.removeTag if ref.isTag() else change.removeBranch)(name)
+        change.commit()
+    table.refresh()
+    newest = max(int(snapshot.timestampMillis()) for snapshot in each(table.snapshots()))
+    table.expireSnapshots().expireOlderThan(newest + 1).retainLast(1).commit()
+    table.refresh()
+    return sum(1 for _ in each(table.snapshots()))
+
+
+def files_on_disk(session: SparkSession, relation: str) -> tuple[str, ...]:
+    """Return the locations of all files in a table's data folder, those that no snapshot knows too."""
+    table = load(session, relation)
+    folder = f"{str(table.location()).rstrip('/')}/data/"
+    io: Any = table.io()
+    if not io.newInputFile(folder).exists() and not str(folder).startswith("s3"):
+        return ()
+    return tuple(str(file.location()) for file in each(io.listPrefix(folder)))
+
+
+def remove_files(session: SparkSession, relation: str, locations: Collection[str]) -> None:
+    """Remove files that no snapshot of a table knows."""
+    io: Any = load(session, relation).io()
+    for location in locations:
+        io.deleteFile(location)

@@ -1,0 +1,1 @@
+"""Erasing the rows of a person."""

@@ -1,0 +1,251 @@
+"""`engine erase`: rows of a person leave a model's table, what the engine keeps beside it, and the disk.
+
+Order, for each table: the rows, the lists of files that had them, streams that have read the table move past its
+earlier snapshots, those snapshots expire, files that no snapshot knows go. A kill at any moment leaves what the same
+command finishes: each step is found undone from the table itself. The lock of the model and of its readers is held.
+
+`model.json` hears of the new snapshot last. Until then the commits themselves say which micro-batch was the last: they
+repeat its markers.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine import faults
+from engine.compile import Manifest, Model, Target
+from engine.errors import RunError, StateError
+from engine.events import Event
+from engine.lake.changes.erase_files import LISTS, erase_rows, expire_all, remove_files, rewrite_lists
+from engine.lake.commit_guard import ExpectedTable
+from engine.lake.lake_reader import Lake
+from engine.lake.table_facts import ERASE, TableFacts
+from engine.plan import Plan
+from engine.plan.deployed.state_folder import table_state
+from engine.runtime.build import spark_session
+from engine.runtime.context.run_context import Run
+from engine.runtime.erasure.erase_checks import blocked, check_unread
+from engine.runtime.erasure.erase_request import EraseRequest
+from engine.runtime.erasure.matching_rows import MATCHES, Matches, find_matches
+from engine.runtime.erasure.stored_tables import StoredTable, stored_tables
+from engine.runtime.erasure.stream_positions import move_past, positions
+from engine.runtime.inputs import initial_snapshot
+from engine.runtime.lifecycle import full_refresh
+from engine.runtime.lifecycle.raise_fences import raise_fences
+from engine.runtime.spark_support.spark_errors import spark_exceptions, summary, surroundings
+from engine.secrets import scrub
+from engine.state import locked
+from engine.state.state_path import StatePath, remove_tree
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+# The prefix of the engine's own tags and branches.
+_OURS = "engine_"
+_NOT_CARRIED = ("lease", "fence", ERASE)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRows:
+    """The rows of a table that are to be erased, and where they are."""
+
+    table: StoredTable
+    matches: Matches
+
+
+@dataclass(frozen=True, slots=True)
+class Erasure:
+    """What one command erases.
+
+    Attributes:
+        run: with the session, and the locks.
+        request: what is wanted.
+        found: the tables.
+        batches: folders of kept micro-batches.
+        unsearched: what beside the table cannot be searched by the condition, in words.
+    """
+
+    run: Run
+    request: EraseRequest
+    found: tuple[FoundRows, ...]
+    batches: tuple[StatePath, ...]
+    unsearched: tuple[str, ...] = ()
+
+    @property
+    def some(self) -> bool:
+        """Whether there is anything to erase."""
+        return bool(self.batches) or any(one.matches.some for one in self.found)
+
+
+@contextmanager
+def opened(
+    manifest: Manifest, target: Target, root: Path, model: Model, target_dir: Path, *, dry_run: bool
+) -> Iterator[Run]:
+    """Open the session of a command, with the locks of the model and of its readers unless nothing will be changed.
+
+    Raises:
+        StateError: `table-locked`, `state-unwritable`.
+        SetupError: Spark or the catalog cannot be had.
+    """
+    place, plan, lake = target.place(root), Plan({}), Lake(target.catalog)
+    if dry_run:
+        with spark_session(target, target_dir) as spark:
+            yield Run(str(uuid.uuid4()), manifest, target, place, plan, spark, lake, _mute)
+        return
+    readers = [m for m in manifest.models if m.streaming and m.id != model.id and _may_read(manifest, m, model)]
+    with (
+        locked([table_state(target, one) for one in (model, *readers)]) as locks,
+        spark_session(target, target_dir, locks) as spark,
+    ):
+        run = Run(str(uuid.uuid4()), manifest, target, place, plan, spark, lake, _mute)
+        raise_fences(run, [model, *readers])
+        yield run
+
+
+def _may_read(manifest: Manifest, reader: Model, model: Model) -> bool:
+    """Whether a stream reads a model's table, also where the table is declared as a source."""
+    nodes = [manifest.nodes[item.node] for item in reader.inputs if item.stream]
+    return any(node.id == model.id or getattr(getattr(node, "spec", None), "format", "") == "iceberg" for node in nodes)
+
+
+def _mute(_: Event) -> None:
+    """Nothing is run."""
+
+
+@contextmanager
+def _explained(request: EraseRequest, what: str) -> Iterator[None]:
+    """Turn what Spark says into an error of the command."""
+    try:
+        yield
+    except spark_exceptions() as error:
+        around = surroundings(str(error))
+        if around is not None:
+            raise RunError.of([around]) from error
+        message = f"rows of '{request.model.name}' where {request.where} {what}: {scrub(summary(str(error)))}"
+        hint = "Correct the condition, or what the message names, and run the command again."
+        raise RunError("query-failed", message, hint, node=request.model.name) from error
+
+
+def look(run: Run, request: EraseRequest) -> Erasure:
+    """Find what there is to erase.
+
+    Raises:
+        StateError: `erase-blocked`, `erase-unread`; nothing was changed.
+        UsageError: `condition-syntax`.
+        RunError: `query-failed`: the condition cannot be computed.
+    """
+    with _explained(request, "cannot be found"):
+        return _look(run, request)
+
+
+def _look(run: Run, request: EraseRequest) -> Erasure:
+    model, session = request.model, run.spark.newSession()
+    tables, unsearched = stored_tables(run, session, request)
+    blocked(run, model, tables)
+    found = []
+    for table in tables:
+        matches = find_matches(session, table.relation, table.facts, table.judge, table.names)
+        found.append(FoundRows(table, matches))
+    check_unread(run, [one.table for one in found if one.matches.some])
+    return Erasure(run, request, tuple(found), _kept_batches(run, model), unsearched)
+
+
+def _kept_batches(run: Run, model: Model) -> tuple[StatePath, ...]:
+    folder = run.state(model)
+    folders = (folder.generation(number) / "batches" for number in folder.generations())
+    return tuple(one for one in folders if one.exists())
+
+
+def carry_out(erasure: Erasure) -> Iterator[FoundRows]:
+    """Erase what `look` found, and yield each table that is done.
+
+    Raises:
+        RunError: `commit-conflict`, `query-failed`.
+        StateError: the table or the lock is not what it was; `erase-blocked`.
+    """
+    with _explained(erasure.request, "could not be erased"):
+        yield from _carry_out(erasure)
+
+
+def _carry_out(erasure: Erasure) -> Iterator[FoundRows]:
+    run, model = erasure.run, erasure.request.model
+    session = run.spark.newSession()
+    for folder in erasure.batches:
+        remove_tree(folder)
+    for one in erasure.found:
+        if one.matches.some:
+            _erase(run, one)
+            yield one
+    # Tables that killed builds have left beside the model's.
+    full_refresh.clear_staging(run, model, session)
+    initial_snapshot.clear(run, model, session, run.state(model).generations())
+    _note(run, model)
+
+
+def _erase(run: Run, one: FoundRows) -> None:
+    table, matches = one.table, one.matches
+    relation, session = table.relation, run.spark.newSession()
+    facts = _now(run, table)
+    if facts.history:
+        if matches.files:
+            expected = ExpectedTable(table.owner.name, facts.uuid, facts.snapshot)
+            erase_rows(
+                session, relation.sql, matches.files, lambda rows: _kept(table, rows), _markers(run, table, facts),
+                expected,
+            )  # fmt: skip
+            faults.reach("erased", relation.name)
+            facts = _now(run, table)
+        if facts.history[0].marker(ERASE) != LISTS:
+            expected = ExpectedTable(table.owner.name, facts.uuid, facts.snapshot)
+            rewrite_lists(session, relation.sql, _markers(run, table, facts), expected)
+            faults.reach("lists rewritten", relation.name)
+            facts = _now(run, table)
+        for position in positions(run.manifest, run.target):
+            if move_past(position, table.owner, relation, facts):
+                faults.reach("reader moved", relation.name, where=position.reader.name)
+        if (left := expire_all(session, relation.sql, _OURS)) > 1:
+            raise _kept_by_others(table, left)
+        faults.reach("expired", relation.name)
+    remove_files(session, relation.sql, matches.left)
+
+
+def _kept(table: StoredTable, rows: DataFrame) -> DataFrame:
+    return table.judge(rows).where(f"not {MATCHES}").drop(MATCHES)
+
+
+def _now(run: Run, table: StoredTable) -> TableFacts:
+    facts = run.lake.table(table.relation.schema, table.relation.name)
+    if facts is None:
+        message = f"{table.relation} was dropped by another program while rows were erased from it"
+        raise StateError("table-missing", message, node=table.owner.name)
+    return facts
+
+
+def _kept_by_others(table: StoredTable, count: int) -> StateError:
+    message = f"{count - 1} earlier snapshots of {table.relation} did not expire, and may still have the rows"
+    hint = "A tag or a branch of another program keeps them: remove it and run the command again."
+    return StateError("erase-blocked", message, hint, node=table.owner.name)
+
+
+def _markers(run: Run, table: StoredTable, facts: TableFacts) -> dict[str, str]:
+    """The markers of the last commit of the table's owner, which goes: a build continues from what they say."""
+    last = next((s for s in facts.history if s.marker("generation") is not None), None)
+    summary = last.summary if last is not None else {}
+    known = {key.removeprefix("engine."): text for key, text in summary.items() if key.startswith("engine.")}
+    carried = {key: text for key, text in known.items() if key not in _NOT_CARRIED}
+    return {**carried, "model": table.owner.name, "run-id": run.id, **run.lease_marker(table.owner)}
+
+
+def _note(run: Run, model: Model) -> None:
+    """Note in model.json the snapshot that the table has now, if the one that is noted is gone."""
+    folder, relation = run.state(model), model.relation
+    state, facts = folder.load(), run.lake.table(relation.schema, relation.name)
+    if state is None or facts is None or not facts.history or not facts.history[0].erases:
+        return
+    if state.snapshot not in {snapshot.id for snapshot in facts.history}:
+        folder.save(replace(state, snapshot=facts.history[0].id))

@@ -1,0 +1,178 @@
+"""Which rows and files of a table match a condition, in its current snapshot, its earlier ones and outside of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.compile import Relation
+from engine.lake.changes.erase_files import CurrentFiles, current_files, files_on_disk
+from engine.lake.quoted_names import quoted
+from engine.lake.table_facts import TableFacts
+from engine.runtime.spark_support.spark_errors import spark_exceptions
+from engine.sources.files import listing
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+# Of each row: whether it is to be erased, and the file that it is in.
+MATCHES, FILE = "__matches", "__file"
+_WHOLE, _ROW = "__whole", "__row"
+_SCHEME = re.compile(r"^\w+:/*")
+# As the quarantine has them (`engine.sources.record_checks`).
+_JSON = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
+# Adds MATCHES to the rows of a table.
+Judge = Callable[["DataFrame"], "DataFrame"]
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """The rows of a table that match, and the files that hold them.
+
+    Attributes:
+        rows: in the current snapshot.
+        files: of the current snapshot: they have such rows, or had them, and the rows are deleted and still there.
+        older: how many files of earlier snapshots have such rows; None: they could not be read, and count as such.
+        left: files that no snapshot knows, of builds that were killed.
+        unjudged: rows of which it is not known whether they match.
+    """
+
+    rows: int = 0
+    files: frozenset[str] = frozenset()
+    older: int | None = 0
+    left: tuple[str, ...] = ()
+    unjudged: int = 0
+
+    @property
+    def some(self) -> bool:
+        """Whether anything is to be erased."""
+        return bool(self.rows or self.files or self.left) or self.older != 0
+
+
+def by_columns(condition: str) -> Judge:
+    """Judge rows by a condition over their columns."""
+    from pyspark.sql import functions as f
+
+    return lambda frame: frame.withColumn(MATCHES, f.coalesce(f.expr(f"({condition}\n)"), f.lit(False)))
+
+
+def every_row(frame: DataFrame) -> DataFrame:
+    """Let all rows match."""
+    from pyspark.sql import functions as f
+
+    return frame.withColumn(MATCHES, f.lit(True))
+
+
+def by_fields(condition: str, structs: Collection[str]) -> Judge:
+    """Judge rows by a condition over the fields of some of their columns."""
+    from pyspark.sql import functions as f
+
+    def judge(frame: DataFrame) -> DataFrame:
+        whole = frame.select(f.struct("*").alias(_WHOLE), *(f.col(f"{quoted(name)}.*") for name in structs))
+        return by_columns(condition)(whole).select(f"{_WHOLE}.*", MATCHES)
+
+    return judge
+
+
+def by_json(condition: str, schema: StructType, other: str | None) -> Judge:
+    """Judge rows of a quarantine by a condition over the row that each has as JSON, or another one over its columns."""
+    from pyspark.sql import functions as f
+
+    def judge(frame: DataFrame) -> DataFrame:
+        read = frame.select(f.struct("*").alias(_WHOLE), f.from_json(f.col("row"), schema, _JSON).alias(_ROW))
+        judged = by_columns(condition)(read.select(_WHOLE, f"{_ROW}.*")).select(f"{_WHOLE}.*", MATCHES)
+        if other is None:
+            return judged
+        return judged.withColumn(MATCHES, f.col(MATCHES) | f.coalesce(f.expr(f"({other}\n)"), f.lit(False)))
+
+    return judge
+
+
+def unread_json(frame: DataFrame, names: Collection[str]) -> int:
+    """Return how many judged rows of a quarantine do not match, and lack a field that the condition names."""
+    from pyspark.sql import functions as f
+
+    keys = f.coalesce(f.json_object_keys("row"), f.array().cast("array<string>"))
+    has = [f.array_contains(keys, name) for name in names]
+    complete = has[0]
+    for one in has[1:]:
+        complete &= one
+    return frame.where(~f.col(MATCHES) & ~complete).count()
+
+
+def find_matches(
+    session: SparkSession, relation: Relation, facts: TableFacts, judge: Judge, names: Collection[str] = ()
+) -> Matches:
+    """Find the rows of a table that match.
+
+    Args:
+        session: that reads.
+        relation: of the table.
+        facts: the table.
+        judge: tells which rows match.
+        names: of a quarantine, the columns that the condition names.
+    """
+    from pyspark.sql import functions as f
+
+    table = session.read.format("iceberg").load(str(relation))
+    judged = judge(table.select("*", f.col("_file").alias(FILE)))
+    found = {row[0]: row[1] for row in judged.where(MATCHES).groupBy(FILE).count().collect()}
+    unjudged = unread_json(judged, names) if names else 0
+    current = current_files(session, relation.sql)
+    known = {row[0] for row in session.table(f"{relation.sql}.`all_data_files`").select("file_path").collect()}
+    stray = _others(files_on_disk(session, relation.sql), known)
+    older = known - current.clean - current.deleted
+    files = frozenset(found)
+    hidden = _holding(session, table.schema, {*older, *current.deleted}, judge) if not _renamed(facts) else None
+    left = _holding(session, table.schema, set(stray), judge) or frozenset()
+    return Matches(
+        sum(found.values()),
+        files | (current.deleted if hidden is None else _among(current, hidden)),
+        (None if older else 0) if hidden is None else len(hidden & older),
+        tuple(sorted(left)),
+        unjudged,
+    )
+
+
+def _among(current: CurrentFiles, hidden: frozenset[str]) -> frozenset[str]:
+    return current.deleted & hidden
+
+
+def _others(locations: Collection[str], known: Collection[str]) -> list[str]:
+    """The data files that are not among those that are known, however their locations are spelled."""
+    there = {_plain(location) for location in known}
+    return [one for one in locations if one.endswith(".parquet") and _plain(one) not in there]
+
+
+def _plain(location: str) -> str:
+    return _SCHEME.sub("/", location)
+
+
+def _renamed(facts: TableFacts) -> bool:
+    """Whether a column has had another name: files are read by the names of now."""
+    names: dict[int, set[str]] = {}
+    for fields in facts.schemas.values():
+        for one in fields:
+            names.setdefault(int(one["id"]), set()).add(str(one["name"]))
+    return any(len(known) > 1 for known in names.values())
+
+
+def _holding(session: SparkSession, schema: StructType, files: set[str], judge: Judge) -> frozenset[str] | None:
+    """Those of some data files that have a matching row, deleted or not; None: that cannot be found out."""
+    from pyspark.sql import functions as f
+
+    if not files:
+        return frozenset()
+    if any(not one.endswith(".parquet") for one in files):
+        return None
+    reader = session.read.schema(schema).option("recursiveFileLookup", "true")
+    try:
+        rows = reader.parquet(*(listing.literally(one) for one in sorted(files)))
+        judged = judge(rows.select("*", f.col("_metadata.file_path").alias(FILE)))
+        found = {_plain(listing.decoded(row[0])) for row in judged.where(MATCHES).select(FILE).distinct().collect()}
+    except spark_exceptions():
+        return None
+    return frozenset(one for one in files if _plain(one) in found)

@@ -1,0 +1,139 @@
+"""Where else the rows that `engine erase` removes from a model's tables may be, found by lineage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from engine.compile import Manifest, Materialized, Model, Source
+from engine.compile.nodes.column_facts import Derivation
+from engine.compile.sql.dialect import tokenize
+from engine.lake.quoted_names import quoted
+from engine.runtime.erasure.erase_request import EraseRequest
+
+_PLAIN = "abcdefghijklmnopqrstuvwxyz0123456789_"
+
+
+@dataclass(frozen=True, slots=True)
+class OtherCopy:
+    """A place that may have the rows.
+
+    Attributes:
+        node: name of the model or source.
+        what: what it may have, in words.
+        command: that removes it there; empty: there is none.
+    """
+
+    node: str
+    what: str
+    command: str = ""
+
+
+def other_copies(manifest: Manifest, request: EraseRequest) -> tuple[OtherCopy, ...]:
+    """Return the places: state of queries, models downstream, models and sources upstream."""
+    return (*_state(request.model), *_downstream(manifest, request), *_upstream(manifest, request))
+
+
+def _state(model: Model) -> Iterator[OtherCopy]:
+    if model.stateful:
+        what = "state of its query (windows, joins, dedup) until the watermark passes it"
+        yield OtherCopy(model.name, what, f"engine build -f -s {model.name}")
+
+
+def _downstream(manifest: Manifest, request: EraseRequest) -> Iterator[OtherCopy]:
+    """The models that read the table, or what was made of it, near ones first."""
+    names: dict[str, Mapping[str, str] | None] = {request.model.id: {name: name for name in request.columns}}
+    for reader in manifest.models:
+        above = [node for node in reader.depends_on if node in names]
+        if not above or reader.id in names:
+            continue
+        known = [found for node in above if (found := _passed_on(reader, node, names[node])) is not None]
+        names[reader.id] = known[0] if len(known) == len(above) == 1 else None
+        if reader.stored and reader.materialized is not Materialized.VIEW:
+            yield _copy_in(reader, request, names[reader.id])
+
+
+def _copy_in(reader: Model, request: EraseRequest, names: Mapping[str, str] | None) -> OtherCopy:
+    if names is not None:
+        after = f"engine build -s {reader.name}, then " if not reader.streaming else ""
+        return OtherCopy(reader.name, "rows that were read from it", f"{after}{erase_command(reader, request, names)}")
+    what = "rows computed from it" + (", and state of its query" if reader.stateful else "")
+    return OtherCopy(reader.name, what, f"engine build -f -s {reader.name}")
+
+
+def _passed_on(reader: Model, node: str, names: Mapping[str, str] | None) -> dict[str, str] | None:
+    """The columns of a reader that are those of the condition, unchanged; None: not all of them are."""
+    if names is None:
+        return None
+    found = {}
+    for name, above in names.items():
+        for column in reader.columns:
+            origins = [origin for origin in column.origins if origin.kind == "direct"]
+            copied = column.derivation is Derivation.COPY and len(origins) == 1
+            if copied and origins[0].node == node and origins[0].column.lower() == above.lower():
+                found[name] = column.name
+                break
+    return found if found.keys() == names.keys() else None
+
+
+def _upstream(manifest: Manifest, request: EraseRequest) -> Iterator[OtherCopy]:
+    """The models and sources that the rows came from: a full refresh reads them again."""
+    names: dict[str, Mapping[str, str] | None] = {request.model.id: {name: name for name in request.columns}}
+    waiting = [request.model.id]
+    while waiting:
+        model = manifest.nodes[waiting.pop(0)]
+        for above in manifest.parents(model.id):
+            if above in names:
+                continue
+            node = manifest.nodes[above]
+            if isinstance(node, Source):
+                names[above] = None
+                yield OtherCopy(
+                    node.name, f"records of the source ({node.spec.format}): a full refresh reads them again"
+                )
+            elif isinstance(node, Model):
+                names[above] = _read_from(model, above, names[model.id])
+                waiting.append(above)
+                if node.stored and node.materialized is not Materialized.VIEW:
+                    known = names[above]
+                    command = erase_command(node, request, known) if known is not None else ""
+                    yield OtherCopy(node.name, "rows that it was made from: a full refresh reads them again", command)
+
+
+def _read_from(model: object, above: str, names: Mapping[str, str] | None) -> dict[str, str] | None:
+    """The columns of a model above that those of the condition are copies of; None: not all of them are."""
+    if names is None or not isinstance(model, Model):
+        return None
+    columns = {column.name.lower(): column for column in model.columns}
+    found = {}
+    for name, here in names.items():
+        column = columns.get(here.lower())
+        if column is None or column.derivation is not Derivation.COPY:
+            return None
+        origins = [origin for origin in column.origins if origin.kind == "direct"]
+        if len(origins) != 1 or origins[0].node != above or "." in origins[0].column:
+            return None
+        found[name] = origins[0].column
+    return found
+
+
+def erase_command(model: Model, request: EraseRequest, names: Mapping[str, str]) -> str:
+    """Return the command that erases the same rows from another model."""
+    where = with_names(request.where, names).replace("\\", "\\\\").replace('"', '\\"')
+    return f'engine erase {model.name} --where "{where}"'
+
+
+def with_names(condition: str, names: Mapping[str, str]) -> str:
+    """Return a condition with other names of columns, wherever they are names."""
+    other = {old.lower(): new for old, new in names.items()}
+    tokens, parts, at = tokenize(condition), [], 0
+    for index, token in enumerate(tokens):
+        new = other.get(token.text.lower())
+        before = condition[tokens[index - 1].start : tokens[index - 1].end + 1] if index else ""
+        after = condition[tokens[index + 1].start : tokens[index + 1].end + 1] if index + 1 < len(tokens) else ""
+        is_text = condition[token.start] in "'\""
+        if new is None or is_text or before == "." or after == "(" or new.lower() == token.text.lower():
+            continue
+        parts += [condition[at : token.start], new if set(new.lower()) <= set(_PLAIN) else quoted(new)]
+        at = token.end + 1
+    return "".join([*parts, condition[at:]])
