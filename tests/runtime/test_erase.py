@@ -8,9 +8,10 @@ from typing import Any
 import pyarrow.parquet
 import pytest
 
+from engine.cli.main import invoke
 from engine.lake.table_facts import TableFacts
 from engine.state import TableState, locked
-from tests.fault_injection.points import killing, reached
+from tests.fault_injection.points import kill, killing, reached
 from tests.lab import EVENTS, Lab, Result, event, killed_alone
 
 pytestmark = pytest.mark.spark
@@ -68,6 +69,9 @@ def test_rows_leave_the_table_and_the_disk_and_a_stream_of_it_continues(lab: Lab
     assert lab.ids("paid") == [2, 4]
     assert on_disk(lab, "paid") == []
     assert len(facts(lab, "paid").history) == 1
+    # Bounds of the files that went are in no list either.
+    entries = lab.session.spark.table(f"lake.{lab.schema}.paid.entries")  # type: ignore[union-attr]
+    assert [row["status"] for row in entries.select("status").collect()] == [0] * entries.count()
     lab.land("c", [event(5, kind="joe")])
     lab.build()
     assert lab.ids("paid") == [2, 4, 5]
@@ -252,15 +256,13 @@ def test_a_failure_at_any_point_is_finished_by_the_same_command(lab: Lab, point:
     lab.build()
     lab.land("b", [event(3, kind="jane")])
     lab.build()
-
-    def fail(*_: object) -> None:
-        raise RuntimeError(point)
-
-    with reached(point, fail, 1) as seen:
+    with reached(point, kill, 1) as seen:
         assert lab.run("erase", "paid", "--where", JANE, "--yes").code == 2
     assert seen == ["paid"]
     if point != "committing":
         # A build in between sees a table in order, whatever was done.
+        lab.build("-s", "total")
+        assert lab.rows("total") == [{"n": len(lab.ids("paid"))}]
         lab.land("c", [event(4)])
         lab.build()
         assert sorted(row["number"] for row in lab.rows("copy")) == [1, 2, 3, 4]
@@ -293,3 +295,66 @@ def test_a_killed_command_is_finished_and_so_are_the_files_of_a_killed_build(lab
     lab.build()
     assert lab.ids("paid") == [2, 3]
     assert sorted(row["number"] for row in lab.rows("copy")) == [1, 2, 3]
+
+
+HOURLY = """/*---
+streams: {shop.events: {watermark: at delay 10 minutes}}
+windows: {hour: 'tumbling(at, 1 hour)'}
+state_store: {partitions: 2}
+---*/
+select hour.start as hour, kind, count(*) as n from {{ source('shop', 'events') }} group by hour, kind
+"""
+STAGED = "/*---\nstreams: [shop.events]\npublish: on_tests_pass\n---*/\nselect id, kind from {{ source('shop', 'events') }}\n"
+
+
+def copies(result: Result) -> dict[str, str]:
+    return {e["node"]: e["command"] for e in result.events if e["event"] == "OtherCopy"}
+
+
+def test_other_copies_are_listed_by_lineage_with_their_commands(lab: Lab) -> None:
+    shop(lab)
+    lab.model("copy", READER.replace("kind from", "kind as who from"))
+    lab.model("deep", "select number, who as `the kind` from {{ ref('copy') }}\n")
+    lab.model("total", "select upper(kind) as kind, count(*) as n from {{ ref('paid') }} group by 1\n")
+    lab.model("seen", "/*---\nmaterialized: view\n---*/\nselect id from {{ ref('paid') }}\n")
+    lab.model("hourly", HOURLY)
+    lab.land("a", [event(1, kind="jane"), event(2)])
+    lab.build()
+    where = "kind = 'kind' and id = 1"
+    assert copies(erase(lab, where, "--dry-run")) == {
+        "copy": "engine erase copy --where \"who = 'kind' and number = 1\"",
+        "deep": "engine build -s deep, then engine erase deep --where \"`the kind` = 'kind' and number = 1\"",
+        "total": "engine build -f -s total",
+        "shop.events": "",
+    }
+    upstream = copies(erase(lab, "`the kind` = 'jane'", "--dry-run", model="deep"))
+    assert upstream["copy"] == "engine erase copy --where \"who = 'jane'\""
+    assert upstream["paid"] == "engine erase paid --where \"kind = 'jane'\""
+    assert copies(erase(lab, JANE, "--dry-run", model="hourly"))["hourly"] == "engine build -f -s hourly"
+    assert lab.capsys is not None
+    lab.capsys.readouterr()
+    assert invoke(["erase", "paid", "--where", JANE, "--dry-run", "--project-dir", str(lab.root)]) == 0
+    shown = lab.capsys.readouterr().out
+    assert f"table            lake.{lab.schema}.paid  (1 row)" in shown
+    assert "deep             rows that were read from it" in shown
+
+
+def test_batch_tables_windows_and_staged_models_continue(lab: Lab) -> None:
+    shop(lab)
+    lab.model("hourly", HOURLY)
+    lab.model("held", STAGED)
+    lab.model("some", "/*---\npartition_by: [kind]\n---*/\nselect id, kind from {{ ref('paid') }}\n")
+    lab.land("a", [event(1, "10:00", "jane"), event(2, "10:00"), event(3, "12:00")])
+    lab.build()
+    erase(lab, model="held")
+    erase(lab, model="hourly")
+    erase(lab, model="some")
+    assert [lab.ids("held"), lab.ids("some"), len(lab.rows("hourly"))] == [[2, 3], [2, 3], 1]
+    assert lab.build().model("some")["status"] == "unchanged"
+    assert on_disk(lab, "held", "some", "hourly") == []
+    lab.land("b", [event(4, "14:00")])
+    lab.build()
+    assert lab.ids("held") == [2, 3, 4]
+    assert len(lab.rows("hourly")) == 2
+    # Its input still has the row, which did not change since.
+    assert lab.ids("some") == [2, 3, 4]

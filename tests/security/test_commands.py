@@ -53,6 +53,7 @@ sources:
 ARGUMENTS = {
     "completion": ["bash"],
     "drop": ["base", "--yes"],
+    "erase": ["base", "--where", "id = 1", "--yes"],
     "export dbt-sources": [],
     "import dbt": ["{other}"],
     "import flare": ["{other}/flare.yml"],
@@ -269,6 +270,7 @@ WRITES = (
     "maintain",
     "publish",
     "drop",
+    "erase",
     "show",
     "state",
     "source freshness",
