@@ -32,8 +32,8 @@ listens kills the process, fails, or acts on the table as somebody else would. T
     published       readers see them, the state has not heard of it
     compacting      files of a table are about to be joined
     erased          rows are erased from a table, its earlier snapshots have them
-    lists rewritten the lists of files that had them are, too
-    reader moved    a stream stands behind the erasure; where: its model
+    listed          so are the lists of files that had them
+    reader moved    a stream has passed the erasure; where: its model
     expired         the earlier snapshots of the table are gone, model.json names one of them
 """
 

@@ -14,7 +14,7 @@ from engine.state.state_path import StatePath, content, store_of
 
 
 def move_offsets(checkpoint: StatePath, snapshots: Collection[int], to: int) -> bool:
-    """Let the sources that stand at some snapshots of a table stand at another one; return whether any did.
+    """Move the sources that are at some snapshots of a table to another one; return whether any was.
 
     Args:
         checkpoint: of a query that does not run; its last micro-batch is committed.

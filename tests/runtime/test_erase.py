@@ -244,7 +244,7 @@ def test_unread_rows_tags_and_running_builds_keep_rows_from_being_erased(lab: La
     assert lab.ids("paid") == [2, 3]
 
 
-POINTS = ("committing", "written", "erased", "lists rewritten", "reader moved", "expired")
+POINTS = ("committing", "written", "erased", "listed", "reader moved", "expired")
 
 
 @pytest.mark.parametrize("point", POINTS)

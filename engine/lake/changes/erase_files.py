@@ -2,7 +2,7 @@
 
 The commit is one of Iceberg's operation `replace`, as a compaction is: a stream of the table skips it by itself, and
 skips nothing else. (The options of Iceberg's reader that skip commits skip all of a kind, those of other programs too.)
-It is told from a compaction by its marker. Manifests keep the bounds of the columns of files that a commit removed, so
+Its marker distinguishes it from a compaction. Manifests keep the bounds of the columns of files that a commit removed, so
 they are rewritten in a second commit of the same kind.
 """
 

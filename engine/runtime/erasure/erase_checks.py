@@ -9,14 +9,14 @@ from engine.errors import Diagnostic, Location, StateError
 from engine.lake.commits import STAGED
 from engine.plan.deployed.checkpoint_facts import read_checkpoint
 from engine.runtime.context.run_context import Run
-from engine.runtime.erasure.stored_tables import StoredTable
+from engine.runtime.erasure.erased_tables import ErasedTable
 from engine.runtime.erasure.stream_positions import positions, unread_faults
 from engine.runtime.operations.drop_table import check_finished
 
 BLOCKED = "erase-blocked"
 
 
-def blocked(run: Run, model: Model, tables: Sequence[StoredTable]) -> None:
+def blocked(run: Run, model: Model, tables: Sequence[ErasedTable]) -> None:
     """Check that nothing of a model is begun and not finished, and that nobody else keeps snapshots of its tables.
 
     Raises:
@@ -28,7 +28,7 @@ def blocked(run: Run, model: Model, tables: Sequence[StoredTable]) -> None:
         raise StateError.of([fault.at(Location(model.file), model.name) for fault in found])
 
 
-def _unfinished(run: Run, model: Model, tables: Sequence[StoredTable]) -> Iterator[Diagnostic]:
+def _unfinished(run: Run, model: Model, tables: Sequence[ErasedTable]) -> Iterator[Diagnostic]:
     folder, build = run.state(model), f"engine build -s {model.name}"
     if any(STAGED in table.facts.branches for table in tables if table.relation == model.relation):
         message = f"rows of '{model.name}' are staged for its tests"
@@ -44,7 +44,7 @@ def _unfinished(run: Run, model: Model, tables: Sequence[StoredTable]) -> Iterat
             yield Diagnostic(BLOCKED, message, f"Finish it first: {build}")
 
 
-def _kept(table: StoredTable) -> Iterator[Diagnostic]:
+def _kept(table: ErasedTable) -> Iterator[Diagnostic]:
     facts, relation = table.facts, table.relation
     for name, snapshot in sorted(facts.refs.items()):
         if name != STAGED:
@@ -56,7 +56,7 @@ def _kept(table: StoredTable) -> Iterator[Diagnostic]:
         yield Diagnostic(BLOCKED, message, "Remove the property first.")
 
 
-def check_unread(run: Run, tables: Sequence[StoredTable]) -> None:
+def check_unread(run: Run, tables: Sequence[ErasedTable]) -> None:
     """Check that the streams of the project have read all rows of some tables.
 
     Raises:

@@ -32,7 +32,7 @@ from engine.runtime.context.run_context import Run
 from engine.runtime.erasure.erase_checks import blocked, check_unread
 from engine.runtime.erasure.erase_request import EraseRequest
 from engine.runtime.erasure.matching_rows import MATCHES, Matches, find_matches
-from engine.runtime.erasure.stored_tables import StoredTable, stored_tables
+from engine.runtime.erasure.erased_tables import ErasedTable, erased_tables
 from engine.runtime.erasure.stream_positions import move_past, positions
 from engine.runtime.inputs import initial_snapshot
 from engine.runtime.lifecycle import full_refresh
@@ -54,7 +54,7 @@ _NOT_CARRIED = ("lease", "fence", ERASE)
 class FoundRows:
     """The rows of a table that are to be erased, and where they are."""
 
-    table: StoredTable
+    table: ErasedTable
     matches: Matches
 
 
@@ -145,7 +145,7 @@ def look(run: Run, request: EraseRequest) -> Erasure:
 
 def _look(run: Run, request: EraseRequest) -> Erasure:
     model, session = request.model, run.spark.newSession()
-    tables, unsearched = stored_tables(run, session, request)
+    tables, unsearched = erased_tables(run, session, request)
     blocked(run, model, tables)
     found = []
     for table in tables:
@@ -203,7 +203,7 @@ def _erase(run: Run, one: FoundRows) -> None:
         if facts.history[0].marker(ERASE) != LISTS:
             expected = ExpectedTable(table.owner.name, facts.uuid, facts.snapshot)
             rewrite_lists(session, relation.sql, _markers(run, table, facts), expected)
-            faults.reach("lists rewritten", relation.name)
+            faults.reach("listed", relation.name)
             facts = _now(run, table)
         for position in positions(run.manifest, run.target):
             if move_past(position, table.owner, relation, facts):
@@ -214,25 +214,25 @@ def _erase(run: Run, one: FoundRows) -> None:
     remove_files(session, relation.sql, matches.left)
 
 
-def _kept(table: StoredTable, rows: DataFrame) -> DataFrame:
+def _kept(table: ErasedTable, rows: DataFrame) -> DataFrame:
     return table.judge(rows).where(f"not {MATCHES}").drop(MATCHES)
 
 
-def _now(run: Run, table: StoredTable) -> TableFacts:
+def _now(run: Run, table: ErasedTable) -> TableFacts:
     facts = run.lake.table(table.relation.schema, table.relation.name)
     if facts is None:
         message = f"{table.relation} was dropped by another program while rows were erased from it"
-        raise StateError("table-missing", message, node=table.owner.name)
+        raise StateError("table-missing", message, "Restore it, and run the command again.", node=table.owner.name)
     return facts
 
 
-def _kept_by_others(table: StoredTable, count: int) -> StateError:
+def _kept_by_others(table: ErasedTable, count: int) -> StateError:
     message = f"{count - 1} earlier snapshots of {table.relation} did not expire, and may still have the rows"
     hint = "A tag or a branch of another program keeps them: remove it and run the command again."
     return StateError("erase-blocked", message, hint, node=table.owner.name)
 
 
-def _markers(run: Run, table: StoredTable, facts: TableFacts) -> dict[str, str]:
+def _markers(run: Run, table: ErasedTable, facts: TableFacts) -> dict[str, str]:
     """The markers of the last commit of the table's owner, which goes: a build continues from what they say."""
     last = next((s for s in facts.history if s.marker("generation") is not None), None)
     summary = last.summary if last is not None else {}

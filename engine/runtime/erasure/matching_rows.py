@@ -112,7 +112,7 @@ def find_matches(
         session: that reads.
         relation: of the table.
         facts: the table.
-        judge: tells which rows match.
+        judge: marks the rows that match.
         names: of a quarantine, the columns that the condition names.
     """
     from pyspark.sql import functions as f

@@ -1,4 +1,4 @@
-"""Where the streams of a project stand in a table whose earlier snapshots are about to go."""
+"""How far the streams of a project have read a table whose earlier snapshots are about to go."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def _count(snapshot: SnapshotFacts, key: str) -> int:
 
 
 def move_past(position: StreamPosition, owner: Model, relation: Relation, table: TableFacts) -> bool:
-    """Let a stream that has read all rows of a table stand at its current snapshot; return whether it stood elsewhere.
+    """Move a stream that has read all rows of a table to its current snapshot; return whether it was at another one.
 
     Args:
         position: of the stream.

@@ -27,7 +27,7 @@ _SEEDS = re.compile(r"__seed\d+_\w+")
 
 
 @dataclass(frozen=True, slots=True)
-class StoredTable:
+class ErasedTable:
     """A table.
 
     Attributes:
@@ -35,7 +35,7 @@ class StoredTable:
         relation: its name.
         owner: the model that writes it.
         facts: the table.
-        judge: tells which of its rows are to be erased.
+        judge: marks the rows that are to be erased.
         names: of a quarantine, the fields of its JSON that decide.
     """
 
@@ -47,7 +47,7 @@ class StoredTable:
     names: tuple[str, ...] = ()
 
 
-def stored_tables(run: Run, session: SparkSession, request: EraseRequest) -> tuple[list[StoredTable], tuple[str, ...]]:
+def erased_tables(run: Run, session: SparkSession, request: EraseRequest) -> tuple[list[ErasedTable], tuple[str, ...]]:
     """Return the tables that there are, and what of them the condition cannot be asked of.
 
     Raises:
@@ -61,19 +61,19 @@ def stored_tables(run: Run, session: SparkSession, request: EraseRequest) -> tup
         return [], ()
     check_ours(model, facts, run.state(model).load())
     _check_type(session, request)
-    tables, unsearched = [StoredTable("table", relation, model, facts, by_columns(request.where))], []
+    tables, unsearched = [ErasedTable("table", relation, model, facts, by_columns(request.where))], []
     if (found := _beside(run, model, deleted_keys.SUFFIX, "engine.deleted")) is not None:
         if within(request.columns, (*model.write.unique_key, *model.write.sequence_by)):
             judge = by_fields(request.where, _key_columns(model))
-            tables.append(StoredTable("deleted keys", found[0], model, found[1], judge))
+            tables.append(ErasedTable("deleted keys", found[0], model, found[1], judge))
         else:
             after = model.write.deletes_remembered
             unsearched.append(f"{found[0]} has keys of deleted rows, without other columns, for {after}")
     if (found := _beside(run, model, quarantine.SUFFIX, "engine.quarantine")) is not None:
         judge = by_json(request.where, _types(session, request), request.quarantine)
-        tables.append(StoredTable("quarantine", found[0], model, found[1], judge, request.columns))
+        tables.append(ErasedTable("quarantine", found[0], model, found[1], judge, request.columns))
     # All of them were read: no row of theirs is needed any more.
-    tables += [StoredTable("initial snapshot", r, o, f, every_row) for r, o, f in _initial_snapshots(run, model)]
+    tables += [ErasedTable("initial snapshot", r, o, f, every_row) for r, o, f in _initial_snapshots(run, model)]
     return tables, tuple(unsearched)
 
 
