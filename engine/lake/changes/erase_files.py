@@ -2,8 +2,8 @@
 
 The commit is one of Iceberg's operation `replace`, as a compaction is: a stream of the table skips it by itself, and
 skips nothing else. (The options of Iceberg's reader that skip commits skip all of a kind, those of other programs too.)
-Its marker distinguishes it from a compaction. Manifests keep the bounds of the columns of files that a commit removed, so
-they are rewritten in a second commit of the same kind.
+Its marker distinguishes it from a compaction. Manifests keep the bounds of the columns of files that a commit removed,
+so they are rewritten in a second commit of the same kind.
 """
 
 from __future__ import annotations
