@@ -90,9 +90,11 @@ select id, at, kind, amount from {{ source('shop', 'events') }}
 """
 
 
-def test_rows_leave_quarantine_deleted_keys_kept_batches_and_earlier_versions(lab: Lab) -> None:
+@pytest.mark.parametrize("version", [2, 3])
+def test_rows_leave_quarantine_deleted_keys_kept_batches_and_earlier_versions(lab: Lab, version: int) -> None:
     """The row of id 1 was updated and then deleted: it is in no version that can be read now, and in files."""
-    shop(lab, KEYED.replace("HISTORY", "table_properties: {write.merge.mode: merge-on-read}\n"))
+    properties = "table_properties: {write.merge.mode: merge-on-read}\n"
+    shop(lab, KEYED.replace("HISTORY", f"format_version: {version}\n{properties}"))
     lab.land("a", [event(1, 1, "jane"), event(2, 2), event(3, 3, "jane", amount=-1.0), event(4, 4, amount=-1.0)])
     lab.build()
     lab.land("b", [event(1, 2, "moved"), event(5, 3, "jane")])

@@ -20,7 +20,7 @@ from engine.lake.commit_guard import ExpectedTable, guard
 from engine.lake.commits import Commit, settled
 from engine.lake.table_facts import ERASE
 from engine.lake.table_writer import Staged, commit_marked, load, stage
-from engine.spark.executions import each
+from engine.spark.executions import each, spark_exceptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -162,10 +162,13 @@ def files_on_disk(session: SparkSession, relation: str) -> tuple[str, ...]:
     """Return the locations of all files in a table's data folder, those that no snapshot knows too."""
     table = load(session, relation)
     folder = f"{str(table.location()).rstrip('/')}/data/"
-    io: Any = table.io()
-    if not io.newInputFile(folder).exists() and not str(folder).startswith("s3"):
-        return ()
-    return tuple(str(file.location()) for file in each(io.listPrefix(folder)))
+    try:
+        return tuple(str(file.location()) for file in each(table.io().listPrefix(folder)))
+    except spark_exceptions() as error:
+        # There is no such folder, or the files are in a store that lists nothing.
+        if any(text in str(error) for text in ("FileNotFoundException", "does not exist")):
+            return ()
+        raise
 
 
 def remove_files(session: SparkSession, relation: str, locations: Collection[str]) -> None:
