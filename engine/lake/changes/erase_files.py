@@ -172,7 +172,7 @@ def files_on_disk(session: SparkSession, relation: str) -> tuple[str, ...]:
 
 
 def remove_files(session: SparkSession, relation: str, locations: Collection[str]) -> None:
-    """Remove files that no snapshot of a table knows."""
+    """Remove files that no snapshot of a table knows, if they are there."""
     io: Any = load(session, relation).io()
     for location in locations:
         io.deleteFile(location)

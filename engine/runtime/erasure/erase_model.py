@@ -191,6 +191,9 @@ def _erase(run: Run, one: FoundRows) -> None:
     table, matches = one.table, one.matches
     relation, session = table.relation, run.spark.newSession()
     facts = _now(run, table)
+    if facts.snapshot != table.facts.snapshot:
+        message = f"{relation} was changed by another writer since its rows were searched"
+        raise RunError("commit-conflict", message, "Run the command again.", node=table.owner.name)
     if facts.history:
         if matches.files:
             expected = ExpectedTable(table.owner.name, facts.uuid, facts.snapshot)
@@ -211,7 +214,8 @@ def _erase(run: Run, one: FoundRows) -> None:
         if (left := expire_all(session, relation.sql, _OURS)) > 1:
             raise _kept_by_others(table, left)
         faults.reach("expired", relation.name)
-    remove_files(session, relation.sql, matches.left)
+    # Iceberg has removed most of them, and logs those that it could not.
+    remove_files(session, relation.sql, [*matches.files, *matches.older_files, *matches.left])
 
 
 def _kept(table: ErasedTable, rows: DataFrame) -> DataFrame:

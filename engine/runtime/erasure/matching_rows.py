@@ -36,6 +36,7 @@ class Matches:
         rows: in the current snapshot.
         files: of the current snapshot: they have such rows, or had them, and the rows are deleted and still there.
         older: how many files of earlier snapshots have such rows; None: they could not be read, and count as such.
+        older_files: of earlier snapshots, that may have such rows.
         left: files that no snapshot knows, of builds that were killed.
         unjudged: rows of which it is not known whether they match.
     """
@@ -43,6 +44,7 @@ class Matches:
     rows: int = 0
     files: frozenset[str] = frozenset()
     older: int | None = 0
+    older_files: frozenset[str] = frozenset()
     left: tuple[str, ...] = ()
     unjudged: int = 0
 
@@ -124,7 +126,7 @@ def find_matches(
     current = current_files(session, relation.sql)
     known = {row[0] for row in session.table(f"{relation.sql}.`all_data_files`").select("file_path").collect()}
     stray = _others(files_on_disk(session, relation.sql), known)
-    older = known - current.clean - current.deleted
+    older = frozenset(known) - current.clean - current.deleted
     files = frozenset(found)
     hidden = _holding(session, table.schema, {*older, *current.deleted}, judge) if not _renamed(facts) else None
     left = _holding(session, table.schema, set(stray), judge) or frozenset()
@@ -132,6 +134,7 @@ def find_matches(
         sum(found.values()),
         files | (current.deleted if hidden is None else _among(current, hidden)),
         (None if older else 0) if hidden is None else len(hidden & older),
+        older if hidden is None else hidden & older,
         tuple(sorted(left)),
         unjudged,
     )
