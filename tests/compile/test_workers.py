@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -93,3 +97,44 @@ def test_a_fault_in_a_process_comes_with_its_trace(tmp_path, monkeypatch, starte
     for pid in started:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
+
+
+_LEFT = """
+import os, signal, sys, time
+from pathlib import Path
+from engine.compile.templates.confined import confined
+
+def work():
+    Path(sys.argv[1]).write_text(str(os.getpid()))
+    while os.getppid() == parent:
+        time.sleep(0.01)
+    return bytes(10_000_000)
+
+parent = os.getpid()
+confined(work)
+"""
+
+
+def test_a_process_whose_asker_was_killed_ends_though_its_answer_is_long(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    asker = subprocess.Popen([sys.executable, "-c", _LEFT, str(pid)])
+    while not (pid.exists() and pid.read_text()):
+        time.sleep(0.01)
+    asker.kill()
+    asker.wait()
+    worker = int(pid.read_text())
+    deadline = time.monotonic() + 20
+    while _runs(worker) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    left = _runs(worker)
+    if left:
+        os.kill(worker, signal.SIGKILL)
+    assert not left
+
+
+def _runs(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"

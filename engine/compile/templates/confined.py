@@ -55,6 +55,9 @@ def confined(work: Callable[..., T], *arguments: Any) -> T:
             warnings.simplefilter("ignore", DeprecationWarning)
             pid = os.fork()
             if not pid:
+                # Held here too, they would keep the answer waiting for ever once the process that asked has ended.
+                ours.close()
+                records.close()
                 _serve(theirs, of_child, page, work, arguments)
         status = None
         try:

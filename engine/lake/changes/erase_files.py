@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine import faults
 from engine.errors import RunError
-from engine.lake.changes.snapshot_changes import forget_tasks, read_tasks
+from engine.lake.changes.read_files import forget_tasks, read_tasks
 from engine.lake.commit_guard import ExpectedTable, guard
 from engine.lake.commits import Commit, settled
 from engine.lake.table_facts import ERASE

@@ -2,8 +2,7 @@
 
 Iceberg's changelog scan rejects tables with delete files (measured with 1.12.0, format 2 and 3). The file plans of both
 snapshots are compared instead: a data file with the same deletes in both has the same rows in both. What is left is
-read through a scan task set. The read option `scan-task-set-id` is ignored in 1.12.0; the table is named in Iceberg's
-own cache of rewrites, as for staged files.
+read through a scan task set (see `read_files`).
 """
 
 from __future__ import annotations
@@ -13,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from engine.lake.changes.read_files import forget_tasks, read_tasks
 from engine.lake.quoted_names import quoted
-from engine.lake.table_layout import activate
-from engine.lake.table_writer import load, tables_by_name
+from engine.lake.table_writer import load
 from engine.spark.executions import each
 
 if TYPE_CHECKING:
@@ -124,27 +123,8 @@ def _read(session: SparkSession, files: ChangedFiles, tasks: Sequence[Any], side
     return read_tasks(session, files.table, tasks, f"{files.name}{side}")
 
 
-def read_tasks(session: SparkSession, table: Any, tasks: Sequence[Any], name: str) -> DataFrame:
-    """Return the rows of some scan tasks of a table, in Java, under a name that nothing else has."""
-    jvm: Any = session._jvm  # noqa: SLF001
-    activate(session)
-    listed = jvm.java.util.ArrayList()
-    for task in tasks:
-        listed.add(task)
-    jvm.org.apache.iceberg.spark.ScanTaskSetManager.get().stageTasks(table, name, listed)
-    tables_by_name(session).add(name, table)
-    return session.read.format("iceberg").load(name)
-
-
 def forget(session: SparkSession, files: ChangedFiles) -> None:
     """Release the files of `net_changes`; its frame can no longer be computed."""
     for side, tasks in ((-1, files.before), (1, files.after)):
         if tasks:
             forget_tasks(session, files.table, f"{files.name}{side}")
-
-
-def forget_tasks(session: SparkSession, table: Any, name: str) -> None:
-    """Release the tasks of `read_tasks`; its frame can no longer be computed."""
-    jvm: Any = session._jvm  # noqa: SLF001
-    jvm.org.apache.iceberg.spark.ScanTaskSetManager.get().removeTasks(table, name)
-    tables_by_name(session).remove(name)

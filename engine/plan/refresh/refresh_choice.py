@@ -69,6 +69,7 @@ class RefreshChoice:
         hint: how the query can be written so that less is computed; empty: not known.
         inputs: the tables that are read.
         partitions: whole partitions can be replaced.
+        keys: columns of the output by whose values rows can be replaced; none: they cannot.
         unfollowed: why rows cannot be replaced in part; empty: they can.
     """
 
@@ -77,6 +78,7 @@ class RefreshChoice:
     hint: str = ""
     inputs: tuple[InputChange, ...] = ()
     partitions: bool = False
+    keys: tuple[str, ...] = ()
     unfollowed: str = ""
 
     @property
@@ -88,6 +90,8 @@ class RefreshChoice:
             return f"computed in full: {self.reason}"
         if self.partitions:
             return "the affected partitions are computed again"
+        if self.keys:
+            return f"the rows of the affected {', '.join(self.keys)} are computed again, or all where that reads less"
         return f"computed in full unless no row that it reads changed: {self.unfollowed}"
 
 
@@ -132,27 +136,38 @@ def refresh_choice(
         return RefreshChoice(Way.NOTHING, f"only files of {names} were rewritten" if names else "", inputs=found)
     names = ", ".join(f"'{one.name}'" for one in changed)
     # Whether anything that is read changed is found for any query.
-    reason, hint = _unfollowed(model, {plain(one.view): one.columns for one in found})
-    return RefreshChoice(Way.CHANGES, f"{names} changed", hint, found, partitions=not reason, unfollowed=reason)
+    parts = _replaceable(model, {plain(one.view): one.columns for one in found})
+    return RefreshChoice(
+        Way.CHANGES, f"{names} changed", parts.hint, found,
+        partitions=parts.partitions, keys=parts.keys, unfollowed=parts.unfollowed,
+    )  # fmt: skip
 
 
-def _unfollowed(model: Model, columns: Mapping[str, Sequence[str]]) -> tuple[str, str]:
-    """Why partitions of a table cannot be computed apart, and the rewrite; empty: they can."""
+@dataclass(frozen=True, slots=True)
+class _Replaceable:
+    """What can be computed apart from the rest of a table; nothing: why, and the rewrite."""
+
+    partitions: bool = False
+    keys: tuple[str, ...] = ()
+    unfollowed: str = ""
+    hint: str = ""
+
+
+def _replaceable(model: Model, columns: Mapping[str, Sequence[str]]) -> _Replaceable:
     from engine.compile.refresh.changed_keys import follow
     from engine.compile.refresh.query_block import NotFollowedError
 
     try:
         query = follow(model.sql, columns)
     except NotFollowedError as fault:
-        return fault.reason, fault.hint
+        return _Replaceable(unfollowed=fault.reason, hint=fault.hint)
     parts = [part.column.lower() for part in model.write.partition_by]
-    if not parts:
-        return "it has no partition_by", "Add partition_by with columns that decide which rows belong together."
-    other = [part for part in parts if part not in query.keys]
-    if not other:
-        return "", ""
-    hint = "Partition by columns of GROUP BY or PARTITION BY, and not by those of a LEFT JOIN."
-    return f"its partition column '{other[0]}' is not a key of the query", hint
+    if parts and all(part in query.keys for part in parts):
+        return _Replaceable(partitions=True)
+    if query.keys:
+        return _Replaceable(keys=query.keys)
+    hint = "Select the columns of GROUP BY or PARTITION BY, and not only those of a LEFT JOIN."
+    return _Replaceable(unfollowed="none of its columns says which rows belong together", hint=hint)
 
 
 def plain(view: str) -> str:
@@ -316,8 +331,8 @@ def refused_query(manifest: Manifest, model: Model) -> Diagnostic | None:
         columns[plain(item.view)] = [column.name for column in getattr(manifest.nodes[item.node], "columns", ())]
     if not all(columns.values()):
         return None
-    reason, hint = _unfollowed(model, columns)
-    return refused(model, RefreshChoice(Way.CHANGES, "", hint, unfollowed=reason))
+    parts = _replaceable(model, columns)
+    return refused(model, RefreshChoice(Way.CHANGES, "", parts.hint, unfollowed=parts.unfollowed))
 
 
 def refused(model: Model, choice: RefreshChoice, state: ModelState | None = None) -> Diagnostic | None:

@@ -15,7 +15,8 @@ from engine.errors import StateError
 from engine.events import Outcome, Status
 from engine.lake.table_facts import TableFacts
 from engine.plan.refresh.refresh_choice import RefreshChoice, Way, refresh_choice, refused
-from engine.runtime.batch.refresh_table import FullRefreshError, affected
+from engine.runtime.batch.followed_changes import FullRefreshError
+from engine.runtime.batch.refresh_table import affected
 from engine.runtime.batch.replace_table import replace_table
 from engine.runtime.context.run_context import Run
 from engine.runtime.inputs.register_inputs import register

@@ -28,7 +28,7 @@ class PartitionValues:
     Attributes:
         parts: the fields.
         types: of their values, as Spark prints them.
-        values: of each partition, as text (see `_as_text`); None: NULL.
+        values: of each partition, as text (see `as_text`); None: NULL.
     """
 
     parts: tuple[Partition, ...]
@@ -50,7 +50,7 @@ class PartitionValues:
         return " OR ".join(f"({one})" for one in each)
 
     def _among(self, expression: str, texts: Sequence[str | None], index: int) -> str:
-        given = ", ".join(_literal(text, self.types[index]) for text in texts if text is not None)
+        given = ", ".join(as_literal(text, self.types[index]) for text in texts if text is not None)
         found = [f"{expression} IN ({given})"] if given else []
         found += [f"{expression} IS NULL"] if None in texts else []
         return f"({' OR '.join(found)})"
@@ -94,24 +94,25 @@ def partition_values(rows: DataFrame, parts: Sequence[Partition], catalog: str, 
     """
     fields = rows.selectExpr(*(f"{field_sql(part, catalog)} AS p{i}" for i, part in enumerate(parts)))
     types = tuple(field.dataType.simpleString() for field in fields.schema.fields)
-    if any(_as_text("x", kind) is None for kind in types):
+    if any(as_text("x", kind) is None for kind in types):
         return None
-    texts = fields.selectExpr(*(f"{_as_text(f'p{i}', kind)} AS p{i}" for i, kind in enumerate(types)))
+    texts = fields.selectExpr(*(f"{as_text(f'p{i}', kind)} AS p{i}" for i, kind in enumerate(types)))
     found = texts.distinct().limit(most + 1).collect()
     if len(found) > most:
         return None
     return PartitionValues(tuple(parts), types, tuple(tuple(row) for row in found))
 
 
-def _as_text(column: str, kind: str) -> str | None:
-    """SQL for a value as text that can be read back as the same value; None: there is none for its type."""
+def as_text(column: str, kind: str) -> str | None:
+    """Return SQL for a value as text that can be read back as the same value; None: there is none for its type."""
     if kind in _PLAIN or kind == "string" or kind.startswith("decimal"):
         return f"CAST({column} AS string)"
     return {"date": f"CAST(unix_date({column}) AS string)", "timestamp": f"CAST(unix_micros({column}) AS string)",
             "binary": f"hex({column})"}.get(kind)  # fmt: skip
 
 
-def _literal(text: str, kind: str) -> str:
+def as_literal(text: str, kind: str) -> str:
+    """Return a literal for a value as text (see `as_text`)."""
     if kind == "string":
         return literal(text)
     if kind == "binary":

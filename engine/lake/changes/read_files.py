@@ -1,0 +1,51 @@
+"""Reading some data files of a table, with their deletes, through a scan task set.
+
+The read option `scan-task-set-id` is ignored in Iceberg 1.12.0; the table is named in Iceberg's own cache of rewrites,
+as for staged files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any
+
+from engine.lake.table_layout import activate
+from engine.lake.table_writer import tables_by_name
+from engine.spark.executions import each
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def tasks_of(table: Any, snapshot: int, locations: Collection[str]) -> list[Any]:
+    """Return the scan tasks of some data files of a snapshot, all in Java."""
+    return [
+        task for task in each(table.newScan().useSnapshot(snapshot).planFiles())
+        if str(task.file().location()) in locations
+    ]  # fmt: skip
+
+
+def read_tasks(session: SparkSession, table: Any, tasks: Sequence[Any], name: str) -> DataFrame:
+    """Return the rows of scan tasks, as the table's schema is now.
+
+    Args:
+        session: that reads.
+        table: Iceberg's, in Java.
+        tasks: of it.
+        name: of this read and no other; `forget_tasks` releases it.
+    """
+    jvm: Any = session._jvm  # noqa: SLF001
+    activate(session)
+    listed = jvm.java.util.ArrayList()
+    for task in tasks:
+        listed.add(task)
+    jvm.org.apache.iceberg.spark.ScanTaskSetManager.get().stageTasks(table, name, listed)
+    tables_by_name(session).add(name, table)
+    return session.read.format("iceberg").load(name)
+
+
+def forget_tasks(session: SparkSession, table: Any, name: str) -> None:
+    """Release what `read_tasks` reads; its frame can no longer be computed."""
+    jvm: Any = session._jvm  # noqa: SLF001
+    jvm.org.apache.iceberg.spark.ScanTaskSetManager.get().removeTasks(table, name)
+    tables_by_name(session).remove(name)

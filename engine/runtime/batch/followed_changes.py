@@ -1,0 +1,94 @@
+"""The changes of a model's inputs, as the refresh of its table looks at them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.compile import Model
+from engine.compile.nodes.model_settings import Refresh
+from engine.compile.refresh.changed_keys import FollowedQuery, InputState
+from engine.lake.commits import Commit
+from engine.lake.quoted_names import quoted
+from engine.lake.table_facts import TableFacts
+from engine.plan.refresh.refresh_choice import RefreshChoice, plain
+from engine.runtime.sinks.prepared_batch import Committing
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class FullRefreshError(Exception):
+    """The table has to be computed in full; `reason` says why."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Affected:
+    """What is to be computed again.
+
+    Attributes:
+        frame: the new rows; None: no row that is read changed.
+        commit: puts them into the table.
+        note: what is refreshed, for the line of the build.
+    """
+
+    frame: DataFrame | None
+    commit: Committing
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedChanges:
+    """The changed rows of inputs, registered in a session, and how they are followed to the output.
+
+    Attributes:
+        session: the model's own.
+        model: a batch table.
+        choice: what the plan found.
+        query: how changes follow.
+        changed: the inputs of which rows changed, by view.
+        table: as it was written.
+    """
+
+    session: SparkSession
+    model: Model
+    choice: RefreshChoice
+    query: FollowedQuery
+    changed: tuple[str, ...]
+    table: TableFacts
+
+    @property
+    def auto(self) -> bool:
+        """Whether the table is computed in full where that is quicker."""
+        return self.model.write.refresh is Refresh.AUTO
+
+    def now(self) -> DataFrame:
+        """The query over its inputs as they are now, by the snapshots that are compared."""
+        names = {one.view: state_name(self.choice, plain(one.view), InputState.AFTER) for one in self.choice.inputs}
+        return self.session.sql(self.model.sql_with(names))
+
+    def affected_keys(self, keys: Sequence[str]) -> DataFrame:
+        """The values of some key columns in all rows of the output that may have changed, in the types they have there.
+
+        A branch of a UNION ALL may give another type than the union has.
+        """
+        found = self.session.sql(self.query.search(keys, self.changed, lambda *at: state_name(self.choice, *at)))
+        types = {field.name.lower(): field.dataType.simpleString() for field in self.now().schema.fields}
+        return found.selectExpr(*(f"CAST({quoted(key)} AS {types[key]}) AS {quoted(key)}" for key in keys))
+
+
+def state_name(choice: RefreshChoice, view: str, state: InputState) -> str:
+    """The temporary view of an input in one of its states."""
+    number = [plain(one.view) for one in choice.inputs].index(view)
+    return f"__{state.value}_{number}"
+
+
+def no_commit(rows: DataFrame, markers: Mapping[str, str]) -> Commit | None:
+    """Commit nothing."""
+    del rows, markers
+    return None
