@@ -55,6 +55,7 @@ def test_small_tables_are_computed_in_full_under_auto(lab: Lab) -> None:
     lab.model("by_kind", KINDS)
     lab.build()
     lab.land("b", [event(3, 7, "k9", 1.0, 11)])
+    lab.build("-s", "events")
     assert "or all where that reads less" in lab.run("plan", "-s", "by_kind").text
     assert lab.build().model("by_kind")["note"] == ""
     with patch.object(affected_keys, "_FEW_ROWS", 0), patch.object(affected_keys, "_MOST_READ", 10.0):

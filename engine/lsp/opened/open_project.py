@@ -13,6 +13,7 @@ from engine.api import Project
 from engine.compile import Manifest, Model
 from engine.compile.pipeline.edited_model import EditedModel, Neighbours, neighbours
 from engine.errors import Diagnostic, EngineError, Location
+from engine.lsp.opened.unused_memory import give_back
 from engine.project import ModelText
 from engine.project.project_files import open_texts
 from engine.user_cache import project_cache
@@ -91,6 +92,9 @@ class OpenProject:
             self._known = known
             for file in [file for file in self.edited if file not in self.texts]:
                 del self.edited[file]
+        # What was known before goes at once: left to chance, memory is in pieces after hundreds of compilations.
+        del compiled, known
+        give_back()
 
     def compiled_with(self, texts: Mapping[str, str]) -> Compiled:
         """Compile the project with other texts, which nothing keeps.

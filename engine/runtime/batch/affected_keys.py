@@ -75,7 +75,7 @@ class _Cost:
     def __init__(self, full: int) -> None:
         self.full = full
         if full < _FEW_ROWS:
-            raise FullRefreshError(f"it is small ({full:,} rows with those that it reads)")
+            raise FullRefreshError(f"it is small ({full:,} rows with those that it reads)", said=False)
 
     def check(self, rows: int) -> None:
         """Check that following keys reads less.

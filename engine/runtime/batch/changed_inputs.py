@@ -80,7 +80,8 @@ def refresh_changes(
         try:
             found = affected(session, run.manifest, model, choice, table, stack)
         except FullRefreshError as full:
-            return _full(model, choice, full.reason)
+            why = _full(model, choice, full.reason)
+            return why if full.said else ""
         except spark_exceptions() as error:
             return _full(model, choice, f"the changes could not be read: {summary(str(error))}")
         signed = replace(run.signed(model, state), inputs=inputs)
@@ -108,8 +109,7 @@ def _full(model: Model, choice: RefreshChoice, reason: str) -> str:
         full = replace(choice, way=Way.FULL, reason=reason)
         if (fault := refused(model, full)) is not None:
             raise StateError.of((fault,))
-    # A table without partitions was never meant to be refreshed by them.
-    return f"computed in full: {reason}" if model.write.partition_by else ""
+    return f"computed in full: {reason}"
 
 
 def read_markers(inputs: Mapping[str, Any]) -> Mapping[str, str]:

@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 
 
 class FullRefreshError(Exception):
-    """The table has to be computed in full; `reason` says why."""
+    """The table has to be computed in full; `reason` says why, and `said` whether that is worth a word."""
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, *, said: bool = True) -> None:
         super().__init__(reason)
         self.reason = reason
+        self.said = said
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,8 @@ def affected(
     if not changed:
         return Affected(None, no_commit, f"no column that it reads changed ({read:,} rows compared)")
     if choice.unfollowed:
-        raise FullRefreshError(choice.unfollowed)
+        # A table without partitions that has no keys was never meant to be refreshed in part.
+        raise FullRefreshError(choice.unfollowed, said=bool(model.write.partition_by))
     query = follow(model.sql, {plain(one.view): one.columns for one in choice.inputs})
     _register(session, manifest, choice)
     changes = FollowedChanges(session, model, choice, query, tuple(changed), table)

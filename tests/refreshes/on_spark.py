@@ -1,0 +1,217 @@
+"""The same random queries and changes on Spark and Iceberg: tables that builds refresh, and what a full computation gives.
+
+Another program changes the inputs: rows, columns that are not read, files (compaction), snapshots (expiry). Tables have
+partitions or none, format 2 or 3, and delete files or rewritten files. A part of the builds is killed at a random point;
+the next one must end in the same rows.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from engine import faults
+from engine.compile.refresh.changed_keys import follow
+from engine.compile.refresh.query_block import NotFollowedError
+from engine.runtime.batch import affected_keys, affected_partitions, refresh_table
+from tests.fault_injection.points import kill
+from tests.lab import Lab
+from tests.refreshes.cases import TABLES, query
+
+_COLUMNS = "rid int, id int, k int, g int, v int, note string"
+_STEPS = 5
+
+
+@dataclass(slots=True)
+class World:
+    """A project whose inputs others change.
+
+    Attributes:
+        lab: the project.
+        chance: of everything.
+        models: the queries by model.
+        ways: how often each way was taken.
+        killed: builds that were ended at a point.
+        faults: what was wrong.
+    """
+
+    lab: Lab
+    chance: random.Random
+    models: dict[str, str] = field(default_factory=dict)
+    ways: Counter[str] = field(default_factory=Counter)
+    killed: Counter[str] = field(default_factory=Counter)
+    faults: list[str] = field(default_factory=list)
+    _rid: int = 1000
+
+    @property
+    def spark(self) -> Any:
+        return self.lab.session.spark  # type: ignore[union-attr]
+
+    def table(self, name: str) -> str:
+        return f"lake.{self.lab.schema}.{name}"
+
+
+def worlds(
+    seed: int, first: int, count: int, models: int, folder: Path, session: Any, printed: Any, kills: float
+) -> Iterator[World]:
+    """Yield finished worlds."""
+    with _always():
+        for number in range(first, first + count):
+            world = World(Lab(folder / f"w{number}", session, printed), random.Random(f"{seed}/{number}"))
+            _prepare(world, models)
+            for step in range(_STEPS):
+                _step(world, step, kills)
+            yield world
+
+
+@contextmanager
+def _always() -> Iterator[None]:
+    """Whatever it costs, what can be followed is followed."""
+    with ExitStack() as stack:
+        for module, name, value in (
+            (refresh_table, "_MOST_READ", 1e9), (affected_keys, "_FEW_ROWS", 0), (affected_keys, "_MOST_READ", 1e9),
+            (affected_partitions, "_MOST_REPLACED", 2.0),
+        ):  # fmt: skip
+            stack.enter_context(patch.object(module, name, value))
+        yield
+
+
+def _prepare(world: World, models: int) -> None:
+    lab, chance = world.lab, world.chance
+    for name in TABLES:
+        rows = " union all ".join(f"select {_row(chance, number)}" for number in range(chance.randint(3, 14)))
+        names = [part.split()[0] for part in _COLUMNS.split(", ")]
+        types = ", ".join(
+            f"cast(c{i} as {part.split()[1]}) as {part.split()[0]}" for i, part in enumerate(_COLUMNS.split(", "))
+        )
+        del names
+        mode = chance.choice(["merge-on-read", "copy-on-write"])
+        modes = ", ".join(f"write.{kind}.mode: {mode}" for kind in ("delete", "update", "merge"))
+        header = f"/*---\nformat_version: {chance.choice([2, 3])}\ntable_properties: {{{modes}}}\n---*/\n"
+        lab.model(name, f"{header}select {types} from ({rows}) as t({', '.join(f'c{i}' for i in range(6))})\n")
+    while len(world.models) < models:
+        sql = query(chance)
+        try:
+            keys = follow(sql, TABLES).keys
+        except NotFollowedError:
+            continue
+        name = f"q{len(world.models)}"
+        header = []
+        if keys and chance.random() < 0.4:
+            part = chance.choice(keys)
+            bucket = f'"bucket(3, {part})"'
+            header.append(f"partition_by: [{chance.choice([part, bucket])}]")
+        if chance.random() < 0.3:
+            header.append("format_version: 3")
+        world.models[name] = sql
+        text = sql
+        for table in TABLES:
+            text = text.replace(f" {table} ", f" {{{{ ref('{table}') }}}} ")
+        lab.model(name, "/*---\n" + "\n".join(header) + "\n---*/\n" + text + "\n" if header else text + "\n")
+    lab.build()
+
+
+def _row(chance: random.Random, rid: int) -> str:
+    value = lambda most: chance.choice(["null", *map(str, range(most))])  # noqa: E731
+    return f"{rid}, {chance.randint(0, 30)}, {value(4)}, {value(3)}, {value(5)}, 'n'"
+
+
+def _step(world: World, step: int, kills: float) -> None:
+    for name in world.chance.sample(sorted(TABLES), world.chance.randint(1, 3)):
+        for _ in range(world.chance.randint(1, 2)):
+            _change(world, name)
+    names = sorted(world.models)
+    if world.chance.random() < kills:
+        _killed(world, names)
+    result = world.lab.run("build", "-s", *names)
+    if result.code:
+        world.faults.append(f"step {step}: {result.text[-3000:]}")
+        return
+    for name in names:
+        told = result.model(name)
+        note = told.get("note") or told.get("message") or ""
+        way = next(
+            (
+                word
+                for word in ("partition", "the rows of", "no column", "no row", "no new data", "only files", "in full")
+                if word in note
+            ),
+            "said nothing",
+        )
+        world.ways[way if way != "in full" else note] += 1
+        _compare(world, name, step, note)
+
+
+def _killed(world: World, names: list[str]) -> None:
+    """End a build at a random point of a random model."""
+    wanted, place = world.chance.choice(names), world.chance.randint(0, 5)
+    passed: list[str] = []
+
+    def arrive(point: str, at: str, *_: object) -> None:
+        if at.rpartition(".")[2].strip("`").partition("#")[0] == wanted:
+            passed.append(point)
+            if len(passed) == place + 1:
+                kill()
+
+    end = faults.listen(arrive)
+    try:
+        result = world.lab.run("build", "-s", *names)
+    finally:
+        end()
+    if result.code:
+        world.killed[passed[place] if len(passed) > place else "?"] += 1
+
+
+def _compare(world: World, name: str, step: int, note: str) -> None:
+    sql = world.models[name]
+    for table in TABLES:
+        sql = sql.replace(f" {table} ", f" {world.table(table)} ")
+    full = Counter(tuple(row) for row in world.spark.sql(sql).collect())
+    there = Counter(tuple(row) for row in world.spark.table(world.table(name)).collect())
+    if full != there:
+        world.faults.append(
+            f"step {step}, {name} ({note}):\n{world.models[name]}\nkept {there - full}\nmissing {full - there}"
+        )
+
+
+def _change(world: World, name: str) -> None:
+    chance, table = world.chance, world.table(name)
+    kind = chance.choice(["insert", "insert", "delete", "update", "update", "move", "null", "unread", "alike", "compact",
+                          "column", "expire", "empty"])  # fmt: skip
+    rids = [row["rid"] for row in world.spark.sql(f"select rid from {table} order by rid").collect()]
+    picked = ", ".join(map(str, chance.sample(rids, min(len(rids), chance.randint(1, 3))))) or "-1"
+    if kind == "insert":
+        for _ in range(chance.randint(1, 3)):
+            world._rid += 1
+            more = len(world.spark.table(table).columns) - 6
+            world.spark.sql(f"insert into {table} select {_row(chance, world._rid)}{', null' * more}")
+    elif kind == "delete":
+        world.spark.sql(f"delete from {table} where rid in ({picked})")
+    elif kind == "update":
+        world.spark.sql(f"update {table} set v = {chance.randint(0, 4)} where rid in ({picked})")
+    elif kind == "move":
+        world.spark.sql(f"update {table} set k = {chance.randint(0, 3)} where rid in ({picked})")
+    elif kind == "null":
+        world.spark.sql(f"update {table} set k = null where rid in ({picked})")
+    elif kind == "unread":
+        world.spark.sql(f"update {table} set note = '{chance.randint(0, 99)}' where rid in ({picked})")
+    elif kind == "alike":
+        world.spark.sql(f"update {table} set v = v where rid in ({picked})")
+    elif kind == "compact":
+        world.spark.sql(
+            f"call lake.system.rewrite_data_files(table => '{table[5:]}', options => map('rewrite-all', 'true'))"
+        )
+    elif kind == "column" and chance.random() < 0.4:
+        world.spark.sql(f"alter table {table} add column extra{chance.randint(0, 9**6)} int")
+    elif kind == "expire" and chance.random() < 0.4:
+        world.spark.sql(
+            f"call lake.system.expire_snapshots(table => '{table[5:]}', older_than => now(), retain_last => 1)"
+        )
+    elif kind == "empty" and chance.random() < 0.3:
+        world.spark.sql(f"delete from {table}")
