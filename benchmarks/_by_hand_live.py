@@ -8,6 +8,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from pyspark.sql.functions import col, from_json
+
 from benchmarks._by_hand import _session
 
 SCHEMA = "id bigint, kind string"
@@ -18,14 +20,26 @@ def main() -> None:
     seconds = sys.argv[3] if len(sys.argv) > 3 else "1"
     spark = _session(folder / "hand", jars)
     spark.sql("create namespace if not exists lake.main")
-    for source in sorted((folder / "landing").iterdir()):
-        table = f"lake.main.t_{source.name}"
+    reader = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 50)
+    inputs = {path.name: reader.json(str(path)) for path in sorted((folder / "landing").iterdir())}
+    if (folder / "topics").exists():
+        address, *names = (folder / "topics").read_text().splitlines()
+        topics = spark.readStream.format("kafka").option("kafka.bootstrap.servers", address)
+        topics = topics.option("startingOffsets", "earliest")
+        for name in names:
+            values = (
+                topics.option("subscribe", name)
+                .load()
+                .select(from_json(col("value").cast("string"), SCHEMA).alias("v"))
+            )
+            inputs[name] = values.select("v.*")
+    for name, rows in inputs.items():
+        table = f"lake.main.t_{name}"
         spark.sql(f"create table {table} ({SCHEMA}) using iceberg")
         # Each query has its share of the cores.
-        spark.sparkContext.setLocalProperty("spark.scheduler.pool", source.name)
-        reader = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 50)
-        rows = reader.json(str(source)).where("kind <> 'lost'")
-        writer = rows.writeStream.option("checkpointLocation", f"{folder}/hand/checkpoints/{source.name}")
+        spark.sparkContext.setLocalProperty("spark.scheduler.pool", name)
+        writer = rows.where("kind <> 'lost'").writeStream
+        writer = writer.option("checkpointLocation", f"{folder}/hand/checkpoints/{name}")
         writer.trigger(processingTime=f"{seconds} seconds").toTable(table)
     spark.streams.awaitAnyTermination()
 

@@ -1,11 +1,12 @@
 """`engine start` beside a plain PySpark driver with processing-time triggers: idle cost, and from a file to its row.
 
-    python -m benchmarks.live [--models 60] [--files 40] [--idle 60] [--only engine,script]
+    python -m benchmarks.live [--models 60] [--files 40] [--idle 60] [--only engine,script] [--topics]
 
 Each of the models reads a folder of its own and appends to a table. Idle: processor time of all processes while
 nothing arrives, from a minute after the first load on. Latency: a file is renamed into a random folder, and the clock
 stops when the catalog points to a new state of the model's table; the next file follows a random time later. Backlog:
-the same while another model of the same process reads thousands of files. What grows with many turns is measured by
+the same while another model of the same process reads thousands of files. With `--topics` each model reads a topic of a
+real broker in place of a folder, and a record is sent. What grows with many turns is measured by
 benchmarks/live_growth.py. Results are kept as JSON in benchmarks/results/.
 """
 
@@ -28,10 +29,14 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from benchmarks._commands import ROOT, keep
 from engine.spark.jars import jar_paths
 from engine.spark.java import find_java
+
+if TYPE_CHECKING:
+    from tests.services.kafka import Broker
 
 _SCHEMA = "id bigint, kind string"
 _WAIT_SECONDS = 120.0
@@ -45,7 +50,7 @@ class Result:
 
     Attributes:
         way: `engine` or `script`, and its trigger.
-        work: `idle`, `one file` or `one file beside a backlog`.
+        work: `idle`, `one file` or `one file beside a backlog`; `one record` of a topic.
         models: that are kept up to date.
         idle: processor time while nothing arrived, as part of one core.
         p50: seconds from a file to its row, the median.
@@ -74,16 +79,29 @@ def main() -> None:
     parser.add_argument("--idle", type=float, default=60.0)
     parser.add_argument("--backlog", type=int, default=3000, help="files of the backlog")
     parser.add_argument("--only", default="engine,script")
+    parser.add_argument("--topics", action="store_true", help="topics in place of folders")
     chosen = parser.parse_args()
     results: list[Result] = []
     for way in chosen.only.split(","):
-        with tempfile.TemporaryDirectory(prefix="live") as folder:
-            root = Path(folder)
-            write_project(root, chosen.models)
-            for result in _measured(way, root, chosen):
+        with tempfile.TemporaryDirectory(prefix="live") as folder, _broker(Path(folder), chosen) as broker:
+            root = Path(folder) / "project"
+            root.mkdir()
+            write_project(root, chosen.models, broker)
+            for result in _measured(way, root, chosen, broker):
                 print(json.dumps({k: v for k, v in vars_of(result).items() if v is not None}), flush=True)
                 results.append(result)
-    keep("live", results, 1)
+    keep("live-topics" if chosen.topics else "live", results, 1)
+
+
+@contextmanager
+def _broker(folder: Path, chosen: argparse.Namespace) -> Iterator[Broker | None]:
+    if not chosen.topics:
+        yield None
+        return
+    from tests.services.kafka import running as broker_running
+
+    with broker_running(folder / "kafka") as broker:
+        yield broker
 
 
 def vars_of(result: Result) -> dict[str, object]:
@@ -91,20 +109,41 @@ def vars_of(result: Result) -> dict[str, object]:
     return {name: getattr(result, name) for name in Result.__slots__}
 
 
-def write_project(root: Path, models: int) -> None:
-    (root / "project.yml").write_text("name: live\ntargets:\n  dev: {schema: main, spark: {master: 'local[2]'}}\n")
-    tables = [f"      - {{name: s{n}, format: json, path: landing/s{n}, schema: '{_SCHEMA}'}}" for n in range(models)]
-    tables.append(f"      - {{name: backlog, format: json, path: landing/backlog, schema: '{_SCHEMA}'}}")
+def write_project(root: Path, models: int, broker: Broker | None = None) -> None:
+    """A project whose models each read a folder, or a topic of a broker, and one that reads the folder of a backlog."""
+    connections = f", connections: {{main: {{bootstrap_servers: '{broker.address}'}}}}" if broker else ""
+    target = f"{{schema: main, spark: {{master: 'local[2]'}}{connections}}}"
+    (root / "project.yml").write_text(f"name: live\ntargets:\n  dev: {target}\n")
+    names = [f"s{n}" for n in range(models)]
+    tables = [_source(name, broker) for name in names] + [_source("backlog", None)]
     (root / "sources").mkdir()
     (root / "sources/shop.yml").write_text("sources:\n  - name: shop\n    tables:\n" + "\n".join(tables) + "\n")
     (root / "models").mkdir()
-    for name in [f"s{n}" for n in range(models)] + ["backlog"]:
+    for name in [*names, "backlog"]:
         more = ", max_files_per_trigger: 50" if name == "backlog" else ""
         text = f"/*---\nstreams: {{shop.{name}: {{on_bad_record: fail{more}}}}}\n---*/\n"
         text += f"select id, kind from {{{{ source('shop', '{name}') }}}} where kind <> 'lost'\n"
         (root / "models" / f"t_{name}.sql").write_text(text)
-        (root / "landing" / name).mkdir(parents=True)
-        land(root, name, 0)
+        if broker is None or name == "backlog":
+            (root / "landing" / name).mkdir(parents=True)
+            land(root, name, 0)
+        else:
+            broker.create(name)
+            _send(broker, name, 0)
+    if broker is not None:
+        (root / "topics").write_text("\n".join([broker.address, *names]))
+
+
+def _source(name: str, broker: Broker | None) -> str:
+    where = f"format: kafka, connection: main, topic: {name}" if broker else f"format: json, path: landing/{name}"
+    return f"      - {{name: {name}, {where}, schema: '{_SCHEMA}'}}"
+
+
+def _send(broker: Broker, name: str, number: int) -> float:
+    """Send a record to a topic, and return when."""
+    moment = time.monotonic()
+    broker.send(name, [json.dumps({"id": number, "kind": "k1"})])
+    return moment
 
 
 def land(root: Path, name: str, number: int, rows: int = 20) -> float:
@@ -116,7 +155,7 @@ def land(root: Path, name: str, number: int, rows: int = 20) -> float:
     return moment
 
 
-def _measured(way: str, root: Path, chosen: argparse.Namespace) -> Iterator[Result]:
+def _measured(way: str, root: Path, chosen: argparse.Namespace, broker: Broker | None) -> Iterator[Result]:
     names = [f"s{n}" for n in range(chosen.models)]
     catalog = root / ".engine" / "lake" / "catalog.db" if way == "engine" else root / "hand" / "catalog.db"
     with running(way, root) as process:
@@ -129,24 +168,26 @@ def _measured(way: str, root: Path, chosen: argparse.Namespace) -> Iterator[Resu
         time.sleep(chosen.idle)
         idle = (processor(process.pid) - before) / chosen.idle
         yield Result(way, "idle", chosen.models, round(idle, 4), memory=_memory(process.pid))
-        yield _latency(way, "one file", root, process, pointers, names, chosen.files)
+        arrive = partial(land, root) if broker is None else partial(_send, broker)
+        what = "one record" if broker else "one file"
+        yield _latency(way, what, process, pointers, names, chosen.files, arrive)
         for number in range(1, chosen.backlog + 1):
             land(root, "backlog", number, 50)
-        yield _latency(way, "one file beside a backlog", root, process, pointers, names, chosen.files)
+        yield _latency(way, f"{what} beside a backlog", process, pointers, names, chosen.files, arrive)
 
 
 def _latency(
-    way: str, work: str, root: Path, process: subprocess.Popen[bytes], pointers: _Pointers, names: Sequence[str],
-    files: int,
+    way: str, work: str, process: subprocess.Popen[bytes], pointers: _Pointers, names: Sequence[str], files: int,
+    arrive: Callable[[str, int], float],
 ) -> Result:  # fmt: skip
     chance = random.Random(7)
-    number = max(int(path.stem) for name in names for path in (root / "landing" / name).glob("[0-9]*"))
+    number = 10_000 if "backlog" in work else 0
     took: list[float] = []
     for count in range(1, files + 1):
         time.sleep(chance.uniform(0.2, 1.5))
         name = chance.choice(names)
         before = pointers.of(f"t_{name}")
-        begin = land(root, name, number + count)
+        begin = arrive(name, number + count)
         _until(process, partial(pointers.moved, f"t_{name}", before), _WAIT_SECONDS)
         took.append(time.monotonic() - begin)
     parts = statistics.quantiles(took, n=20)
@@ -200,7 +241,7 @@ def _settled(pointers: _Pointers) -> None:
 def running(way: str, root: Path, *options: str) -> Iterator[subprocess.Popen[bytes]]:
     command = [sys.executable, "-m", "engine", "start", "--project-dir", str(root), "--log-format", "json", *options]
     if way == "script":
-        jars = ",".join(map(str, jar_paths(("core",), fetch=True, java=find_java())))
+        jars = ",".join(map(str, jar_paths(("core", "kafka"), fetch=True, java=find_java())))
         command = [sys.executable, "-m", "benchmarks._by_hand_live", str(root), jars]
     environment = {**os.environ, "JAVA_HOME": str(find_java().home)}
     with (root / "output").open("wb") as output:
