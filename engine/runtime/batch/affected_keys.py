@@ -7,7 +7,7 @@ computed where that reads less; both are compared by the rows that their plans r
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -42,14 +42,11 @@ def affected_keys(changes: FollowedChanges, stack: ExitStack) -> Affected:
         FullRefreshError: all of the table has to be computed, or it is quicker.
         PySparkException, Py4JError: Spark failed.
     """
-    now = changes.now()
-    types = {field.name.lower(): field.dataType.simpleString() for field in now.schema.fields}
-    names = [key for key in changes.choice.keys if comparable(types[key])]
+    names = [key for key in changes.choice.keys if comparable(changes.types[key])]
     if not names:
         raise FullRefreshError("no column that says which rows belong together can be compared")
-    found = changes.affected_keys(names)
-    total = _rows_of(changes)
-    cost = _Cost(rows_read(now) + _WRITE * total) if changes.auto else None
+    found, files = changes.affected_keys(names), _files(changes)
+    cost = _Cost(rows_read(changes.now()) + _WRITE * sum(files.values())) if changes.auto else None
     if cost is not None:
         cost.check(rows_read(found))
     keys = found.distinct().persist()
@@ -60,13 +57,17 @@ def affected_keys(changes: FollowedChanges, stack: ExitStack) -> Affected:
     if number > _MOST_KEYS:
         raise FullRefreshError(f"more than {_MOST_KEYS:,} keys are affected")
     ranges = key_ranges(keys)
-    held = _files(changes, keys, ranges)
-    frame = now.where(ranges) if ranges else now
+    frame = changes.now(ranges.certain)
+    frame = frame.where(ranges.where) if ranges.where else frame
+    read = rows_read(found) + rows_read(frame)
     if cost is not None:
-        cost.check(rows_read(found) + rows_read(frame) + (1 + _WRITE) * sum(held.values()))
+        cost.check(read)
+    held = frozenset(_held(changes, keys, ranges.where)) if files else frozenset()
+    if cost is not None:
+        cost.check(read + (1 + _WRITE) * sum(files[file] for file in held))
     shown = "1 key" if number == 1 else f"{number:,} keys"
-    note = f"refreshed the rows of {shown}, in {len(held):,} of {_file_count(changes):,} files"
-    return Affected(_having(frame, keys, "left_semi"), _commit(changes, keys, frozenset(held), stack), note)
+    note = f"refreshed the rows of {shown}, in {len(held):,} of {len(files):,} files"
+    return Affected(_having(frame, keys, "left_semi"), _commit(changes, keys, held, stack), note)
 
 
 class _Cost:
@@ -98,27 +99,19 @@ def _having(frame: DataFrame, keys: DataFrame, how: str) -> DataFrame:
     return frame.join(other, condition, how)
 
 
-def _files(changes: FollowedChanges, keys: DataFrame, ranges: str) -> dict[str, int]:
-    """The data files of the table that hold rows of the keys, and their rows."""
-    snapshot = changes.table.snapshot
-    if snapshot is None:
-        return {}
-    relation = changes.model.relation.sql
-    there = changes.session.sql(f"SELECT *, _file FROM {relation} VERSION AS OF {int(snapshot)}")  # noqa: S608 - quoted
+def _files(changes: FollowedChanges) -> dict[str, int]:
+    """The data files of the table, and their rows."""
+    query = f"SELECT file_path, record_count FROM {changes.model.relation.sql}.data_files"  # noqa: S608 - quoted
+    return {row["file_path"]: row["record_count"] for row in changes.session.sql(query).collect()}
+
+
+def _held(changes: FollowedChanges, keys: DataFrame, ranges: str) -> Iterator[str]:
+    """Yield the data files of the table that hold rows of the keys."""
+    columns = ", ".join(map(quoted, keys.columns))
+    there = changes.session.sql(f"SELECT {columns}, _file FROM {changes.model.relation.sql}")  # noqa: S608 - quoted
     there = there.where(ranges) if ranges else there
-    held = {row["_file"] for row in _having(there, keys, "left_semi").select("_file").distinct().collect()}
-    counted = changes.session.sql(f"SELECT file_path, record_count FROM {relation}.data_files")  # noqa: S608 - quoted
-    return {row["file_path"]: row["record_count"] for row in counted.collect() if row["file_path"] in held}
-
-
-def _rows_of(changes: FollowedChanges) -> int:
-    found = changes.session.sql(f"SELECT sum(record_count) AS n FROM {changes.model.relation.sql}.data_files")  # noqa: S608 - quoted
-    return int(found.first()["n"] or 0)  # type: ignore[index]
-
-
-def _file_count(changes: FollowedChanges) -> int:
-    found = changes.session.sql(f"SELECT count(*) AS n FROM {changes.model.relation.sql}.data_files")  # noqa: S608 - quoted
-    return int(found.first()["n"])  # type: ignore[index]
+    for row in _having(there, keys, "left_semi").select("_file").distinct().collect():
+        yield row["_file"]
 
 
 def _commit(changes: FollowedChanges, keys: DataFrame, files: frozenset[str], stack: ExitStack) -> Any:

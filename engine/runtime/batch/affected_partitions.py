@@ -16,7 +16,7 @@ from engine.runtime.batch.partition_values import field_sql, partition_values
 from engine.runtime.sinks import table_setup
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, Row
 
 # Partitions that are named in conditions; more are not a small part of a table.
 _MOST_PARTITIONS = 1_000
@@ -40,35 +40,37 @@ def affected_partitions(changes: FollowedChanges) -> Affected:
     values = partition_values(found, parts, catalog, _MOST_PARTITIONS)
     if values is None:
         raise FullRefreshError(f"more than {_MOST_PARTITIONS:,} partitions are affected")
-    listed = session.sql(f"SELECT file_path, spec_id, record_count, partition FROM {relation}.data_files")  # noqa: S608 - quoted
-    listed = listed.persist()
-    try:
-        if listed.where(f"spec_id <> {int(current.spec().specId())}").limit(1).count():
-            raise FullRefreshError("the table has files of an earlier partitioning")
-        total = listed.select("partition").distinct().count()
-        if not values.values:
-            return Affected(None, no_commit, f"no row of it is affected, 0 of {total:,} partitions")
-        names = [f"partition.{quoted(part.field_name)}" for part in parts]
-        gone = listed.where(values.where(names)).select("file_path", "partition").collect() if total else []
-    finally:
-        listed.unpersist()
-    replaced = len({row["partition"] for row in gone})
+    names = [f"partition.{quoted(part.field_name)}" for part in parts]
+    files = _listed(changes, values.where(names) if values.values else "false")
+    if any(file["spec_id"] != int(current.spec().specId()) for file in files):
+        raise FullRefreshError("the table has files of an earlier partitioning")
+    total = len({file["partition"] for file in files})
+    if not values.values:
+        return Affected(None, no_commit, f"no row of it is affected, 0 of {total:,} partitions")
+    gone = frozenset(file["file_path"] for file in files if file["gone"])
+    replaced = len({file["partition"] for file in files if file["gone"]})
     if changes.auto and total > _FEW_PARTITIONS and replaced > _MOST_REPLACED * total:
         raise FullRefreshError(f"{replaced:,} of {total:,} partitions are affected")
-    frame = changes.now()
-    types = {field.name.lower(): field.dataType.simpleString() for field in frame.schema.fields}
     exact = values.where([field_sql(part, catalog) for part in parts])
-    ranges = values.ranges([types[part.column.lower()] for part in parts])
-    frame = frame.where(f"({exact})" + (f" AND {ranges}" if ranges else ""))
-    files = frozenset(row["file_path"] for row in gone)
+    ranges = values.ranges([changes.types[part.column.lower()] for part in parts])
+    frame = changes.now(ranges).where(f"({exact})")
+    for column, known in ranges.items():
+        spans = (f"({quoted(column)} >= {low} AND {quoted(column)} < {high})" for low, high in known)
+        frame = frame.where(" OR ".join(spans))
     expected = ExpectedTable(model.name, table.uuid, table.snapshot)
 
     def commit(rows: DataFrame, markers: Mapping[str, str]) -> Commit | None:
         fitted, _ = table_setup.fitted(model, rows)
         staged = lake.stage(fitted, relation, model.write.write_options)
-        if not staged.files and not files:
+        if not staged.files and not gone:
             return None
-        return replace_files(staged, files, markers, expected)
+        return replace_files(staged, gone, markers, expected)
 
     number = len(values.values)
     return Affected(frame, commit, f"refreshed {number:,} of {total + number - replaced:,} partitions")
+
+
+def _listed(changes: FollowedChanges, gone: str) -> list[Row]:
+    """The data files of the table, and of each whether a condition on its partition holds."""
+    columns = f"file_path, spec_id, partition, coalesce({gone}, false) AS gone"
+    return changes.session.sql(f"SELECT {columns} FROM {changes.model.relation.sql}.data_files").collect()  # noqa: S608 - quoted

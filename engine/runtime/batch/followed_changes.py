@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from engine.compile import Model
 from engine.compile.nodes.model_settings import Refresh
 from engine.compile.refresh.changed_keys import FollowedQuery, InputState
+from engine.compile.refresh.truncated_times import TruncatedTime, truncated
 from engine.lake.commits import Commit
 from engine.lake.quoted_names import quoted
 from engine.lake.table_facts import TableFacts
@@ -17,6 +18,10 @@ from engine.runtime.sinks.prepared_batch import Committing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+# From and to (inclusive), as SQL.
+Ranges = Sequence[tuple[str, str]]
 
 
 class FullRefreshError(Exception):
@@ -54,6 +59,7 @@ class FollowedChanges:
         query: how changes follow.
         changed: the inputs of which rows changed, by view.
         table: as it was written.
+        types: of the columns of the output, by name in lower case.
     """
 
     session: SparkSession
@@ -62,16 +68,36 @@ class FollowedChanges:
     query: FollowedQuery
     changed: tuple[str, ...]
     table: TableFacts
+    types: Mapping[str, str]
 
     @property
     def auto(self) -> bool:
         """Whether the table is computed in full where that is quicker."""
         return self.model.write.refresh is Refresh.AUTO
 
-    def now(self) -> DataFrame:
-        """The query over its inputs as they are now, by the snapshots that are compared."""
+    def now(self, ranges: Mapping[str, Ranges] | None = None) -> DataFrame:
+        """The query over its inputs as they are now, by the snapshots that are compared.
+
+        Args:
+            ranges: by key column, where it is known in which ranges the values lie that are looked at. Inputs are
+                narrowed by those of a time that the query cuts to a unit; its rows still are those of other values too.
+        """
         names = {one.view: state_name(self.choice, plain(one.view), InputState.AFTER) for one in self.choice.inputs}
+        for key, known in (ranges or {}).items():
+            found = truncated(self.query.branches[0], key) if len(self.query.branches) == 1 else None
+            view = next((one.view for one in self.choice.inputs if found and plain(one.view) == found.view), None)
+            if found is not None and view is not None and known:
+                names[view] = self._narrowed(names[view], found, known)
         return self.session.sql(self.model.sql_with(names))
+
+    def _narrowed(self, name: str, found: TruncatedTime, ranges: Ranges) -> str:
+        """A view of the rows of another whose time may be cut to a value within some ranges."""
+        frame, column = self.session.table(name), quoted(found.column)
+        if frame.select(column).schema.fields[0].dataType.simpleString() not in {"timestamp", "date"}:
+            return name
+        parts = (f"({column} >= {low} AND {column} < {high} + INTERVAL {found.days} DAYS)" for low, high in ranges)
+        frame.where(" OR ".join(parts)).createOrReplaceTempView(f"{name}_part")
+        return f"{name}_part"
 
     def affected_keys(self, keys: Sequence[str]) -> DataFrame:
         """The values of some key columns in all rows of the output that may have changed, in the types they have there.
@@ -79,8 +105,7 @@ class FollowedChanges:
         A branch of a UNION ALL may give another type than the union has.
         """
         found = self.session.sql(self.query.search(keys, self.changed, lambda *at: state_name(self.choice, *at)))
-        types = {field.name.lower(): field.dataType.simpleString() for field in self.now().schema.fields}
-        return found.selectExpr(*(f"CAST({quoted(key)} AS {types[key]}) AS {quoted(key)}" for key in keys))
+        return found.selectExpr(*(f"CAST({quoted(key)} AS {self.types[key]}) AS {quoted(key)}" for key in keys))
 
 
 def state_name(choice: RefreshChoice, view: str, state: InputState) -> str:

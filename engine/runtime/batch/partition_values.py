@@ -55,22 +55,21 @@ class PartitionValues:
         found += [f"{expression} IS NULL"] if None in texts else []
         return f"({' OR '.join(found)})"
 
-    def ranges(self, column_types: Sequence[str]) -> str:
-        """Return a condition that follows from `where`, on the times of the columns themselves; empty: there is none.
+    def ranges(self, column_types: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
+        """Return by column in which ranges its times are, from and to as SQL, where that follows from `where`.
 
         Args:
             column_types: of the column of each field.
         """
-        found = []
+        found: dict[str, list[tuple[str, str]]] = {}
         for index, (part, kind) in enumerate(zip(self.parts, column_types, strict=True)):
             texts = {values[index] for values in self.values}
             if part.transform not in _FUNCTIONS or None in texts or kind not in {"timestamp", "date"}:
                 continue
             spans = _merged(_span(part.transform, int(text)) for text in texts if text is not None)
             make = _timestamp if kind == "timestamp" else _date
-            column = quoted(part.column)
-            found.append(" OR ".join(f"({column} >= {make(a)} AND {column} < {make(b)})" for a, b in spans))
-        return " AND ".join(f"({text})" for text in found)
+            found[part.column.lower()] = [(make(begin), make(end)) for begin, end in spans]
+        return found
 
 
 def field_sql(part: Partition, catalog: str) -> str:

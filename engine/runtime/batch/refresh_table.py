@@ -57,7 +57,9 @@ def affected(
         raise FullRefreshError(choice.unfollowed, said=bool(model.write.partition_by))
     query = follow(model.sql, {plain(one.view): one.columns for one in choice.inputs})
     _register(session, manifest, choice)
-    changes = FollowedChanges(session, model, choice, query, tuple(changed), table)
+    # The registered inputs have the types of those that are compared.
+    types = {field.name.lower(): field.dataType.simpleString() for field in session.sql(model.sql).schema.fields}
+    changes = FollowedChanges(session, model, choice, query, tuple(changed), table, types)
     return affected_partitions(changes) if choice.partitions else affected_keys(changes, stack)
 
 
