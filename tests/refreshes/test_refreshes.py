@@ -10,6 +10,7 @@ from engine.compile.refresh import changed_keys
 from engine.compile.refresh.changed_keys import InputState, follow
 from engine.compile.refresh.query_block import NotFollowedError
 from engine.compile.refresh.read_names import read_names
+from engine.compile.refresh.truncated_times import TruncatedTime, truncated
 from tests.refreshes.cases import TABLES, cases
 
 
@@ -84,3 +85,29 @@ def test_columns_of_an_outer_side_and_aggregates_are_no_keys() -> None:
 def test_names_that_are_read(sql: str, names: set[str] | None) -> None:
     found = read_names(sql)
     assert found is None if names is None else found is not None and names <= found
+
+
+TIMES = {"t": ("at", "on", "k"), "u": ("at", "on", "k")}
+
+
+@pytest.mark.parametrize(
+    ("value", "relation", "found"),
+    [
+        ("date_trunc('day', at)", "t", TruncatedTime("t", "at", 2)),
+        ("date_trunc('MONTH', t.at)", "t", TruncatedTime("t", "at", 32)),
+        ("cast(a.at as date)", "t as a join u as b on a.k = b.k", TruncatedTime("t", "at", 2)),
+        ("to_date(at)", "t", TruncatedTime("t", "at", 2)),
+        ("at", "t", None),
+        ("date_trunc('day', coalesce(at, on))", "t", None),
+        ("to_date(at, 'yyyy')", "t", None),
+        ("cast(at as string)", "t", None),
+        # What the other side reads of the input must not be narrowed.
+        ("date_trunc('day', a.at)", "t as a join t as b on a.k = b.k", None),
+        ("date_trunc('day', a.at)", "t as a join (select * from t) as b on a.k = b.k", None),
+        ("date_trunc('day', a.at)", "(select * from t) as a", None),
+        ("date_trunc('day', b.at)", "t as a left join u as b on a.k = b.k", None),
+    ],
+)
+def test_columns_that_are_a_time_cut_to_a_unit(value: str, relation: str, found: TruncatedTime | None) -> None:
+    (block,) = follow(f"select {value} as part, count(*) as n from {relation} group by {value}", TIMES).branches
+    assert truncated(block, "part") == found

@@ -7,7 +7,7 @@ computed where that reads less; both are compared by the rows that their plans r
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 # Tables of fewer rows, with those of their inputs, are computed in full: some jobs more take longer than that.
-_FEW_ROWS = 1_000_000
+_FEW_ROWS = 5_000_000
 # All is computed where keys would read more than this part of it.
 _MOST_READ = 0.5
 # A row that is written costs as much as some that are read.
@@ -59,12 +59,10 @@ def affected_keys(changes: FollowedChanges, stack: ExitStack) -> Affected:
     ranges = key_ranges(keys)
     frame = changes.now(ranges.certain)
     frame = frame.where(ranges.where) if ranges.where else frame
-    read = rows_read(found) + rows_read(frame)
+    there = _there(changes, names, ranges.where)
     if cost is not None:
-        cost.check(read)
-    held = frozenset(_held(changes, keys, ranges.where)) if files else frozenset()
-    if cost is not None:
-        cost.check(read + (1 + _WRITE) * sum(files[file] for file in held))
+        cost.check(rows_read(found) + rows_read(frame) + (1 + _WRITE) * rows_read(there))
+    held = frozenset(_held(there, keys)) if files else frozenset()
     shown = "1 key" if number == 1 else f"{number:,} keys"
     note = f"refreshed the rows of {shown}, in {len(held):,} of {len(files):,} files"
     return Affected(_having(frame, keys, "left_semi"), _commit(changes, keys, held, stack), note)
@@ -105,11 +103,15 @@ def _files(changes: FollowedChanges) -> dict[str, int]:
     return {row["file_path"]: row["record_count"] for row in changes.session.sql(query).collect()}
 
 
-def _held(changes: FollowedChanges, keys: DataFrame, ranges: str) -> Iterator[str]:
-    """Yield the data files of the table that hold rows of the keys."""
-    columns = ", ".join(map(quoted, keys.columns))
+def _there(changes: FollowedChanges, names: Sequence[str], ranges: str) -> DataFrame:
+    """The key columns of the table, and the file of each row."""
+    columns = ", ".join(map(quoted, names))
     there = changes.session.sql(f"SELECT {columns}, _file FROM {changes.model.relation.sql}")  # noqa: S608 - quoted
-    there = there.where(ranges) if ranges else there
+    return there.where(ranges) if ranges else there
+
+
+def _held(there: DataFrame, keys: DataFrame) -> Iterator[str]:
+    """Yield the data files that hold rows of the keys."""
     for row in _having(there, keys, "left_semi").select("_file").distinct().collect():
         yield row["_file"]
 
