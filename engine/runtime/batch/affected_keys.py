@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 # Tables of fewer rows, with those of their inputs, are computed in full: some jobs more take longer than that.
-_FEW_ROWS = 5_000_000
+_FEW_ROWS = 20_000_000
 # All is computed where keys would read more than this part of it.
 _MOST_READ = 0.5
 # A row that is written costs as much as some that are read.
