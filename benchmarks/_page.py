@@ -182,8 +182,8 @@ def _refreshed() -> str:
 day (100 days); tables over it, each with `refresh: auto` and with `refresh: full`: `by_day` is partitioned by day,
 `by_customer` groups, `ranked` numbers the orders of each customer. Customers lie together in time. Seconds are those of
 the table in the build's report, in a warm process; the last column is the median of {document["turns"]} rounds. The
-aims are 20 times as fast where no column that is read changed, and 10 times for one partition of 100: they are missed. To
-find what changed takes more than a second whatever there is, and a plain aggregate over 10,000,000 rows three.
+aims are 20 times as fast where no column that is read changed, and 10 times for one partition of 100: they are missed.
+To find what changed takes more than a second whatever there is, and a plain aggregate over 10,000,000 rows three.
 
 {_table(("orders", "what changed", "table", "what the build did", "refreshed, s", "in full, s", "faster"), rows)}
 
