@@ -87,7 +87,7 @@ def test_names_that_are_read(sql: str, names: set[str] | None) -> None:
     assert found is None if names is None else found is not None and names <= found
 
 
-TIMES = {"t": ("at", "on", "k"), "u": ("at", "on", "k")}
+TIMES = {"t": ("at", "made", "k"), "u": ("at", "made", "k")}
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ TIMES = {"t": ("at", "on", "k"), "u": ("at", "on", "k")}
         ("cast(a.at as date)", "t as a join u as b on a.k = b.k", TruncatedTime("t", "at", 2)),
         ("to_date(at)", "t", TruncatedTime("t", "at", 2)),
         ("at", "t", None),
-        ("date_trunc('day', coalesce(at, on))", "t", None),
+        ("date_trunc('day', coalesce(at, made))", "t", None),
         ("to_date(at, 'yyyy')", "t", None),
         ("cast(at as string)", "t", None),
         # What the other side reads of the input must not be narrowed.

@@ -55,7 +55,7 @@ def confined(work: Callable[..., T], *arguments: Any) -> T:
             warnings.simplefilter("ignore", DeprecationWarning)
             pid = os.fork()
             if not pid:
-                # Held here too, they would keep the answer waiting for ever once the process that asked has ended.
+                # Held here too, the answer would be written to nobody without end once the process that asked is gone.
                 ours.close()
                 records.close()
                 _serve(theirs, of_child, page, work, arguments)
