@@ -55,7 +55,7 @@ def confined(work: Callable[..., T], *arguments: Any) -> T:
             warnings.simplefilter("ignore", DeprecationWarning)
             pid = os.fork()
             if not pid:
-                # Held here too, the answer would be written to nobody without end once the process that asked is gone.
+                # While it holds these too, its answer waits for a reader even when the process that asked is gone.
                 ours.close()
                 records.close()
                 _serve(theirs, of_child, page, work, arguments)
