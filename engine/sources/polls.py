@@ -63,11 +63,13 @@ def top_folder(spec: SourceSpec, place: Place) -> str | None:
     return str(top) if top is not None else None
 
 
-def poll_topics(specs: Mapping[str, SourceSpec], place: Place) -> Mapping[str, Hashable | None]:
+def poll_topics(
+    specs: Mapping[str, SourceSpec], place: Place, polled: kafka.PolledTopics
+) -> Mapping[str, Hashable | None]:
     """Return where the topics of sources end, by name; None: nobody can tell without Java. May wait for a broker."""
     asked = {name: spec for name, spec in specs.items() if spec.format in kafka.FORMATS}
     try:
-        found = kafka.topics_now(asked, place) if asked else {}
+        found = polled.ends(asked, place) if asked else {}
     except EngineError:
         found = {}
-    return {name: repr(found.get(name)) if found.get(name) is not None else None for name in asked}
+    return {name: found.get(name) for name in asked}

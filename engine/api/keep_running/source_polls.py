@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from engine.sources.kafka import FORMATS as TOPICS
+from engine.sources.kafka import PolledTopics
 from engine.sources.polls import FolderTimes, poll_topics, top_folder
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 # Sources that nobody can ask cheaply (buckets, catalogs of servers, Spark's readers) get turns by the clock.
 UNKNOWN_EVERY = 10.0
 TOPICS_EVERY = 0.5
+# Topics to which nothing came for so many seconds are asked half as often.
+QUIET_SECONDS = 60.0
 
 
 @dataclass(slots=True)
@@ -101,14 +104,16 @@ class _TopicThread:
 
     def _follow(self) -> None:
         seen: dict[str, Hashable] = {}
-        while not self._closed.wait(TOPICS_EVERY):
+        polled, arrived = PolledTopics(), time.monotonic()
+        while not self._closed.wait(TOPICS_EVERY if time.monotonic() - arrived < QUIET_SECONDS else 2 * TOPICS_EVERY):
             begin = time.monotonic()
-            for id_, value in poll_topics(self._specs, self._place).items():
+            for id_, value in poll_topics(self._specs, self._place, polled).items():
                 if value is None:
                     self._known.discard(id_)
                     continue
                 self._known.add(id_)
                 if seen.get(id_, value) != value:
+                    arrived = begin
                     self._arrived(id_)
                 seen[id_] = value
             # A slow broker is asked less often.

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from engine.sources.kafka import native_client, topic_check
@@ -35,14 +35,14 @@ from engine.sources.starting_offsets import starting_milliseconds
 from engine.sources.values import VALUE_FORMATS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Hashable, Iterator
 
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = [
-    "FORMATS", "KEYS", "LISTED", "MEANING", "ONE_OF", "REPLAYABLE", "check", "columns", "faults", "jars", "location",
-    "origin", "position", "read_batch", "read_stream", "resume", "same_start", "script", "topics_now", "unread",
-    "until_now",
+    "FORMATS", "KEYS", "LISTED", "MEANING", "ONE_OF", "REPLAYABLE", "PolledTopics", "check", "columns", "faults",
+    "jars", "location", "origin", "position", "read_batch", "read_stream", "resume", "same_start", "script",
+    "topics_now", "unread", "until_now",
 ]  # fmt: skip
 
 FORMATS: tuple[str, ...] = ("kafka",)
@@ -136,12 +136,7 @@ def topics_now(specs: Mapping[str, SourceSpec], place: Place) -> dict[str, Clust
         place: of the project.
     """
     found: dict[str, ClusterOffsets] = {}
-    fixed = {name: spec for name, spec in specs.items() if "topic_pattern" not in spec.settings}
-    for connection in dict.fromkeys(str(spec.settings["connection"]) for spec in fixed.values()):
-        mine = {name: spec for name, spec in fixed.items() if str(spec.settings["connection"]) == connection}
-        wanted: dict[str, list[str]] = {}
-        for spec in mine.values():
-            wanted.setdefault(_client(spec)[_ISOLATION], []).extend(_names(spec))
+    for connection, mine, wanted in _by_connection(specs):
         settings = place.connection(connection)
         addresses = read_connection(connection, settings).addresses
         answers = native_client.ask(addresses, settings.get("security") or {}, wanted) or {}
@@ -149,6 +144,61 @@ def topics_now(specs: Mapping[str, SourceSpec], place: Place) -> dict[str, Clust
             if (answer := answers.get(_client(spec)[_ISOLATION])) is not None:
                 found[name] = _chosen(spec, answer)
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class PolledTopics:
+    """Where topics end, asked again and again; the client of each connection is kept between."""
+
+    _clients: dict[str, native_client.Questions] = field(default_factory=dict)
+
+    def ends(self, specs: Mapping[str, SourceSpec], place: Place) -> dict[str, Hashable]:
+        """Return a value of each source that differs when there are new records, partitions or topics.
+
+        Those that only Java's client knows are omitted, and those of a connection that cannot be asked now.
+
+        Args:
+            specs: by any name.
+            place: of the project.
+
+        Raises:
+            ProjectError, SetupError: a connection is not valid.
+        """
+        found: dict[str, Hashable] = {}
+        for connection, mine, wanted in _by_connection(specs):
+            answers = self._asked(connection, place, wanted)
+            for name, spec in mine.items():
+                if (topics := answers.get(_client(spec)[_ISOLATION])) is not None:
+                    chosen = _chosen(spec, ClusterOffsets("", topics)).topics
+                    found[name] = tuple((topic, now.id, tuple(now.end.items())) for topic, now in chosen.items())
+        return found
+
+    def _asked(
+        self, connection: str, place: Place, wanted: Mapping[str, Sequence[str]]
+    ) -> Mapping[str, Mapping[str, native_client.TopicOffsets]]:
+        client = self._clients.pop(connection, None)
+        if client is None:
+            settings = place.connection(connection)
+            addresses = read_connection(connection, settings).addresses
+            client = native_client.opened(addresses, settings.get("security") or {})
+        answers = native_client.ends(client, wanted) if client is not None else None
+        if answers is None or client is None:
+            return {}
+        self._clients[connection] = client
+        return answers
+
+
+def _by_connection(
+    specs: Mapping[str, SourceSpec],
+) -> Iterator[tuple[str, dict[str, SourceSpec], dict[str, list[str]]]]:
+    """Yield each connection with its sources that name their topics, and these topics by isolation level."""
+    fixed = {name: spec for name, spec in specs.items() if "topic_pattern" not in spec.settings}
+    for connection in dict.fromkeys(str(spec.settings["connection"]) for spec in fixed.values()):
+        mine = {name: spec for name, spec in fixed.items() if str(spec.settings["connection"]) == connection}
+        wanted: dict[str, list[str]] = {}
+        for spec in mine.values():
+            wanted.setdefault(_client(spec)[_ISOLATION], []).extend(_names(spec))
+        yield connection, mine, wanted
 
 
 def _chosen(spec: SourceSpec, answer: ClusterOffsets) -> ClusterOffsets:

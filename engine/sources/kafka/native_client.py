@@ -70,9 +70,29 @@ def ask(
     Returns:
         What there is, by isolation level; None: it cannot be known this way.
     """
+    questions = opened(addresses, security)
+    if questions is None:
+        return None
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
+
+    spec: Any = OffsetSpec
+    try:
+        return _asked(questions, spec.earliest(), spec.latest(), wanted)
+    except (KafkaException, TimeoutError, ValueError):
+        return None
+
+
+def opened(addresses: str, security: Mapping[str, Any]) -> Questions | None:
+    """Return a client of a connection, which has asked nothing yet; None: there is none in Python.
+
+    Args:
+        addresses: of the brokers.
+        security: of the connection.
+    """
     try:
         from confluent_kafka import KafkaException
-        from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+        from confluent_kafka.admin import AdminClient
     except ImportError:
         return None
     rejected: list[str] = []
@@ -81,16 +101,35 @@ def ask(
         "error_cb": lambda error: rejected.extend({error.name()}.intersection(_FINAL)),
         **{option: str(security[key]) for key, option in _SECURITY.items() if security.get(key)},
     }  # fmt: skip
-    spec: Any = OffsetSpec
     try:
-        questions = _Questions(AdminClient(settings), rejected)
-        return _asked(questions, spec.earliest(), spec.latest(), wanted)
-    except (KafkaException, TimeoutError, ValueError):
+        return Questions(AdminClient(settings), rejected)
+    except (KafkaException, ValueError):
         return None
 
 
+def ends(questions: Questions, wanted: Mapping[str, Sequence[str]]) -> dict[str, dict[str, TopicOffsets]] | None:
+    """Ask a client that is kept where topics end, by isolation level; their first offsets are left out.
+
+    Returns:
+        None: it cannot be known this way, or not now; the client is of no use any more.
+    """
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
+
+    spec: Any = OffsetSpec
+    try:
+        found = _described(questions, wanted)
+        latest = {level: _listed(questions, found, level, names, spec.latest()) for level, names in wanted.items()}
+    except (KafkaException, TimeoutError, ValueError):
+        return None
+    return {
+        level: {name: TopicOffsets(_id(found[name].topic_id), {}, _of(name, latest[level])) for name in names}
+        for level, names in wanted.items()
+    }
+
+
 @dataclass(frozen=True, slots=True)
-class _Questions:
+class Questions:
     """What a client is asked.
 
     Attributes:
@@ -116,29 +155,38 @@ class _Questions:
         return future.result()
 
 
-def _asked(
-    questions: _Questions, earliest: Any, latest: Any, wanted: Mapping[str, Sequence[str]]
-) -> dict[str, ClusterOffsets]:
-    from confluent_kafka import IsolationLevel, TopicCollection, TopicPartition
+def _described(questions: Questions, wanted: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    from confluent_kafka import TopicCollection
 
-    admin = questions.admin
     names = sorted({name for some in wanted.values() for name in some})
-    cluster = admin.describe_cluster(request_timeout=_PATIENCE_SECONDS)
-    described = admin.describe_topics(TopicCollection(names), request_timeout=_PATIENCE_SECONDS)
-    found = {name: questions.answer(future) for name, future in described.items()}
+    described = questions.admin.describe_topics(TopicCollection(names), request_timeout=_PATIENCE_SECONDS)
+    return {name: questions.answer(future) for name, future in described.items()}
+
+
+def _listed(
+    questions: Questions, found: Mapping[str, Any], isolation: str, names: Sequence[str], spec: Any
+) -> dict[tuple[str, int], int]:
+    """Where the partitions of topics begin or end."""
+    from confluent_kafka import IsolationLevel, TopicPartition
+
+    partitions = [TopicPartition(name, p.id) for name in names for p in found[name].partitions]
+    futures = questions.admin.list_offsets(
+        dict.fromkeys(partitions, spec),
+        isolation_level=IsolationLevel[isolation.upper()],
+        request_timeout=_PATIENCE_SECONDS,
+    )
+    return {(p.topic, p.partition): int(questions.answer(future).offset) for p, future in futures.items()}
+
+
+def _asked(
+    questions: Questions, earliest: Any, latest: Any, wanted: Mapping[str, Sequence[str]]
+) -> dict[str, ClusterOffsets]:
+    cluster = questions.admin.describe_cluster(request_timeout=_PATIENCE_SECONDS)
+    found = _described(questions, wanted)
     identity = str(questions.answer(cluster).cluster_id or "")
     answers = {}
     for isolation, topics in wanted.items():
-        partitions = [TopicPartition(name, p.id) for name in topics for p in found[name].partitions]
-        ends = {}
-        for spec in (earliest, latest):
-            futures = admin.list_offsets(
-                dict.fromkeys(partitions, spec),
-                isolation_level=IsolationLevel[isolation.upper()],
-                request_timeout=_PATIENCE_SECONDS,
-            )
-            ends[spec] = {(p.topic, p.partition): int(questions.answer(future).offset) for p, future in futures.items()}
-        first, end = ends.values()
+        first, end = (_listed(questions, found, isolation, topics, spec) for spec in (earliest, latest))
         answers[isolation] = ClusterOffsets(
             identity,
             {

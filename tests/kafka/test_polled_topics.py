@@ -1,0 +1,57 @@
+"""Where topics end, as `engine start` asks for it all the time, by a client that is kept."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Hashable
+
+from engine.sources.kafka import PolledTopics
+from engine.sources.spec import Place, SourceSpec
+from tests.kafka.conftest import Kafka
+
+
+def test_ends_change_with_records_partitions_and_topics_and_survive_the_broker(kafka: Kafka) -> None:
+    broker = kafka.broker
+    topic, other = kafka.topic(), kafka.topic(partitions=2)
+    specs = {
+        "one": _spec(topic=topic),
+        "both": _spec(topics=[topic, other]),
+        "part": _spec(assign={other: [0]}),
+        "pattern": _spec(topic_pattern="t-.*"),
+    }
+    place = Place(kafka.lab.root, lambda _: {"bootstrap_servers": broker.address})
+    polled = PolledTopics()
+
+    def now() -> dict[str, Hashable]:
+        return polled.ends(specs, place)
+
+    first = now()
+    assert first.keys() == {"one", "both", "part"}
+    assert now() == first
+    client = polled._clients["main"]
+    broker.send(other, [json.dumps({"id": 1})], partition=1)
+    second = now()
+    assert (second["one"], second["part"]) == (first["one"], first["part"])
+    assert second["both"] != first["both"]
+    broker.widen(topic, 2)
+    assert _until(lambda: now()["one"] != second["one"])
+    assert polled._clients["main"] is client
+
+    broker.stop()
+    assert _until(lambda: now() == {})
+    broker.start()
+    assert _until(lambda: now().keys() == first.keys())
+
+
+def _spec(**settings: object) -> SourceSpec:
+    return SourceSpec("shop.events", "kafka", "", settings={"connection": "main", **settings})
+
+
+def _until(condition) -> bool:
+    deadline = time.monotonic() + 60
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.2)
+    return True
