@@ -16,7 +16,7 @@ from pyiceberg.utils.concurrent import ExecutorFactory
 
 from engine import Project, events
 from engine.errors import EngineError, SetupError
-from engine.events import Event, ModelFinished, ModelStarted, RunFinished, RunStarted, Status
+from engine.events import Event, ModelFinished, ModelStarted, RunFinished, RunStarted, Status, Step, StepStarted
 from tests.lab import EVENTS, JAVA_OPTIONS, Lab, LabSession, run_alone, wait_for_locks
 
 pytestmark = pytest.mark.spark
@@ -71,7 +71,10 @@ def test_builds_in_another_thread_one_after_another(shop: Lab, tmp_path: Path) -
         "model.events": Status.SUCCESS, "model.sums": Status.SUCCESS, "test.not_null_sums_n.efd127ff81": Status.PASS,
     }  # fmt: skip
     assert not first.failed
-    assert [type(seen[0]), type(seen[-1])] == [RunStarted, RunFinished]
+    steps = [event.step for event in seen if isinstance(event, StepStarted)]
+    assert steps == [Step.PLAN, Step.SESSION]
+    rest = [event for event in seen if not isinstance(event, StepStarted)]
+    assert [type(rest[0]), type(rest[-1])] == [RunStarted, RunFinished]
     assert [e for e in seen if isinstance(e, ModelFinished | events.TestFinished)] == list(first.results)
     assert shop.rows("sums") == [{"n": 5.0}]
 
