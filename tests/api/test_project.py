@@ -12,7 +12,7 @@ import engine
 from engine import Project
 from engine.api import Selection, one_session
 from engine.errors import EngineError, ProjectError, UsageError
-from engine.events import Diagnosed, Event, RunResults
+from engine.events import Diagnosed, Event, RunResults, Step, StepStarted
 from tests.project.small_projects import ORDERS, write
 from tests.test_layers import HEAVY
 
@@ -112,7 +112,7 @@ def test_a_plan_says_what_a_build_would_do_and_a_build_without_input_starts_noth
     with pytest.raises(EngineError) as raised:
         project.build("other", on_event=events.append)
     assert raised.value.diagnostics == refusals
-    assert events == []
+    assert events == [StepStarted(Step.PLAN)]
     with pytest.raises(UsageError, match="cannot be combined"):
         project.plan(full_refresh=True, reset_checkpoint="now")
 
