@@ -21,6 +21,6 @@ def give_back() -> None:
 def _trim() -> Callable[[int], int] | None:
     """`malloc_trim` of glibc."""
     with suppress(OSError, AttributeError):
-        found: Callable[[int], int] = ctypes.CDLL("libc.so.6").malloc_trim
+        found: Callable[[int], int] = ctypes.CDLL(None).malloc_trim
         return found
     return None
