@@ -86,11 +86,9 @@ def _prepare(world: World, models: int) -> None:
     lab, chance = world.lab, world.chance
     for name in TABLES:
         rows = " union all ".join(f"select {_row(chance, number)}" for number in range(chance.randint(3, 14)))
-        names = [part.split()[0] for part in _COLUMNS.split(", ")]
         types = ", ".join(
             f"cast(c{i} as {part.split()[1]}) as {part.split()[0]}" for i, part in enumerate(_COLUMNS.split(", "))
         )
-        del names
         mode = chance.choice(["merge-on-read", "copy-on-write"])
         modes = ", ".join(f"write.{kind}.mode: {mode}" for kind in ("delete", "update", "merge"))
         header = f"/*---\nformat_version: {chance.choice([2, 3])}\ntable_properties: {{{modes}}}\n---*/\n"
