@@ -53,6 +53,9 @@ LISTED = True
 # Of a source that ends somewhere: the offset behind the last record of each partition, by topic.
 _ENDS = "ends"
 _ISOLATION = "isolation.level"
+# Spark asks for offsets after each fetch, on the connection on which Kafka's consumer already waits for records behind
+# the end (KafkaDataConsumer.fetch, 4.1): each partition of each micro-batch took the broker's full wait, half a second.
+_FETCH_WAIT = {"fetch.max.wait.ms": "10"}
 _JARS = ("kafka",)
 _ORIGIN = {
     "key": "binary",
@@ -317,7 +320,8 @@ def _read(session: SparkSession, spec: SourceSpec, place: Place, *, stream: bool
     reach(connection)
     with _cluster(session, spec, place) as (_, topics):
         options = _options(spec, stream=stream, topics=topics)
-    options |= {f"kafka.{key}": value for key, value in {**connection.client, **_client(spec)}.items()}
+    client = {**_FETCH_WAIT, **connection.client, **_client(spec)}
+    options |= {f"kafka.{key}": value for key, value in client.items()}
     reader = session.readStream if stream else session.read
     records = reader.format("kafka").options(**options).load()
     taken = records.selectExpr(f"value as {RAW}", f"struct({', '.join(f'`{name}`' for name in _ORIGIN)}) as {ORIGIN}")

@@ -15,6 +15,8 @@ from typing import Any
 
 _PATIENCE_SECONDS = 4.0
 _TURN_SECONDS = 0.05
+# A topic that is recreated or gets a partition is seen by its new end or, at the latest, after so many seconds.
+_DESCRIBED_SECONDS = 10.0
 _FINAL = ("_AUTHENTICATION", "_SSL")
 # security: -> librdkafka's option
 _SECURITY = {
@@ -118,27 +120,31 @@ def ends(questions: Questions, wanted: Mapping[str, Sequence[str]]) -> dict[str,
 
     spec: Any = OffsetSpec
     try:
-        found = _described(questions, wanted)
+        found = _known(questions, wanted)
         latest = {level: _listed(questions, found, level, names, spec.latest()) for level, names in wanted.items()}
     except (KafkaException, TimeoutError, ValueError):
         return None
     return {
-        level: {name: TopicOffsets(_id(found[name].topic_id), {}, _of(name, latest[level])) for name in names}
+        level: {name: TopicOffsets(_id(found[name].topic_id), {}, latest[level][name]) for name in names}
         for level, names in wanted.items()
     }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Questions:
     """What a client is asked.
 
     Attributes:
         admin: the client.
         rejected: filled by the client when a broker takes no login or no certificate; it would try on by itself.
+        known: topics as they were described last.
+        known_at: when that was, by the monotonic clock.
     """
 
     admin: Any
     rejected: Sequence[str]
+    known: dict[str, Any] = field(default_factory=dict)
+    known_at: float = 0.0
 
     def answer(self, future: Future[Any]) -> Any:
         """The answer of a call.
@@ -155,6 +161,15 @@ class Questions:
         return future.result()
 
 
+def _known(questions: Questions, wanted: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """Topics as they are, or were some seconds ago."""
+    now = time.monotonic()
+    missing = any(name not in questions.known for names in wanted.values() for name in names)
+    if missing or now - questions.known_at >= _DESCRIBED_SECONDS:
+        questions.known, questions.known_at = _described(questions, wanted), now
+    return questions.known
+
+
 def _described(questions: Questions, wanted: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     from confluent_kafka import TopicCollection
 
@@ -165,8 +180,8 @@ def _described(questions: Questions, wanted: Mapping[str, Sequence[str]]) -> dic
 
 def _listed(
     questions: Questions, found: Mapping[str, Any], isolation: str, names: Sequence[str], spec: Any
-) -> dict[tuple[str, int], int]:
-    """Where the partitions of topics begin or end."""
+) -> dict[str, dict[int, int]]:
+    """Where the partitions of topics begin or end, by topic and partition."""
     from confluent_kafka import IsolationLevel, TopicPartition
 
     partitions = [TopicPartition(name, p.id) for name in names for p in found[name].partitions]
@@ -175,7 +190,10 @@ def _listed(
         isolation_level=IsolationLevel[isolation.upper()],
         request_timeout=_PATIENCE_SECONDS,
     )
-    return {(p.topic, p.partition): int(questions.answer(future).offset) for p, future in futures.items()}
+    offsets: dict[str, dict[int, int]] = {name: {} for name in names}
+    for partition, future in sorted(futures.items(), key=lambda item: item[0].partition):
+        offsets[partition.topic][partition.partition] = int(questions.answer(future).offset)
+    return offsets
 
 
 def _asked(
@@ -190,15 +208,11 @@ def _asked(
         answers[isolation] = ClusterOffsets(
             identity,
             {
-                name: TopicOffsets(_id(found[name].topic_id), _of(name, first), _of(name, end))
+                name: TopicOffsets(_id(found[name].topic_id), first[name], end[name])
                 for name in topics
             },
         )  # fmt: skip
     return answers
-
-
-def _of(topic: str, offsets: Mapping[tuple[str, int], int]) -> dict[int, int]:
-    return {partition: offset for (name, partition), offset in sorted(offsets.items()) if name == topic}
 
 
 def _id(uuid: Any) -> str:
