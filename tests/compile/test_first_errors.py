@@ -76,3 +76,18 @@ def test_a_star_over_a_join_is_one_error(tmp_path) -> None:
     names = "two columns each have the names 'id', 'ts', 'amount', 'item'"
     assert line(found) == f"duplicate-name models/m.sql:1:1 {names}"
     assert found.hint == "Select the columns of one input by name instead of '*', or give them aliases."
+
+
+SETTINGS = "/*---\nmaterialized: table\npartition_by: [id]\ncolumns: {id: {description: number}}\n---*/\n"
+
+
+@pytest.mark.parametrize(
+    ("select", "places"),
+    [("idd", ["7"]), ("idd as id", ["7"]), ("idd as number", ["3", "4", "7"])],
+    ids=["consequences", "alias", "two-causes"],
+)
+def test_settings_that_name_a_misspelt_column_are_no_faults_of_their_own(
+    select: str, places: list[str], tmp_path
+) -> None:
+    found = findings(tmp_path, {"models/m.sql": f"{SETTINGS}select\n    {select}\nfrom {ORDERS}\n"})
+    assert [line(one).split(":")[1] for one in found] == places

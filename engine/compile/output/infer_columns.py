@@ -13,6 +13,7 @@ from engine.compile.nodes.manifest import Column, Input, Materialized, Model, So
 from engine.compile.output.clause_checks import misplaced
 from engine.compile.output.contract import declared_faults
 from engine.compile.output.null_event_times import with_needed_times
+from engine.compile.output.output_columns import misspelled
 from engine.compile.output.storable_types import GivenColumn, storable_faults
 from engine.compile.output.stream_columns import stream_faults
 from engine.compile.output.string_for_column import quoted_columns
@@ -158,6 +159,7 @@ def _faults(
         yield _same_names(model, facts.duplicates)
     if facts.columns is not None:
         certain = all(column.named for column in facts.columns)
+        certain = certain and not misspelled((column.name for column in facts.columns), facts.unresolved)
         given = [(column.name, column.type) for column in facts.columns if column.named]
         yield from declared_faults(model, given, certain=certain)
         columns = facts.columns

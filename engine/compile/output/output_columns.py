@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from engine.compile.config.merged_config import NamedColumn
 from engine.compile.config.window_config import Window
+from engine.compile.nodes.column_facts import Unresolved
 from engine.compile.nodes.model_settings import Write
 from engine.compile.references.expand_windows import Report
 from engine.compile.sql.aggregates import has_aggregate
@@ -55,15 +56,39 @@ def output_columns(tree: exp.Expr) -> tuple[str, ...] | None:
     return tuple(names_known) if len(names_known) == len(names) else None
 
 
+def misspelled(output: Iterable[str], unresolved: Iterable[Unresolved]) -> bool:
+    """Return whether a column of the output has the name of one that no input has.
+
+    A setting that names a column which is not in the output may then name the one that was meant: only the cause is
+    reported.
+    """
+    missing = {one.name.rpartition(".")[2].lower() for one in unresolved}
+    return any(name.lower() in missing for name in output)
+
+
 def check_columns(
-    named: Iterable[NamedColumn], write: Write, tree: exp.Expr, places: Mapping[str, Location], report: Report
+    named: Iterable[NamedColumn],
+    write: Write,
+    tree: exp.Expr,
+    places: Mapping[str, Location],
+    report: Report,
+    unresolved: Iterable[Unresolved] = (),
 ) -> None:
-    """Report settings that do not fit the columns of the SELECT, as far as its text shows them."""
+    """Report settings that do not fit the columns of the SELECT, as far as its text shows them.
+
+    Args:
+        named: the columns that settings name.
+        write: how the rows are written.
+        tree: the query.
+        places: of the settings.
+        report: takes what is wrong.
+        unresolved: names in the query that no input has.
+    """
     output = output_columns(tree)
     if output is None:
         return
     names = {name.lower() for name in output}
-    for name in named:
+    for name in () if misspelled(output, unresolved) else named:
         if name.column.lower() not in names:
             hint = near(name.column, output) or "Select it."
             message = f"'{name.key}' names '{name.column}', which the SELECT does not have"

@@ -168,7 +168,7 @@ def _resolved(
         positions=SourceMap(spliced.positions.runs, read.config.places),
     )
     try:
-        return _with_facts(model, draft, read, known), bound, plain
+        return _with_facts(model, draft, read, known, bound), bound, plain
     except RecursionError:
         start = len(read.rendered.text) - len(read.rendered.text.lstrip())
         draft.report("sql-too-deep", "the SQL is nested too deeply", "Use CTEs.", start)
@@ -213,7 +213,7 @@ def _empty(read: Read) -> Model:
     )
 
 
-def _with_facts(model: Model, draft: Draft, read: Read, known: KnownNodes) -> Model:
+def _with_facts(model: Model, draft: Draft, read: Read, known: KnownNodes, bound: BoundQuery) -> Model:
     config, query = read.config, draft.query
     streaming = config.materialized is Materialized.STREAMING_TABLE
     streams = [i for i in model.inputs if i.stream]
@@ -226,7 +226,8 @@ def _with_facts(model: Model, draft: Draft, read: Read, known: KnownNodes) -> Mo
         own = frozenset(placeholder(i) for i in streams if not i.through)
         write = decide(write, query, read.windows, own, config.places, draft.report)
     if read.certain:
-        check_columns(config.named, config.write, query.tree, config.places, draft.report)
+        unresolved = bound.columns.unresolved
+        check_columns(config.named, config.write, query.tree, config.places, draft.report, unresolved)
     meaning = facts(
         materialized=config.materialized,
         relation=read.relation,
