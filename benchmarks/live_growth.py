@@ -73,7 +73,7 @@ def main() -> None:
         root = Path(folder)
         write_project(root, chosen.models)
         serve = ("--serve", str(_PORT)) if chosen.page else ()
-        with running("engine", root, "--maintain-after", "50", *serve) as process, _page(open_=chosen.page) as page:
+        with running("engine", root, "--maintain-after", "25", *serve) as process, _page(open_=chosen.page) as page:
             for one in _grown(root, process.pid, chosen, page):
                 print({name: getattr(one, name) for name in Growth.__slots__}, flush=True)
                 found.append(one)
