@@ -162,8 +162,8 @@ the 95th percentile, 3 s beside a backlog of thousands of files in another model
 {_live_table(document)}
 
 {_conditions(topics)} The same with a topic of one broker on this
-machine in place of each folder, and with one record sent. Two aims are missed: idle, since each poll asks for all
-topics with a new client, and the median, where a micro-batch of Kafka takes a second by itself.
+machine in place of each folder, and with one record sent. Kafka's consumer waits for half a second behind the end of a
+topic before Spark's next question is answered; the engine sets that wait to 10 ms (docs/kafka.md).
 
 {_live_table(topics)}
 """
