@@ -19,7 +19,7 @@ from unittest.mock import patch
 from engine import faults
 from engine.compile.refresh.changed_keys import follow
 from engine.compile.refresh.query_block import NotFollowedError
-from engine.runtime.batch import affected_keys, affected_partitions, refresh_table
+from engine.runtime.batch import affected_keys, affected_partitions, refresh_costs, refresh_table
 from tests.fault_injection.points import kill
 from tests.lab import Lab
 from tests.refreshes.cases import TABLES, query
@@ -76,7 +76,7 @@ def _always() -> Iterator[None]:
     with ExitStack() as stack:
         for module, name, value in (
             (refresh_table, "_MOST_READ", 1e9), (affected_keys, "_FEW_ROWS", 0), (affected_keys, "_MOST_READ", 1e9),
-            (affected_partitions, "_MOST_REPLACED", 2.0),
+            (affected_partitions, "_MOST_REPLACED", 2.0), (refresh_costs, "_PART", 1e9),
         ):  # fmt: skip
             stack.enter_context(patch.object(module, name, value))
         yield

@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 import pytest
 
-from engine.runtime.batch import affected_keys
+from engine.runtime.batch import affected_keys, changed_inputs, refresh_costs
 from tests.lab import Lab
 from tests.runtime.test_refresh_changes import event, same_as_full, shop
 
@@ -58,10 +58,42 @@ def test_small_tables_are_computed_in_full_under_auto(lab: Lab) -> None:
     lab.build("-s", "events")
     assert "or all where that reads less" in lab.run("plan", "-s", "by_kind").text
     assert lab.build().model("by_kind")["note"] == ""
-    with patch.object(affected_keys, "_FEW_ROWS", 0), patch.object(affected_keys, "_MOST_READ", 10.0):
+    with (
+        patch.object(affected_keys, "_FEW_ROWS", 0),
+        patch.object(affected_keys, "_MOST_READ", 10.0),
+        patch.object(refresh_costs, "_PART", 1e9),
+    ):
         lab.land("c", [event(4, 7, "k9", 1.0, 11)])
         assert lab.build().model("by_kind")["note"].startswith("refreshed the rows of 2 keys")
     same_as_full(lab, "by_kind")
+
+
+def test_a_table_that_is_compared_in_vain_is_computed_in_full_for_some_builds(lab: Lab) -> None:
+    shop(lab)
+    lab.model("by_kind", KINDS)
+    lab.build()
+    in_vain, since = [], []
+    with patch.object(refresh_costs, "_PART", 0.0), patch.object(changed_inputs, "affected", _compared(compared := [])):
+        for number in range(5):
+            lab.land(f"more{number}", [event(10 + number, 7, "k9", 1.0, 11)])
+            lab.build()
+            costs = lab.model_json("by_kind")["costs"]
+            in_vain.append(costs["in_vain"])
+            since.append(costs["since"])
+    assert (in_vain, since) == ([1, 1, 1, 2, 2], [0, 1, 2, 0, 1])
+    assert len(compared) == 2
+    same_as_full(lab, "by_kind")
+
+
+def _compared(calls: list[None]) -> Any:
+    """`affected`, which notes that it was called."""
+    real = changed_inputs.affected
+
+    def noting(*given: Any) -> Any:
+        calls.append(None)
+        return real(*given)
+
+    return noting
 
 
 def test_keys_that_are_spread_over_all_files_are_not_followed_under_auto(lab: Lab) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from engine import faults
@@ -15,6 +16,7 @@ from engine.errors import StateError
 from engine.events import Outcome, Status
 from engine.lake.table_facts import TableFacts
 from engine.plan.refresh.refresh_choice import RefreshChoice, Way, refresh_choice, refused
+from engine.runtime.batch import refresh_costs
 from engine.runtime.batch.followed_changes import FullRefreshError
 from engine.runtime.batch.refresh_table import affected
 from engine.runtime.batch.replace_table import replace_table
@@ -26,6 +28,19 @@ from engine.state import ModelState, Phase, TableState
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class InFull:
+    """A table has to be computed in full.
+
+    Attributes:
+        note: why, for the line of the build; empty: that goes without saying.
+        compared: seconds in which that was found out; None: nothing was read for it.
+    """
+
+    note: str = ""
+    compared: float | None = None
 
 
 def choose(
@@ -67,24 +82,29 @@ def refresh_changes(
     state: ModelState,
     table: TableFacts,
     inputs: Mapping[str, Any],
-) -> Outcome | str:
-    """Refresh a table from the changes of its inputs; the reason, in a sentence, if it has to be computed in full.
+) -> Outcome | InFull:
+    """Refresh a table from the changes of its inputs, or say that it has to be computed in full.
 
     Raises:
         StateError: `refresh-not-incremental`.
     """
+    auto = model.write.refresh is Refresh.AUTO
+    if auto and not choice.partitions and not refresh_costs.worth_comparing(state.costs):
+        return InFull()
     if register(session, run.manifest, model, run.place, bounded=True):
         reason = "bad records of a source are counted with all of its rows"
-        return _full(model, choice, reason)
+        return InFull(_full(model, choice, reason))
+    begin = time.monotonic()
     with ExitStack() as stack:
         try:
             found = affected(session, run.manifest, model, choice, table, stack)
         except FullRefreshError as full:
             why = _full(model, choice, full.reason)
-            return why if full.said else ""
+            return InFull(why if full.said else "", time.monotonic() - begin)
         except spark_exceptions() as error:
-            return _full(model, choice, f"the changes could not be read: {summary(str(error))}")
-        signed = replace(run.signed(model, state), inputs=inputs)
+            return InFull(_full(model, choice, f"the changes could not be read: {summary(str(error))}"))
+        costs = refresh_costs.after_comparison(state.costs)
+        signed = replace(run.signed(model, state), inputs=inputs, costs=costs)
         if found.frame is None:
             folder.save(signed)
             return Outcome(Status.UNCHANGED, found.note, snapshot_id=state.snapshot)

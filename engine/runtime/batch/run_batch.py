@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,8 @@ from engine.plan.refresh.batch_inputs import batch_positions, changed_view, same
 from engine.plan.refresh.refresh_choice import RefreshChoice, Way
 from engine.plan.tables.column_checks import given_before, gone
 from engine.runtime.batch.build_history import build_history
-from engine.runtime.batch.changed_inputs import choose, read_markers, refresh_changes, why_full
+from engine.runtime.batch.changed_inputs import InFull, choose, read_markers, refresh_changes, why_full
+from engine.runtime.batch.refresh_costs import after_full
 from engine.runtime.batch.replace_table import replace_table
 from engine.runtime.context import ownership
 from engine.runtime.context.run_context import Run
@@ -76,7 +78,7 @@ def run_batch(run: Run, model: Model) -> Outcome:
     done = _from_changes(run, session, model, choice, folder, state, written, inputs)
     if isinstance(done, Outcome):
         return done
-    session = run.spark.newSession() if done else session
+    session = run.spark.newSession() if done.note or done.compared else session
     known = replace(_begun(run, model, folder, state, table), pinned=False)
     folder.save_facts(known.generation, model.fingerprint, model.facts)
     state = replace(run.signed(model, known), inputs=inputs)
@@ -97,8 +99,8 @@ def run_batch(run: Run, model: Model) -> Outcome:
         # Before the commit: a kill between commit and record must leave a table that is known to be ours.
         folder.save(replace(state, phase=Phase.BUILDING, inputs={}))
         state = replace(state, columns=tuple(frame.columns))
-        outcome = _make_table(run, frame, model, watched, folder, state, kept)
-        outcome = replace(outcome, note=note or done or why_full(model, choice))
+        outcome = _make_table(run, frame, model, watched, folder, state, kept, done.compared)
+        outcome = replace(outcome, note=note or done.note or why_full(model, choice))
     _end(run, session, model, folder, state)
     return outcome
 
@@ -121,16 +123,16 @@ def _from_changes(
     state: ModelState | None,
     table: TableFacts | None,
     inputs: Mapping[str, Any],
-) -> Outcome | str:
-    """Build a table from what changed; a text if it has to be computed in full: the reason, or nothing."""
+) -> Outcome | InFull:
+    """Build a table from what changed, or say that it has to be computed in full."""
     if choice is None or state is None or table is None:
-        return ""
+        return InFull()
     if choice.way is Way.NOTHING:
         # The snapshots that it was computed from may expire now.
         folder.save(replace(state, inputs=inputs))
         return Outcome(Status.UNCHANGED, choice.reason or "no new data", snapshot_id=state.snapshot)
     if choice.way is not Way.CHANGES:
-        return ""
+        return InFull()
     return refresh_changes(run, session, model, choice, folder, state, table, inputs)
 
 
@@ -183,7 +185,9 @@ def _make_table(
     folder: TableState,
     state: ModelState,
     table: TableFacts | None,
+    compared: float | None,
 ) -> Outcome:
+    begin = time.monotonic()
     view = replaced_materialization.stands_as_view(run, frame.sparkSession, model, table)
     branch, kept = publish.branch_of(model), table
     if branch is not None and not view:
@@ -200,6 +204,7 @@ def _make_table(
     now = there.made if there is not None else {}
     # Others may have committed to an input after its position was noted, and the query read that.
     pinned = positions(run, model) == state.inputs
+    state = replace(state, costs=after_full(state.costs, time.monotonic() - begin, compared))
     folder.save(replace(state, phase=Phase.PUBLISHED, uuid=uuid, snapshot=snapshot, made=now, pinned=pinned))
     return Outcome(Status.SUCCESS, snapshot_id=snapshot, **made.metrics.numbers())
 

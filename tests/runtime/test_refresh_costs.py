@@ -1,0 +1,33 @@
+"""When the inputs of a batch table are compared, by what it took before."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.runtime.batch.refresh_costs import after_comparison, after_full, worth_comparing
+
+
+@pytest.mark.parametrize(
+    ("full", "compared", "tries"),
+    [
+        (10.0, 1.0, [0, 1, 2, 3, 4]),
+        (10.0, 1.1, [0, 3, 8, 17, 26]),
+        (0.5, 0.4, [0, 3, 8, 17, 26]),
+    ],
+    ids=["cheap", "dear", "small"],
+)
+def test_comparisons_in_vain_become_rare(full: float, compared: float, tries: list[int]) -> None:
+    costs: dict[str, float] = after_full({}, full, None)
+    found = []
+    for build in range(27):
+        tried = worth_comparing(costs)
+        found += [build] if tried else []
+        costs = after_full(costs, full, compared if tried else None)
+    assert found[:5] == tries
+
+
+def test_a_comparison_that_helped_makes_the_next_one_worth_it() -> None:
+    costs = after_full(after_full({}, 1.0, None), 1.0, 0.8)
+    assert not worth_comparing(costs)
+    costs = after_comparison(costs)
+    assert (costs, worth_comparing(costs)) == ({"full": 1.0}, True)
