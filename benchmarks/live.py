@@ -109,8 +109,11 @@ def vars_of(result: Result) -> dict[str, object]:
     return {name: getattr(result, name) for name in Result.__slots__}
 
 
-def write_project(root: Path, models: int, broker: Broker | None = None) -> None:
-    """A project whose models each read a folder, or a topic of a broker, and one that reads the folder of a backlog."""
+def write_project(root: Path, models: int, broker: Broker | None = None, header: str = "") -> None:
+    """A project whose models each read a folder, or a topic of a broker, and one that reads the folder of a backlog.
+
+    `header`: more lines of each model's header.
+    """
     connections = f", connections: {{main: {{bootstrap_servers: '{broker.address}'}}}}" if broker else ""
     target = f"{{schema: main, spark: {{master: 'local[2]'}}{connections}}}"
     (root / "project.yml").write_text(f"name: live\ntargets:\n  dev: {target}\n")
@@ -121,7 +124,7 @@ def write_project(root: Path, models: int, broker: Broker | None = None) -> None
     (root / "models").mkdir()
     for name in [*names, "backlog"]:
         more = ", max_files_per_trigger: 50" if name == "backlog" else ""
-        text = f"/*---\nstreams: {{shop.{name}: {{on_bad_record: fail{more}}}}}\n---*/\n"
+        text = f"/*---\nstreams: {{shop.{name}: {{on_bad_record: fail{more}}}}}\n{header}---*/\n"
         text += f"select id, kind from {{{{ source('shop', '{name}') }}}} where kind <> 'lost'\n"
         (root / "models" / f"t_{name}.sql").write_text(text)
         if broker is None or name == "backlog":

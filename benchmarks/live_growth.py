@@ -3,7 +3,8 @@
     python -m benchmarks.live_growth [--turns 10000] [--models 20] [--page] [--seconds 3600]
 
 Files are landed about as fast as they are read, so that every model always has one. With `--page` the live page is
-open in a real browser all the time. Where the turns are done before `--seconds`, a file lands each second until then.
+open in a real browser all the time. Snapshots expire after a minute, and tables are maintained every 25 commits: days pass
+in an hour. Where the turns are done before `--seconds`, a file lands each second until then.
 Each tenth of the turns is a row; the last is of the time after them. Results are kept as JSON in benchmarks/results/.
 """
 
@@ -26,6 +27,7 @@ from benchmarks.live import land, memory_of, processes, processor, running, writ
 
 _ROWS = 5
 _PORT = 8317
+_EXPIRY = "table_properties: {history.expire.max-snapshot-age-ms: 60000, history.expire.min-snapshots-to-keep: 5}\n"
 _CHROMIUM = os.environ.get("ENGINE_CHROMIUM") or "/usr/bin/chromium"
 
 
@@ -71,7 +73,7 @@ def main() -> None:
     found = []
     with tempfile.TemporaryDirectory(prefix="live") as folder:
         root = Path(folder)
-        write_project(root, chosen.models)
+        write_project(root, chosen.models, header=_EXPIRY)
         serve = ("--serve", str(_PORT)) if chosen.page else ()
         with running("engine", root, "--maintain-after", "25", *serve) as process, _page(open_=chosen.page) as page:
             for one in _grown(root, process.pid, chosen, page):
