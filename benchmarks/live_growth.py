@@ -3,9 +3,9 @@
     python -m benchmarks.live_growth [--turns 10000] [--models 20] [--page] [--seconds 3600]
 
 Files are landed about as fast as they are read, so that every model always has one. With `--page` the live page is
-open in a real browser all the time. Snapshots expire after a minute, and tables are maintained every 25 commits: days pass
-in an hour. Where the turns are done before `--seconds`, a file lands each second until then.
-Each tenth of the turns is a row; the last is of the time after them. Results are kept as JSON in benchmarks/results/.
+open in a real browser all the time. Snapshots expire after a minute, and tables are maintained every 25 commits: days
+pass in an hour. Where the turns are done before `--seconds`, a file lands each second until then. Each tenth of the
+turns is a row; the last is of the time after them. Results are kept as JSON in benchmarks/results/.
 """
 
 from __future__ import annotations
