@@ -178,6 +178,12 @@ def _compare(world: World, name: str, step: int, note: str) -> None:
         )
 
 
+# The column that a kind of change updates, and the largest value that it gets; 0: its own, None: none.
+_UPDATES: dict[str, tuple[str, int | None]] = {
+    "update": ("v", 4), "move": ("k", 3), "null": ("k", None), "unread": ("note", 99), "alike": ("v", 0),
+}  # fmt: skip
+
+
 def _change(world: World, name: str) -> None:
     chance, table = world.chance, world.table(name)
     kind = chance.choice(["insert", "insert", "delete", "update", "update", "move", "null", "unread", "alike", "compact",
@@ -191,16 +197,10 @@ def _change(world: World, name: str) -> None:
             world.spark.sql(f"insert into {table} select {_row(chance, world._rid)}{', null' * more}")
     elif kind == "delete":
         world.spark.sql(f"delete from {table} where rid in ({picked})")
-    elif kind == "update":
-        world.spark.sql(f"update {table} set v = {chance.randint(0, 4)} where rid in ({picked})")
-    elif kind == "move":
-        world.spark.sql(f"update {table} set k = {chance.randint(0, 3)} where rid in ({picked})")
-    elif kind == "null":
-        world.spark.sql(f"update {table} set k = null where rid in ({picked})")
-    elif kind == "unread":
-        world.spark.sql(f"update {table} set note = '{chance.randint(0, 99)}' where rid in ({picked})")
-    elif kind == "alike":
-        world.spark.sql(f"update {table} set v = v where rid in ({picked})")
+    elif kind in _UPDATES:
+        column, most = _UPDATES[kind]
+        value = "null" if most is None else column if most == 0 else str(chance.randint(0, most))
+        world.spark.sql(f"update {table} set {column} = {value} where rid in ({picked})")
     elif kind == "compact":
         world.spark.sql(
             f"call lake.system.rewrite_data_files(table => '{table[5:]}', options => map('rewrite-all', 'true'))"
