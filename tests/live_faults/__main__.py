@@ -1,8 +1,10 @@
 """A project kept running on a broker while faults happen: python -m tests.live_faults --minutes 10 [--seed 1].
 
-Faults, one every few seconds: kill -9 of the process, of Java alone; SIGTERM; the broker away; a full disk; a burst of
-orders; edits that add a column, and such that are rejected; a pause; a second start. One model fails all the time. In between `engine status` is compared with the
-tables. At the end all tables must be those of the orders that were sent, and a build must find nothing to do.
+Faults, one every few seconds: kill -9 of the process, of Java alone; SIGTERM; the broker away, or silent; Java that
+stands still; a catalog that is locked; a full disk; a burst of orders; edits that add a column, and such that are
+rejected; a model that is removed and comes back; a pause; a second start. `--only kill,kill_java` causes some of them.
+One model fails all the time. In between `engine status` is compared with the tables. At the end all tables must be those
+of the orders that were sent, and a build must find nothing to do.
 """
 
 from __future__ import annotations
@@ -13,12 +15,13 @@ import json
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -60,12 +63,14 @@ class Run:
     small_disk: bool = False
     _columns: int = 0
 
-    def follow(self, seconds: float) -> None:
-        """Cause faults for some time, and compare the status in between."""
-        works = (
-            self.kill, self.kill_java, self.terminate, self.broker_away, self.burst, self.edit, self.pause, self.second,
-            self.rejected_edit, *((self.disk_full,) if self.small_disk else ()),
+    def follow(self, seconds: float, only: Collection[str] = ()) -> None:
+        """Cause faults for some time, all or some of them, and compare the status in between."""
+        every = (
+            self.kill, self.kill_java, self.terminate, self.broker_away, self.broker_silent, self.java_silent, self.burst,
+            self.catalog_locked, self.edit, self.pause, self.second, self.rejected_edit, self.removed,
+            *((self.disk_full,) if self.small_disk else ()),
         )  # fmt: skip
+        works = [work for work in every if not only or work.__name__ in only]
         deadline = time.monotonic() + seconds
         left: list[Callable[[], None]] = []
         while time.monotonic() < deadline:
@@ -118,6 +123,33 @@ class Run:
         self.broker.stop(kill=self.chance.random() < 0.5)
         self.rest(self.chance.uniform(3.0, 25.0))
         self.broker.start()
+
+    def broker_silent(self) -> None:
+        """It takes connections, and answers nothing."""
+        with _stopped(self.broker.pid):
+            self.rest(self.chance.uniform(3.0, 25.0))
+
+    def java_silent(self) -> None:
+        """Spark stands still in the middle of what it does."""
+        with contextlib.ExitStack() as stack:
+            for pid in self.one.java():
+                stack.enter_context(_stopped(pid))
+            self.rest(self.chance.uniform(3.0, 15.0))
+
+    def catalog_locked(self) -> None:
+        """Another program holds the catalog's database for itself."""
+        path = self.root / ".engine/lake/catalog.db"
+        with contextlib.closing(sqlite3.connect(path, timeout=60, isolation_level=None)) as other:
+            other.execute("begin exclusive")
+            time.sleep(self.chance.uniform(3.0, 40.0))
+            other.execute("rollback")
+
+    def removed(self) -> None:
+        path = self.root / "models/clicks.sql"
+        text = path.read_text()
+        path.unlink()
+        self.rest(self.chance.uniform(3.0, 12.0))
+        path.write_text(text)
 
     def disk_full(self) -> None:
         """Not a byte can be written for some time."""
@@ -221,6 +253,18 @@ class Run:
             return False
 
 
+@contextlib.contextmanager
+def _stopped(pid: int) -> Iterator[None]:
+    """A process stands still; it may be gone afterwards."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+
+
 def _snapshot(root: Path, name: str) -> int | None:
     from types import SimpleNamespace
 
@@ -249,6 +293,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", default="", help="names of faults, separated by commas")
     chosen = parser.parse_args()
     with (
         tempfile.TemporaryDirectory(prefix="faults") as folder,
@@ -264,7 +309,7 @@ def main() -> int:
         run.small_disk = small
         sender.start()
         try:
-            run.follow(chosen.minutes * 60)
+            run.follow(chosen.minutes * 60, list(filter(None, chosen.only.split(","))))
             sender.end()
             run.settle()
             broken = [e for e in run.one.of("NodeStateChanged", node="model.broken") if e["state"] == "backing off"]

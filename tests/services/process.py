@@ -72,6 +72,12 @@ class Service:
         """Whether the process is there."""
         return self._process is not None and self._process.poll() is None
 
+    @property
+    def pid(self) -> int:
+        """Of the process, which runs."""
+        assert self._process is not None
+        return self._process.pid
+
     def stop(self, *, kill: bool = False) -> None:
         """End it: cleanly, or as a crash would."""
         if self._process is not None:
