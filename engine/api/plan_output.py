@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from engine.api.deferral import deferred_inputs
 from engine.characters import one_line
-from engine.compile import Manifest, Model, UnitTest
+from engine.compile import Manifest, Materialized, Model, UnitTest
 from engine.compile.artifacts.dbt_manifest import unique_id
+
+# Names of inputs that a sentence has at most.
+_NAMED = 3
+_NOT_BUILT = ("unchanged", "rejected")
+_NONE: Mapping[str, float] = {}
 
 if TYPE_CHECKING:
     from engine.plan import Action, Plan, Unread
+    from engine.plan.edits.affected_columns import AffectedModel
 
 
 def plan_record(manifest: Manifest, action: Action, *, diff: bool = False) -> dict[str, Any]:
@@ -30,6 +36,10 @@ def plan_record(manifest: Manifest, action: Action, *, diff: bool = False) -> di
         "unchanged": action.unchanged,
         "reasons": list(action.reasons),
         "notes": list(action.notes),
+        "affects": [
+            {"name": one.name, "columns": one.columns if one.columns is None else list(one.columns)}
+            for one in _affected(manifest, action)
+        ],
         "reads": [{"name": u.name, "what": u.what or None, "new": u.count} for u in action.unread],
         "deferred": deferred_inputs(manifest, node.id),
         "refusals": [refusal.to_dict() for refusal in action.refusals],
@@ -37,13 +47,16 @@ def plan_record(manifest: Manifest, action: Action, *, diff: bool = False) -> di
     }
 
 
-def plan_lines(manifest: Manifest, plan: Plan, *, diff: bool = False) -> Iterator[str]:
+def plan_lines(
+    manifest: Manifest, plan: Plan, *, diff: bool = False, took: Mapping[str, float] = _NONE
+) -> Iterator[str]:
     """Return the plan as text: a line a model, its reasons and what it reads below it; tests are counted.
 
     Args:
         manifest: the compiled project.
         plan: of it.
         diff: also what an edit changes of the settings and the query of a model.
+        took: seconds that the last run took for a model, by its id.
     """
     counted: Counter[str] = Counter()
     for action in plan.actions.values():
@@ -54,7 +67,9 @@ def plan_lines(manifest: Manifest, plan: Plan, *, diff: bool = False) -> Iterato
             continue
         word = plan_word(action)
         counted[word] += 1
-        yield one_line(f"{word:<10} {node.materialized.value} {node.relation}")
+        seconds = took.get(node.id) if word not in _NOT_BUILT else None
+        last = f" ({seconds:.1f} s last time)" if seconds is not None else ""
+        yield one_line(f"{word:<10} {node.materialized.value} {node.relation}{last}")
         yield from (f"{'':<10} {one_line(detail)}" for detail in plan_details(manifest, action))
         if diff:
             yield from (f"{'':<10} {one_line(line)}" for line in plan_diff(manifest, action))
@@ -75,9 +90,26 @@ def plan_details(manifest: Manifest, action: Action) -> Iterator[str]:
         yield from (f"{one.message} [{one.code}]" for one in action.refusals if one.message != rejected)
         return
     yield from action.reasons
+    affected = _affected(manifest, action)
+    if affected:
+        from engine.plan.edits.affected_columns import affected_text
+
+        yield from affected_text(affected)
     yield from (_reads(unread) for unread in action.unread if unread.count != 0)
+    if action.unchanged is None and not action.reasons:
+        yield from _if_changed(manifest, action)
     for name, table in deferred_inputs(manifest, action.node).items():
         yield f"{name} is deferred to {table}"
+
+
+def _affected(manifest: Manifest, action: Action) -> tuple[AffectedModel, ...]:
+    """The models below an edited one whose values may differ."""
+    node, comparison = manifest.nodes[action.node], action.comparison
+    if not isinstance(node, Model) or comparison is None or comparison.before is None:
+        return ()
+    from engine.plan.edits.affected_columns import affected_models
+
+    return affected_models(manifest, node, comparison.before)
 
 
 def plan_diff(manifest: Manifest, action: Action) -> tuple[str, ...]:
@@ -85,7 +117,7 @@ def plan_diff(manifest: Manifest, action: Action) -> tuple[str, ...]:
     node, comparison = manifest.nodes[action.node], action.comparison
     if not isinstance(node, Model) or comparison is None or comparison.before is None:
         return ()
-    from engine.plan.definition_diff import definition_diff
+    from engine.plan.edits.definition_diff import definition_diff
 
     return definition_diff(comparison.before, node.facts)
 
@@ -95,6 +127,18 @@ def plan_word(action: Action) -> str:
     if action.refusals:
         return "rejected"
     return "unchanged" if action.unchanged else action.kind.value
+
+
+def _if_changed(manifest: Manifest, action: Action) -> Iterator[str]:
+    """What decides whether a batch table or view is built that only a build can tell of."""
+    node = manifest.nodes[action.node]
+    if isinstance(node, Model) and not node.streaming and action.kind.value == "rebuild":
+        names = list(dict.fromkeys(item.name for item in node.inputs))
+        shown = " or ".join([*names[:_NAMED], *(["others"] if len(names) > _NAMED else [])])
+        if shown and node.materialized is Materialized.VIEW:
+            yield f"created again if the columns of {shown} change"
+        elif shown:
+            yield f"computed again if {shown} has changed by then"
 
 
 def _reads(unread: Unread) -> str:

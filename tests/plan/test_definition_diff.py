@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine.compile.sql.normalize import spelling_of
-from engine.plan.definition_diff import definition_diff, definition_lines
+from engine.plan.edits.definition_diff import definition_diff, definition_lines
 from tests.plan.test_plan import PLAIN, WINDOWED, header, manifest
 
 QUERY = """with late as (select carrier, count(*) as n from flights where delay in (select d from bounds) group by carrier)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from engine.api.plan_markdown import plan_markdown
+from engine.api.plan_output import plan_details
 from engine.cli.main import invoke
 from engine.compile import compile_project
 from engine.plan import Action, ActionKind, Plan
@@ -315,3 +316,57 @@ def test_diff_shows_what_an_edit_changes(edited: Path, capsys: pytest.CaptureFix
     assert "<summary>What changes in hours</summary>\n\n```diff\n" in out
     assert "\n- windows.hour: window ( at , '1 hours' )\n+ windows.hour: window ( at , '2 hours' )\n" in out
     assert "windows.hour" not in run(edited, capsys, "plan", "-s", "hours", "--output", "markdown")[1]
+
+
+@pytest.fixture
+def forward(edited: Path) -> Path:
+    """The project with an edit that applies to new rows, of a model that another one reads."""
+    written = compile_project(load_project(edited)).manifest.model("plain")
+    built(edited, written, [edited / "landing/events/a.json"])
+    write(edited, "models/plain.sql", PLAIN.replace("select id", "select id + 1 as id"))
+    write(edited, "models/ids.sql", "select id as number from {{ ref('plain') }}")
+    return edited
+
+
+def test_the_columns_that_an_edit_affects(forward: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(forward, capsys, "plan", "-s", "plain")
+    assert code == 0
+    assert "affects ids (number)" in out
+    (record,) = map(json.loads, run(forward, capsys, "plan", "-s", "plain", "--output", "json")[1].splitlines())
+    assert record["affects"] == [{"name": "ids", "columns": ["number"]}]
+    assert "affects ids" in run(forward, capsys, "plan", "-s", "plain", "--output", "markdown")[1]
+
+
+@pytest.mark.parametrize(
+    ("results", "expected"),
+    [
+        ({"status": "success", "execution_time": 12.34}, " (12.3 s last time)"),
+        ({"status": "success", "execution_time": 0.001, "adapter_response": {"unchanged": True}}, ""),
+        ({"status": "error", "execution_time": 12.34}, ""),
+        ({"status": "success", "execution_time": "long"}, ""),
+    ],
+    ids=["built", "unchanged", "failed", "damaged"],
+)
+def test_how_long_a_model_took(
+    forward: Path, results: dict[str, object], expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = [{"unique_id": "model.shop.plain", **results}]
+    write(forward, "target/run_results.json", json.dumps({"args": {"target": "dev"}, "results": found}))
+    line = run(forward, capsys, "plan", "-s", "plain")[1].splitlines()[0]
+    assert line == f"resume     streaming_table lake.s.plain{expected}"
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        ("", "computed again if plain has changed by then"),
+        ("/*---\nmaterialized: view\n---*/\n", "created again if the columns of plain change"),
+    ],
+    ids=["table", "view"],
+)
+def test_what_only_a_build_can_tell(forward: Path, header: str, expected: str) -> None:
+    write(forward, "models/ids.sql", f"{header}select id from {{{{ ref('plain') }}}}")
+    manifest = compile_project(load_project(forward)).manifest
+    rebuilt = Action("model.ids", ActionKind.REBUILD)
+    assert list(plan_details(manifest, rebuilt)) == [expected]
+    assert list(plan_details(manifest, replace(rebuilt, reasons=("the query changed",)))) == ["the query changed"]

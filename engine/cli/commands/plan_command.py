@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -53,21 +53,31 @@ def show_plan(chosen: CommandSettings, selection: Selection, options: RebuildOpt
     result = chosen.project.defer(result, nodes, selection)
     manifest = result.manifest
     plan = chosen.project.decide(result, nodes, **options)
-    _print(manifest, plan, output, result.target.name)
+    _print(manifest, plan, output, result.target.name, _took(chosen, result.target.name) if as_text else {})
     refused = refused_build(manifest, plan)
     found_errors = [*(refused.diagnostics if refused is not None else ()), *_unwanted(manifest, plan, output.fail_on)]
     chosen.out.diagnostics(found_errors)
     return not found_errors
 
 
-def _print(manifest: Manifest, plan: Plan, output: PlanOutput, target: str) -> None:
+def _took(chosen: CommandSettings, target: str) -> dict[str, float]:
+    """Seconds of each model that the last run built in a target."""
+    from engine.docs.site.last_run import last_run
+    from engine.events import Status
+
+    run = last_run(chosen.project.target_dir)
+    built = run.nodes.items() if run.target == target else ()
+    return {node: one.seconds for node, one in built if one.status == Status.SUCCESS and one.seconds is not None}
+
+
+def _print(manifest: Manifest, plan: Plan, output: PlanOutput, target: str, took: Mapping[str, float]) -> None:
     if output.form == "markdown":
         write(plan_markdown(manifest, plan, target, diff=output.diff), end="")
     elif output.form == "json":
         for action in plan.actions.values():
             write(json_text(plan_record(manifest, action, diff=output.diff)))
     else:
-        for line in plan_lines(manifest, plan, diff=output.diff):
+        for line in plan_lines(manifest, plan, diff=output.diff, took=took):
             word, space, rest = line.partition(" ")
             if word:
                 write(Styled(word, _COLOURS.get(word, "")), space + rest)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 from engine.compile.artifacts.dbt_manifest import own_id
@@ -33,6 +35,7 @@ _TONES = {
     Status.FAIL: Tone.BAD,
     Status.ERROR: Tone.BAD,
 }
+_MOST_BYTES = 50_000_000
 NUMBERS = ("rows_in", "rows_out", "rows_updated", "rows_deleted", "late", "quarantined", "state_rows", "batches")
 # Told only where there are some: most tables know no updates.
 _RARE = frozenset({"rows_updated", "rows_deleted"})
@@ -118,6 +121,17 @@ def read_results(results: Mapping[str, Any] | None) -> LastRun:
         seconds=_number(given.get("elapsed_time")),
         nodes=nodes,
     )
+
+
+def last_run(target_dir: Path) -> LastRun:
+    """Return the last run of a project, as its folder of artifacts has it; an empty one if that cannot be read."""
+    path = target_dir / "run_results.json"
+    try:
+        if path.is_symlink() or path.stat().st_size > _MOST_BYTES:
+            return LastRun()
+        return read_results(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, RecursionError):
+        return LastRun()
 
 
 def _node(item: Mapping[str, Any]) -> NodeRun:

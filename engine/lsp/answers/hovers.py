@@ -15,7 +15,7 @@ from engine.lsp.answers.editor_answers import analysed, name_at, node_at
 from engine.lsp.answers.spark_functions import signatures
 from engine.lsp.opened.header_places import HeaderWord, header_place, meaning
 from engine.lsp.opened.known_columns import KnownColumn, columns_of
-from engine.lsp.opened.last_runs import last_run
+from engine.lsp.opened.last_runs import last_run_text
 from engine.lsp.opened.open_project import OpenProject
 from engine.lsp.text.text_positions import location_of_position, offset_of, range_at, range_word
 from engine.lsp.text.text_segments import TextKind, segment_at
@@ -106,7 +106,7 @@ def node_text(opened: OpenProject, node_id: str) -> str:
         parts.append("```\n" + "\n".join(f"{c.name}: {c.type or 'unknown'}" for c in columns[:_SHOWN]) + "\n```")
     if isinstance(node, Model):
         parts += [window_text(name, node) for name in node.windows]
-        parts.append(last_run(opened.project.target_dir, node.id))
+        parts.append(last_run_text(opened.project.target_dir, node.id))
     return "\n\n".join(filter(None, parts))
 
 

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-from engine.docs.site.last_run import read_results
+from engine.docs.site.last_run import last_run
 from engine.secrets import scrub
 
 _NUMBERS = ("rows_in", "rows_out", "late", "quarantined", "state_rows")
-_MOST_BYTES = 50_000_000
 _MOST_TEXT = 200
 
 
-def last_run(target_dir: Path, node: str) -> str:
+def last_run_text(target_dir: Path, node: str) -> str:
     """Return how the last run of a node ended, one line; empty if it is not known."""
-    path = target_dir / "run_results.json"
-    try:
-        if path.is_symlink() or path.stat().st_size > _MOST_BYTES:
-            return ""
-        results = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return ""
-    run = read_results(results).nodes.get(node)
+    run = last_run(target_dir).nodes.get(node)
     if run is None:
         return ""
     numbers = [f"{name.replace('_', ' ')} {run.numbers[name]:,.0f}" for name in _NUMBERS if name in run.numbers]

@@ -1,0 +1,115 @@
+"""Which columns of other models an edit of a query affects, by column lineage."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from engine.compile import Manifest, Model
+
+# Facts beside the text of the query that decide which rows it gives.
+_OF_ROWS = ("inputs", "windows", "output_mode", "settings")
+
+
+@dataclass(frozen=True, slots=True)
+class AffectedModel:
+    """A model whose values may differ.
+
+    Attributes:
+        name: its name.
+        columns: that may have other values; None: all of them, as other rows may be there.
+    """
+
+    name: str
+    columns: tuple[str, ...] | None
+
+
+def affected_models(manifest: Manifest, model: Model, before: Mapping[str, Any]) -> tuple[AffectedModel, ...]:
+    """Return the models below one whose query was edited, as far as their columns come from what changed.
+
+    Args:
+        manifest: the compiled project.
+        model: of it, as it is now.
+        before: the facts of the query that wrote its table last.
+    """
+    changed: dict[str, frozenset[str] | None] = {model.id: changed_columns(before, model.facts)}
+    if changed[model.id] == frozenset():
+        return ()
+    found = []
+    for node in manifest.order:
+        below = manifest.nodes[node]
+        if not isinstance(below, Model) or below.id == model.id or not set(below.depends_on) & set(changed):
+            continue
+        columns = _reached(below, changed)
+        if columns != frozenset():
+            changed[below.id] = columns
+            names = None if columns is None else tuple(c.name for c in below.columns if c.name.lower() in columns)
+            found.append(AffectedModel(below.name, names))
+    return tuple(found)
+
+
+def changed_columns(before: Mapping[str, Any], after: Mapping[str, Any]) -> frozenset[str] | None:
+    """Return the columns of a query, in lower case, that an edit changed; None: it may give other rows.
+
+    Args:
+        before: the facts of the query.
+        after: those of the edited query.
+    """
+    if any(before.get(key) != after.get(key) for key in _OF_ROWS):
+        return None
+    sides = [_selected(str(facts.get("sql", ""))) for facts in (before, after)]
+    if sides[0] is None or sides[1] is None or sides[0][1] != sides[1][1]:
+        return None
+    old, new = sides[0][0], sides[1][0]
+    found = {name for name in {*old, *new} if old.get(name) != new.get(name)}
+    # An alias may be a group key, or part of another column.
+    if any(_names(sides[1][1], name) for name in found):
+        return None
+    return frozenset(found | {name for name, text in new.items() if any(_names(text, other) for other in found)})
+
+
+def _names(text: str, column: str) -> bool:
+    """Whether SQL names a column, or anything else by that word."""
+    return re.search(rf"(?<!\w){re.escape(column)}(?!\w)", text, re.IGNORECASE) is not None
+
+
+def _selected(sql: str) -> tuple[dict[str, str], str] | None:
+    """The expressions of a SELECT by column, and the rest of its text; None: it is something else."""
+    import sqlglot
+    from sqlglot import exp
+
+    try:
+        tree = sqlglot.parse_one(sql, dialect="spark")
+    except sqlglot.errors.SqlglotError:
+        return None
+    if not isinstance(tree, exp.Select) or tree.args.get("distinct") or any(item.is_star for item in tree.expressions):
+        return None
+    columns = {item.alias_or_name.lower(): item.unalias().sql(dialect="spark") for item in tree.expressions}
+    if len(columns) < len(tree.expressions) or "" in columns:
+        return None
+    tree.set("expressions", [])
+    return columns, tree.sql(dialect="spark")
+
+
+def _reached(below: Model, changed: Mapping[str, frozenset[str] | None]) -> frozenset[str] | None:
+    """The columns of a model that come from changed ones; None: its rows depend on them."""
+    if any(changed.get(node, frozenset()) is None for node in below.depends_on):
+        return None
+
+    def comes(node: str, column: str) -> bool:
+        return column.partition(".")[0].lower() in (changed.get(node) or ())
+
+    if any(comes(origin.node, origin.column) for origin in below.indirect):
+        return None
+    reached = (c.name.lower() for c in below.columns if any(comes(o.node, o.column) for o in c.origins))
+    return frozenset(reached)
+
+
+def affected_text(found: tuple[AffectedModel, ...], most: int = 6) -> Iterator[str]:
+    """Yield what an edit affects, in a line; nothing if there is nothing."""
+    if found:
+        named = [f"{one.name} ({', '.join(one.columns) if one.columns is not None else 'its rows'})" for one in found]
+        more = f" and {len(named) - most} more" if len(named) > most else ""
+        yield f"affects {', '.join(named[:most])}{more}"

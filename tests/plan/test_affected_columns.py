@@ -1,0 +1,90 @@
+"""Which columns of other models an edit affects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.compile import Manifest
+from engine.plan.edits.affected_columns import affected_models, affected_text
+from tests.project.small_projects import clean, orders_with
+
+ORDERS = (
+    "select id, upper(kind) as kind, amount, amount * 2 as twice from {{ source('shop', 'orders') }} where id > 0\n"
+)
+MODELS = {
+    "orders": ORDERS,
+    "by_kind": "select kind, sum(amount) as total from {{ ref('orders') }} group by kind\n",
+    "wide": "select id, kind || '!' as label, amount from {{ ref('orders') }}\n",
+    "labels": "select label from {{ ref('wide') }}\n",
+    "ids": "select id from {{ ref('orders') }} where amount > 3\n",
+    "apart": "select 1 as one\n",
+}
+
+
+def _orders(root: Path, text: str, below: dict[str, str] | None = None) -> tuple[Manifest, Mapping[str, Any]]:
+    """A project, and the facts of its orders."""
+    models = {**(MODELS if below is None else below), "orders": text}
+    files = {f"models/{name}.sql": sql for name, sql in models.items()}
+    manifest = clean(root, {**files, **orders_with("id int, kind string, amount double")})
+    return manifest, manifest.model("orders").facts
+
+
+@pytest.mark.parametrize(
+    ("edited", "expected"),
+    [
+        (("upper(kind)", "lower(kind)"), "affects by_kind (its rows), labels (label), wide (label)"),
+        (("amount, ", "amount + 1 as amount, "), "affects by_kind (total), ids (its rows), wide (amount)"),
+        (("amount * 2", "amount * 3"), ""),
+        ((", amount * 2 as twice", ""), ""),
+        (("twice from", "twice, 1 as one from"), ""),
+        (("id > 0", "id > 1"), "affects by_kind (its rows), ids (its rows), labels (its rows), wide (its rows)"),
+        (("select id", "select distinct id"), "affects by_kind (its rows), ids (its rows), labels (its rows), wide (its rows)"),
+        (("select id, ", "SELECT  id,\n"), ""),
+    ],
+    ids=["column", "two-columns", "unread", "removed", "added", "filter", "distinct", "spelling"],
+)  # fmt: skip
+def test_an_edit(edited: tuple[str, str], expected: str, tmp_path: Path) -> None:
+    before = _orders(tmp_path / "before", ORDERS)[1]
+    manifest, _ = _orders(tmp_path / "after", ORDERS.replace(*edited))
+    found = affected_models(manifest, manifest.model("orders"), before)
+    names = sorted(affected_text(tuple(sorted(found, key=lambda one: one.name))))
+    assert names == ([expected] if expected else [])
+
+
+def test_a_column_that_others_of_its_query_use(tmp_path: Path) -> None:
+    alias = "select upper(kind) as kind2, kind2 || 'x' as both from {{ source('shop', 'orders') }}\n"
+    below = {"all": "select both from {{ ref('orders') }}\n"}
+    before = _orders(tmp_path / "before", alias, below)[1]
+    manifest, _ = _orders(tmp_path / "after", alias.replace("upper", "lower"), below)
+    (found,) = affected_models(manifest, manifest.model("orders"), before)
+    assert (found.name, found.columns) == ("all", ("both",))
+
+
+def test_a_group_key_that_is_named_by_its_alias(tmp_path: Path) -> None:
+    grouped = "select upper(kind) as word, count(*) as n from {{ source('shop', 'orders') }} group by word\n"
+    below = {"all": "select n from {{ ref('orders') }}\n"}
+    before = _orders(tmp_path / "before", grouped, below)[1]
+    manifest, _ = _orders(tmp_path / "after", grouped.replace("upper", "lower"), below)
+    (found,) = affected_models(manifest, manifest.model("orders"), before)
+    assert (found.name, found.columns) == ("all", None)
+
+
+def test_distinct_rows_depend_on_each_column(tmp_path: Path) -> None:
+    distinct = ORDERS.replace("select", "select distinct")
+    below = {"all": "select id from {{ ref('orders') }}\n"}
+    before = _orders(tmp_path / "before", distinct, below)[1]
+    manifest, _ = _orders(tmp_path / "after", distinct.replace("upper", "lower"), below)
+    (found,) = affected_models(manifest, manifest.model("orders"), before)
+    assert (found.name, found.columns) == ("all", None)
+
+
+def test_many_are_counted(tmp_path: Path) -> None:
+    below = {f"m{number}": "select id from {{ ref('orders') }}\n" for number in range(9)}
+    before = _orders(tmp_path / "before", ORDERS, below)[1]
+    manifest, _ = _orders(tmp_path / "after", ORDERS.replace("select id", "select id + 1 as id"), below)
+    (text,) = affected_text(affected_models(manifest, manifest.model("orders"), before))
+    assert text.endswith(" and 3 more")
