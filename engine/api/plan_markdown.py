@@ -23,7 +23,9 @@ _QUIET = ("unchanged",)
 _SPECIAL = re.compile(r"[\\`*_{}\[\]<>()#+!|~@&:$-]")
 
 
-def plan_markdown(manifest: Manifest, plan: Plan, target: str, *, diff: bool = False) -> str:
+def plan_markdown(
+    manifest: Manifest, plan: Plan, target: str, *, diff: bool = False, removed: Sequence[str] = ()
+) -> str:
     """Return a plan as Markdown: a table of what a build would do, what it leaves alone in folded lists below.
 
     Args:
@@ -31,6 +33,7 @@ def plan_markdown(manifest: Manifest, plan: Plan, target: str, *, diff: bool = F
         plan: of it.
         target: its name.
         diff: also what an edit changes of a model's settings and query, folded.
+        removed: names of models that are not in the project any more.
     """
     models: dict[str, list[tuple[Model, Action]]] = {}
     tests = 0
@@ -47,7 +50,8 @@ def plan_markdown(manifest: Manifest, plan: Plan, target: str, *, diff: bool = F
     size = len(head)
     edits = [_edit(manifest, model, action) for model, action in shown] if diff else []
     folded = _folded("Unchanged", [model.name for model in quiet])
-    for block in filter(None, (_table(manifest, shown), *edits, folded)):
+    gone = _folded("No longer in the project, their tables stay", removed)
+    for block in filter(None, (_table(manifest, shown), *edits, gone, folded)):
         kept, left = _bounded(block, MOST_CHARACTERS - _END - size)
         size += sum(len(line) + 1 for line in kept)
         parts += kept

@@ -47,11 +47,16 @@ _REPEATING = {
     help="End with 1 if a model has this action, too; several times for several.",
 )
 @click.option("--diff", is_flag=True, help="Also show what an edit changes of a model's settings and query.")
+@click.option(
+    "--no-catalog",
+    is_flag=True,
+    help="Compare with the manifest.json of --state in place of what is deployed; asks no catalog, state or source.",
+)
 @plan_options
 @defer_options
 @selection_options
 @project_options
-def plan(output: str, fail_on: tuple[str, ...], diff: bool, **options: Any) -> int:
+def plan(output: str, fail_on: tuple[str, ...], diff: bool, no_catalog: bool, **options: Any) -> int:
     """Show what a build would do to each model, and why; changes nothing."""
     wanted, shared = split(options)
     how = cast("RebuildOptions", {key: shared.pop(key) for key in RebuildOptions.__annotations__})
@@ -59,7 +64,7 @@ def plan(output: str, fail_on: tuple[str, ...], diff: bool, **options: Any) -> i
     def work(chosen: CommandSettings) -> bool:
         from engine.cli.commands.plan_command import PlanOutput, show_plan
 
-        return show_plan(chosen, wanted, how, PlanOutput(output, diff, fail_on))
+        return show_plan(chosen, wanted, how, PlanOutput(output, diff, fail_on, no_catalog))
 
     return carry_out(work, **shared)
 

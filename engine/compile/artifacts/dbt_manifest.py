@@ -157,6 +157,7 @@ def _found_out(model: Model, about: About) -> dict[str, Any]:
         "stateful": model.stateful,
         "indirect": [_origin(origin, about) for origin in model.indirect],
         "fingerprint": model.fingerprint,
+        "facts": model.facts,
         "definition": definition(model.facts),
         "custom_schema": model.custom_schema,
         "broken": model.broken,

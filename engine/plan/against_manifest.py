@@ -1,0 +1,79 @@
+"""The plan of a project against an earlier manifest alone: what an edit would do, without a catalog, state or sources.
+
+What only they know is left out: what is unread, whether tables are there, what was changed by others. A model that an
+earlier manifest has counts as built by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from engine.compile import Manifest, Materialized, Model
+from engine.plan.actions.action import Action, ActionKind, Plan
+from engine.plan.compare_models import compare_model
+from engine.plan.comparison import Change, Comparison
+from engine.plan.deployed.deployed_facts import LastWriter
+
+
+def plan_against(manifest: Manifest, selected: Iterable[str], before: Mapping[str, LastWriter]) -> Plan:
+    """Decide what a build would do to each node if the models of an earlier manifest were deployed.
+
+    Args:
+        manifest: the compiled project.
+        selected: ids of models and tests, in the order of the build.
+        before: what wrote the tables of the earlier manifest's models, by id.
+    """
+    actions: dict[str, Action] = {}
+    for node in selected:
+        model = manifest.nodes[node]
+        if isinstance(model, Model) and model.materialized is Materialized.EPHEMERAL:
+            continue
+        if isinstance(model, Model):
+            actions[node] = _action(manifest, model, before.get(node), actions)
+        else:
+            actions[node] = Action(node, ActionKind.TEST)
+    return Plan(actions)
+
+
+def removed(manifest: Manifest, before: Mapping[str, LastWriter]) -> tuple[str, ...]:
+    """Return the names of the earlier manifest's models that the project does not have any more."""
+    return tuple(sorted(node.partition(".")[2] for node in before.keys() - manifest.nodes.keys()))
+
+
+def _action(manifest: Manifest, model: Model, writer: LastWriter | None, built: Mapping[str, Action]) -> Action:
+    comparison = _comparison(manifest, model, writer)
+    if comparison.change is Change.NEW:
+        return Action(model.id, ActionKind.CREATE, unchanged=False, comparison=comparison)
+    kind = ActionKind.RESUME if model.streaming else ActionKind.REBUILD
+    refusals = (comparison.refusal,) if comparison.refusal is not None else ()
+    same = comparison.change is Change.UNCHANGED
+    # A stream reads what is new, whoever was edited above it; a batch table is computed again from all.
+    waits = not model.streaming and any(not built[node].unchanged for node in model.depends_on if node in built)
+    unchanged = (None if waits else True) if same else False
+    return Action(model.id, kind, comparison.reasons, refusals, unchanged=unchanged, comparison=comparison)
+
+
+def _comparison(manifest: Manifest, model: Model, writer: LastWriter | None) -> Comparison:
+    try:
+        return compare_model(manifest, model, writer)
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
+        # The file is anybody's: its facts are not what an engine wrote.
+        return compare_model(manifest, model, replace(writer, facts=None) if writer is not None else None)
+
+
+def writers_in(nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, LastWriter]:
+    """Return what wrote the tables of the models of an earlier manifest.json, by id.
+
+    Args:
+        nodes: its records, by id. A model whose record has no facts (another version of the engine wrote it) is there
+            without them, so that an edit of it cannot be compared.
+    """
+    found = {}
+    for node, record in nodes.items():
+        own = (record.get("meta") or {}).get("headrace")
+        if record.get("resource_type") == "model" and isinstance(own, dict) and own.get("fingerprint"):
+            facts = own.get("facts")
+            found[node] = LastWriter(str(own["fingerprint"]), facts if isinstance(facts, dict) and facts else None)
+    return found
