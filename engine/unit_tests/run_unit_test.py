@@ -21,10 +21,11 @@ from engine.unit_tests.batch_harness import run_whole
 from engine.unit_tests.differences import TextTable, drawn, paired
 from engine.unit_tests.fixed_clock import shown
 from engine.unit_tests.given_inputs import feed_inputs
+from engine.unit_tests.history_harness import HistoryTrial
 from engine.unit_tests.likely_causes import causes, late_causes
 from engine.unit_tests.row_values import typed
 from engine.unit_tests.step_metrics import StepMetrics
-from engine.unit_tests.stream_harness import trial
+from engine.unit_tests.stream_harness import Trial, trial
 from engine.unit_tests.temporary_lake import ThrowAway
 
 if TYPE_CHECKING:
@@ -71,8 +72,11 @@ class UnitTests:
     def _run(self, spark: SparkSession, manifest: Manifest, model: Model, test: UnitTest) -> list[Diagnostic]:
         session = self.lake.session(spark)
         placed, folder = self.lake.place(model)
-        fed = feed_inputs(session, manifest, placed, test, self.root)
         compared = _Compared(session, model, test)
+        if model.write.history and not model.streaming:
+            _through(HistoryTrial(session, manifest, placed, test, self.root), compared, session, placed)
+            return compared.found
+        fed = feed_inputs(session, manifest, placed, test, self.root)
         if not model.streaming:
             now = next((step.now for step in test.steps if step.now), None)
             rows, seen = run_whole(session, fed, now)
@@ -83,16 +87,22 @@ class UnitTests:
         query = trial(session, fed, folder)
         query.start()
         try:
-            for number, step in enumerate(test.steps, 1):
-                seen = query.step(step)
-                if step.expect is not None:
-                    table = session.table(placed.relation.sql)
-                    compared.check(step.expect, f" after step {number} ({step.kind})", table, seen, query.seen)
-            if test.expect is not None:
-                compared.check(test.expect, " at the end", session.table(placed.relation.sql), query.seen, query.seen)
+            _through(query, compared, session, placed)
         finally:
             query.stop()
         return compared.found
+
+
+def _through(under: Trial | HistoryTrial, compared: _Compared, session: SparkSession, model: Model) -> None:
+    """Do the steps of a test, and compare the model's table after each that expects something, and at the end."""
+    test = compared.test
+    for number, step in enumerate(test.steps, 1):
+        seen = under.step(step)
+        if step.expect is not None:
+            table = session.table(model.relation.sql)
+            compared.check(step.expect, f" after step {number} ({step.kind})", table, seen, under.seen)
+    if test.expect is not None:
+        compared.check(test.expect, " at the end", session.table(model.relation.sql), under.seen, under.seen)
 
 
 def _elsewhere(test: UnitTest) -> Diagnostic:

@@ -55,10 +55,15 @@ def test_each_unit_test_ends_as_it_should_and_touches_no_table(lab: Lab) -> None
             told[str(event["node"])].append(event)
 
     failing = {"hourly.still_open", "hourly.wrong_cell", "hourly.was_late", "paid.no_partner", "totals.spark_refuses"}
-    failing |= {"paid.without_a_time", *(f"hourly.{name}" for name in LATE)}
+    failing |= {
+        "paid.without_a_time",
+        "kept.same_key_twice",
+        "kept.no_new_version",
+        *(f"hourly.{name}" for name in LATE),
+    }
     wrong = {name: told[name] for name, e in ended.items() if e["status"] != "pass"}
     assert set(wrong) == failing, json.dumps(wrong, indent=1)
-    assert len(ended) == len(failing) + 9
+    assert len(ended) == len(failing) + 11
 
     (found,) = told["hourly.still_open"]
     assert (found["code"], found["file"], found["line"]) == ("unit-test-failed", "tests/failing.yml", 5)
@@ -78,6 +83,8 @@ def test_each_unit_test_ends_as_it_should_and_touches_no_table(lab: Lab) -> None
     assert "Likely cause: a row is in state and there is no watermark yet" in str(told["paid.no_partner"][0]["hint"])
     # A column that a given row lacks is NULL, and a bound on the time would lose the row silently.
     assert "a record of shop.payments cannot be read: 'paid_at' is NULL" in ended["paid.without_a_time"]["message"]
+    assert told["kept.same_key_twice"][0]["code"] == "duplicate-key"
+    assert ended["kept.no_new_version"]["message"] == "1 row differs of 'kept' at the end"
     assert ended["totals.spark_refuses"]["status"] == "error"
     assert "zero" in ended["totals.spark_refuses"]["message"]
 
