@@ -48,6 +48,7 @@ class HistoryTrial:
     seen: StepMetrics = field(default_factory=StepMetrics)
     _given: dict[str, GivenRows] = field(default_factory=dict)
     _at: datetime = _FIRST - _LATER
+    _number: int = 0
     _expected: ExpectedTable | None = None
 
     def step(self, step: UnitTestStep) -> StepMetrics:
@@ -57,6 +58,7 @@ class HistoryTrial:
             RunError: see `engine.runtime.batch.extract_history.take`.
             pyspark.errors.PySparkException: Spark rejects or fails the query.
         """
+        self._number += 1
         self._given |= {rows.view: rows for rows in (*self.test.static, *step.given)}
         self._at = datetime.fromtimestamp(millis(step.now) / 1000, UTC) if step.now else self._at + _LATER
         now = f"{self._at:%Y-%m-%d %H:%M:%S.%f}"
@@ -65,7 +67,7 @@ class HistoryTrial:
         rows, metrics = run_whole(self.session, fed, now)
         model = self.model
         markers = {**_MARKERS, "model": model.name}
-        extract = Extract(int(self._at.timestamp() * 1_000_000), f"the rows of {now}")
+        extract = Extract(int(self._at.timestamp() * 1_000_000), f"step {self._number}")
         made = take(spelled(model, rows), rows, extract, markers, self._expected)
         snapshot = made.snapshot if made is not None else self._expected.snapshot if self._expected else None
         uuid = lake.table_uuid(self.session, model.relation.sql)

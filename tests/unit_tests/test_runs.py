@@ -83,7 +83,7 @@ def test_each_unit_test_ends_as_it_should_and_touches_no_table(lab: Lab) -> None
     assert "Likely cause: a row is in state and there is no watermark yet" in str(told["paid.no_partner"][0]["hint"])
     # A column that a given row lacks is NULL, and a bound on the time would lose the row silently.
     assert "a record of shop.payments cannot be read: 'paid_at' is NULL" in ended["paid.without_a_time"]["message"]
-    assert told["kept.same_key_twice"][0]["code"] == "duplicate-key"
+    assert ended["kept.same_key_twice"]["message"] == """1 key has more than one row in step 1: {"kind":"a"}"""
     assert ended["kept.no_new_version"]["message"] == "1 row differs of 'kept' at the end"
     assert ended["totals.spark_refuses"]["status"] == "error"
     assert "zero" in ended["totals.spark_refuses"]["message"]
