@@ -91,3 +91,33 @@ def test_settings_that_name_a_misspelt_column_are_no_faults_of_their_own(
 ) -> None:
     found = findings(tmp_path, {"models/m.sql": f"{SETTINGS}select\n    {select}\nfrom {ORDERS}\n"})
     assert [line(one).split(":")[1] for one in found] == places
+
+
+WINDOWED = """\
+/*---
+streams: {sales: {watermark: ts delay 1 hour}}
+windows: {hour: "tumbling(ts, 1 hour)"}
+---*/
+select hour.start as hour, count(*) as n from {{ ref('%s') }} group by hour
+"""
+
+
+@pytest.mark.parametrize(("name", "codes"), [("salse", ["unknown-ref"]), ("sales", [])], ids=["mistyped", "right"])
+def test_a_name_that_is_not_found_is_the_only_error(name: str, codes: list[str], tmp_path) -> None:
+    sales = f"/*---\nstreams: [shop.orders]\n---*/\nselect * from {ORDERS}\n"
+    found = findings(tmp_path, {"models/sales.sql": sales, "models/m.sql": WINDOWED % name})
+    assert [one.code for one in found] == codes
+
+
+@pytest.mark.parametrize(
+    ("select", "places"),
+    [("idd, ts", ["sales"]), ("idd as id, ts", ["sales"]), ("id as number, ts", ["m", "deep"])],
+    ids=["misspelt", "alias", "renamed"],
+)
+def test_a_column_that_is_misspelt_is_no_error_of_other_models(select: str, places: list[str], tmp_path) -> None:
+    files = {
+        "models/sales.sql": f"select {select} from {ORDERS}\n",
+        "models/m.sql": "select id, ts from {{ ref('sales') }}\n",
+        "models/deep.sql": "select s.id from {{ ref('sales') }} as s\n",
+    }
+    assert sorted(one.node for one in findings(tmp_path, files)) == sorted(places)

@@ -35,6 +35,8 @@ _NAMES_HOLD = _QUERY_HOLDS | {
     "window-unused",
 }  # fmt: skip
 
+_NOT_FOUND = {"unknown-ref", "unknown-source"}
+
 _SHOWN = 5
 _MEETING = ("spark.sql.ansi.", "spark.sql.legacy.")
 _BRINGING = ("spark.sql.extensions", "spark.sql.catalogImplementation", "spark.plugins", "spark.jars")
@@ -74,7 +76,9 @@ def typed(
     errors = {finding.code for finding in found if finding.is_error}
     # A length that cannot be read leaves all names, unless it is that of a window, which is then missing.
     named = errors <= (_NAMES_HOLD | {"bad-duration"} if text.whole else _NAMES_HOLD)
-    times = list(stream_faults(model, text.query.tree, text.windows, known)) if named else []
+    # What is not found may have the time of any window.
+    windows = () if errors & _NOT_FOUND else text.windows
+    times = list(stream_faults(model, text.query.tree, windows, known)) if named else []
     faults = [*times, *_faults(model, text, facts, known)] if named else []
     if errors <= _QUERY_HOLDS and bool(errors) == model.broken and not times:
         own = (text.bound, text.rendered) if text.plain else None
@@ -86,6 +90,9 @@ def typed(
     broken = model.broken or any(fault.is_error for fault in faults)
     columns = _merged(model.columns, facts.columns)
     seen = facts.as_input(model.id, stored=model.materialized is not Materialized.VIEW)
+    if facts.columns is not None and misspelled((column.name for column in facts.columns), facts.unresolved):
+        # Others may read the column that was meant: only its own model has an error.
+        seen = replace(seen, complete=False)
     model = replace(model, columns=columns, indirect=facts.indirect, broken=broken)
     return with_needed_times(model, text.query.nodes), seen
 

@@ -312,6 +312,9 @@ def _unread(draft: Draft, stream: StreamConfig, known: KnownNodes) -> None:
     if any(r.name == stream.name for r in draft.query.references):
         return
     names = [*known.relations, *known.source_names]
+    if stream.name in names and any(r.kind != "this" and r.name not in names for r in draft.query.references):
+        # A name that is not found may be meant for it.
+        return
     message = f"the query does not read the stream '{stream.name}'"
     hint = "Read it with ref() or source(), or remove it from 'streams:'."
     if stream.name not in names:
