@@ -75,6 +75,21 @@ def _commit(lab: Lab, spark: Any, number: int) -> None:
     table_writer.append(rows, {"batch-id": str(number)}, expected=expected)
 
 
+def test_the_connection_of_a_micro_batch_is_known_once(lab: Lab) -> None:
+    lab.write(
+        "sources/shop.yml",
+        "sources:\n- {name: shop, tables: [{name: events, format: json, path: landing, schema: id int}]}\n",
+    )
+    lab.model("t", "/*---\nstreams: [shop.events]\n---*/\nselect id from {{ source('shop', 'events') }}\n")
+    client = lab.session.spark.sparkContext._gateway._gateway_client  # type: ignore[union-attr]
+    for number in range(3):
+        lab.land(f"a{number}", [{"id": number}], folder="landing")
+        lab.build()
+    assert lab.ids("t") == [0, 1, 2]
+    kept = list(client.deque)
+    assert len(kept) == len(set(map(id, kept))), "one of two entries is removed when the thread of a connection ends"
+
+
 def _open(server: Any) -> list[Any]:
     with server.lock:
         return [connection for connection in server.connections if connection.socket is not None]

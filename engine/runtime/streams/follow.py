@@ -20,7 +20,7 @@ from engine.runtime.streams.prepare import PreparedQuery
 from engine.runtime.streams.state_maintenance import compact
 from engine.runtime.streams.turn_bound import TurnBound
 from engine.runtime.writer.query_progress import Progress
-from engine.spark.run_sessions import note_session
+from engine.spark.run_sessions import forget_callback, note_session
 from engine.state.state_path import StatePath, spark_location
 
 if TYPE_CHECKING:
@@ -98,7 +98,10 @@ def stream_writer(
         if not noted:
             noted.append(batch)
             note_session(rows.sparkSession, frame.sparkSession)
-        write(frame, batch)
+        try:
+            write(frame, batch)
+        finally:
+            forget_callback(rows.sparkSession)
 
     return (
         rows.writeStream.foreachBatch(write_noted)
