@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from engine.compile import Manifest, Materialized, Model
+from engine.compile.nodes.fingerprint import published
 from engine.plan.actions.action import Action, ActionKind, Plan
 from engine.plan.compare_models import compare_model
 from engine.plan.comparison import Change, Comparison
@@ -56,6 +57,8 @@ def _action(manifest: Manifest, model: Model, writer: LastWriter | None, built: 
 
 
 def _comparison(manifest: Manifest, model: Model, writer: LastWriter | None) -> Comparison:
+    # What was masked in the manifest is masked on both sides.
+    model = replace(model, facts=published(model.facts))
     try:
         return compare_model(manifest, model, writer)
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError):

@@ -39,6 +39,8 @@ _MOST_OF_A_SECRET: Final = 1000
 _ORACLE: Final = re.compile(r"(?i)(?<=\bjdbc:oracle:)(\w{1,20}:)[^/@\s]{0,200}/([^@\s]{1,200})(?=@)")
 _USERS: Final = ("user", "username")
 _WEB: Final = ("http", "https", "ftp", "ftps", "sftp")
+# What `identified` puts behind a masked text.
+_DIGEST: Final = re.compile(r" #[0-9a-f]+$")
 # Options that say which data is read, by the last word of their key; the others say how.
 _WHERE: Final = (
     "url", "uri", "path", "location", "endpoint", "host", "hosts", "port", "server", "servers", "database", "db",
@@ -100,6 +102,11 @@ def identified(text: str, key: str = "") -> str:
     """A text as facts keep it: masked, with a digest that distinguishes one masked text from another."""
     clean = MASK if may_be_credential(key) else masked(text, key)
     return text if clean == text else f"{clean} #{_digest(text)}"
+
+
+def without_digest(text: str) -> str:
+    """A text of `identified` without its digest, by which a short credential could be guessed."""
+    return _DIGEST.sub("", text) if MASK in text else text
 
 
 def where(options: Mapping[str, str]) -> str:

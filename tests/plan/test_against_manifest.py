@@ -160,3 +160,18 @@ def test_what_cannot_be_answered(
     code, _, err = run(deployed, capsys, "plan", "--no-catalog", *places)
     assert code == 2
     assert message in err
+
+
+def test_no_credential_is_in_the_facts_and_none_is_an_edit(deployed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    project = PROJECT + "    spark: {conf: {spark.shop.api.password: 'Sesame-open-1', spark.shop.limit: 5}}\n"
+    write(deployed, "project.yml", project)
+    assert invoke(["compile", "--project-dir", str(deployed)]) == 0
+    shutil.rmtree(deployed / "before")
+    shutil.copytree(deployed / "target", deployed / "before")
+    text = (deployed / "before/manifest.json").read_text()
+    assert "Sesame" not in text
+    assert "spark.shop.limit" in text
+    write(deployed, "models/ids.sql", MODELS["ids"].replace("as number", "as n"))
+    capsys.readouterr()
+    _, found = planned(deployed, capsys, select=("ids",))
+    assert found["ids"]["reasons"] == ["the query changed"]

@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from engine.compile.nodes.column_facts import Origin
-from engine.compile.nodes.fingerprint import definition
+from engine.compile.nodes.fingerprint import definition, published
 from engine.compile.nodes.guarantee import Guarantee
 from engine.compile.nodes.manifest import AcknowledgedWarning, Column, DataTest, Input, Macro, Model, Node, Source
 from engine.compile.nodes.unit_test_steps import ExpectedResult, GivenRows, UnitTest
@@ -157,7 +157,7 @@ def _found_out(model: Model, about: About) -> dict[str, Any]:
         "stateful": model.stateful,
         "indirect": [_origin(origin, about) for origin in model.indirect],
         "fingerprint": model.fingerprint,
-        "facts": model.facts,
+        "facts": published(model.facts),
         "definition": definition(model.facts),
         "custom_schema": model.custom_schema,
         "broken": model.broken,

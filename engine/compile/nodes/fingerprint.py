@@ -7,6 +7,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from engine.sources.credentials import shown, without_digest
+
 
 def definition(facts_: Mapping[str, Any]) -> str:
     """A hash of the facts without the names of tables, so that two targets can be compared; empty without facts."""
@@ -22,6 +24,21 @@ def _without_tables(facts_: Mapping[str, Any]) -> dict[str, Any]:
         result["inlined"] = {name: _without_tables(inner) for name, inner in result["inlined"].items()}
     inputs = [{key: value for key, value in item.items() if key != "deferred"} for item in result["inputs"]]
     return result | {"inputs": inputs}
+
+
+def published(facts_: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts as artifacts have them: without the digests of what may be a credential, and with settings masked."""
+    result: dict[str, Any] = _without_digests(facts_)
+    conf = (result.get("settings") or {}).get("conf")
+    return result | ({"settings": {**result["settings"], "conf": shown(conf)}} if conf else {})
+
+
+def _without_digests(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _without_digests(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_digests(inner) for inner in value]
+    return without_digest(value) if isinstance(value, str) else value
 
 
 def fingerprint(facts_: Mapping[str, Any]) -> str:

@@ -84,7 +84,7 @@ def _table(
     facts = {
         "expectations": sorted([e.name, spelling_of(e.check), e.on_fail.value] for e in expectations),
         "sort_by": [asdict(column) for column in write.sort_by],
-        "write_options": dict(write.write_options),
+        "write_options": {key: identified(value, key) for key, value in write.write_options.items()},
         **{key: [spelling_of(text) for text in texts] for key, texts in hooks.items()},
         **declared,
     }
