@@ -11,14 +11,14 @@ from engine.characters import one_line
 from engine.compile import Manifest, Materialized, Model, UnitTest
 from engine.compile.artifacts.dbt_manifest import unique_id
 
+if TYPE_CHECKING:
+    from engine.plan import Action, Plan, Unread
+    from engine.plan.edits.affected_columns import AffectedModel
+
 # Names of inputs that a sentence has at most.
 _NAMED = 3
 _NOT_BUILT = ("unchanged", "rejected")
 _NONE: Mapping[str, float] = {}
-
-if TYPE_CHECKING:
-    from engine.plan import Action, Plan, Unread
-    from engine.plan.edits.affected_columns import AffectedModel
 
 
 def plan_record(manifest: Manifest, action: Action, *, diff: bool = False) -> dict[str, Any]:
@@ -103,7 +103,7 @@ def plan_details(manifest: Manifest, action: Action) -> Iterator[str]:
 
 
 def _affected(manifest: Manifest, action: Action) -> tuple[AffectedModel, ...]:
-    """The models below an edited one whose values may differ."""
+    """The models downstream of an edited one whose values may differ."""
     node, comparison = manifest.nodes[action.node], action.comparison
     if not isinstance(node, Model) or comparison is None or comparison.before is None:
         return ()
@@ -132,7 +132,7 @@ def plan_word(action: Action) -> str:
 def _if_changed(manifest: Manifest, action: Action) -> Iterator[str]:
     """What decides whether a batch table or view is built that only a build can tell of."""
     node = manifest.nodes[action.node]
-    if isinstance(node, Model) and not node.streaming and action.kind.value == "rebuild":
+    if isinstance(node, Model) and not node.streaming and plan_word(action) == "rebuild":
         names = list(dict.fromkeys(item.name for item in node.inputs))
         shown = " or ".join([*names[:_NAMED], *(["others"] if len(names) > _NAMED else [])])
         if shown and node.materialized is Materialized.VIEW:

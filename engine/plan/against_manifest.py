@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from engine.compile import Manifest, Materialized, Model
+from engine.compile.artifacts.dbt_manifest import OWN
 from engine.compile.nodes.fingerprint import published
 from engine.plan.actions.action import Action, ActionKind, Plan
 from engine.plan.compare_models import compare_model
@@ -50,7 +51,7 @@ def _action(manifest: Manifest, model: Model, writer: LastWriter | None, built: 
     kind = ActionKind.RESUME if model.streaming else ActionKind.REBUILD
     refusals = (comparison.refusal,) if comparison.refusal is not None else ()
     same = comparison.change is Change.UNCHANGED
-    # A stream reads what is new, whoever was edited above it; a batch table is computed again from all.
+    # A stream reads what is new, whatever was edited upstream; a batch table is computed again from all.
     waits = not model.streaming and any(not built[node].unchanged for node in model.depends_on if node in built)
     unchanged = (None if waits else True) if same else False
     return Action(model.id, kind, comparison.reasons, refusals, unchanged=unchanged, comparison=comparison)
@@ -71,12 +72,18 @@ def writers_in(nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, LastWriter]:
 
     Args:
         nodes: its records, by id. A model whose record has no facts (another version of the engine wrote it) is there
-            without them, so that an edit of it cannot be compared.
+            without them, so that an edit of it cannot be compared. Ephemeral models have no table.
     """
     found = {}
     for node, record in nodes.items():
-        own = (record.get("meta") or {}).get("headrace")
-        if record.get("resource_type") == "model" and isinstance(own, dict) and own.get("fingerprint"):
-            facts = own.get("facts")
-            found[node] = LastWriter(str(own["fingerprint"]), facts if isinstance(facts, dict) and facts else None)
+        own = _part(_part(record, "meta"), OWN)
+        stored = _part(record, "config").get("materialized") != Materialized.EPHEMERAL
+        if record.get("resource_type") == "model" and stored and own.get("fingerprint"):
+            found[node] = LastWriter(str(own["fingerprint"]), _part(own, "facts") or None)
     return found
+
+
+def _part(record: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """A part of a record that is a mapping; an empty one if it is anything else."""
+    part = record.get(key)
+    return part if isinstance(part, dict) else {}

@@ -46,13 +46,15 @@ def note_session(origin: SparkSession, made: SparkSession) -> None:
         family.append(made)
 
 
-def forget_callback(session: SparkSession) -> None:
+def list_callback_once(session: SparkSession) -> None:
     """Leave the connection of this thread, in which Java calls Python, once in Py4J's list, and not twice.
 
     A call to Java in which Java calls Python again puts it there a second time (`JavaClient._get_connection`); one
     entry is removed when the thread ends, the other kept it with its buffers, some 10 kB for each micro-batch.
     """
     gateway: Any = session.sparkContext._gateway
+    if gateway is None:
+        return
     client = gateway._gateway_client
     connection = client.get_thread_connection()
     while connection is not None and client.deque.count(connection) > 1:

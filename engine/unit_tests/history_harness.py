@@ -51,6 +51,9 @@ class HistoryTrial:
     _number: int = 0
     _expected: ExpectedTable | None = None
 
+    def __post_init__(self) -> None:
+        self._given = {rows.view: rows for rows in self.test.static}
+
     def step(self, step: UnitTestStep) -> StepMetrics:
         """Build with the rows of a step; an input that it leaves out keeps those that it had.
 
@@ -59,7 +62,7 @@ class HistoryTrial:
             pyspark.errors.PySparkException: Spark rejects or fails the query.
         """
         self._number += 1
-        self._given |= {rows.view: rows for rows in (*self.test.static, *step.given)}
+        self._given |= {rows.view: rows for rows in step.given}
         self._at = datetime.fromtimestamp(millis(step.now) / 1000, UTC) if step.now else self._at + _LATER
         now = f"{self._at:%Y-%m-%d %H:%M:%S.%f}"
         whole = replace(self.test, static=tuple(self._given.values()), steps=())

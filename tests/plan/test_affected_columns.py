@@ -55,31 +55,26 @@ def test_an_edit(edited: tuple[str, str], expected: str, tmp_path: Path) -> None
     assert names == ([expected] if expected else [])
 
 
-def test_a_column_that_others_of_its_query_use(tmp_path: Path) -> None:
-    alias = "select upper(kind) as kind2, kind2 || 'x' as both from {{ source('shop', 'orders') }}\n"
-    below = {"all": "select both from {{ ref('orders') }}\n"}
-    before = _orders(tmp_path / "before", alias, below)[1]
-    manifest, _ = _orders(tmp_path / "after", alias.replace("upper", "lower"), below)
+SOURCE = "{{ source('shop', 'orders') }}"
+
+
+@pytest.mark.parametrize(
+    ("sql", "read", "columns"),
+    [
+        (f"select upper(kind) as kind2, kind2 || 'x' as both from {SOURCE}\n", "both", ("both",)),
+        (f"select upper(kind) as word, count(*) as n from {SOURCE} group by word\n", "n", None),
+        (ORDERS.replace("select", "select distinct"), "id", None),
+    ],
+    ids=["part-of-another-column", "alias-as-group-key", "distinct"],
+)
+def test_what_follows_from_a_column_within_its_query(
+    sql: str, read: str, columns: tuple[str, ...] | None, tmp_path: Path
+) -> None:
+    below = {"all": f"select {read} from {{{{ ref('orders') }}}}\n"}
+    before = _orders(tmp_path / "before", sql, below)[1]
+    manifest, _ = _orders(tmp_path / "after", sql.replace("upper", "lower"), below)
     (found,) = affected_models(manifest, manifest.model("orders"), before)
-    assert (found.name, found.columns) == ("all", ("both",))
-
-
-def test_a_group_key_that_is_named_by_its_alias(tmp_path: Path) -> None:
-    grouped = "select upper(kind) as word, count(*) as n from {{ source('shop', 'orders') }} group by word\n"
-    below = {"all": "select n from {{ ref('orders') }}\n"}
-    before = _orders(tmp_path / "before", grouped, below)[1]
-    manifest, _ = _orders(tmp_path / "after", grouped.replace("upper", "lower"), below)
-    (found,) = affected_models(manifest, manifest.model("orders"), before)
-    assert (found.name, found.columns) == ("all", None)
-
-
-def test_distinct_rows_depend_on_each_column(tmp_path: Path) -> None:
-    distinct = ORDERS.replace("select", "select distinct")
-    below = {"all": "select id from {{ ref('orders') }}\n"}
-    before = _orders(tmp_path / "before", distinct, below)[1]
-    manifest, _ = _orders(tmp_path / "after", distinct.replace("upper", "lower"), below)
-    (found,) = affected_models(manifest, manifest.model("orders"), before)
-    assert (found.name, found.columns) == ("all", None)
+    assert (found.name, found.columns) == ("all", columns)
 
 
 def test_many_are_counted(tmp_path: Path) -> None:

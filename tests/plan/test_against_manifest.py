@@ -105,6 +105,8 @@ def test_an_edit_that_a_checkpoint_cannot_follow_is_rejected(
 
 def test_new_models_and_models_that_are_gone(deployed: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (deployed / "models/ids.sql").rename(deployed / "models/other.sql")
+    (deployed / "models/seen.sql").write_text("select 1 as a")
+    (deployed / "models/word.sql").unlink()
     _, out, _ = run(deployed, capsys, "plan", "--no-catalog", "--state", str(deployed / "before"))
     assert "create     table lake.s.other\n" in out
     assert out.endswith("no longer in the project, their tables stay: ids\n")
@@ -142,6 +144,18 @@ def test_facts_that_cannot_be_read_are_no_comparison(
     code, found = planned(deployed, capsys, select=("plain",))
     assert code == 1
     assert "the query that wrote the table is unknown" in found["plain"]["refusals"][0]["message"]
+
+
+@pytest.mark.parametrize("key", ["meta", "config"])
+def test_a_record_of_another_shape_is_no_traceback(
+    deployed: Path, key: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = deployed / "before/manifest.json"
+    manifest = json.loads(path.read_text())
+    for node in manifest["nodes"].values():
+        node[key] = ["x"]
+    path.write_text(json.dumps(manifest))
+    assert planned(deployed, capsys)[0] == 0
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ class AffectedModel:
 
 
 def affected_models(manifest: Manifest, model: Model, before: Mapping[str, Any]) -> tuple[AffectedModel, ...]:
-    """Return the models below one whose query was edited, as far as their columns come from what changed.
+    """Return the models downstream of one whose query was edited, as far as their columns come from what changed.
 
     Args:
         manifest: the compiled project.
