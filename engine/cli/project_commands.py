@@ -80,7 +80,9 @@ def compile_(inline: str | None, **options: Any) -> int:
 @click.command(cls=Command)
 @click.option("--output", type=click.Choice(["text", "name", "path", "json"]), default="text", help="What to print.")
 @click.option("--output-keys", cls=Several, metavar="KEY", help="With --output json: the keys to print (default: all).")
-@click.option("--resource-type", type=click.Choice(["model", "source", "test", "unit_test", "all"]), default="all")
+@click.option(
+    "--resource-type", type=click.Choice(["model", "source", "test", "unit_test", "exposure", "all"]), default="all"
+)
 @click.option("--orphans", is_flag=True, help="List tables whose model no longer exists.")
 @defer_options
 @selection_options

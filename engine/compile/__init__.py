@@ -2,6 +2,7 @@
 
 from engine.compile.declarations.catalog_config import Catalog
 from engine.compile.declarations.target import Target
+from engine.compile.nodes.exposure import Exposure
 from engine.compile.nodes.manifest import (
     DataTest,
     Input,
@@ -38,6 +39,7 @@ __all__ = [
     "Compiled",
     "DataTest",
     "Expectation",
+    "Exposure",
     "Input",
     "Manifest",
     "Materialized",

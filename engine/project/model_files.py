@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from engine.errors import Diagnostic, Level, Location
@@ -20,8 +21,16 @@ _NAMES = (
 )
 
 
-def read_models(root: Path, folder: str, cached: Path | None, found: list[Diagnostic]) -> tuple[ModelText, ...]:
-    """All models of a project.
+@dataclass(frozen=True, slots=True)
+class ModelFiles:
+    """What is in the folder of models: models, and YAML files."""
+
+    models: tuple[ModelText, ...]
+    properties: tuple[File, ...]
+
+
+def read_models(root: Path, folder: str, cached: Path | None, found: list[Diagnostic]) -> ModelFiles:
+    """All models of a project, and the YAML files beside them.
 
     Args:
         root: the project's folder.
@@ -31,6 +40,7 @@ def read_models(root: Path, folder: str, cached: Path | None, found: list[Diagno
     """
     index = load_index(cached / _INDEX if cached else None)
     models: dict[str, ModelText] = {}
+    properties: list[File] = []
     depth = len(Path(folder).parts)
     for file in find(root, folder, None, found):
         if file.suffix in _NOTES:
@@ -42,9 +52,7 @@ def read_models(root: Path, folder: str, cached: Path | None, found: list[Diagno
             found.append(Diagnostic("unread-file", message, hint, Level.WARNING, location=place))
             continue
         if file.suffix != ".sql":
-            hint = "Move it to the header of the model's .sql file; sources belong in sources/."
-            message = "properties files under models/ are dbt syntax"
-            found.append(Diagnostic("properties-file", message, hint, location=Location(file.shown)))
+            properties.append(file)
             continue
         name = file.stem
         if not is_table_name(name):
@@ -58,7 +66,7 @@ def read_models(root: Path, folder: str, cached: Path | None, found: list[Diagno
             folders = tuple(file.shown.split("/")[depth:-1])
             models[name] = _model(file, name, folders, index, found)
     index.save()
-    return tuple(models.values())
+    return ModelFiles(tuple(models.values()), tuple(properties))
 
 
 def _model(file: File, name: str, folders: tuple[str, ...], index: Index, found: list[Diagnostic]) -> ModelText:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from engine.project.macro_files import read_macros
 from engine.project.model_file import MENDED, ModelText
 from engine.project.model_files import read_models
 from engine.project.parse_yaml import Yaml, load_yaml
-from engine.project.project_files import exists, find, inside, read
+from engine.project.project_files import File, exists, find, inside, read
 from engine.project.trojan_source import deceptions
 from engine.project.yaml_section import Section
 from engine.schema.project_keys import FLAGS, PATHS, PROJECT
@@ -24,6 +24,8 @@ from engine.schema.project_keys import FLAGS, PATHS, PROJECT
 PROJECT_FILE = "project.yml"
 SCHEMA_SUFFIX = ".avsc"
 _RANGE = re.compile(r"(>=|<=|==|!=|<|>)\s*([0-9]{1,9}(?:\.[0-9]{1,9}){0,9}+)(?![0-9.])")
+# What dbt has in files beside models.
+_PROPERTIES = {"models", "sources", "seeds", "snapshots", "macros", "unit_tests", "data_tests", "tests"}
 DEFAULT_PATHS = {key.name: key.name for key in PATHS.keys}
 
 
@@ -50,9 +52,10 @@ class LoadedProject:
 
     Attributes:
         tests: the YAML files under tests/.
+        exposures: the YAML files under models/.
         singular: the SQL files under tests/: their names as shown to users, and what they say.
-        texts: of project.yml, the files under sources/ (YAML, Avro schemas) and tests/ (with the CSV of fixtures/), by
-            the name shown to users.
+        texts: of project.yml, the YAML files under models/, the files under sources/ (YAML, Avro schemas) and tests/
+            (with the CSV of fixtures/), by the name shown to users.
         fixtures: the names under which `texts` has the CSV files of tests/fixtures/.
         sources_whole: every file under sources/ could be read, so that a source not found is none.
         broken: project.yml cannot be read; nothing else was.
@@ -69,6 +72,7 @@ class LoadedProject:
     sources: tuple[Yaml, ...] = ()
     macros: tuple[MacroFile, ...] = ()
     tests: tuple[Yaml, ...] = ()
+    exposures: tuple[Yaml, ...] = ()
     singular: tuple[tuple[str, str], ...] = ()
     fixtures: tuple[str, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = field(default=())
@@ -108,6 +112,8 @@ def load_project(root: Path, *, cached: Path | None = None) -> LoadedProject:
     texts = {PROJECT_FILE: text or ""}
     sources, whole = _sources(root, paths["sources"], texts, found)
     tests = tuple(_tests(root, paths["tests"], texts, found))
+    files = read_models(root, paths["models"], cached, found)
+    exposures = tuple(_exposures(files.properties, texts, found))
     singular = tuple(_singular(root, paths["tests"], texts, found))
     fixtures = tuple(_fixtures(root, f"{paths['tests']}/fixtures", texts, found))
     macros = read_macros(root, paths, found)
@@ -124,11 +130,12 @@ def load_project(root: Path, *, cached: Path | None = None) -> LoadedProject:
         target=_text(top, "target") or "",
         vars=_vars(top),
         flags=_flags(top),
-        models=read_models(root, paths["models"], cached, found),
+        models=files.models,
         sources=tuple(sources),
         texts=texts,
         sources_whole=whole,
         tests=tests,
+        exposures=exposures,
         singular=singular,
         fixtures=fixtures,
         macros=macros,
@@ -264,6 +271,21 @@ def _tests(root: Path, folder: str, texts: dict[str, str], found: list[Diagnosti
         document, problems = load_yaml(texts[file.shown], file.shown)
         found += problems
         yield document
+
+
+def _exposures(files: Iterable[File], texts: dict[str, str], found: list[Diagnostic]) -> Iterator[Yaml]:
+    """The documents under models/."""
+    for file in files:
+        text = read(file.path, file.shown, found)
+        texts[file.shown] = text or ""
+        document, problems = load_yaml(texts[file.shown], file.shown)
+        found += problems
+        if isinstance(document.data, dict) and "exposures" not in document.data and _PROPERTIES & document.data.keys():
+            hint = "Move it to the header of the model's .sql file; sources belong in sources/."
+            message = "properties files under models/ are dbt syntax"
+            found.append(Diagnostic("properties-file", message, hint, location=Location(file.shown)))
+        else:
+            yield document
 
 
 def _singular(root: Path, folder: str, texts: dict[str, str], found: list[Diagnostic]) -> Iterator[tuple[str, str]]:

@@ -8,6 +8,7 @@ from typing import Final
 
 from engine.schema.config_key import ConfigBlock
 from engine.schema.data_test_keys import COLUMN, DATA_TEST, TEST_CONFIG
+from engine.schema.exposure_keys import EXPOSURE, EXPOSURE_CONFIG, EXPOSURE_FILE, OWNER
 from engine.schema.format_keys import FILE_KEYS, ICEBERG_KEYS, KAFKA_KEYS, RATE_KEYS, READER_KEYS, SOCKET_KEYS, VALUE
 from engine.schema.model_keys import FOLDER, MODEL
 from engine.schema.project_keys import FLAGS, PATHS, PROJECT
@@ -104,6 +105,7 @@ FILES_OF_A_PROJECT: Final = (
             TEST_CONFIG,
         ),
     ),
+    ConfigFile("exposures", (EXPOSURE_FILE, EXPOSURE, OWNER, EXPOSURE_CONFIG)),
     ConfigFile("selectors", (SELECTOR_FILE, SELECTOR, DEFINITION, TERM)),
 )
 BLOCKS: Final[Mapping[str, ConfigBlock]] = {block.name: block for file in FILES_OF_A_PROJECT for block in file.blocks}

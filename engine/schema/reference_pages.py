@@ -16,6 +16,7 @@ _ABOUT: Final = {
     "sources": "Files under `sources/`: what models read.",
     "model": "The header of a model, and folder defaults in `project.yml`.",
     "tests": "Files under `tests/`: unit tests; data tests and columns, wherever they are listed.",
+    "exposures": "YAML files under `models/`: what reads the project's tables.",
     "selectors": "The file `selectors.yml`: named selections.",
 }
 _TITLES: Final = {
@@ -23,6 +24,7 @@ _TITLES: Final = {
     "sources": "sources",
     "model": "the header of a model",
     "tests": "tests and columns",
+    "exposures": "exposures",
     "selectors": "selectors.yml",
 }
 _BLOCKS: Final = {ValueForm.BLOCK, ValueForm.BLOCKS, ValueForm.BY_NAME, ValueForm.TESTS}

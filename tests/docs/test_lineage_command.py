@@ -31,7 +31,7 @@ def test_a_column_as_a_tree(capsys):
     code, out, _ = lineage(capsys, "routes.late_share", "--impact")
     assert code == 0
     assert out == (
-        "routes.late_share  decimal(5,3)\n│     = round(avg(case when f.departure_delay >= 60 then 1.0 else 0.0 end), 3)\n└── flights.departure_delay  int\n    │     = data.departure_delay\n    └── ops.departures.data.departure_delay  int\n\nrow-level lineage:\n  routes: flights.destination (join), airports.faa (join), flights.origin (group), flights.destination (group), airports.airport (group)\n  flights: ops.departures.type (filter)\n\nimpact:\n  no longer compile: none\n  stop with them: none\n  values computed from it: none\n  rows it decides on: none\n  tests that would not run: none\n"
+        "routes.late_share  decimal(5,3)\n│     = round(avg(case when f.departure_delay >= 60 then 1.0 else 0.0 end), 3)\n└── flights.departure_delay  int\n    │     = data.departure_delay\n    └── ops.departures.data.departure_delay  int\n\nrow-level lineage:\n  routes: flights.destination (join), airports.faa (join), flights.origin (group), flights.destination (group), airports.airport (group)\n  flights: ops.departures.type (filter)\n\nimpact:\n  no longer compile: none\n  stop with them: none\n  values computed from it: none\n  rows it decides on: none\n  tests that would not run: none\n  exposures that read these tables: none\n"
     )
 
 

@@ -189,7 +189,7 @@ def test_what_is_not_imported_has_its_reason(kind, name, reason, imported):
 
 
 def test_sources_keep_freshness_and_tests_and_get_names(imported):
-    root, report = imported
+    root, _ = imported
     (source,) = yaml.safe_load((root / "sources/raw.yml").read_text())["sources"]
     tables = {table["name"]: table for table in source["tables"]}
     assert set(tables) == {"orders", "customers_eu", "events"}
@@ -197,7 +197,21 @@ def test_sources_keep_freshness_and_tests_and_get_names(imported):
     assert tables["orders"]["freshness"] == {"warn_after": "12 hours", "error_after": "1 day"}
     assert tables["orders"]["columns"]["id"]["tests"] == ["not_null", "unique"]
     assert "source('raw', 'customers_eu')" in query(root / "models/staging/stg_customers.sql")
-    assert any("exposures are not imported" in note for note in report.notes)
+
+
+def test_exposures_keep_their_readers(imported):
+    root, report = imported
+    (exposure,) = yaml.safe_load((root / "models/exposures.yml").read_text())["exposures"]
+    assert exposure == {
+        "name": "weekly_report",
+        "type": "dashboard",
+        "owner": {"name": "Sales team"},
+        "depends_on": ["ref('daily_sales')"],
+        "enabled": False,
+    }
+    found = item(report, "weekly_report", "exposure")
+    assert found.outcome is ImportOutcome.IMPORTED
+    assert found.notes == ("left out until daily_sales is decided",)
 
 
 def test_variables_come_from_the_project_beside_the_manifest(imported, tmp_path):

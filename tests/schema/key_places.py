@@ -24,6 +24,7 @@ VERSIONS = {"materialized": "table", "history": True, "unique_key": "id"}
 KEYED: Data = {**STREAM, "unique_key": "id", "sequence_by": "ts"}
 ROWS: Data = {"rows": [{"id": "1"}]}
 TEST: Data = {"name": "t", "model": "a", "given": {"shop.orders": [{"id": "1"}]}, "expect": [{"id": "1"}]}
+EXPOSURE: Data = {"name": "board", "type": "dashboard", "owner": {"name": "Sales"}}
 KAFKA: Data = {"name": "orders", "format": "kafka", "connection": "main", "schema": "id string, ts timestamp"}
 CONNECTION: Data = {"bootstrap_servers": "h:1"}
 REGISTRY: Data = {"url": "https://r.example"}
@@ -111,6 +112,14 @@ def unit_test(top: Data) -> Files:
     return unit_tests({"unit_tests": [{**TEST, **top}]})
 
 
+def exposures(top: Data) -> Files:
+    return {"models/board.yml": json.dumps(top)}
+
+
+def exposure(top: Data) -> Files:
+    return exposures({"exposures": [{**EXPOSURE, **top}]})
+
+
 def selectors(top: Data) -> Files:
     return {"selectors.yml": json.dumps(top)}
 
@@ -183,6 +192,10 @@ PLACES: dict[str, tuple[Data, Callable[[Data], Files]]] = {
     "rows": (ROWS, lambda top: unit_test({"expect": top})),
     "expect": (ROWS, lambda top: unit_test({"expect": top})),
     "overrides": ({}, lambda top: unit_test({"overrides": top})),
+    "exposure_file": ({}, exposures),
+    "exposure": (EXPOSURE, lambda top: exposures({"exposures": [top]})),
+    "owner": ({"name": "Sales"}, lambda top: exposure({"owner": top})),
+    "exposure_config": ({}, lambda top: exposure({"config": top})),
     "selector_file": ({}, selectors),
     "selector": ({"name": "n", "definition": "a", "default": True}, lambda top: selectors({"selectors": [top]})),
     "definition": ({}, definition),
@@ -259,6 +272,9 @@ BESIDE: dict[str, Data] = {
 }
 # Another value than the example's, where that is what is there anyway, or names what is not there.
 VALUES: dict[str, Any] = {
+    "exposure_file.exposures": [EXPOSURE],
+    "exposure.type": "notebook",
+    "exposure.depends_on": ["a"],
     "project.vars": {"days": 8},
     "project.targets": {"dev": {"schema": "elsewhere"}},
     "project.target": "other",
@@ -319,7 +335,7 @@ REJECTED: dict[str, tuple[Any, str]] = {
     "target.allow_after_reading": ("landing", "bad-value"),
     "openlineage.type": ("smoke", "bad-value"),
     "target.require_replayable": (True, "source-not-replayable"),
-    **{f"{file}.version": (3, "bad-value") for file in ("source_file", "unit_test_file")},
+    **{f"{file}.version": (3, "bad-value") for file in ("source_file", "unit_test_file", "exposure_file")},
     "source.name": ("other", "unknown-source"),
     "kafka.connection": ("other", "unknown-connection"),
     "watermark.column": ("other", "watermark-missing-column"),

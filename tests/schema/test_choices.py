@@ -40,7 +40,7 @@ CHOICES: dict[str, Iterable[str]] = {
     "data_test.severity": Severity, "test_config.severity": Severity,
     "value.format": VALUE_FORMATS, "value.framing": Framing, "security.mechanism": _MECHANISMS,
     "openlineage.type": OPENLINEAGE_TYPES, "rows.format": ("dict", "csv", "sql"), "given.format": ("dict", "csv", "sql"),
-    "expect.format": ("dict", "csv", "sql"), "source_file.version": ("2",), "unit_test_file.version": ("2",),
+    "expect.format": ("dict", "csv", "sql"), "source_file.version": ("2",), "unit_test_file.version": ("2",), "exposure_file.version": ("2",),
 }  # fmt: skip
 # Whoever reads them takes the choices from the schema itself.
 TAKEN = {
@@ -52,6 +52,8 @@ TAKEN = {
     "files.full_extracts",
     "files.after_reading",
     "age.period",
+    "exposure.type",
+    "exposure.maturity",
 }
 ALL = {f"{block.name}.{key.name}": key.choices for block in BLOCKS.values() for key in block.keys if key.choices}
 

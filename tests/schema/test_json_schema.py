@@ -186,6 +186,7 @@ def test_a_block_without_what_it_needs_is_not_valid(block: Any) -> None:
         ("tests", "unit_tests: [{name: t, model: m, steps: [{gvien: {}}]}]"),
         ("model", "streams: {a: {watermrak: x}}"),
         ("model", "columns: {id: {tests: [{unique: {severity: fatal}}]}}"),
+        ("exposures", "exposures: [{name: a, type: chart, owner: {name: b}}]"),
         ("selectors", "selectors: [{name: a, definition: tag:x, default: 7}]"),
     ],
 )

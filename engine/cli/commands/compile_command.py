@@ -86,6 +86,8 @@ def _found(manifest: Manifest, faults: tuple[Diagnostic, ...]) -> str:
         _count(kinds["model"], "model"), _count(kinds["test"], "data test"), _count(kinds["unit_test"], "unit test"),
         _count(kinds["source"], "source"),
     ]  # fmt: skip
+    if kinds["exposure"]:
+        counts.append(_count(kinds["exposure"], "exposure"))
     return f"Found {', '.join(counts)}; {_count(errors, 'error')}, {_count(warnings, 'warning')}"
 
 

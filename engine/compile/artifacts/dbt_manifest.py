@@ -14,6 +14,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from engine.compile.nodes.column_facts import Origin
+from engine.compile.nodes.exposure import Exposure
 from engine.compile.nodes.fingerprint import definition, published
 from engine.compile.nodes.guarantee import Guarantee
 from engine.compile.nodes.manifest import AcknowledgedWarning, Column, DataTest, Input, Macro, Model, Node, Source
@@ -49,11 +50,13 @@ def own_id(unique: str) -> str:
 
 
 def node_dict(node: Node, about: About) -> dict[str, Any]:
-    """The record of a model, source, data test or unit test."""
+    """The record of a model, source, data test, unit test or exposure."""
     if isinstance(node, Model):
         return _model(node, about)
     if isinstance(node, UnitTest):
         return _unit_test(node, about)
+    if isinstance(node, Exposure):
+        return _exposure(node, about)
     return _source(node, about) if isinstance(node, Source) else _test(node, about)
 
 
@@ -121,16 +124,39 @@ def _model(model: Model, about: About) -> dict[str, Any]:
         "meta": {**model.meta, OWN: _found_out(model, about)},
         "config": {**_settings(model), "tags": list(model.tags), "meta": dict(model.meta)},
         "columns": {column.name: _column(column, about) for column in model.columns},
-        "refs": [
-            {"name": node.partition(".")[2], "package": None, "version": None}
-            for node in reads
-            if node.startswith("model.")
-        ],
-        "sources": [node.split(".", 2)[1:] for node in reads if node.startswith("source.")],
+        **_named(reads),
         "compiled": bool(model.sql) and not model.broken,
         "compiled_path": f"target/compiled/{about.project}/{model.file}" if model.sql else None,
         "contract": {"enforced": model.contract, "alias_types": True, "checksum": None},
         "access": "protected",
+    }
+
+
+def _named(reads: Iterable[str]) -> dict[str, Any]:
+    """The models and sources that a node names, as dbt lists them."""
+    models = [node.partition(".")[2] for node in reads if node.startswith("model.")]
+    return {
+        "refs": [{"name": name, "package": None, "version": None} for name in models],
+        "sources": [node.split(".", 2)[1:] for node in reads if node.startswith("source.")],
+    }
+
+
+def _exposure(exposure: Exposure, about: About) -> dict[str, Any]:
+    tags, meta = list(exposure.tags), dict(exposure.meta)
+    return {
+        **_common(exposure, about, "exposure", _below(exposure.file)),
+        "type": exposure.kind,
+        "owner": dict(exposure.owner),
+        "label": exposure.label or None,
+        "description": exposure.description,
+        "url": exposure.url or None,
+        "maturity": exposure.maturity or None,
+        "tags": tags,
+        "meta": meta,
+        "config": {"enabled": True, "tags": tags, "meta": meta},
+        "depends_on": {"macros": [], "nodes": [unique_id(node, about.project) for node in exposure.depends_on]},
+        **_named(exposure.depends_on),
+        "metrics": [],
     }
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from engine.compile.artifacts.dbt_manifest import About, node_dict
+from engine.compile.nodes.exposure import Exposure
 from engine.compile.nodes.manifest import DataTest, Model, Node, Source
 from engine.compile.nodes.unit_test_steps import UnitTest
 from engine.errors import Diagnostic, ProjectError
@@ -31,7 +32,13 @@ def plain_value(value: Any) -> Any:
 
 
 _ENCODER = msgspec.json.Encoder(enc_hook=plain_value)
-_KINDS: Mapping[str, type] = {"model": Model, "source": Source, "test": DataTest, "unit_test": UnitTest}
+_KINDS: Mapping[str, type] = {
+    "model": Model,
+    "source": Source,
+    "test": DataTest,
+    "unit_test": UnitTest,
+    "exposure": Exposure,
+}
 _DECODERS: Mapping[str, Any] = {name: msgspec.json.Decoder(kind) for name, kind in _KINDS.items()}
 
 

@@ -29,7 +29,7 @@ DBT_VERSION = "1.10.0"
 MANIFEST = "manifest.json"
 _SCHEMA = "https://schemas.getdbt.com/dbt/{}.json"
 _EMPTY = (
-    "docs", "exposures", "metrics", "groups", "selectors", "disabled", "group_map", "saved_queries",
+    "docs", "metrics", "groups", "selectors", "disabled", "group_map", "saved_queries",
     "semantic_models",
 )  # fmt: skip
 
@@ -165,7 +165,7 @@ def _manifest(manifest: Manifest) -> Iterator[bytes | memoryview]:
     """The pieces of manifest.json."""
     project, records = manifest.project, records_of(manifest)
     names = {i: unique_id(i, project) for i in records}
-    kinds: dict[str, list[str]] = {"nodes": [], "sources": [], "unit_tests": []}
+    kinds: dict[str, list[str]] = {"nodes": [], "sources": [], "unit_tests": [], "exposures": []}
     for i in records:
         kinds.get(f"{i.partition('.')[0]}s", kinds["nodes"]).append(i)
     macros = {f"macro.{project}.{macro.name}": macro_dict(macro, project) for macro in manifest.macros}

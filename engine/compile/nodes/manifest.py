@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from engine.compile.nodes.column_facts import Derivation, Origin
+from engine.compile.nodes.exposure import Exposure
 from engine.compile.nodes.model_settings import Expectation, OnNull, OnUpstreamDelete, Operation, TimeWindow, Write
 from engine.compile.nodes.unit_test_steps import UnitTest
 from engine.errors import Diagnostic, Location
@@ -346,7 +347,7 @@ class DataTest:
     deterministic: bool = True
 
 
-Node = Model | Source | DataTest | UnitTest
+Node = Model | Source | DataTest | UnitTest | Exposure
 
 
 @dataclass(frozen=True, slots=True)
@@ -425,6 +426,12 @@ class Manifest:
         return tuple(n for i in self.order if isinstance(n := self.nodes[i], UnitTest))
 
     @property
+    def exposures(self) -> tuple[Exposure, ...]:
+        """All exposures by name."""
+        found = (self.nodes[i] for i in sorted(self.nodes) if i.startswith("exposure."))
+        return tuple(node for node in found if isinstance(node, Exposure))
+
+    @property
     def errors(self) -> tuple[Diagnostic, ...]:
         """The diagnostics that make a command fail."""
         return tuple(d for d in self.diagnostics if d.is_error)
@@ -448,9 +455,9 @@ class Manifest:
         return () if isinstance(node, Source) else node.depends_on
 
     def children(self) -> dict[str, tuple[str, ...]]:
-        """For every node the ids of the models and tests that read it."""
+        """For every node the ids of the models, tests and exposures that read it."""
         result: dict[str, list[str]] = {node_id: [] for node_id in self.nodes}
-        for node_id in self.order:
+        for node_id in (*self.order, *(exposure.id for exposure in self.exposures)):
             for parent in self.parents(node_id):
                 result[parent].append(node_id)
         return {node_id: tuple(ids) for node_id, ids in result.items()}

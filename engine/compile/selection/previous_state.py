@@ -57,7 +57,7 @@ def load_previous(folder: Path, *, must_exist: bool) -> Previous:
         raise UsageError("usage", f"there is no readable manifest.json in {folder}", hint)
     nodes = {
         own_id(unique): node
-        for kind in ("nodes", "sources", "unit_tests")
+        for kind in ("nodes", "sources", "unit_tests", "exposures")
         for unique, node in _mapping((manifest or {}).get(kind)).items()
         if isinstance(node, dict)
     }

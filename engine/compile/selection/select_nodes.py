@@ -1,6 +1,6 @@
 """Choosing nodes, in dbt's words.
 
-`name`, `folder.name`, globs, `path:`, `file:`, `tag:`, `source:`, `config.<key>:`, `resource_type:`,
+`name`, `folder.name`, globs, `path:`, `file:`, `tag:`, `source:`, `exposure:`, `config.<key>:`, `resource_type:`,
 `test_type:`, `test_name:`, `state:` and `result:` (against earlier artifacts); `+x`, `x+`, `2+x`, `x+1` for
 what is above and below, `@x` for all below and all that these need; a blank (or a repeated option) is a union,
 a comma an intersection. Tests come with the models they test.
@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from engine.compile.nodes.exposure import Exposure
 from engine.compile.nodes.manifest import DataTest, Manifest, Model, Node, Source
 from engine.compile.nodes.unit_test_steps import UnitTest
 from engine.compile.selection.named_selectors import Choose
@@ -36,7 +37,7 @@ class Choice:
     """What a selection chose.
 
     Attributes:
-        nodes: ids of models, tests and sources in build order, sources first.
+        nodes: ids of sources, of models and tests in build order, and of exposures.
         unmatched: one finding for each term that matches no node: an error in --select, a warning in --exclude.
         selector: the default selector that was used, as nothing was selected.
     """
@@ -54,7 +55,7 @@ def select(
     previous: Previous | None = None,
     named: Callable[[Choose], set[str]] | None = None,
 ) -> Choice:
-    """Choose models, tests and sources.
+    """Choose models, tests, sources and exposures.
 
     Args:
         manifest: the compiled project.
@@ -74,7 +75,8 @@ def select(
     if exclude:
         chosen -= graph.union(exclude, exclude=True)
     first = [s.id for s in manifest.sources if s.id in chosen]
-    nodes = first + [node for node in manifest.order if node in chosen]
+    last = [e.id for e in manifest.exposures if e.id in chosen]
+    nodes = first + [node for node in manifest.order if node in chosen] + last
     # A term may be given twice.
     return Choice(nodes, tuple(dict.fromkeys(graph.unmatched)))
 
@@ -197,7 +199,7 @@ def _bare(node: Node, text: str) -> bool:
 
 
 def _name_matches(node: Node, text: str) -> bool:
-    if isinstance(node, Source):
+    if isinstance(node, Source | Exposure):
         return False
     # With its hash, one of several tests that share a name.
     if fnmatch.fnmatchcase(node.name, text) or (isinstance(node, DataTest) and rest_of(node.id) == text):
@@ -223,7 +225,8 @@ def _source(node: Node, value: str) -> bool:
 
 
 def _kind(node: Node) -> str:
-    return {Model: "model", Source: "source", UnitTest: "unit_test"}.get(type(node), "test")
+    kinds: dict[type, str] = {Model: "model", Source: "source", UnitTest: "unit_test", Exposure: "exposure"}
+    return kinds.get(type(node), "test")
 
 
 def _test_types(node: Node) -> tuple[str, ...]:
@@ -243,7 +246,7 @@ def _config(model: Model, key: str) -> str | None:
     return settings.get(key, model.write.output_mode if key == "output_mode" else None)
 
 
-_KINDS = {"resource_type": ("model", "source", "test", "unit_test"), "test_type": TEST_TYPES}
+_KINDS = {"resource_type": ("model", "source", "test", "unit_test", "exposure"), "test_type": TEST_TYPES}
 _METHODS: dict[str, Callable[[Node, str], bool]] = {
     "path": _path,
     "file": lambda node, value: PurePosixPath(node.file).name == value and not isinstance(node, DataTest),
@@ -251,7 +254,8 @@ _METHODS: dict[str, Callable[[Node, str], bool]] = {
     "source": _source,
     "resource_type": lambda node, value: _kind(node) == value,
     "test_type": lambda node, value: value in _test_types(node),
+    "exposure": lambda node, value: isinstance(node, Exposure) and fnmatch.fnmatchcase(node.name, value),
     "unit_test": lambda node, value: isinstance(node, UnitTest) and fnmatch.fnmatchcase(node.name, value),
     "test_name": lambda node, value: isinstance(node, DataTest) and node.kind == value,
-    "name": lambda node, value: not isinstance(node, Source) and fnmatch.fnmatchcase(node.name, value),
+    "name": lambda node, value: not isinstance(node, Source | Exposure) and fnmatch.fnmatchcase(node.name, value),
 }

@@ -66,6 +66,8 @@ class Impact:
         stops: ids of the models below these.
         tests: ids of the tests of a column that is gone or of a model that breaks or stops, and of the unit tests that
             give or expect such a column.
+        exposures: ids of the exposures that read the table of the column, of a column computed from it, or of a model
+            whose rows it decides on or that stops.
     """
 
     values: tuple[ColumnSpot, ...]
@@ -74,6 +76,7 @@ class Impact:
     breaks: tuple[str, ...]
     stops: tuple[str, ...]
     tests: tuple[str, ...]
+    exposures: tuple[str, ...]
 
 
 class Columns:
@@ -187,7 +190,9 @@ def impact(columns: Columns, start: ColumnSpot) -> Impact:
     breaks = dict.fromkeys(node for spot in (start, *gone) for node in _naming(columns, spot))
     stops = tuple(node for node in _below(columns, breaks) if node not in breaks)
     tests = _tests(columns.manifest, (start, *gone), {*breaks, *stops})
-    return Impact(values, tuple(rows), gone, tuple(breaks), stops, tests)
+    tables = {start.node, *(spot.node for spot in values), *(decider.model for decider in rows), *breaks, *stops}
+    exposures = tuple(e.id for e in columns.manifest.exposures if not tables.isdisjoint(e.depends_on))
+    return Impact(values, tuple(rows), gone, tuple(breaks), stops, tests, exposures)
 
 
 def _closure(columns: Columns, start: ColumnSpot, *, stars_only: bool) -> tuple[ColumnSpot, ...]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
+from engine.compile.nodes.exposure import Exposure
 from engine.compile.nodes.manifest import DataTest, Materialized, Model, Severity, Source, Watermark
 from engine.compile.nodes.model_settings import OutputMode, TimeWindow, Write
 from engine.sources import location
@@ -27,8 +28,10 @@ _OF_BATCH = {
 }
 
 
-def kind(node: Model | Source) -> str:
+def kind(node: Model | Source | Exposure) -> str:
     """What a node is, in two words."""
+    if isinstance(node, Exposure):
+        return node.kind or "exposure"
     if isinstance(node, Source):
         return f"{node.spec.format or 'unknown'} source"
     return _KINDS.get(node.materialized, node.materialized.value)

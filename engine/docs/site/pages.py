@@ -1,4 +1,4 @@
-"""What the page of one source or model shows."""
+"""What the page of one source, model or exposure shows."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from engine.compile.artifacts.pyspark_script import script
+from engine.compile.nodes.exposure import Exposure
 from engine.compile.nodes.macro_docs import macros_used
 from engine.compile.nodes.manifest import Column, DataTest, Materialized, Model, Source
 from engine.compile.nodes.unit_test_steps import UnitTest
@@ -15,7 +16,7 @@ from engine.docs.site.column_trace import fields_of, own_columns
 from engine.docs.site.freshness_status import FreshnessStatus
 from engine.docs.site.last_run import Batch, NodeRun
 from engine.docs.site.search_index import run_in_short
-from engine.docs.site.site_data import Facts, Record, moment, slim
+from engine.docs.site.site_data import Facts, Record, SiteNode, moment, slim
 from engine.docs.site.table_statistics import Snapshot, StoredTable
 from engine.sources.credentials import shown
 
@@ -23,8 +24,10 @@ _LEADING_BLANK_LINES = re.compile(r"\A(?:[ \t\r]*\n)+")
 _SNAPSHOTS_LISTED = 20
 
 
-def node_record(facts: Facts, node: Model | Source) -> Record:
-    """Everything about one source or model."""
+def node_record(facts: Facts, node: SiteNode) -> Record:
+    """Everything about one source, model or exposure."""
+    if isinstance(node, Exposure):
+        return _exposure(facts, node)
     common = {
         "id": node.id,
         "description": node.description,
@@ -56,6 +59,30 @@ def node_record(facts: Facts, node: Model | Source) -> Record:
             "run": _run(node, run) if run else None,
             "watermark": moment(facts.watermark(node.id)),
             "table": _table(node, table) if table else None,
+        }
+    )
+
+
+def _exposure(facts: Facts, exposure: Exposure) -> Record:
+    owner = exposure.owner
+    name, email = (str(owner.get(key, "")) for key in ("name", "email"))
+    whom = f"{name} <{email}>" if name and email else name or email
+    others = {key: value for key, value in owner.items() if key not in {"name", "email"}}
+    rows = (
+        ("Owner", whom),
+        *((f"Owner: {key}", format_values.value(value)) for key, value in others.items()),
+        ("Maturity", exposure.maturity),
+        *((f"Meta: {key}", format_values.value(value)) for key, value in exposure.meta.items()),
+        ("Declared in", str(exposure.location or exposure.file)),
+    )
+    return slim(
+        {
+            "id": exposure.id,
+            "title": exposure.label,
+            "description": exposure.description,
+            "problems": facts.found.get(exposure.name, []),
+            "url": exposure.url,
+            "facts": [[term, text] for term, text in rows if text],
         }
     )
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from engine.compile.nodes.exposure import Exposure
 from engine.compile.nodes.manifest import Manifest, Model, Source
 from engine.docs.site import format_values
 from engine.docs.site.column_trace import Columns, ColumnSpot, Decider, Impact, Trace
@@ -35,12 +36,16 @@ class Drawn:
     edges: tuple[Edge, ...]
 
 
+_MERMAID = {"source": ("[(", ")]"), "view": ("([", "])"), "exposure": ("{{", "}}")}
+_DOT = {"source": ", shape=cylinder", "view": ", style=dashed", "exposure": ", shape=hexagon"}
+
+
 def graph(manifest: Manifest, chosen: Iterable[str]) -> Drawn:
-    """The sources and models among the chosen nodes, and what reads what among them."""
+    """The sources, models and exposures among the chosen nodes, and what reads what among them."""
     nodes = {
         node_id: (node.name, format_values.kind(node))
         for node_id in chosen
-        if isinstance(node := manifest.nodes[node_id], Model | Source)
+        if isinstance(node := manifest.nodes[node_id], Model | Source | Exposure)
     }
     links = links_of(manifest).items()
     edges = (
@@ -105,6 +110,7 @@ def column_record(manifest: Manifest, column_trace: Trace, impact: Impact) -> di
             "breaks": [manifest.nodes[node].name for node in impact.breaks],
             "stops": [manifest.nodes[node].name for node in impact.stops],
             "tests": [manifest.nodes[node].name for node in impact.tests],
+            "exposures": [manifest.nodes[node].name for node in impact.exposures],
         },
     }
 
@@ -114,13 +120,20 @@ def mermaid(drawn: Drawn) -> str:
     number = {node: f"n{place}" for place, node in enumerate(drawn.nodes)}
     lines = ["flowchart LR"]
     for node, (name, kind) in drawn.nodes.items():
-        shape = ("[(", ")]") if kind.endswith("source") else ("([", "])") if kind == "view" else ("[", "]")
-        lines.append(f'  {number[node]}{shape[0]}"{_coded(name)}"{shape[1]}')
+        begin, end = _MERMAID.get(_shape(node, kind), ("[", "]"))
+        lines.append(f'  {number[node]}{begin}"{_coded(name)}"{end}')
     for edge in drawn.edges:
         arrow = "-->" if edge.solid else "-.->"
         label = f'|"{_coded(_flat(edge.label))}"|' if edge.label else ""
         lines.append(f"  {number[edge.start]} {arrow}{label} {number[edge.end]}")
     return "\n".join(lines)
+
+
+def _shape(node: str, kind: str) -> str:
+    """Which drawing a node has: source, view, exposure or another."""
+    if node.startswith("exposure."):
+        return "exposure"
+    return "source" if kind.endswith("source") else kind
 
 
 def _coded(text: str) -> str:
@@ -131,7 +144,7 @@ def dot(drawn: Drawn) -> str:
     """A drawing in Graphviz's language."""
     lines = ["digraph lineage {", "  rankdir=LR;", '  node [shape=box, fontname="sans-serif"];']
     for node, (name, kind) in drawn.nodes.items():
-        shape = ", shape=cylinder" if kind.endswith("source") else ", style=dashed" if kind == "view" else ""
+        shape = _DOT.get(_shape(node, kind), "")
         lines.append(f"  {_quoted(node)} [label={_quoted(name)}{shape}];")
     for edge in drawn.edges:
         style = "" if edge.solid else "style=dashed"
@@ -196,3 +209,4 @@ def loss(manifest: Manifest, impact: Impact) -> Iterator[str]:
     rows = dict.fromkeys(f"{manifest.nodes[d.model].name} ({d.kind})" for d in impact.rows)
     yield plain(f"  rows it decides on: {', '.join(rows) or 'none'}")
     yield plain(f"  tests that would not run: {names(impact.tests)}")
+    yield plain(f"  exposures that read these tables: {names(impact.exposures)}")

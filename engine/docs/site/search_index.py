@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from engine import __version__
+from engine.compile.nodes.exposure import Exposure
 from engine.compile.nodes.macro_docs import macros_used
 from engine.compile.nodes.manifest import Column, Model, Source
 from engine.docs.site import format_values
 from engine.docs.site.column_trace import fields_of, named_in, own_columns
 from engine.docs.site.graph_layout import lay_out
 from engine.docs.site.last_run import NodeRun
-from engine.docs.site.site_data import Facts, Record, moment, slim
+from engine.docs.site.site_data import Facts, Record, SiteNode, moment, slim
 from engine.docs.site.table_statistics import StoredTable
 from engine.errors import Diagnostic
 
@@ -61,7 +62,9 @@ def index_record(facts: Facts) -> Record:
     }
 
 
-def _node_in_short(facts: Facts, node: Model | Source) -> Record:
+def _node_in_short(facts: Facts, node: SiteNode) -> Record:
+    if isinstance(node, Exposure):
+        return _exposure_in_short(node)
     run = facts.run.nodes.get(node.id)
     record = {
         "id": node.id,
@@ -100,6 +103,20 @@ def _node_in_short(facts: Facts, node: Model | Source) -> Record:
     )
 
 
+def _exposure_in_short(exposure: Exposure) -> Record:
+    about = {
+        "id": exposure.id,
+        "name": exposure.name,
+        "what": format_values.kind(exposure),
+        "kind": "exposure",
+        "file": exposure.file,
+        "summary": exposure.label,
+        "about": _first_sentence(exposure.description),
+        "tags": list(exposure.tags),
+    }
+    return slim({**about, "columns": 0})
+
+
 def _first_sentence(text: str) -> str:
     flat = " ".join(text.split())
     end = flat.find(". ")
@@ -132,7 +149,7 @@ def _table_in_short(table: StoredTable) -> Record:
 
 
 def _problem(facts: Facts, diagnostic: Diagnostic) -> Record:
-    nodes = (f"{kind}.{diagnostic.node}" for kind in ("model", "source"))
+    nodes = (f"{kind}.{diagnostic.node}" for kind in ("model", "source", "exposure"))
     node = next((facts.numbers[node] for node in nodes if node in facts.numbers), None)
     return {
         "level": diagnostic.level.value,
@@ -160,7 +177,7 @@ def lineage_records(facts: Facts) -> Iterator[Record]:
                     [[number[o.node], o.column] for o in c.origins if o.node in number],
                     *_fields(c),
                 ]
-                for c in own_columns(node)
+                for c in (() if isinstance(node, Exposure) else own_columns(node))
             ],
             "indirect": [[number[o.node], o.column, o.kind] for o in indirect if o.node in number],
             "tests": [*([t.name, t.column or ""] for t in tests), *named[node.id]],

@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, TypeVar
 
+from engine.compile.nodes.exposure import Exposure
 from engine.compile.nodes.guarantee import Guarantee, guarantees
 from engine.compile.nodes.manifest import DataTest, Manifest, Model, Source
 from engine.compile.nodes.unit_test_steps import UnitTest
@@ -17,6 +18,8 @@ from engine.docs.site.last_run import LastRun
 from engine.docs.site.table_statistics import StoredTable
 
 Record = dict[str, Any]
+# What has a page.
+SiteNode = Source | Model | Exposure
 _Test = TypeVar("_Test", DataTest, UnitTest)
 
 
@@ -35,9 +38,9 @@ class Facts:
     watermarks: Mapping[str, datetime] = field(default_factory=dict)
 
     @cached_property
-    def nodes(self) -> tuple[Source | Model, ...]:
-        """The nodes that have a page, sources first."""
-        return (*self.manifest.sources, *self.manifest.models)
+    def nodes(self) -> tuple[SiteNode, ...]:
+        """The nodes that have a page, sources first, exposures last."""
+        return (*self.manifest.sources, *self.manifest.models, *self.manifest.exposures)
 
     @cached_property
     def numbers(self) -> dict[str, int]:

@@ -2,11 +2,10 @@
 
 /* The frame of all pages: header, list of nodes, and the way from an address to a page. */
 (() => {
-  const { h, icon, number } = headrace;
+  const { h, icon, number, kindOf } = headrace;
 
   /* A name as a part of an address; half a pair of surrogates has no such form. */
   const encoded = (text) => encodeURIComponent(text.replace(/\p{Surrogate}/gu, "\ufffd"));
-  const kindOf = (node) => (node.kind === "source" ? "source" : "model");
   headrace.hrefOf = (node) => `#/${kindOf(node)}/${encoded(node.name)}`;
   headrace.hrefOfColumn = (node, column) => `#/column/${kindOf(node)}/${encoded(node.name)}/${encoded(column)}`;
 
@@ -113,7 +112,7 @@
       if (node && details.dataset.title === titleOf(node)) details.open = true;
   }
 
-  const titleOf = (node) => (node.kind === "source" ? "Sources" : node.folder || "models");
+  const titleOf = (node) => ({ source: "Sources", exposure: "Exposures" })[node.kind] || node.folder || "models";
 
   /* All nodes by folder. */
   function tree() {
@@ -145,8 +144,9 @@
     const macros = site.index.macros.length
       ? fold("Macros", site.index.macros.length, !many, () => site.index.macros.map(macro))
       : [];
-    const folders = [...groups.keys()].filter((title) => title !== "Sources").sort(collator.compare);
-    return [...(groups.has("Sources") ? ["Sources"] : []), ...folders]
+    const folders = [...groups.keys()].filter((title) => !["Sources", "Exposures"].includes(title));
+    return ["Sources", ...folders.sort(collator.compare), "Exposures"]
+      .filter((title) => groups.has(title))
       .map((title) => group(title, groups.get(title)))
       .concat(macros);
   }

@@ -109,8 +109,8 @@
     );
   }
 
-  function loss(index, start, { values, rows, gone, breaks, stops, tests }) {
-    if (!values.length && !rows.length && !tests.length) return h("p", { class: "notice good" }, "Nothing reads it.");
+  function loss(index, start, { values, rows, gone, breaks, stops, tests, exposures }) {
+    if (!values.length && !rows.length && !tests.length && !exposures.length) return h("p", { class: "notice good" }, "Nothing reads it.");
     const part = (title, note, items) =>
       items.length
         ? h(
@@ -160,6 +160,11 @@
         "Tests",
         "",
         tests.map((name) => h("code", {}, name)),
+      ),
+      part(
+        "Exposures",
+        "They read these tables.",
+        exposures.map((number_) => nodeLink(index.nodes[number_])),
       ),
     ];
   }

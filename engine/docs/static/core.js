@@ -119,5 +119,11 @@ const headrace = (() => {
     return h("time", { datetime: new Date(at).toISOString(), title: text }, shown);
   }
 
-  return { put, need, again, needNode, h, s, dotted, number, plural, bytes, span, stamp, time };
+  /* What a node is: a source, a model or an exposure. */
+  const kindOf = (node) => (["source", "exposure"].includes(node.kind) ? node.kind : "model");
+
+  /* What selects a node. */
+  const termOf = (node) => (kindOf(node) === "model" ? node.name : `${node.kind}:${node.name}`);
+
+  return { put, need, again, needNode, h, s, kindOf, termOf, dotted, number, plural, bytes, span, stamp, time };
 })();

@@ -151,7 +151,7 @@
           .join("");
       const parts = (light) => [
         s("path", { class: "web", d: paths(light) }),
-        ["source", "stream", "table", "view"].map((kind) =>
+        ["source", "stream", "table", "view", "exposure"].map((kind) =>
           s("path", { class: `mass ${kind}`, d: shape(kind, light) }),
         ),
       ];

@@ -32,6 +32,7 @@
       ["stream", "Streams"],
       ["table", "Tables"],
       ["view", "Views"],
+      ["exposure", "Exposures"],
     ].filter(([kind]) => index.nodes.some((node) => node.kind === kind));
     const checks = kinds.map(([kind, title]) => [
       kind,
@@ -39,7 +40,7 @@
       title,
     ]);
     const tags = [...new Set(index.nodes.flatMap((node) => node.tags || []))].sort();
-    const folders = [...new Set(index.nodes.filter((node) => node.kind !== "source").map((node) => node.folder || ""))]
+    const folders = [...new Set(index.nodes.filter((node) => headrace.kindOf(node) === "model").map((node) => node.folder || ""))]
       .filter(Boolean)
       .sort(collator.compare);
     const choice = (id, title, values) =>
@@ -123,7 +124,7 @@
         h("h1", { class: "hidden" }, "Graph"),
         form,
         h("div", { class: "frame tall" }, view.element, headrace.controls(view), info),
-        headrace.legend(),
+        headrace.legend(index),
       ),
     };
   }
@@ -135,7 +136,7 @@
     const node = site.index.nodes[place];
     const { up, down } = site.graph;
     const [above, below] = [up, down].map((edges) => headrace.walk(new Set([place]), edges, 1e6).size);
-    const own = node.kind === "source" ? `source:${node.name}` : node.name;
+    const own = headrace.termOf(node);
     info.replaceChildren(
       h("h2", {}, icon(node.kind), h("bdi", {}, node.name)),
       h("p", { class: "under" }, [node.what, node.guarantee].filter(Boolean).join(" · ")),

@@ -21,7 +21,7 @@
         h(
           "p",
           { class: "crumbs" },
-          node.kind === "source" ? "Source" : "Model",
+          { source: "Source", exposure: "Exposure" }[node.kind] || "Model",
           node.folder ? [" in ", h("bdi", {}, node.folder)] : null,
         ),
         h("h1", {}, icon(node.kind), h("bdi", {}, node.name)),
@@ -39,7 +39,8 @@
             ),
           ),
         ),
-        node.kind !== "source" && node.summary ? h("p", { class: "lead" }, sentence(node.summary)) : null,
+        headrace.kindOf(node) === "model" && node.summary ? h("p", { class: "lead" }, sentence(node.summary)) : null,
+        more.url ? h("p", {}, h("a", { href: more.url, rel: "noreferrer noopener" }, more.url)) : null,
         more.title ? h("p", { class: "lead" }, more.title) : null,
         more.description ? headrace.prose(more.description) : null,
       ),
@@ -90,7 +91,7 @@
     const name = index.nodes[number_].name;
     const select = (text) =>
       `#/graph?select=${encodeURIComponent(text)}&focus=${encodeURIComponent(index.nodes[number_].id)}`;
-    const own = index.nodes[number_].kind === "source" ? `source:${name}` : name;
+    const own = headrace.termOf(index.nodes[number_]);
     const lists = h(
       "div",
       { class: "columns-2" },
@@ -137,6 +138,7 @@
   }
 
   function how(index, number_, other) {
+    if ([number_, other].some((place) => index.nodes[place].kind === "exposure")) return null;
     const link = index.links.find(
       ([from, to]) => (from === number_ && to === other) || (from === other && to === number_),
     );

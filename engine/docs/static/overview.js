@@ -8,7 +8,8 @@
   const ENDED = { success: "built", pass: "passed", fail: "failed", error: "failed", warn: "warned" };
 
   function tiles(index) {
-    const models = index.nodes.filter((node) => node.kind !== "source");
+    const models = index.nodes.filter((node) => headrace.kindOf(node) === "model");
+    const of = (kind) => index.nodes.filter((node) => node.kind === kind).length;
     const streams = models.filter((node) => node.kind === "stream");
     const weak = streams.filter((node) => node.guarantee === "at least once").length;
     const errors = index.problems.filter((found) => found.level === "error").length;
@@ -27,9 +28,10 @@
         "Models",
         number(models.length),
         [
-          plural(index.nodes.length - models.length, "source"),
+          plural(of("source"), "source"),
           plural(index.tests, "test"),
           index.unit_tests ? plural(index.unit_tests, "unit test") : "",
+          of("exposure") ? plural(of("exposure"), "exposure") : "",
         ]
           .filter(Boolean)
           .join(", "),
@@ -200,7 +202,7 @@
         index.nodes.length
           ? h("div", { class: "frame" }, graph.element, headrace.controls(graph))
           : h("p", { class: "note" }, "The project has no sources and no models."),
-        index.nodes.length ? headrace.legend() : null,
+        index.nodes.length ? headrace.legend(index) : null,
       ),
       listed(
         "Streams",

@@ -20,10 +20,12 @@
   }
 
   const matches = (text, pattern) => text !== undefined && glob(pattern).test(text);
+  const { kindOf } = headrace;
   const isSource = (node) => node.kind === "source";
+  const isModel = (node) => kindOf(node) === "model";
 
   function byName(node, text) {
-    if (isSource(node)) return false;
+    if (!isModel(node)) return false;
     if (matches(node.name, text)) return true;
     const parts = node.file
       .replace(/\.[^./]*$/, "")
@@ -41,8 +43,9 @@
     file: (node, value) => node.file.split("/").pop() === value,
     tag: (node, value) => (node.tags || []).some((tag) => matches(tag, value)),
     source: (node, value) => isSource(node) && (matches(node.name, value) || matches(node.folder, value)),
-    resource_type: (node, value) => (isSource(node) ? "source" : "model") === value,
-    name: (node, value) => !isSource(node) && matches(node.name, value),
+    exposure: (node, value) => node.kind === "exposure" && matches(node.name, value),
+    resource_type: (node, value) => kindOf(node) === value,
+    name: (node, value) => isModel(node) && matches(node.name, value),
   };
 
   function matcher(text) {
@@ -53,7 +56,7 @@
     }
     const [method, value] = [text.slice(0, colon), text.slice(colon + 1)];
     if (method.startsWith("config.")) {
-      return (node) => !isSource(node) && node[method.slice("config.".length)] === value;
+      return (node) => isModel(node) && node[method.slice("config.".length)] === value;
     }
     if (Object.hasOwn(methods, method)) return (node) => methods[method](node, value);
     throw new SelectionError(`unknown selection method '${method}:' here`);

@@ -8,6 +8,7 @@
     stream: "M1 5q2-3 4.7 0t4.7 0T15 5M1 8.5q2-3 4.7 0t4.7 0 4.600 0M1 12q2-3 4.7 0t4.7 0 4.600 0",
     table: "M2 3h12v10H2zM2 6.500h12M6.500 3v10",
     view: "M1 8q7-9 14 0-7 9-14 0zM8 6a2 2 0 1 0 .01 0",
+    exposure: "M1.500 3h13v8h-13zM5 14h6M8 11v3M4 8.500l2.500-2.500 2 1.500 3-2.500",
   };
 
   const icon = (kind) =>
@@ -35,7 +36,7 @@
     return { word: "", tone: "" };
   }
 
-  const legend = () =>
+  const legend = ({ nodes }) =>
     h(
       "p",
       { class: "legend" },
@@ -44,6 +45,7 @@
         ["stream", "streaming table"],
         ["table", "table"],
         ["view", "view"],
+        ...(nodes.some(({ kind }) => kind === "exposure") ? [["exposure", "exposure"]] : []),
       ].map(([kind, text]) => h("span", {}, icon(kind), text)),
       h(
         "span",

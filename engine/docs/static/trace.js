@@ -64,7 +64,7 @@
     return [...new Map(spots.map((spot) => [keyOf(spot), spot])).values()];
   }
 
-  /* What goes with a column: see engine/docs/trace.py for the meaning of each part. */
+  /* What goes with a column: see engine/docs/site/column_trace.py for the meaning of each part. */
   function impact(columns, start) {
     const values = closure(columns, start, false);
     const rows = new Map();
@@ -73,7 +73,17 @@
     }
     const gone = closure(columns, start, true);
     const breaks = new Set([start, ...gone].flatMap((spot) => naming(columns, spot)));
-    const stops = [...headrace.walk(breaks, columns.graph.down, columns.nodes.length)].filter((n) => !breaks.has(n));
+    const below = [...headrace.walk(breaks, columns.graph.down, columns.nodes.length)].filter((n) => !breaks.has(n));
+    const isExposure = (number) => columns.nodes[number].kind === "exposure";
+    const stops = below.filter((number) => !isExposure(number));
+    const tables = new Set([
+      start[0],
+      ...values.map((spot) => spot[0]),
+      ...[...rows.values()].map((decider) => decider.model),
+      ...breaks,
+      ...stops,
+    ]);
+    const readers = [...tables].flatMap((number) => columns.graph.down[number].filter(isExposure));
     return {
       values,
       rows: [...rows.values()],
@@ -81,6 +91,7 @@
       breaks: [...breaks],
       stops,
       tests: tests(columns, [start, ...gone], breaks, stops),
+      exposures: [...new Set(readers)].sort((a, b) => a - b),
     };
   }
 

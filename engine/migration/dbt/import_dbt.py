@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Literal
 
 from engine.migration.dbt.import_context import ImportContext
+from engine.migration.dbt.import_exposures import import_exposures
 from engine.migration.dbt.import_macros import import_macros
 from engine.migration.dbt.import_models import add_item, import_models
 from engine.migration.dbt.import_seeds import import_seeds
@@ -25,7 +26,6 @@ from engine.migration.output.new_project import check_empty
 
 REPORT = "import-report"
 _NOT_CARRIED = {
-    "exposures": "exposures are not imported: nothing here reads them",
     "metrics": "metrics are not imported: a model can compute them",
     "semantic_models": "semantic models are not imported: a model can compute what they describe",
     "saved_queries": "saved queries are not imported: engine show --inline runs a query",
@@ -85,6 +85,7 @@ def _convert(context: ImportContext) -> None:
     import_sources(context)
     import_singular_tests(context)
     import_unit_tests(context)
+    import_exposures(context)
     import_macros(context)
     import_settings(context)
     context.files.files[".gitignore"] = IGNORED

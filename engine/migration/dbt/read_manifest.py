@@ -101,6 +101,7 @@ class DbtManifest:
         nodes: models, seeds, snapshots, tests and others by id.
         sources: source tables by id.
         unit_tests: by id.
+        exposures: by id.
         macros: by id.
         groups: owner of each group by name.
         not_carried: number of things of kinds that have no counterpart, by kind.
@@ -115,6 +116,7 @@ class DbtManifest:
     nodes: Mapping[str, DbtNode]
     sources: Mapping[str, DbtNode]
     unit_tests: Mapping[str, DbtNode]
+    exposures: Mapping[str, DbtNode]
     macros: Mapping[str, DbtMacro]
     groups: Mapping[str, str]
     not_carried: Mapping[str, int]
@@ -141,6 +143,7 @@ def read_manifest(folder: Path) -> DbtManifest:
         adapter=text_of(metadata, "adapter_type"),
         nodes=nodes,
         sources={key: _node(key, node) for key, node in _items(data, "sources")},
+        exposures={key: _node(key, node) for key, node in _items(data, "exposures")},
         unit_tests={key: _node(key, node) for key, node in _items(data, "unit_tests")},
         macros={key: _macro(key, macro) for key, macro in _items(data, "macros")},
         groups={text_of(group, "name"): _owner(group) for _, group in _items(data, "groups")},
@@ -175,7 +178,7 @@ def _with_refs(data: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
         return [changed(inner) for inner in value] if isinstance(value, list) else value
 
     kept = {key: node for key, node in mapping_of(data, "sources").items() if key not in sources}
-    parts = {part: changed(mapping_of(data, part)) for part in ("nodes", "unit_tests")}
+    parts = {part: changed(mapping_of(data, part)) for part in ("nodes", "unit_tests", "exposures")}
     said = (
         f"the source {group}.{table} is the {new.partition('.')[0]} {name}, and read as ref('{name}')"
         for group, table, new, name in sources.values()
@@ -236,7 +239,8 @@ def _document(folder: Path) -> dict[str, Any]:
         _unreadable(folder, f"it is not JSON ({str(error)[:100]})")
     if not isinstance(data, dict) or "metadata" not in data or "nodes" not in data:
         _unreadable(folder, "it is not a manifest of dbt")
-    if sum(len(mapping_of(data, key)) for key in ("nodes", "sources", "macros", "unit_tests")) > MOST_NODES:
+    parts = ("nodes", "sources", "macros", "unit_tests", "exposures")
+    if sum(len(mapping_of(data, key)) for key in parts) > MOST_NODES:
         _unreadable(folder, f"it has more than {MOST_NODES} nodes")
     return data
 
@@ -290,7 +294,7 @@ def _owner(group: Mapping[str, Any]) -> str:
 
 
 def _counts(data: Mapping[str, Any]) -> dict[str, int]:
-    kinds = ("exposures", "metrics", "semantic_models", "saved_queries", "functions")
+    kinds = ("metrics", "semantic_models", "saved_queries", "functions")
     return {kind: len(mapping_of(data, kind)) for kind in kinds if mapping_of(data, kind)}
 
 

@@ -1,0 +1,1 @@
+"""Writing models in the words of the new project."""
