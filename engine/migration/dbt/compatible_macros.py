@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from engine.migration.dbt.read_manifest import DbtManifest
+from engine.migration.dbt.manifest.read_manifest import DbtManifest
 from engine.migration.templates.template_parts import in_code
 
 PACKAGES: Final = ("dbt", "dbt_utils")

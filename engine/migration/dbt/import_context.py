@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from engine.migration.dbt.new_names import NewNames
-from engine.migration.dbt.read_manifest import DbtManifest
+from engine.migration.dbt.manifest.new_names import NewNames
+from engine.migration.dbt.manifest.read_manifest import DbtManifest
 from engine.migration.output.import_report import Item
 from engine.migration.output.new_project import NewProject
 

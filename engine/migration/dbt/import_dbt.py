@@ -18,8 +18,8 @@ from engine.migration.dbt.import_snapshots import import_snapshots
 from engine.migration.dbt.import_sources import import_sources
 from engine.migration.dbt.import_tests import import_singular_tests, read_generic_tests
 from engine.migration.dbt.import_unit_tests import import_unit_tests
-from engine.migration.dbt.new_names import new_names
-from engine.migration.dbt.read_manifest import NEWEST, DbtManifest, read_manifest
+from engine.migration.dbt.manifest.new_names import new_names
+from engine.migration.dbt.manifest.read_manifest import NEWEST, DbtManifest, read_manifest
 from engine.migration.output.compiled_project import Errors, compile_errors
 from engine.migration.output.import_report import ImportOutcome, ImportReport, Item, plain
 from engine.migration.output.new_project import check_empty

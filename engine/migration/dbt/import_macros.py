@@ -7,8 +7,8 @@ from collections import Counter, defaultdict
 from engine.compile.templates.dbt_functions import package_answer
 from engine.migration.dbt.compatible_macros import PACKAGES, package_text, provided
 from engine.migration.dbt.import_context import ImportContext
-from engine.migration.dbt.model_files.model_text import query_text
-from engine.migration.dbt.read_manifest import DbtMacro
+from engine.migration.dbt.manifest.read_manifest import DbtMacro
+from engine.migration.dbt.model_text import query_text
 from engine.migration.output.import_report import ImportOutcome, Item, plain
 from engine.migration.output.new_project import is_safe, safe_folders
 

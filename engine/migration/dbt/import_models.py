@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine.migration.dbt.import_context import ImportContext, ModelDraft
-from engine.migration.dbt.model_files.model_text import common_header, model_text, query_text, table_header
-from engine.migration.dbt.read_manifest import DbtNode, text_of, texts_of
+from engine.migration.dbt.manifest.read_manifest import DbtNode, text_of, texts_of
+from engine.migration.dbt.model_text import common_header, model_text, query_text, table_header
 from engine.migration.output.import_report import ImportOutcome, Item, plain
 from engine.migration.output.new_project import safe_folders
 from engine.migration.templates.incremental_blocks import FullQuery, full_query

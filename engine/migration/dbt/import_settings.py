@@ -7,8 +7,8 @@ from typing import Any
 
 from engine.errors import ProjectError
 from engine.migration.dbt.import_context import ImportContext
-from engine.migration.dbt.new_names import valid_name
-from engine.migration.dbt.read_manifest import mapping_of
+from engine.migration.dbt.manifest.new_names import valid_name
+from engine.migration.dbt.manifest.read_manifest import mapping_of
 from engine.migration.output.import_report import plain
 from engine.migration.output.input_folder import read_bounded
 from engine.migration.output.yaml_text import yaml_text

@@ -10,9 +10,9 @@ from typing import Any
 from engine.migration.dbt.compatible_macros import PACKAGES, provided
 from engine.migration.dbt.import_context import ImportContext
 from engine.migration.dbt.import_models import add_item
-from engine.migration.dbt.model_files.model_text import query_text
-from engine.migration.dbt.new_names import valid_name
-from engine.migration.dbt.read_manifest import DbtNode, mapping_of, text_of, texts_of
+from engine.migration.dbt.manifest.new_names import valid_name
+from engine.migration.dbt.manifest.read_manifest import DbtNode, mapping_of, text_of, texts_of
+from engine.migration.dbt.model_text import query_text
 from engine.migration.output.import_report import ImportOutcome, plain
 from engine.migration.output.new_project import safe_folders
 from engine.migration.output.yaml_text import Raw

@@ -8,8 +8,8 @@ from typing import Any
 
 from engine.migration.dbt.import_context import ImportContext
 from engine.migration.dbt.import_models import add_item
-from engine.migration.dbt.new_names import valid_name
-from engine.migration.dbt.read_manifest import DbtNode, mapping_of, sequence_of, text_of, texts_of
+from engine.migration.dbt.manifest.new_names import valid_name
+from engine.migration.dbt.manifest.read_manifest import DbtNode, mapping_of, sequence_of, text_of, texts_of
 from engine.migration.output.import_report import ImportOutcome, plain
 from engine.migration.output.yaml_text import yaml_text
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from engine.migration.dbt.read_manifest import SOURCE_CALL, DbtManifest, DbtNode
+from engine.migration.dbt.manifest.read_manifest import SOURCE_CALL, DbtManifest, DbtNode
 from engine.migration.templates.template_parts import in_code
 from engine.project.yaml_section import is_name, is_table_name
 

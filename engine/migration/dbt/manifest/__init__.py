@@ -1,0 +1,1 @@
+"""dbt's manifest.json, and the names that its nodes have in the new project."""

@@ -1,1 +1,0 @@
-"""Writing models in the words of the new project."""
