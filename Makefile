@@ -29,13 +29,15 @@ DEMO := $(VENV)/.installed-demo
 
 PYTEST := $(BIN)/python -m pytest
 FAST := not spark and not browser
-PYTEST_FAST := $(PYTEST) -n auto --dist worksteal -m '$(FAST)'
+# What `make test` leaves to `make nightly`: tests/nightly_tests.txt. With NIGHTLY= it runs them, too.
+NIGHTLY ?= and not nightly
+PYTEST_FAST = $(PYTEST) -n auto --dist worksteal -m '$(FAST) $(NIGHTLY)'
 # The inner loop: without those of tests/slow_tests.txt.
 INNER := $(FAST) and not slow
 # One process more than cores, each with one Spark session: a test waits for disks and triggers a third of its time.
 # Who shares a process, and who begins first: tests/distribution.py.
 PROCESSES ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$(( n < 2 ? 3 : n > 5 ? 6 : n + 1 )))
-PYTEST_REST := $(PYTEST) -n $(PROCESSES) --dist loadgroup --no-loadscope-reorder -m 'not ($(FAST))'
+PYTEST_REST = $(PYTEST) -n $(PROCESSES) --dist loadgroup --no-loadscope-reorder -m 'not ($(FAST)) $(NIGHTLY)'
 PYTEST_ARGS ?=
 export PYTEST_ARGS
 # Every test that starts `engine` would compile all its files again.
@@ -111,7 +113,7 @@ cluster: $(DEMO) ## The example on a Spark cluster, its catalog in PostgreSQL, t
 
 # pytest ends with 5 when it ran nothing: an error, unless PYTEST_ARGS narrowed the choice and the other half ran.
 .PHONY: test
-test: $(DEV) $(DEMO) ## Run the whole suite: the fast tests, then those that need Spark or a browser
+test: $(DEV) $(DEMO) ## Run the suite: the fast tests, then those that need Spark or a browser; NIGHTLY= with those of the night
 	$(SAY) "tests without Java"
 	@fast=0; $(PYTEST_FAST) $(PYTEST_ARGS) || fast=$$?; \
 	if [ $$fast -ne 0 ] && { [ $$fast -ne 5 ] || [ -z "$$PYTEST_ARGS" ]; }; then exit $$fast; fi; \
@@ -127,6 +129,7 @@ test-fast: $(DEV) ## Run the quick ones of the tests that need neither Java nor 
 
 # Seconds of a case; the machine should have nothing else to do.
 .PHONY: slow-tests
+slow-tests: NIGHTLY :=
 slow-tests: $(DEV) ## Measure the tests without Java, and list those that test-fast leaves out
 	@$(PYTEST_FAST) --note-slow 0.025
 
@@ -164,8 +167,8 @@ hostile: $(DEV) ## Damage the example, and answers of servers, at random, as a s
 	@$(BIN)/python -m tests.security.fuzz_answers $(or $(ANSWERS_ARGS),--count 5000 --seed 1)
 
 .PHONY: nightly
-nightly: ## The whole suite, then new random queries (500 streaming, 2,000 batch, 10,000 pairs) against Spark, hostile projects, kills, histories (NIGHT)
-	@$(MAKE) --no-print-directory test
+nightly: ## The whole suite with the tests of the night, then new random queries (500 streaming, 2,000 batch, 10,000 pairs) against Spark, hostile projects, kills, histories (NIGHT)
+	@$(MAKE) --no-print-directory test NIGHTLY=
 	$(SAY) "all of the example in a REST catalog and on a cluster"
 	@ENGINE_WHOLE_EXAMPLE=1 $(PYTEST) tests/example/test_targets.py
 	$(SAY) "500 random queries of the seed $(NIGHT)"

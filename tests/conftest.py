@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from engine import secrets
-from tests import distribution, slow_tests
+from tests import distribution, nightly_tests, slow_tests
 from tests.lab import Lab, LabSession, share_session
 
 if TYPE_CHECKING:
@@ -47,8 +47,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> distribution
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the slow ones and those with a broker, and sort them for several processes."""
+    """Mark the slow ones, those of the night and those with a broker, and sort them for several processes."""
     slow_tests.mark(items)
+    nightly_tests.mark(items)
     if faults := distribution.misplaced(items):
         raise pytest.UsageError(*faults)
     if config.getoption("loadgroup", default=False):
