@@ -45,6 +45,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> distribution
     return distribution.Distribution(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out files of which no test can be chosen: each of several processes would import all of them."""
+    return True if distribution.is_passed_over(collection_path, config.option.markexpr) else None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the slow ones, those of the night and those with a broker, and sort them for several processes."""

@@ -9,7 +9,9 @@ started each server.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling
@@ -44,6 +46,28 @@ _FIRST = (
     "tests/packaging/test_installed.py", "tests/unit_tests/test_runs.py", "tests/example/test_unit_tests.py",
     "tests/example/test_targets.py", "registry", "tests/compile/test_batch_queries.py", "browser", "cluster",
 )  # fmt: skip
+
+
+# What `make test` chooses its halves by. Of the second a file has a test if its text names a mark, of the first unless
+# all of its tests have one.
+_FAST, _REST = "not spark and not browser", "not (not spark and not browser)"
+_MARKED = re.compile(r"\bmark\.(spark|browser)\b")
+_ALL_MARKED = re.compile(r"^pytestmark = .*\bmark\.(spark|browser)\b", re.MULTILINE)
+
+
+def is_passed_over(path: Path, marks: str) -> bool:
+    """Whether a file has no test that a choice of marks takes, as far as its text says; those of browsers have a folder.
+
+    Args:
+        path: of a file or folder.
+        marks: the value of `-m`.
+    """
+    if not marks.startswith((_FAST, _REST)) or not path.name.startswith("test_") or path.suffix != ".py":
+        return False
+    text, of_browser = path.read_text(encoding="utf-8"), path.parent.name == "browser"
+    if marks.startswith(_REST):
+        return not of_browser and not _MARKED.search(text)
+    return of_browser or bool(_ALL_MARKED.search(text))
 
 
 def unit_of(node_id: str) -> str:

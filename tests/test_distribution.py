@@ -51,3 +51,19 @@ def test_long_parts_come_first_and_stay_whole() -> None:
     items = [item(one) for one in ids]
     distribution.in_order(items)
     assert [one.nodeid[-1] for one in items] == ["b", "e", "c", "a", "d"]
+
+
+def test_files_without_a_chosen_test_are_passed_over() -> None:
+    makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
+    assert "-m 'not ($(FAST)) $(NIGHTLY)'" in makefile
+    assert "\nFAST := not spark and not browser\n" in makefile
+    names = ("test_rooms.py", "pages/test_tutorial.py", "runtime/test_crash.py", "browser/test_live_page.py")
+    paths = [REPOSITORY / "tests" / name for name in names]
+
+    def passed_over(marks: str) -> list[bool]:
+        return [distribution.is_passed_over(path, marks) for path in paths]
+
+    assert passed_over("not (not spark and not browser) and not nightly") == [True, False, False, False]
+    assert passed_over("not spark and not browser and not slow") == [False, False, True, True]
+    assert passed_over("") == [False] * 4
+    assert passed_over("spark") == [False] * 4
