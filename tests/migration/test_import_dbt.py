@@ -214,6 +214,27 @@ def test_exposures_keep_their_readers(imported):
     assert found.notes == ("left out until daily_sales is decided",)
 
 
+def test_what_an_exposure_reads_and_has_no_table_is_left_out_and_noted(tmp_path):
+    target = real_project(tmp_path / "shop")
+    data = json.loads((target / "manifest.json").read_text(encoding="utf-8"))
+    exposure = data["exposures"]["exposure.shop.weekly_report"]
+    reads = ["model.shop.customers", "source.shop.raw.Customers-EU", "model.shop.stg_customers", "model.shop.scored"]
+    exposure |= {"depends_on": {"nodes": reads, "macros": []}, "url": "javascript:alert(1)", "type": "poster"}
+    exposure |= {"owner": {"email": None, "name": None}, "maturity": "high", "tags": ["weekly"], "meta": {"floor": 3}}
+    (target / "manifest.json").write_text(json.dumps(data), encoding="utf-8")
+    report = import_dbt(target, tmp_path / "new")
+    (found,) = yaml.safe_load((tmp_path / "new/models/exposures.yml").read_text())["exposures"]
+    assert found == {
+        "name": "weekly_report", "type": "application", "owner": {"name": "unknown"}, "maturity": "high",
+        "depends_on": ["ref('customers')", "source('raw', 'customers_eu')"], "tags": ["weekly"], "meta": {"floor": 3},
+    }  # fmt: skip
+    assert item(report, "weekly_report", "exposure").notes == (
+        "without stg_customers, which has no table here", "without scored, which has no table here",
+    )  # fmt: skip
+    manifest = compile_project(load_project(tmp_path / "new")).manifest
+    assert [e.depends_on for e in manifest.exposures] == [("model.customers", "source.raw.customers_eu")]
+
+
 def test_variables_come_from_the_project_beside_the_manifest(imported, tmp_path):
     root, _ = imported
     assert yaml.safe_load((root / "project.yml").read_text()) == {

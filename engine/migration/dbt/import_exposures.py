@@ -31,8 +31,8 @@ def import_exposures(context: ImportContext) -> None:
     if not exposures:
         return
     file = context.files.add(_FILE, yaml_text({"exposures": exposures}))
-    for node, notes in items:
-        add_item(context, node, ImportOutcome.IMPORTED, kind="exposure", file=file, notes=notes)
+    for node, said in items:
+        add_item(context, node, ImportOutcome.IMPORTED, kind="exposure", file=file, notes=said)
 
 
 def _exposure(node: DbtNode, reads: list[str], *, enabled: bool) -> dict[str, Any]:
@@ -62,8 +62,7 @@ def _reads(context: ImportContext, node: DbtNode) -> tuple[list[str], list[str]]
     """The names of what it reads here, and what is left out."""
     reads, left = [], []
     for parent in node.parents:
-        source = context.names.sources.get(parent)
-        name = ".".join(source) if source else context.names.models.get(parent, "")
+        name = context.names.models.get(parent, "") or _source(context, parent)
         item = context.items.get(parent)
         known = context.manifest.nodes.get(parent)
         ephemeral = known is not None and text_of(known.config, "materialized") == "ephemeral"
@@ -72,6 +71,12 @@ def _reads(context: ImportContext, node: DbtNode) -> tuple[list[str], list[str]]
         else:
             reads.append(name)
     return reads, left
+
+
+def _source(context: ImportContext, node_id: str) -> str:
+    """The name here of a source, by dbt's unique id; empty if it is none."""
+    source = context.manifest.sources.get(node_id)
+    return ".".join(context.names.sources[source.text("source_name"), source.name]) if source else ""
 
 
 def _call(name: str) -> str:
