@@ -24,8 +24,6 @@ from engine.schema.project_keys import FLAGS, PATHS, PROJECT
 PROJECT_FILE = "project.yml"
 SCHEMA_SUFFIX = ".avsc"
 _RANGE = re.compile(r"(>=|<=|==|!=|<|>)\s*([0-9]{1,9}(?:\.[0-9]{1,9}){0,9}+)(?![0-9.])")
-# What dbt has in files beside models.
-_PROPERTIES = {"models", "sources", "seeds", "snapshots", "macros", "unit_tests", "data_tests", "tests"}
 DEFAULT_PATHS = {key.name: key.name for key in PATHS.keys}
 
 
@@ -280,12 +278,12 @@ def _exposures(files: Iterable[File], texts: dict[str, str], found: list[Diagnos
         texts[file.shown] = text or ""
         document, problems = load_yaml(texts[file.shown], file.shown)
         found += problems
-        if isinstance(document.data, dict) and "exposures" not in document.data and _PROPERTIES & document.data.keys():
+        if isinstance(document.data, dict) and "exposures" in document.data:
+            yield document
+        elif text is not None and not problems:
             hint = "Move it to the header of the model's .sql file; sources belong in sources/."
             message = "properties files under models/ are dbt syntax"
             found.append(Diagnostic("properties-file", message, hint, location=Location(file.shown)))
-        else:
-            yield document
 
 
 def _singular(root: Path, folder: str, texts: dict[str, str], found: list[Diagnostic]) -> Iterator[tuple[str, str]]:

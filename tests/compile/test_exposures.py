@@ -90,8 +90,8 @@ def test_a_changed_exposure_compiles_no_model_again(tmp_path):
     compiled(tmp_path, files, cached=tmp_path / "kept")
     again = compiled(tmp_path, {**files, "models/board.yml": BOARD.replace("high", "low")}, cached=tmp_path / "kept")
     assert [e.maturity for e in again.manifest.exposures] == ["low"]
-    compiled(tmp_path, {**files, "models/board.yml": ""}, cached=tmp_path / "kept")
-    kept = compiled(tmp_path, {**files, "models/board.yml": ""}, cached=tmp_path / "kept")
+    compiled(tmp_path, {**files, "models/board.yml": "exposures: []"}, cached=tmp_path / "kept")
+    kept = compiled(tmp_path, {**files, "models/board.yml": "exposures: []"}, cached=tmp_path / "kept")
     assert kept.manifest.exposures == ()
 
 

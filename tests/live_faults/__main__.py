@@ -205,19 +205,19 @@ class Run:
         self.samples += bool(status.get("nodes"))
         for node in status.get("nodes", ()):
             name = node["node"].partition(".")[2]
-            said = node["snapshot_id"]
+            said = _said(node)
             # Written at most a second after the event; a snapshot may be a step of a turn that is under way.
             if before.get(name) == after.get(name) and node["state"] == "idle" and said not in {None, after.get(name)}:
-                self._doubt(name, said)
+                self._doubt(name)
 
-    def _doubt(self, name: str, said: int) -> None:
+    def _doubt(self, name: str) -> None:
         """A second look, when the status has had its second: a wrong one stays wrong."""
         time.sleep(2.0)
         now = self._snapshots().get(name)
         status = json.loads(engine(self.root, "status", "--output", "json").stdout or "{}")
         found = [n for n in status.get("nodes", ()) if n["node"] == f"model.{name}" and n["state"] == "idle"]
-        if found and self._snapshots().get(name) == now and found[0]["snapshot_id"] not in {None, now}:
-            self.faults.append(f"status says {said} of {name}, whose table is at {now}")
+        if found and self._snapshots().get(name) == now and _said(found[0]) not in {None, now}:
+            self.faults.append(f"status says {_said(found[0])} of {name}, whose table is at {now}")
 
     def _snapshots(self) -> dict[str, int | None]:
         found = {}
@@ -263,6 +263,11 @@ def _stopped(pid: int) -> Iterator[None]:
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGCONT)
+
+
+def _said(node: dict[str, Any]) -> int | None:
+    """The snapshot that the status names: a text there, for it is too large for JavaScript's numbers."""
+    return None if node["snapshot_id"] is None else int(node["snapshot_id"])
 
 
 def _snapshot(root: Path, name: str) -> int | None:

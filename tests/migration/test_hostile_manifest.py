@@ -11,8 +11,8 @@ import yaml
 from engine.cli.main import invoke
 from engine.compile import compile_project
 from engine.errors import ProjectError
-from engine.migration.dbt import read_manifest as reading
 from engine.migration.dbt.import_dbt import import_dbt
+from engine.migration.dbt.manifest import read_manifest as reading
 from engine.migration.output.input_folder import read_bounded
 from engine.migration.output.yaml_text import yaml_text
 from engine.project import load_project

@@ -102,7 +102,7 @@ def test_a_project_file_that_cannot_be_read_is_reported_alone(tmp_path):
 FILE_ERRORS = [
     (
         "models/_shop.yml",
-        "version: 2\nmodels: []",
+        "version: 2",
         "properties-file models/_shop.yml:1:1 properties files under models/ are dbt syntax",
     ),
     ("profiles.yml", "shop: {}", "profiles-file profiles.yml:1:1 profiles.yml is dbt syntax"),

@@ -192,7 +192,7 @@ PLACES: dict[str, tuple[Data, Callable[[Data], Files]]] = {
     "rows": (ROWS, lambda top: unit_test({"expect": top})),
     "expect": (ROWS, lambda top: unit_test({"expect": top})),
     "overrides": ({}, lambda top: unit_test({"overrides": top})),
-    "exposure_file": ({}, exposures),
+    "exposure_file": ({"exposures": []}, exposures),
     "exposure": (EXPOSURE, lambda top: exposures({"exposures": [top]})),
     "owner": ({"name": "Sales"}, lambda top: exposure({"owner": top})),
     "exposure_config": ({}, lambda top: exposure({"config": top})),
