@@ -92,13 +92,16 @@ def test_a_unit_test_that_fails_is_seen_with_its_model(window, flights):
     expect(page.locator(".box.bad")).to_contain_text("1 test failing")
 
 
+KINDS = ("model.", "source.", "exposure.")
+
+
 def nodes(example: Manifest) -> int:
-    return len(example.models) + len(example.sources)
+    return len(example.models) + len(example.sources) + len(example.exposures)
 
 
 def shown(example: Manifest, *selection: str) -> int:
     """So many nodes of the site are selected."""
-    return sum(node.startswith(("model.", "source.")) for node in select(example, selection).nodes)
+    return sum(node.startswith(KINDS) for node in select(example, selection).nodes)
 
 
 def test_the_search_finds_models_columns_and_selections(window, flights, example):
@@ -290,7 +293,7 @@ SELECTIONS = [
 
 
 def test_selections_are_the_command_lines(window, flights, example):
-    """Of sources and models: data tests, which `@` may lead through, are no nodes of the site."""
+    """Of sources, models and exposures: data tests, which `@` may lead through, are no nodes of the site."""
     page = window(flights).open("#/")
     script = """async (texts) => {
         const index = await headrace.need("index");
@@ -300,8 +303,7 @@ def test_selections_are_the_command_lines(window, flights, example):
             catch (error) { return error.constructor.name; }
         });
     }"""
-    kinds = ("model.", "source.")
-    known = [sorted(i for i in select(example, [text]).nodes if i.startswith(kinds)) for text in SELECTIONS]
+    known = [sorted(i for i in select(example, [text]).nodes if i.startswith(KINDS)) for text in SELECTIONS]
     assert page.evaluate(script, SELECTIONS) == known
     assert sum(map(len, known)) > 80
     for wrong in ("methd:x", "+"):

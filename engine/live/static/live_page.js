@@ -178,7 +178,7 @@
       told,
       summary,
       headrace.section("Needs attention", wrong),
-      headrace.section("Graph", h("div", { class: "frame tall" }, view.element, headrace.controls(view)), headrace.legend()),
+      headrace.section("Graph", h("div", { class: "frame tall" }, view.element, headrace.controls(view)), headrace.legend(site.index)),
       headrace.section("Turns of the last 15 minutes", turns, h("p", { class: "note" }, "A pale bar is the time that a turn waited, a dark one its run; times in UTC.")),
       headrace.section("Log", log),
     );
