@@ -32,14 +32,15 @@ def plan_record(manifest: Manifest, action: Action, *, diff: bool = False) -> di
     if isinstance(node, Model):
         change = action.comparison.change.value if action.comparison is not None else None
         record |= {"materialized": node.materialized.value, "relation": str(node.relation), "change": change}
+    affected, exposures = _affected(manifest, action)
     return record | {
         "unchanged": action.unchanged,
         "reasons": list(action.reasons),
         "notes": list(action.notes),
         "affects": [
-            {"name": one.name, "columns": one.columns if one.columns is None else list(one.columns)}
-            for one in _affected(manifest, action)
+            {"name": one.name, "columns": one.columns if one.columns is None else list(one.columns)} for one in affected
         ],
+        "exposures": list(exposures),
         "reads": [{"name": u.name, "what": u.what or None, "new": u.count} for u in action.unread],
         "deferred": deferred_inputs(manifest, node.id),
         "refusals": [refusal.to_dict() for refusal in action.refusals],
@@ -90,11 +91,11 @@ def plan_details(manifest: Manifest, action: Action) -> Iterator[str]:
         yield from (f"{one.message} [{one.code}]" for one in action.refusals if one.message != rejected)
         return
     yield from action.reasons
-    affected = _affected(manifest, action)
-    if affected:
+    affected, exposures = _affected(manifest, action)
+    if affected or exposures:
         from engine.plan.edits.affected_columns import affected_text
 
-        yield from affected_text(affected)
+        yield from affected_text(affected, exposures)
     yield from (_reads(unread) for unread in action.unread if unread.count != 0)
     if action.unchanged is None and not action.reasons:
         yield from _if_changed(manifest, action)
@@ -102,14 +103,15 @@ def plan_details(manifest: Manifest, action: Action) -> Iterator[str]:
         yield f"{name} is deferred to {table}"
 
 
-def _affected(manifest: Manifest, action: Action) -> tuple[AffectedModel, ...]:
-    """The models downstream of an edited one whose values may differ."""
+def _affected(manifest: Manifest, action: Action) -> tuple[tuple[AffectedModel, ...], tuple[str, ...]]:
+    """The models downstream of an edited one whose values may differ, and the exposures that read such values."""
     node, comparison = manifest.nodes[action.node], action.comparison
     if not isinstance(node, Model) or comparison is None or comparison.before is None:
-        return ()
-    from engine.plan.edits.affected_columns import affected_models
+        return (), ()
+    from engine.plan.edits.affected_columns import affected_exposures, affected_models
 
-    return affected_models(manifest, node, comparison.before)
+    found = affected_models(manifest, node, comparison.before)
+    return found, affected_exposures(manifest, node, comparison.before, found)
 
 
 def plan_diff(manifest: Manifest, action: Action) -> tuple[str, ...]:

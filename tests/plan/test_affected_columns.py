@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from engine.compile import Manifest
-from engine.plan.edits.affected_columns import affected_models, affected_text
+from engine.plan.edits.affected_columns import affected_exposures, affected_models, affected_text
 from tests.project.small_projects import clean, orders_with
 
 ORDERS = (
@@ -83,3 +83,33 @@ def test_many_are_counted(tmp_path: Path) -> None:
     manifest, _ = _orders(tmp_path / "after", ORDERS.replace("select id", "select id + 1 as id"), below)
     (text,) = affected_text(affected_models(manifest, manifest.model("orders"), before))
     assert text.endswith(" and 3 more")
+
+
+@pytest.mark.parametrize(
+    ("edited", "expected"),
+    [
+        (("upper(kind)", "lower(kind)"), ("of_labels", "of_orders")),
+        (("amount * 2", "amount * 3"), ("of_orders",)),
+        ((", amount * 2 as twice", ""), ("of_orders",)),
+        (("twice from", "twice, 1 as one from"), ()),
+        (("id > 0", "id > 1"), ("of_labels", "of_orders")),
+    ],
+    ids=["column", "unread", "removed", "added", "filter"],
+)
+def test_exposures(edited: tuple[str, str], expected: tuple[str, ...], tmp_path: Path) -> None:
+    """One that reads the edited model, or one that the edit affects; a new column is read by none."""
+    before = _orders(tmp_path / "before", ORDERS)[1]
+    readers = {"of_orders": "orders", "of_labels": "labels", "of_apart": "apart"}
+    text = "exposures:\n" + "".join(
+        f"  - {{name: {name}, type: ml, owner: {{name: x}}, depends_on: [{model}]}}\n"
+        for name, model in readers.items()
+    )
+    files = {f"models/{name}.sql": sql for name, sql in {**MODELS, "orders": ORDERS.replace(*edited)}.items()}
+    columns = orders_with("id int, kind string, amount double")
+    manifest = clean(tmp_path / "after", {**files, **columns, "models/readers.yml": text})
+    model = manifest.model("orders")
+    found = affected_models(manifest, model, before)
+    exposures = affected_exposures(manifest, model, before, found)
+    assert exposures == expected
+    word = "exposures" if len(expected) > 1 else "exposure"
+    assert list(affected_text((), exposures)) == [f"read by the {word} {', '.join(expected)}"][: len(expected)]

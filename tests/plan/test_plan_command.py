@@ -318,6 +318,13 @@ def test_diff_shows_what_an_edit_changes(edited: Path, capsys: pytest.CaptureFix
     assert "windows.hour" not in run(edited, capsys, "plan", "-s", "hours", "--output", "markdown")[1]
 
 
+READ = """\
+exposures:
+  - {name: board, type: dashboard, owner: {name: ops}, depends_on: [ref('ids')]}
+  - {name: other, type: dashboard, owner: {name: ops}, depends_on: [ref('hours')]}
+"""
+
+
 @pytest.fixture
 def forward(edited: Path) -> Path:
     """The project with an edit that applies to new rows, of a model that another one reads."""
@@ -325,6 +332,7 @@ def forward(edited: Path) -> Path:
     built(edited, written, [edited / "landing/events/a.json"])
     write(edited, "models/plain.sql", PLAIN.replace("select id", "select id + 1 as id"))
     write(edited, "models/ids.sql", "select id as number from {{ ref('plain') }}")
+    write(edited, "models/read.yml", READ)
     return edited
 
 
@@ -332,8 +340,10 @@ def test_the_columns_that_an_edit_affects(forward: Path, capsys: pytest.CaptureF
     code, out, _ = run(forward, capsys, "plan", "-s", "plain")
     assert code == 0
     assert "affects ids (number)" in out
+    assert "read by the exposure board\n" in out
     (record,) = map(json.loads, run(forward, capsys, "plan", "-s", "plain", "--output", "json")[1].splitlines())
     assert record["affects"] == [{"name": "ids", "columns": ["number"]}]
+    assert record["exposures"] == ["board"]
     assert "affects ids" in run(forward, capsys, "plan", "-s", "plain", "--output", "markdown")[1]
 
 

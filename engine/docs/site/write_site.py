@@ -15,15 +15,16 @@ from typing import Any
 
 from engine.docs.site.pages import node_record
 from engine.docs.site.search_index import index_record, lineage_records, macro_records
+from engine.docs.site.searched_texts import text_records
 from engine.docs.site.site_data import Facts
 from engine.secrets import scrubbed, scrubber
 from engine.target_folder import TargetFolder
 
 PAGE = "index.html"
 _DATA = "data"
-# What the sites of larger projects had: only the numbered bundles are more or fewer.
 # Characters that are not shown, or change how a line is shown, as JSON escapes them: the site writes them out.
 _HIDDEN = re.compile(r"(?<!\\)((?:\\\\)*)\\u(061c|200[bef]|202[a-e]|2060|206[6-9]|feff)")
+# What the sites of larger projects had: only the numbered bundles are more or fewer.
 _OURS = re.compile(r"nodes[0-9]{1,6}\.js")
 # So many nodes share a file; core.js knows the number. A file costs more to make than a node.
 _BUNDLE = 25
@@ -62,6 +63,7 @@ def _static() -> Iterator[tuple[str, bytes]]:
 def _records(facts: Facts) -> Iterator[tuple[str, Any]]:
     yield "index", index_record(facts)
     yield "lineage", list(lineage_records(facts))
+    yield "texts", list(text_records(facts))
     yield "macros", macro_records(facts)
     for number, first in enumerate(range(0, len(facts.nodes), _BUNDLE)):
         yield f"nodes{number}", [node_record(facts, node) for node in facts.nodes[first : first + _BUNDLE]]

@@ -1,9 +1,12 @@
 "use strict";
 
-/* The search box: names of models, sources, macros and columns, and the selection syntax of the command line. */
+/* The search box: names of models, sources, macros and columns, words of descriptions, tests and SQL, and the selection
+   syntax of the command line. */
 (() => {
   const { h, icon, plural } = headrace;
-  const MOST = { nodes: 8, columns: 6 };
+  const MOST = { nodes: 8, columns: 6, texts: 6 };
+  // Shorter ones are in every text.
+  const LETTERS = 3;
 
   /* How well a name fits what was typed; 0: not at all. */
   function fit(name, text) {
@@ -21,6 +24,13 @@
       .slice(0, most)
       .map(([, item]) => item);
 
+  /* What is around the place where a text was found, in one line. */
+  function excerpt(text, place, length) {
+    const flat = (part) => part.replace(/\s+/g, " ");
+    const before = flat(text.slice(0, place)).split(" ").slice(-3).join(" ");
+    return `${before}${flat(text.slice(place, place + length + 40))}`.trim();
+  }
+
   function searchBox(site) {
     const { index, graph } = site;
     const list = h("ul", { id: "found", role: "listbox", class: "found", hidden: true, "aria-label": "Found" });
@@ -31,7 +41,7 @@
       autocomplete: "off",
       spellcheck: "false",
       placeholder: "Search, or select: +routes, tag:mart",
-      "aria-label": "Search models, sources, macros and columns, or write a selection",
+      "aria-label": "Search models, sources, macros, columns and texts, or write a selection",
       "aria-expanded": "false",
       "aria-controls": "found",
       "aria-autocomplete": "list",
@@ -49,15 +59,15 @@
       asked += 1;
       const mine = asked;
       if (!text) return close();
-      show(options_(text, []));
+      show(options_(text, [], []));
       if (text.length > 1) {
-        const columns = await named(text);
-        if (mine === asked && document.activeElement === input) show(options_(text, columns));
+        const found = await Promise.all([named(text), within(text)]);
+        if (mine === asked && document.activeElement === input) show(options_(text, ...found));
       }
       return undefined;
     }
 
-    function options_(text, columns) {
+    function options_(text, columns, texts) {
       const lower = text.toLowerCase();
       const nodes = best(
         index.nodes.map((node) => [fit(node.name, lower) || (fit(node.about || "", lower) ? 0.5 : 0), node]),
@@ -81,6 +91,12 @@
           name: `${index.nodes[node].name}.${column}`,
           note: "column",
         })),
+        ...texts.map(([node, what, column, found]) => ({
+          href: column ? headrace.hrefOfColumn(index.nodes[node], column) : headrace.hrefOf(index.nodes[node]),
+          sign: h("code", {}, "…"),
+          name: [index.nodes[node].name, column].filter(Boolean).join("."),
+          note: `${what}: ${found}`,
+        })),
         selection(text),
       ].filter(Boolean);
     }
@@ -95,11 +111,28 @@
       );
     }
 
+    /* Where descriptions, tests and SQL have the words that were typed; a text of each node and column, at most. */
+    async function within(text) {
+      if (text.length < LETTERS || /[+:@*]/.test(text)) return [];
+      const records = await headrace.need("texts");
+      const lower = text.toLowerCase();
+      const found = new Map();
+      records.forEach((texts, node) => {
+        for (const [what, column, whole] of texts) {
+          const place = whole.toLowerCase().indexOf(lower);
+          const key = `${node} ${column}`;
+          if (place >= 0 && !found.has(key)) found.set(key, [node, what, column, excerpt(whole, place, text.length)]);
+        }
+      });
+      return [...found.values()].slice(0, MOST.texts);
+    }
+
     function selection(text) {
       try {
         const found = headrace.select(graph, text);
         if (!found.size) return null;
         return {
+          selection: true,
           href: `#/graph?select=${encodeURIComponent(text)}`,
           sign: h("code", {}, "⌖"),
           name: text,
@@ -107,7 +140,7 @@
         };
       } catch (error) {
         if (!(error instanceof headrace.SelectionError)) throw error;
-        return { sign: h("code", {}, "!"), name: error.message, note: "selection" };
+        return { selection: true, sign: h("code", {}, "!"), name: error.message, note: "selection" };
       }
     }
 
@@ -138,7 +171,7 @@
           h(
             "li",
             { class: "none", role: "option", "aria-disabled": "true", "aria-selected": "false" },
-            "Nothing is called that.",
+            "Nothing is called that, and no text has it.",
           ),
         );
       list.hidden = false;
@@ -167,8 +200,8 @@
     /* Enter without a choice: the selection if the text is one that no name could be, else the best name. */
     function enter() {
       if (!options.length) return;
-      const last = options.length - 1;
-      go(current >= 0 ? current : /[+:@*,\s]/.test(input.value.trim()) ? last : 0);
+      const selected = options.findIndex((option) => option.selection);
+      go(current >= 0 ? current : /[+:@*,\s]/.test(input.value.trim()) && selected >= 0 ? selected : 0);
     }
 
     function go(place) {

@@ -1,9 +1,9 @@
-"""Which columns of other models an edit of a query affects, by column lineage."""
+"""Which columns of other models, and which exposures, an edit of a query affects, by column lineage."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,6 +48,31 @@ def affected_models(manifest: Manifest, model: Model, before: Mapping[str, Any])
             names = None if columns is None else tuple(c.name for c in below.columns if c.name.lower() in columns)
             found.append(AffectedModel(below.name, names))
     return tuple(found)
+
+
+def affected_exposures(
+    manifest: Manifest, model: Model, before: Mapping[str, Any], found: Iterable[AffectedModel]
+) -> tuple[str, ...]:
+    """Return the names of the exposures that read what an edit affects.
+
+    Which columns an exposure reads is not known: it is affected by any that is not merely new.
+
+    Args:
+        manifest: the compiled project.
+        model: of it, as it is now.
+        before: the facts of the query that wrote its table last.
+        found: the models that the edit affects.
+    """
+    tables = {f"model.{one.name}" for one in found}
+    changed = changed_columns(before, model.facts)
+    if changed is None or changed & _columns(before):
+        tables.add(model.id)
+    return tuple(exposure.name for exposure in manifest.exposures if tables & set(exposure.depends_on))
+
+
+def _columns(facts: Mapping[str, Any]) -> frozenset[str]:
+    selected = _selected(str(facts.get("sql", "")))
+    return frozenset(selected[0] if selected else ())
 
 
 def changed_columns(before: Mapping[str, Any], after: Mapping[str, Any]) -> frozenset[str] | None:
@@ -107,9 +132,13 @@ def _reached(below: Model, changed: Mapping[str, frozenset[str] | None]) -> froz
     return frozenset(reached)
 
 
-def affected_text(found: tuple[AffectedModel, ...], most: int = 6) -> Iterator[str]:
-    """Yield what an edit affects, in a line; nothing if there is nothing."""
+def affected_text(found: tuple[AffectedModel, ...], exposures: tuple[str, ...] = (), most: int = 6) -> Iterator[str]:
+    """Yield what an edit affects: a line of models, a line of exposures; nothing if there is nothing."""
     if found:
         named = [f"{one.name} ({', '.join(one.columns) if one.columns is not None else 'its rows'})" for one in found]
         more = f" and {len(named) - most} more" if len(named) > most else ""
         yield f"affects {', '.join(named[:most])}{more}"
+    if exposures:
+        more = f" and {len(exposures) - most} more" if len(exposures) > most else ""
+        word = "exposure" if len(exposures) == 1 else "exposures"
+        yield f"read by the {word} {', '.join(exposures[:most])}{more}"
