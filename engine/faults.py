@@ -34,6 +34,11 @@ listens kills the process, fails, or acts on the table as somebody else would. T
     erased          rows are erased from a table, its earlier snapshots have them
     listed          so are the lists of files that had them
     reader moved    a stream has passed the erasure; where: its model
+    previous kept   what a full refresh is about to replace has its tag, and no state has heard of it
+    rolling back    a rollback is noted, and nothing else of it is done
+    put back        the table is what it was, and its state is not
+    brought back    the earlier generation has its state again, and so has the other
+    unnoted         a rollback is done, except that its generation is still noted as one that is kept
     expired         the earlier snapshots of the table are gone, model.json names one of them
 """
 

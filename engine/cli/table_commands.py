@@ -168,6 +168,23 @@ def erase(model: str, where: str, quarantine: str | None, *, dry_run: bool, yes:
     return carry_out(work, **shared)
 
 
+@click.command(cls=Command)
+@click.argument("selection", metavar="MODEL...", nargs=-1, required=True, shell_complete=of_models)
+@click.option("--dry-run", is_flag=True, help="Print what would come back without changing anything.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--accept", multiple=True, type=click.Choice(["downstream-stops"]), help="Accept a named consequence.")
+@project_options
+def rollback(selection: tuple[str, ...], accept: tuple[str, ...], *, dry_run: bool, yes: bool, **shared: Any) -> int:
+    """Undo the last full refresh of streaming tables: rows, columns and checkpoint of before; asks first."""
+
+    def work(chosen: CommandSettings) -> None:
+        from engine.cli.rollback.rollback_command import roll_tables_back
+
+        roll_tables_back(chosen, selection, accept, shared["log_format"], dry_run=dry_run, yes=yes)
+
+    return carry_out(work, **shared)
+
+
 @click.group(cls=Group)
 def source() -> None:
     """Inspect sources and check freshness."""
@@ -208,4 +225,4 @@ def freshness(output: Path | None, **options: Any) -> int:
     return carry_out(work, **shared)
 
 
-COMMANDS = (show, state, maintain, publish, drop, erase, source)
+COMMANDS = (show, state, maintain, publish, drop, erase, rollback, source)

@@ -35,6 +35,8 @@ _CLOCK = ("Expected sorted snapshot log entries", "Invalid snapshot timestamp", 
 _ATTEMPTS = 5
 # The branch in which rows wait for their tests (see `engine.lake.branches`).
 STAGED = "engine_staged"
+# The tag of what a full refresh has replaced (see `engine.lake.changes.put_back`).
+PREVIOUS = "engine_previous"
 # The property of a table with a staged replacement: what its layout becomes (see `engine.lake.staged_replacement`).
 STAGED_LAYOUT = "engine.staged-layout"
 Done = TypeVar("Done")

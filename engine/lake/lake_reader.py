@@ -126,12 +126,12 @@ class Lake:
         return SetupError("lake-outside", message, hint)
 
     def table(self, schema: str, name: str, branch: str | None = None, back_to: int | None = None) -> TableFacts | None:
-        """The facts of a table, or None if there is none; its history is that of a branch if it has that.
+        """The facts of a table, or None if there is none; its history is that of a branch or tag if it has that.
 
         Args:
             schema: of the table.
             name: of the table.
-            branch: whose history is wanted; None: main's.
+            branch: or tag, whose history is wanted; None: main's.
             back_to: a snapshot that should be in the history; if it is not, what has expired since is taken from the
                 metadata files before, as far as the table still names them.
 

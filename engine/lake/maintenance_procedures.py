@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from engine import faults
-from engine.lake.commits import until_committed
+from engine.lake.commits import PREVIOUS, until_committed
 from engine.lake.table_writer import literal, load
 from engine.relations import Relation
 
@@ -32,11 +32,12 @@ def tag(session: SparkSession, relation: Relation, wanted: Mapping[str, int], ou
         session: of Spark.
         relation: of the table.
         wanted: snapshot ids by tag; tags keep their snapshot and its files, whoever expires.
-        ours: the prefix; tags that have it and are not wanted go.
+        ours: the prefix; tags that have it and are not wanted go, except the one for a rollback, which ends by itself.
     """
     # Several tags in one commit are for Iceberg's Java API only.
     table = load(session, str(relation))
-    there = {key: int(ref.snapshotId()) for key, ref in dict(table.refs()).items() if key.startswith(ours)}
+    refs = {key: int(ref.snapshotId()) for key, ref in dict(table.refs()).items() if key.startswith(ours)}
+    there = {key: snapshot for key, snapshot in refs.items() if key != PREVIOUS}
     if there == dict(wanted):
         return
     change = table.manageSnapshots()

@@ -193,8 +193,8 @@ class TableMetadata:
     def facts(self, branch: str | None, back_to: int | None) -> TableFacts:
         """Return what it says; see `engine.lake.lake_reader.Lake.table`."""
         known = self.content
-        refs = {str(key): int(ref["snapshot-id"]) for key, ref in (known.get("refs") or {}).items()
-                if ref.get("type") == "branch"}  # fmt: skip
+        refs = {str(key): int(ref["snapshot-id"]) for key, ref in (known.get("refs") or {}).items()}
+        branches = {str(key) for key, ref in (known.get("refs") or {}).items() if ref.get("type") == "branch"}
         main = _snapshot_id(known.get("current-snapshot-id"))
         schemas = {schema.get("schema-id"): schema for schema in known.get("schemas") or [known["schema"]]}
         schema = schemas[known.get("current-schema-id", next(iter(schemas)))]
@@ -206,7 +206,7 @@ class TableMetadata:
             columns=tuple((str(field["name"]), _type(field["type"])) for field in schema["fields"]),
             snapshots=frozenset(self._snapshots()),
             main=main,
-            branches=frozenset(refs) - {_MAIN},
+            branches=frozenset(branches) - {_MAIN},
             docs=tuple(documented(schema)),
             fields=tuple(schema["fields"]),
             read=tuple(read["fields"]),

@@ -249,6 +249,14 @@ _WRITE = (
         "full_refresh: false",
         kinds=_TABLES,
     ),
+    ConfigKey(
+        "keep_previous",
+        ValueForm.DURATION,
+        "7 days",
+        "for how long `engine rollback` can undo a full refresh; `0 days`: not at all",
+        "keep_previous: 14 days",
+        kinds=_STREAMING,
+    ),
 )
 
 _LAYOUT = (

@@ -27,6 +27,8 @@ from engine.state.state_path import StatePath, store_of
 MODEL_FILE = "model.json"
 DROP_FILE = "drop.json"
 REFRESH_FILE = "refresh.json"
+ROLLBACK_FILE = "rollback.json"
+PREVIOUS_FILE = "previous.json"
 
 # It is the name of a file.
 _FINGERPRINT = re.compile(r"[\w-]{0,128}")
@@ -140,6 +142,16 @@ class TableState:
         """Numbers of the generations that have a model.json, ascending."""
         numbers = map(whole_number, self._store.list(self.key))
         return tuple(sorted(n for n in numbers if n is not None and self._model_files(n)))
+
+    def replaced(self) -> tuple[int, ...]:
+        """Numbers of the generations that another one has replaced, and that are kept for a rollback, ascending.
+
+        Their model.json is in PREVIOUS_FILE (see `engine.plan.deployed.previous_generation`).
+        """
+        numbers = [n for n in map(whole_number, self._store.list(self.key)) if n is not None]
+        files = {n: self._store.list(f"{self.key}/{n}") for n in numbers}
+        kept = (n for n, names in files.items() if PREVIOUS_FILE in names)
+        return tuple(sorted(n for n in kept if not any(name.startswith(MODEL_FILE) for name in files[n])))
 
     def _model_files(self, number: int) -> list[str]:
         """The names of what is model.json of a generation, the one that counts last.
@@ -256,8 +268,27 @@ class TableState:
 
     def end_refresh(self) -> None:
         """Forget a full refresh: it is finished, or discarded."""
-        if REFRESH_FILE in self._store.list(self.key):
-            self._store.delete(f"{self.key}/{REFRESH_FILE}")
+        self._forget(REFRESH_FILE)
+
+    def rollback(self) -> Mapping[str, Any] | None:
+        """What is noted of a rollback that was begun and not finished, or None.
+
+        Raises:
+            StateError: `state-unreadable`.
+        """
+        return self._json(f"{self.key}/{ROLLBACK_FILE}") if ROLLBACK_FILE in self._store.list(self.key) else None
+
+    def save_rollback(self, what: Mapping[str, Any]) -> None:
+        """Note that a rollback of the table is begun."""
+        self._store.put(f"{self.key}/{ROLLBACK_FILE}", as_json(what))
+
+    def end_rollback(self) -> None:
+        """Forget a rollback: it is finished."""
+        self._forget(ROLLBACK_FILE)
+
+    def _forget(self, name: str) -> None:
+        if name in self._store.list(self.key):
+            self._store.delete(f"{self.key}/{name}")
 
     def _json(self, key: str) -> Mapping[str, Any] | None:
         content = self._store.get(key)
@@ -276,19 +307,39 @@ class TableState:
 
         Without model.json it is not a generation: that goes first.
         """
-        for name in self._model_files(number) or (MODEL_FILE,):
-            self._store.delete(f"{self.key}/{number}/{name}")
+        self.retire(number)
         if number == 1:
             faults.reach("half discarded", self.table)
         self._store.delete(f"{self.key}/{number}")
         if number == 1:
             faults.reach("discarded", self.table)
 
+    def retire(self, number: int) -> None:
+        """Remove model.json of a generation: what else there is of it stays."""
+        for name in self._model_files(number) or (MODEL_FILE,):
+            self._store.delete(f"{self.key}/{number}/{name}")
+
     def discard_before(self, number: int) -> None:
-        """Remove the generations before one, and what a kill left of them."""
+        """Remove the generations before one, and what a kill left of them; of one that is kept, model.json."""
         for name in self._store.list(self.key):
-            if (found := whole_number(name)) is not None and found < number:
+            if (found := whole_number(name)) is None or found >= number:
+                continue
+            if self._is_kept(found):
+                self.retire(found)
+            else:
                 self.discard(found)
+
+    def _is_kept(self, number: int) -> bool:
+        """Whether a generation is kept for a rollback, and has written nothing since that was decided."""
+        previous = self.note(number, PREVIOUS_FILE)
+        if previous is None:
+            return False
+        known = json.loads(as_json(asdict(self._read(number)))) if self._model_files(number) else None
+        return known is None or known == previous.get("state")
+
+    def forget_previous(self, number: int) -> None:
+        """Keep a generation for no rollback: it is the table's again."""
+        self._store.delete(f"{self.key}/{number}/{PREVIOUS_FILE}")
 
 
 def _check(state: ModelState, number: int) -> None:

@@ -195,6 +195,7 @@ ROWS_OF: dict[tuple[str, str], list[Row]] = {
     ("model", "trigger"): [Row({"trigger": "every 30 seconds"}, SAME)],
     ("model", "schedule"): [of_tables({"schedule": "0 6 * * *"}, SAME, SAME)],
     ("model", "stalled_after"): [Row({"stalled_after": "2 hours"}, SAME)],
+    ("model", "keep_previous"): [Row({"keep_previous": "1 day"}, SAME)],
     ("model", "explain"): [everywhere({"explain": True}, DUE)],
     # Hooks of a stream run with each build.
     ("model", "pre_hook"): [

@@ -234,6 +234,7 @@ BESIDE: dict[str, Data] = {
     "model.exclude": KEYED,
     "model.trigger": STREAM,
     "model.stalled_after": STREAM,
+    "model.keep_previous": STREAM,
     "model.acknowledge": {**STREAM, "trigger": "once"},
     "source_table.acknowledge": {"format": "iceberg", "table": "a.b", "path": None, "schema": None},
     "model.overwrite": {"partition_by": "day(ts)"},

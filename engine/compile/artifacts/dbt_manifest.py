@@ -237,6 +237,7 @@ def _settings(model: Model) -> dict[str, Any]:
         "schedule": run.schedule,
         "stalled_after": run.stalled_after,
         "full_refresh": run.full_refresh,
+        "keep_previous": run.keep_previous,
         "pre-hook": [{"sql": sql, "transaction": False, "index": None} for sql in run.pre_hook],
         "post-hook": [{"sql": sql, "transaction": False, "index": None} for sql in run.post_hook],
         "explain": run.explain,

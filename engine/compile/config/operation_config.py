@@ -40,6 +40,7 @@ def read_operation(settings: MergedSettings) -> Operation:
         schedule=_schedule(settings.get("schedule")),
         stalled_after=_stalled_after(settings.get("stalled_after")),
         full_refresh=settings.keys["full_refresh"].boolean(otherwise=True) if "full_refresh" in settings.keys else None,
+        keep_previous=_keep_previous(settings.get("keep_previous")),
         pre_hook=_hooks(settings.get("pre_hook")),
         post_hook=_hooks(settings.get("post_hook")),
         explain=settings.boolean("explain"),
@@ -116,6 +117,10 @@ def _schedule(section: Section | None) -> str | None:
 
 def _stalled_after(section: Section | None) -> str | None:
     return (section.positive_duration() or None) if section else None
+
+
+def _keep_previous(section: Section | None) -> str:
+    return (section.duration() if section else "") or Operation().keep_previous
 
 
 def _hooks(section: Section | None) -> tuple[str, ...]:

@@ -194,6 +194,7 @@ class Operation:
         schedule: cron text, for `start`.
         stalled_after: how long unread input may wait for a commit while it is kept running; None: as the target has it.
         full_refresh: False protects the table from --full-refresh.
+        keep_previous: for how long what a full refresh replaces can be brought back.
         pre_hook: SQL before the model is built.
         post_hook: SQL after the model was built.
         explain: show Spark's plan.
@@ -205,6 +206,7 @@ class Operation:
     schedule: str | None = None
     stalled_after: str | None = None
     full_refresh: bool | None = None
+    keep_previous: str = "7 days"
     pre_hook: tuple[str, ...] = ()
     post_hook: tuple[str, ...] = ()
     explain: bool = False

@@ -23,6 +23,7 @@ from engine.plan.comparison import Change, Comparison
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts
 from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
 from engine.plan.deployed.generations import has_commits
+from engine.plan.deployed.previous_generation import ROLLBACK_UNFINISHED
 from engine.plan.deployed.read_deployed import read_by
 from engine.plan.refresh.refresh_choice import RefreshChoice, Way, refused, refused_query
 from engine.plan.tables.upstream_checks import upstream_faults
@@ -263,6 +264,9 @@ def _unfinished(model: Model, known: DeployedModel) -> Iterator[Diagnostic]:
         message = f"a drop of {model.relation} was begun and not finished"
         hint = f"Finish it: engine drop {model.relation}"
         yield Diagnostic("drop-unfinished", message, hint, node=model.relation.name)
+    if known.rolling_back:
+        message = f"a rollback of {model.relation} was begun and not finished"
+        yield Diagnostic(ROLLBACK_UNFINISHED, message, f"Finish it: engine rollback {model.name}", node=model.name)
 
 
 def _unreadable(node: Node, deployed: Deployed) -> Iterator[Diagnostic]:

@@ -49,6 +49,7 @@ class DeployedModel:
         initial_snapshots: tables with the first rows of tables that a stream reads, by node read.
         leftovers: generations, tables or batches that a killed build left, to be removed by the next.
         dropping: a drop of the table was begun and not finished.
+        rolling_back: a rollback of the table was.
         refresh: a full refresh of it that was begun and not finished; None: there is none.
         faults: why something of it cannot be read.
     """
@@ -63,6 +64,7 @@ class DeployedModel:
     initial_snapshots: Mapping[str, TableFacts] = field(default_factory=dict)
     leftovers: bool = False
     dropping: bool = False
+    rolling_back: bool = False
     refresh: BegunRefresh | None = None
     faults: tuple[Diagnostic, ...] = ()
 

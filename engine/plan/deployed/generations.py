@@ -66,7 +66,7 @@ def identity(snapshot: SnapshotFacts) -> str | None:
 
 def next_number(folder: TableState, table: TableFacts | None) -> int:
     """Return a number that neither the state nor the table's history has seen, nor a refresh that was interrupted."""
-    seen = [*folder.generations(), 0]
+    seen = [*folder.generations(), *folder.replaced(), 0]
     if isinstance(attempt := (folder.refresh() or {}).get("attempt"), int):
         seen.append(attempt)
     if table is not None:

@@ -172,6 +172,7 @@ def _model(target: Target, lake: Lake, model: Model, names: SchemaNames) -> Depl
         dict(_initial_snapshots(lake, relation, state)) if streamed and state is not None else {},
         pending is not None or _left(folder, state, names.beside(relation.name)),
         dropping,
+        folder.rollback() is not None,
         begun_refresh(folder, state),
     )
 
@@ -200,7 +201,7 @@ def _left(folder: TableState, state: ModelState | None, beside: Sequence[str]) -
     if state is None:
         return False
     others = any(number != state.generation for number in folder.generations())
-    own = f"seed{state.generation}_"
+    own = tuple(f"seed{number}_" for number in (state.generation, *folder.replaced()))
     left = any(not name.startswith(own) for name in beside)
     return left or others or (folder.generation(state.generation) / _BATCHES).exists()
 

@@ -183,6 +183,9 @@ def _carry_out(erasure: Erasure) -> Iterator[FoundRows]:
             yield one
     # Tables that killed builds have left beside the model's.
     full_refresh.clear_staging(run, model, session)
+    for number in run.state(model).replaced():
+        # Its rows are gone with the snapshots.
+        run.state(model).discard(number)
     initial_snapshot.clear(run, model, session, run.state(model).generations())
     _note(run, model)
 

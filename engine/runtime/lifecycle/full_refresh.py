@@ -21,8 +21,10 @@ from engine.lake.table_facts import TableFacts
 from engine.lake.table_replacement import without_lost_partitions
 from engine.plan.deployed import generations, ownership_marks
 from engine.plan.deployed.killed_refresh import as_published, begun_refresh, published_refresh
+from engine.plan.deployed.previous_generation import discard_expired
 from engine.runtime.context import ownership
 from engine.runtime.context.run_context import Run
+from engine.runtime.lifecycle.keep_previous import keep_previous
 from engine.runtime.sinks import table_setup
 from engine.state import ModelState, TableState
 
@@ -42,6 +44,7 @@ def settle(model: Model, folder: TableState, lake_now: Lake) -> None:
     What a kill left of generations before goes in any case: a reader that has read nothing would keep its snapshots.
     Needs no JVM; the staging table goes with the next start of the model (`clear_staging`).
     """
+    discard_expired(folder)
     pending = folder.pending()
     if pending is None:
         known = folder.load()
@@ -97,7 +100,9 @@ def publish(run: Run, model: Model, folder: TableState, session: SparkSession, s
     as_of = f" VERSION AS OF {snapshot}" if snapshot is not None else ""
     rows = session.sql(f"SELECT * FROM {source.sql}{as_of}")  # noqa: S608 - names of ours
     markers = run.markers(model, state, generations.NO_BATCH if state.batch is None else state.batch)
-    if run.lake.table(model.relation.schema, model.relation.name) is None:
+    replaced = run.lake.table(model.relation.schema, model.relation.name)
+    keep_previous(model, folder, session, replaced)
+    if replaced is None:
         # A view that was the model's (it was checked when the rebuild began) goes last.
         view_writer.drop_view(session, model.relation.sql)
         faults.reach("exchanging", model.name)
@@ -109,7 +114,7 @@ def publish(run: Run, model: Model, folder: TableState, session: SparkSession, s
 
 
 def _record(model: Model, folder: TableState, done: ModelState) -> ModelState:
-    """Note that a generation is published; the older ones go, each as a whole."""
+    """Note that a generation is published; the older ones go, each as a whole, except one that is kept."""
     folder.save(done)
     folder.end_refresh()
     folder.discard_before(done.generation)

@@ -89,9 +89,12 @@ def _computed_from(target: Target, reader: Model, model: Model) -> Iterator[int]
 
 
 def _positions(target: Target, reader: Model) -> Iterator[int]:
-    """The snapshots that the generations of a reader have read up to; one that is being built is a reader too."""
+    """The snapshots that the generations of a reader have read up to.
+
+    One that is being built is a reader too, and one that is kept for a rollback.
+    """
     folder = table_state(target, reader)
-    for generation in folder.generations():
+    for generation in (*folder.generations(), *folder.replaced()):
         for offset in spark_checkpoint.standing(folder.checkpoint(generation)):
             snapshot = offset.get("snapshot_id")
             if isinstance(snapshot, int):

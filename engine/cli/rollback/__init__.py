@@ -1,0 +1,1 @@
+"""The command that brings back what a full refresh has replaced."""

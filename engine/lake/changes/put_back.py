@@ -1,0 +1,123 @@
+"""The version of a table that another one replaced: kept by a tag, and put back in one commit.
+
+A replacement keeps the snapshots, columns and partitionings of before in the table's metadata, so that going back
+copies no row: the branch main, the columns, the partitioning, the order and the properties become those of before. A
+tag with an age (`max-ref-age-ms`) keeps the snapshot until nobody goes back; whoever expires snapshots removes it then
+(Iceberg's documentation, "Branching and Tagging").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from engine import faults
+from engine.lake.changes.table_version import TableVersion
+from engine.lake.commits import CONFLICTS, PREVIOUS, until_committed
+from engine.lake.fencing.table_fence import FENCE, Fence
+from engine.lake.table_writer import load
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_MAIN = "main"
+
+
+def keep_version(session: SparkSession, relation: str, seconds: float, fence: Fence | None) -> TableVersion | None:
+    """Tag what readers see of a table for some time; None: it has no snapshot.
+
+    Raises:
+        StateError: `lease-lost`.
+    """
+
+    def attempt() -> TableVersion | None:
+        operations = load(session, relation).operations()
+        base = operations.current()
+        if fence is not None:
+            fence.check(base)
+        if base.currentSnapshot() is None:
+            return None
+        operations.commit(base, _tagged(session, _builder(session).buildFrom(base), base, seconds).build())
+        return _version(base)
+
+    version = until_committed(attempt, CONFLICTS)
+    faults.reach("previous kept", relation)
+    return version
+
+
+def put_back(session: SparkSession, relation: str, before: TableVersion, seconds: float, fence: Fence | None) -> None:
+    """Make a table what it was before, in one commit; what it is now takes the place of that under the tag.
+
+    Args:
+        session: to reach Java.
+        relation: the table, quoted.
+        before: what it becomes; its snapshot is there.
+        seconds: for how long the tag keeps what it is now.
+        fence: of a writer that has a lease.
+
+    Raises:
+        StateError: `lease-lost`; nothing was changed.
+        Py4JJavaError: others commit all the time, or the snapshot is gone.
+    """
+
+    def attempt() -> None:
+        operations = load(session, relation).operations()
+        base = operations.current()
+        if fence is not None:
+            fence.check(base)
+        change = _tagged(session, _builder(session).buildFrom(base), base, seconds)
+        # Specifications and orders are checked against the columns that count when they do.
+        change.setCurrentSchema(before.schema).setDefaultPartitionSpec(before.spec).setDefaultSortOrder(before.order)
+        now = {key: text for key, text in dict(base.properties()).items() if key != FENCE}
+        then = {key: text for key, text in before.properties.items() if key != FENCE}
+        if gone := now.keys() - then.keys():
+            change.removeProperties(_java_set(session, gone))
+        if changed := {key: text for key, text in then.items() if now.get(key) != text}:
+            change.setProperties(_java_map(session, changed))
+        operations.commit(base, change.setBranchSnapshot(before.snapshot, _MAIN).build())
+
+    until_committed(attempt, CONFLICTS)
+    faults.reach("put back", relation)
+
+
+def version_of(session: SparkSession, relation: str) -> TableVersion:
+    """What a table with a snapshot is now."""
+    return _version(load(session, relation).operations().current())
+
+
+def _version(base: Any) -> TableVersion:
+    return TableVersion(
+        int(base.currentSnapshot().snapshotId()),
+        int(base.currentSchemaId()),
+        int(base.defaultSpecId()),
+        int(base.defaultSortOrderId()),
+        {str(key): str(text) for key, text in dict(base.properties()).items()},
+    )
+
+
+def _tagged(session: SparkSession, change: Any, base: Any, seconds: float) -> Any:
+    """Tag the current snapshot. Iceberg counts the age of a tag from the time of its snapshot."""
+    jvm: Any = session._jvm  # noqa: SLF001
+    snapshot = base.currentSnapshot()
+    passed = int(jvm.java.lang.System.currentTimeMillis()) - int(snapshot.timestampMillis())
+    tag = jvm.org.apache.iceberg.SnapshotRef.tagBuilder(snapshot.snapshotId())
+    return change.setRef(PREVIOUS, tag.maxRefAgeMs(max(passed + int(seconds * 1000), 1)).build())
+
+
+def _builder(session: SparkSession) -> Any:
+    jvm: Any = session._jvm  # noqa: SLF001
+    return jvm.org.apache.iceberg.TableMetadata
+
+
+def _java_set(session: SparkSession, texts: Iterable[str]) -> Any:
+    made: Any = session._jvm.java.util.HashSet()  # type: ignore[union-attr] # noqa: SLF001
+    for text in texts:
+        made.add(text)
+    return made
+
+
+def _java_map(session: SparkSession, entries: Mapping[str, str]) -> Any:
+    made: Any = session._jvm.java.util.HashMap()  # type: ignore[union-attr] # noqa: SLF001
+    for key, text in entries.items():
+        made.put(key, text)
+    return made

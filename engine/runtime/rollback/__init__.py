@@ -1,0 +1,1 @@
+"""Bringing back what a full refresh has replaced."""

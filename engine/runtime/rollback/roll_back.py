@@ -1,0 +1,100 @@
+"""`engine rollback`: the generation that a full refresh has replaced is the table's again, with its checkpoint.
+
+Order: a note in the state, what the table is now is noted as kept, one commit of the table (no row is copied), the
+state of the earlier generation, that of the other one goes, the note goes. After a kill at any moment the same command
+finishes from the note; a build of that table ends with `rollback-unfinished` until then. The other generation takes the
+place of the one that came back: a second rollback undoes the first.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from engine import faults
+from engine.compile import Manifest, Model, Target
+from engine.errors import StateError
+from engine.events import Event
+from engine.lake.changes.put_back import put_back, version_of
+from engine.lake.fencing.table_fence import Fence
+from engine.lake.lake_reader import Lake
+from engine.plan import Plan
+from engine.plan.deployed.previous_generation import kept_now, kept_seconds, noted_previous, save_previous
+from engine.plan.deployed.state_folder import table_state
+from engine.runtime.build import spark_session
+from engine.runtime.context.run_context import Run
+from engine.runtime.lifecycle.raise_fences import raise_fences
+from engine.runtime.rollback.rollback_checks import Rollback
+from engine.state import locked
+
+
+@contextmanager
+def opened(manifest: Manifest, target: Target, root: Path, models: Sequence[Model], target_dir: Path) -> Iterator[Run]:
+    """Open the session of a command, with the locks of some models.
+
+    Raises:
+        StateError: `table-locked`, `state-unwritable`.
+        SetupError: Spark or the catalog cannot be had.
+    """
+    with (
+        locked([table_state(target, model) for model in models]) as locks,
+        spark_session(target, target_dir, locks) as spark,
+    ):
+        run = Run(str(uuid.uuid4()), manifest, target, target.place(root), Plan({}), spark, Lake(target.catalog), _mute)
+        raise_fences(run, models)
+        yield run
+
+
+def _mute(_: Event) -> None:
+    """Nothing is run."""
+
+
+def roll_back(run: Run, one: Rollback) -> None:
+    """Bring the earlier generation of a table back, or finish that.
+
+    Args:
+        run: with the session and the lock of the table.
+        one: what comes back, as it was found under the lock.
+
+    Raises:
+        StateError: `lease-lost`, `state-unreadable`.
+    """
+    model, folder, previous = one.model, run.state(one.model), one.previous
+    note = folder.rollback()
+    if note is None:
+        state = folder.load()
+        if state is None:
+            raise ValueError(model.name)
+        note = {"to": previous.state.generation, "from": state.generation}
+        folder.save_rollback(note)
+        faults.reach("rolling back", model.name)
+    to, other = int(note["to"]), int(note["from"])
+    _exchange(run, one, other)
+    # In this order: as long as both have a model.json, the newer counts, and the note says that it does not.
+    folder.save(previous.state)
+    faults.reach("brought back", model.name)
+    folder.retire(other)
+    folder.end_rollback()
+    faults.reach("unnoted", model.name)
+    folder.forget_previous(to)
+
+
+def _exchange(run: Run, one: Rollback, other: int) -> None:
+    """Put the table back, and keep what it is now; done before, it stays as it is."""
+    model, folder, previous = one.model, run.state(one.model), one.previous
+    relation, session = model.relation, run.spark.newSession()
+    table = run.lake.table(relation.schema, relation.name)
+    if table is not None and table.holds(previous.table.snapshot):
+        return
+    state = next((state for state in [folder.load()] if state is not None and state.generation == other), None)
+    if state is None or noted_previous(folder, previous.state.generation) is None:
+        message = f"the state of {relation} is not the one that the rollback began with"
+        raise StateError(
+            "state-copied", message, f"Rebuild the table: engine build -f -s {model.name}", node=model.name
+        )
+    seconds = kept_seconds(model)
+    save_previous(folder, kept_now(state, version_of(session, relation.sql), seconds))
+    fence = Fence(folder.lease) if folder.lease is not None else None
+    put_back(session, relation.sql, previous.table, seconds, fence)

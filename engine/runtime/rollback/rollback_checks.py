@@ -1,0 +1,185 @@
+"""What a rollback of some models brings back, and why it must not."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from engine.compile import Manifest, Model, Source, Target
+from engine.errors import Diagnostic, Location
+from engine.lake.commits import PREVIOUS, STAGED
+from engine.lake.lake_reader import Lake
+from engine.lake.table_facts import TableFacts
+from engine.plan.actions.refresh_checks import DOWNSTREAM_STOPS
+from engine.plan.deployed.generations import committed_batch
+from engine.plan.deployed.previous_generation import PreviousGeneration, noted_previous, previous_generation
+from engine.plan.deployed.state_folder import table_state
+from engine.runtime.sinks import deleted_keys
+from engine.state import TableState
+from engine.state import checkpoint as spark_checkpoint
+
+UNAVAILABLE = "rollback-unavailable"
+
+
+@dataclass(frozen=True, slots=True)
+class Rollback:
+    """A table that goes back to the generation before.
+
+    Attributes:
+        model: whose table.
+        folder: of its state.
+        previous: the generation.
+        table: as the generation left it, with its history.
+        rows: that readers see then; None: not known.
+        begun: it was begun before, and not finished.
+    """
+
+    model: Model
+    folder: TableState
+    previous: PreviousGeneration
+    table: TableFacts
+    begun: bool = False
+
+    @property
+    def rows(self) -> int | None:
+        """The rows that readers see then; None: not known."""
+        text = self.table.history[0].summary.get("total-records", "") if self.table.history else ""
+        return int(text) if text.isdecimal() else None
+
+
+def rollbacks(
+    manifest: Manifest, target: Target, models: Sequence[Model], accept: Collection[str]
+) -> tuple[tuple[Rollback, ...], tuple[Diagnostic, ...]]:
+    """Return which of some models go back, and what forbids it.
+
+    Args:
+        manifest: the compiled project.
+        target: where the tables are.
+        models: that are chosen; those without an earlier generation are left out if another one has one.
+        accept: names of consequences.
+
+    Raises:
+        StateError: `state-unreadable`.
+        SetupError: the catalog cannot be read.
+    """
+    lake = Lake(target.catalog)
+    found: list[Rollback] = []
+    missing: list[Diagnostic] = []
+    faults: list[Diagnostic] = []
+    for model in models:
+        if not model.streaming or not model.stored:
+            missing.append(_unavailable(model, _NOT_STREAMING.format(model.name), _BATCH))
+            continue
+        one = _rollback(target, lake, model)
+        if isinstance(one, Diagnostic):
+            missing.append(one)
+        else:
+            found.append(one)
+            faults += _faults(manifest, lake, one)
+    if not found:
+        return (), tuple(missing)
+    if DOWNSTREAM_STOPS not in accept:
+        faults += _stopped(manifest, target, found)
+    return tuple(found), tuple(faults)
+
+
+_NOT_STREAMING = "'{0}' is not a streaming table, and no generation of it is kept"
+_BATCH = "Undo the edit and build it: a batch table or view is computed from its query."
+
+
+def _unavailable(model: Model, message: str, hint: str) -> Diagnostic:
+    return Diagnostic(UNAVAILABLE, message, hint, node=model.name, location=Location(model.file))
+
+
+def _rollback(target: Target, lake: Lake, model: Model) -> Rollback | Diagnostic:
+    """What a model goes back to, or why it cannot."""
+    folder, relation = table_state(target, model), model.relation
+    begun = folder.rollback()
+    previous = noted_previous(folder, int(begun["to"])) if begun is not None else previous_generation(folder)
+    table = lake.table(relation.schema, relation.name, PREVIOUS)
+    if begun is not None and table is not None and previous is not None and table.snapshot != previous.table.snapshot:
+        # It is the table again; the tag has what it replaced.
+        table = lake.table(relation.schema, relation.name)
+    hint = "A full refresh keeps what it replaces for as long as 'keep_previous' says. To rebuild it: engine build -f "
+    hint += f"-s {model.name}"
+    if previous is None or table is None:
+        return _unavailable(model, f"no earlier generation of '{model.name}' is kept", hint)
+    kept = begun is not None or table.snapshot == previous.table.snapshot
+    if not kept or previous.table.snapshot not in table.snapshots:
+        return _unavailable(model, f"the earlier version of {relation} has expired", hint)
+    return Rollback(model, folder, previous, table, begun is not None)
+
+
+def _faults(manifest: Manifest, lake: Lake, one: Rollback) -> Iterator[Diagnostic]:
+    """Why a model cannot go back."""
+    if one.begun:
+        return
+    model, state, table = one.model, one.previous.state, one.table
+    build = f"engine build -s {model.name}"
+    if STAGED in table.branches or one.folder.pending() is not None or one.folder.refresh() is not None:
+        message = f"a build of '{model.name}' is not finished, or its rows are staged"
+        yield _unavailable(model, message, f"Finish it first: {build}, or engine publish {model.name} --accept")
+        return
+    reached = committed_batch(table.history, state)
+    written = state.snapshot is None or table.holds(state.snapshot)
+    if table.uuid != state.uuid or not (written or (reached is not None and reached >= (state.batch or 0))):
+        message = f"the earlier version of {model.relation} is not the one that the state knows"
+        yield _unavailable(model, message, f"Rebuild the table: engine build -f -s {model.name}")
+    for item in model.inputs:
+        node = manifest.nodes[item.node]
+        if item.stream and isinstance(node, Source) and "after_reading" in node.spec.settings:
+            message = f"files of '{item.name}' that were read since the full refresh are archived or deleted"
+            hint = (
+                f"The earlier generation of '{model.name}' would never read them. Undo the edit and rebuild the table."
+            )
+            yield _unavailable(model, message, hint)
+    if model.write.delete_when is not None and _deletes_gone(lake, one):
+        message = f"the deleted keys of the earlier generation of '{model.name}' are gone: their types changed"
+        yield _unavailable(model, message, f"Undo the edit and rebuild the table: engine build -f -s {model.name}")
+
+
+def _deletes_gone(lake: Lake, one: Rollback) -> bool:
+    """Whether the table of deleted keys was replaced since: that commit is of no micro-batch."""
+    relation = one.model.relation
+    table = lake.table(relation.schema, relation.name + deleted_keys.SUFFIX)
+    commits = table.history if table is not None else ()
+    # A refresh begins before it replaces.
+    since = max((s.at for s in one.table.history[:1]), default=0)
+    return any(s.marker("model") is not None and s.marker("batch-id") is None and s.at >= since for s in commits)
+
+
+def _stopped(manifest: Manifest, target: Target, found: Sequence[Rollback]) -> Iterator[Diagnostic]:
+    """The streams that have read rows of a table that it will not have any more."""
+    back = {one.model.id: one for one in found}
+    for one in found:
+        if one.begun:
+            continue
+        then = {snapshot.id for snapshot in one.table.history} | {s.parent for s in one.table.history}
+        gone = one.table.snapshots - then
+        names = [
+            reader.name
+            for reader in manifest.models
+            if any(item.stream and item.node == one.model.id for item in reader.inputs)
+            and gone & set(_positions(target, reader, back.get(reader.id)))
+        ]
+        if names:
+            yield _stopping(one.model, names)
+
+
+def _positions(target: Target, reader: Model, back: Rollback | None) -> Iterator[int]:
+    """The snapshots that the generation of a reader has read up to with which it will continue."""
+    folder = table_state(target, reader)
+    state = back.previous.state if back is not None else folder.load()
+    for offset in spark_checkpoint.standing(folder.checkpoint(state.generation)) if state is not None else ():
+        if isinstance(snapshot := offset.get("snapshot_id"), int):
+            yield snapshot
+
+
+def _stopping(model: Model, names: Sequence[str]) -> Diagnostic:
+    one, shown = len(names) == 1, ", ".join(f"'{name}'" for name in names)
+    message = f"{shown} {'has' if one else 'have'} read rows of '{model.name}' that it will not have, and cannot resume"
+    hint = (
+        f"Roll {'it' if one else 'them'} back too: engine rollback {model.name}+. Where no earlier generation of "
+        f"{'it is' if one else 'them is'} kept: --accept {DOWNSTREAM_STOPS}, and rebuild {'it' if one else 'them'}"
+    )
+    return Diagnostic(DOWNSTREAM_STOPS, message, hint, node=model.name, location=Location(model.file))
