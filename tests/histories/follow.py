@@ -19,6 +19,13 @@ from tests.lab import Result
 REFRESH, NOW, EARLIEST, LOST = "refresh", "reset-now", "reset-earliest", "lost"
 
 
+# What belongs to a generation, and comes back with it.
+_OF_A_GENERATION = (
+    "oracle", "generation", "applied", "deployed", "tidy", "skipped", "warned", "begun", "read", "gap", "gaps", "owed",
+    "shown", "count",
+)  # fmt: skip
+
+
 class DifferenceError(Exception):
     """The engine did something else than it should have; the text says what."""
 
@@ -47,6 +54,7 @@ class Followed:
         owed: a rebuild of a stream of a table was asked for and has not happened.
         shown: what readers see of a table whose rows wait for a test.
         count: how many of its rows, if rows are appended.
+        earlier: what was known of each of its generations when it was looked at last, by its id.
     """
 
     world: World
@@ -68,6 +76,7 @@ class Followed:
     owed: bool = False
     shown: Content = field(default_factory=Counter)
     count: int = 0
+    earlier: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.oracle = Oracle(self.kind)
@@ -91,6 +100,40 @@ class Followed:
         self._follow(done=done, warnings=warnings, late=late)
         if self.kind.tested and self.frozen is None:
             self._waited(done=done, tested=tested)
+        self._remember()
+
+    def _remember(self) -> None:
+        """Note what is known of the generation that the table has now."""
+        state = None if self.kind.batch or self.frozen is not None else self.world.loaded(self.name)
+        if state is not None:
+            self.earlier[state.generation_id] = {name: copy.deepcopy(getattr(self, name)) for name in _OF_A_GENERATION}
+
+    def went_back(self) -> None:
+        """A rollback has ended: if the table has another generation now, it is what that was when it was replaced."""
+        state = None if self.kind.batch or self.frozen is not None else self.world.loaded(self.name)
+        generation = self.generation[0] if self.generation is not None else None
+        if state is None or (self.upstream is None and state.generation == generation):
+            return
+        known = self.earlier.get(state.generation_id)
+        if known is None:
+            self.differs(f"it went back to a generation that nobody knows: {state.generation}")
+        quarantined = self.oracle.quarantined
+        for name, value in copy.deepcopy(known).items():
+            setattr(self, name, value)
+        # Its rows stay, whoever quarantined them.
+        self.oracle.quarantined = quarantined
+        self.same()
+        if self.kind.tested and self.readers() != self.shown:
+            self.differs("readers do not see the rows of before the rebuild")
+
+    def same_or_earlier(self) -> None:
+        """While a rollback is not finished readers see the rows of one generation, whole."""
+        if self.kind.batch or self.frozen is not None or self.kind.tested:
+            return
+        found = self.rows()
+        known = [one["oracle"].table() for one in self.earlier.values()]
+        if found not in [self.oracle.table(), *known]:
+            self.differs("a rollback that was killed left rows of no generation")
 
     def _follow(self, *, done: bool, warnings: str, late: int) -> None:
         if self.frozen is not None and not (done and self.asked == REFRESH):

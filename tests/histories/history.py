@@ -76,6 +76,9 @@ class History:
         """Do a step, and unless it is a kill what is offered until a build is not rejected."""
         for source, rows in step.files:
             self.world.land(source, rows, *(step.detail if step.operation == "odd-name" else ()))
+        if step.operation == "go-back" and step.detail[1]:
+            # Else there may be nothing to undo.
+            self._build(*operations.ask(REFRESH, [step.model], self.models))
         arguments = operations.begin(step, self.world, self.models, self.points, self.undo)
         result = self._crash(step) if step.operation == "crash" else self._build(*arguments)
         self.points.armed = None

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from tests.histories.follow import EARLIEST, LOST, NOW, REFRESH, DifferenceError, Followed
+from tests.histories.go_back import go_back
 from tests.histories.points import Armed, Points, fail
 from tests.histories.steps import Step
 from tests.histories.world import World
@@ -42,13 +43,10 @@ def begin(step: Step, world: World, models: dict[str, Followed], points: Points,
             _roll_back(known, undo)
         case "compact" | "expire" | "foreign-tag" | "widen", _:
             _BY_OTHERS[step.operation](world, step.model)
-        case "rename" | "foreign-column", _:
-            done = world.rename(step.detail[0]) if step.operation == "rename" else world.add_column(step.model)
-            undo += filter(None, [done])
-        case ("accept" | "test" | "maintain") as what, _:
-            _command(what, world, models)
-        case "move", _:
-            undo.append(world.move())
+        case "rename" | "foreign-column" | "move", _:
+            undo += filter(None, [_changed(step, world)])
+        case (("accept" | "test" | "maintain" | "go-back"), _):
+            _command(step, world, models, points)
         case "lost-state", Followed():
             known.asked = LOST if world.lose(step.model, checkpoint=False) else known.asked
         case "lost-checkpoint", _:
@@ -56,6 +54,13 @@ def begin(step: Step, world: World, models: dict[str, Followed], points: Points,
         case ("refresh" | "reset-now" | "reset-earliest") as what, _:
             return ask(what, [step.model], models)
     return ()
+
+
+def _changed(step: Step, world: World) -> Callable[[], Any] | None:
+    """Rename a file, add a column to a table, or move the project; how to undo that."""
+    if step.operation == "rename":
+        return world.rename(step.detail[0])
+    return world.move() if step.operation == "move" else world.add_column(step.model)
 
 
 def ask(what: str, names: Iterable[str], models: dict[str, Followed]) -> tuple[str, ...]:
@@ -92,14 +97,17 @@ def _roll_back(known: Followed, undo: Undo) -> None:
         undo.append(known.freeze(back))
 
 
-def _command(what: str, world: World, models: dict[str, Followed]) -> None:
-    """Another command: publish what waits, let the tests decide about it, or maintain the tables."""
-    if what == "maintain":
+def _command(step: Step, world: World, models: dict[str, Followed], points: Points) -> None:
+    """Another command: publish what waits, let the tests decide about it, maintain the tables, or undo a refresh."""
+    if step.operation == "maintain":
         _maintain(world, models)
+        return
+    if step.operation == "go-back":
+        go_back(step, world, models, points)
         return
     for name, known in models.items():
         if known.kind.tested and known.frozen is None and world.lab.table(name) is not None:
-            accept = what == "accept"
+            accept = step.operation == "accept"
             known.decided(world.lab.run(*(("publish", name, "--accept") if accept else ("test", "-s", name))), accept)
 
 
