@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.api import Project
+from engine.api.unused_memory import give_back
 from engine.compile import Manifest, Model
 from engine.compile.pipeline.edited_model import EditedModel, Neighbours, neighbours
 from engine.errors import Diagnostic, EngineError, Location
-from engine.lsp.opened.unused_memory import give_back
 from engine.project import ModelText
 from engine.project.project_files import open_texts
 from engine.user_cache import project_cache
