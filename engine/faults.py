@@ -38,6 +38,7 @@ listens kills the process, fails, or acts on the table as somebody else would. T
     rolling back    a rollback is noted, and nothing else of it is done
     put back        the table is what it was, and its state is not
     brought back    the earlier generation has its state again, and so has the other
+    retired         the other one has none any more, and the rollback is still noted
     unnoted         a rollback is done, except that its generation is still noted as one that is kept
     expired         the earlier snapshots of the table are gone, model.json names one of them
 """

@@ -161,7 +161,9 @@ class History:
             done = end["status"] not in ("error", "skipped")
             known.follow(done=done, warnings=warnings, late=end.get("late", 0), tested=tested.get(name, ""))
         for known in self.models.values():
-            if known.asked != LOST:
+            # A full refresh that was begun is finished by a later build.
+            begun = known.asked == REFRESH and self.world.state(known.name).refresh() is not None
+            if known.asked != LOST and not begun:
                 known.asked = ""
 
     def _snapshots(self) -> dict[str, int | None]:

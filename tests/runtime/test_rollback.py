@@ -143,7 +143,7 @@ def test_a_stream_that_was_not_rebuilt_continues_with_what_came_back(lab: Lab) -
     assert lab.ids("copy") == [1, 2, 3, 4]
 
 
-POINTS = ["rolling back", "put back", "brought back", "unnoted"]
+POINTS = ["rolling back", "put back", "brought back", "retired", "unnoted"]
 
 
 @pytest.mark.parametrize("point", POINTS)
@@ -190,6 +190,24 @@ def test_a_refresh_that_is_killed_keeps_what_it_replaced_and_nothing_else(lab: L
     lab.build()
     roll_back(lab, "paid")
     assert [(row["id"], row["version"]) for row in rows(lab, "paid")] == [(1, 1), (2, 1), (3, 1)]
+
+
+def test_what_was_kept_for_a_refresh_that_never_came_is_no_way_back(lab: Lab) -> None:
+    """Its checkpoint has gone on since: with the rows of then, those in between would be missing."""
+    shop(lab)
+    lab.model("paid", PAID.format(1))
+    lab.build()
+    with reached("replacing", kill) as seen:
+        assert lab.run("build", "-f").code != 0
+    assert seen
+    lab.build("--discard-refresh")
+    lab.land("c", [event(4)])
+    lab.build()
+    assert list(lab.state.rglob("previous.json"))
+    lab.build("--reset-checkpoint", "now")
+    assert not list(lab.state.rglob("previous.json"))
+    assert roll_back(lab, "paid", code=1).codes() == ["rollback-unavailable"]
+    assert lab.ids("paid") == [1, 2, 3, 4]
 
 
 def test_deleted_keys_of_the_earlier_generation_count_again(lab: Lab) -> None:

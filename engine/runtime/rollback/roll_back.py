@@ -76,6 +76,7 @@ def roll_back(run: Run, one: Rollback) -> None:
     folder.save(previous.state)
     faults.reach("brought back", model.name)
     folder.retire(other)
+    faults.reach("retired", model.name)
     folder.end_rollback()
     faults.reach("unnoted", model.name)
     folder.forget_previous(to)
