@@ -134,7 +134,13 @@ class LabSession:
 
 # Who opens a session: in tests they take the shared one.
 _COMMANDS = ("preview", "inspect_source", "source_freshness", "maintain", "accept_rows", "held_state")
-_OPENERS = ("build", "erasure.erase_model", "rollback.roll_back", *(f"operations.{name}" for name in _COMMANDS))
+_OPENERS = (
+    "build",
+    "erasure.erase_model",
+    "rollback.roll_back",
+    "rollback.compare_versions",
+    *(f"operations.{name}" for name in _COMMANDS),
+)
 
 
 @contextmanager

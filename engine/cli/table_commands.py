@@ -169,6 +169,21 @@ def erase(model: str, where: str, quarantine: str | None, *, dry_run: bool, yes:
 
 
 @click.command(cls=Command)
+@click.argument("model", shell_complete=of_models)
+@click.option("--output", type=click.Choice(["text", "markdown", "json"]), default="text", show_default=True)
+@project_options
+def compare(model: str, output: str, **shared: Any) -> int:
+    """Compare a table with what its last full refresh replaced, or staged rows with the table."""
+
+    def work(chosen: CommandSettings) -> None:
+        from engine.cli.rollback.compare_command import show_difference
+
+        show_difference(chosen, model, output)
+
+    return carry_out(work, **shared)
+
+
+@click.command(cls=Command)
 @click.argument("selection", metavar="MODEL...", nargs=-1, required=True, shell_complete=of_models)
 @click.option("--dry-run", is_flag=True, help="Print what would come back without changing anything.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
@@ -225,4 +240,4 @@ def freshness(output: Path | None, **options: Any) -> int:
     return carry_out(work, **shared)
 
 
-COMMANDS = (show, state, maintain, publish, drop, erase, rollback, source)
+COMMANDS = (show, state, maintain, publish, drop, erase, compare, rollback, source)

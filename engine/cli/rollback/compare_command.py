@@ -1,0 +1,80 @@
+"""`engine compare`: two versions of a table, in numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engine.cli.command_setup import CommandSettings, Warnings, compiled, log_file
+from engine.cli.console.rows_text import format_rows
+from engine.cli.console.terminal import write, write_json
+from engine.compile import Model
+from engine.errors import UsageError, near
+from engine.runtime.rollback.compare_versions import ComparedColumn, VersionDifference, compare
+
+
+def show_difference(chosen: CommandSettings, name: str, output: str) -> None:
+    """Print how the rows of a model differ from those of before.
+
+    Raises:
+        UsageError: there is no such model, or nothing to compare it with.
+        RunError: `query-failed`.
+        SetupError: Spark or the catalog cannot be had.
+    """
+    with log_file(chosen):
+        result = compiled(chosen, warnings=Warnings.SELECTED)
+        model = result.manifest.nodes.get(f"model.{name}")
+        if not isinstance(model, Model):
+            raise UsageError("usage", f"model '{name}' not found", near(name, {m.name for m in result.manifest.models}))
+        found = compare(result.manifest, result.target, chosen.root, model, chosen.target_dir)
+    if output == "json":
+        write_json({"model": name, **_record(found)})
+        return
+    write(f"{name}: {found.what}")
+    write(format_rows(_counts(found), output))
+    write(format_rows(_columns(found), output))
+
+
+def _counts(found: VersionDifference) -> tuple[list[str], list[tuple[Any, ...]]]:
+    lines: list[tuple[Any, ...]] = [("rows", *found.rows)]
+    if found.only is not None:
+        what = f"only there, by {', '.join(found.key)}" if found.key else "rows only there"
+        lines.append((what, *found.only))
+    if found.key:
+        lines.append(("other values of the same key", found.differing, found.differing))
+    return ["", "before", "now"], lines
+
+
+def _columns(found: VersionDifference) -> tuple[list[str], list[tuple[Any, ...]]]:
+    lines = [(column.name, _type(column), column.differing, *(column.sums or (None, None))) for column in found.columns]
+    return ["column", "type", "differs in", "sum before", "sum now"], lines
+
+
+def _type(column: ComparedColumn) -> str:
+    if column.before is None:
+        return f"{column.now} (new)"
+    if column.now is None:
+        return f"{column.before} (gone)"
+    return column.now if column.before == column.now else f"{column.before}, now {column.now}"
+
+
+def _record(found: VersionDifference) -> dict[str, Any]:
+    columns = [
+        {
+            "name": column.name,
+            "before": column.before,
+            "now": column.now,
+            "differing": column.differing,
+            "sums": list(column.sums) if column.sums is not None else None,
+        }
+        for column in found.columns
+    ]
+    only = list(found.only) if found.only is not None else None
+    return {
+        "what": found.what,
+        "same": found.same,
+        "rows": list(found.rows),
+        "key": list(found.key),
+        "only": only,
+        "differing": found.differing,
+        "columns": columns,
+    }
