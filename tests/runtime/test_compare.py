@@ -42,7 +42,7 @@ def test_by_key(lab: Lab) -> None:
     )
     lab.build("-f")
     found = compared(lab, "last")
-    assert found["what"].startswith("the table, with what the full refresh of 20")
+    assert found["what"].startswith("the table, with what was replaced at 20")
     assert (found["key"], found["rows"], found["only"], found["differing"], found["same"]) == (
         ["id"], [2, 2], [1, 1], 1, False
     )  # fmt: skip

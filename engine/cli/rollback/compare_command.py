@@ -45,8 +45,12 @@ def _counts(found: VersionDifference) -> tuple[list[str], list[tuple[Any, ...]]]
 
 
 def _columns(found: VersionDifference) -> tuple[list[str], list[tuple[Any, ...]]]:
-    lines = [(column.name, _type(column), column.differing, *(column.sums or (None, None))) for column in found.columns]
-    return ["column", "type", "differs in", "sum before", "sum now"], lines
+    names = ["column", "type", *(["differs in"] if found.key else []), "sum before", "sum now"]
+    lines = []
+    for column in found.columns:
+        numbers = [*([column.differing] if found.key else []), *(column.sums or (None, None))]
+        lines.append((column.name, _type(column), *("" if number is None else number for number in numbers)))
+    return names, lines
 
 
 def _type(column: ComparedColumn) -> str:

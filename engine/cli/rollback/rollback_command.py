@@ -84,14 +84,18 @@ def _show(found: Sequence[Rollback]) -> None:
 
 def _line(verb: str, one: Rollback) -> str:
     rows = f", {amount(one.rows, 'row')}" if one.rows is not None else ""
-    at = f" (as of {time_text(one.previous.replaced_at)} UTC{rows})"
+    at = f" (as of {_time(one)} UTC{rows})"
     return one_line(f"{verb} {one.model.relation} to generation {one.previous.state.generation}{at}".strip())
+
+
+def _time(one: Rollback) -> str:
+    return time_text(one.previous.replaced_at // 1000 * 1000)
 
 
 def _tell(found: Sequence[Rollback], event: str, *, as_json: bool) -> None:
     for one in found if as_json else ():
         record = {"event": event, "model": one.model.name, "relation": str(one.model.relation), "rows": one.rows}
-        record |= {"generation": one.previous.state.generation, "replaced_at": time_text(one.previous.replaced_at)}
+        record |= {"generation": one.previous.state.generation, "replaced_at": _time(one)}
         write_json(record)
 
 

@@ -132,7 +132,7 @@ def _versions(run: Run, model: Model) -> tuple[str, str, str]:
     if previous is None or kept is None or kept.snapshot != previous.table.snapshot:
         raise UsageError("usage", f"there is nothing to compare '{model.name}' with", _HINT)
     at = time_text(previous.replaced_at // 1000 * 1000)
-    what = f"the table, with what the full refresh of {at} (UTC) replaced"
+    what = f"the table, with what was replaced at {at} (UTC)"
     return what, f"{relation.sql} VERSION AS OF {previous.table.snapshot}", relation.sql
 
 
