@@ -198,6 +198,9 @@ def _group(old: Block, new: Block, *, mixes: bool) -> Iterator[Difference]:
 
 def _changed(gone: str, come: str, step: str) -> str:
     """What became of the aggregates of a step."""
+    if gone and gone == come:
+        # sqlglot writes both in one way (`size` and `array_size`, which differ for NULL).
+        return f"an aggregate of {step}, {gone}, calls another function of Spark now"
     if gone and come:
         return f"an aggregate of {step} changed from {gone} to {come}"
     return f"{come} was added to {step}" if come else f"{gone} was removed from {step}"
