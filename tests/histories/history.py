@@ -12,6 +12,7 @@ from tests.histories.follow import EARLIEST, LOST, NOW, REFRESH, DifferenceError
 from tests.histories.kept_running import keep_running
 from tests.histories.kinds import KINDS
 from tests.histories.points import Points
+from tests.histories.promises import promised
 from tests.histories.steps import Plan, Step
 from tests.histories.world import World
 from tests.lab import Result, run_alone, wait_for_locks
@@ -96,9 +97,12 @@ class History:
 
     def _build(self, *arguments: str) -> Result:
         # A request to rebuild, or to accept something, is a build's.
-        result = (
-            keep_running(self.world.lab) if self.kept and not arguments else self.world.lab.run("build", *arguments)
-        )
+        if self.kept and not arguments:
+            result = keep_running(self.world.lab)
+        else:
+            plan = promised(self.world.lab, arguments)
+            result = self.world.lab.run("build", *arguments)
+            plan.check(result)
         self._check(result, ("build", *arguments))
         if result.code not in (0, 1):
             raise DifferenceError(f"exit code {result.code}: {result.text[-3000:]}")

@@ -1,0 +1,57 @@
+"""What `engine plan` promises of a build, and whether the build keeps it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tests.histories.follow import DifferenceError
+from tests.lab import Lab, Result
+
+
+@dataclass(frozen=True, slots=True)
+class Promises:
+    """The records of a plan, by model."""
+
+    records: dict[str, dict[str, Any]]
+
+    @property
+    def refused(self) -> set[str]:
+        """The codes of what forbids the build."""
+        return {refusal["code"] for record in self.records.values() for refusal in record["refusals"]}
+
+    def check(self, result: Result) -> None:
+        """Compare what was promised with what a build did.
+
+        Raises:
+            DifferenceError: it did something else.
+        """
+        ended = {e["node"].split(".", 1)[1]: e["status"] for e in result.events if e["event"] == "ModelFinished"}
+        said = {e["code"] for e in result.events if e["event"] == "Diagnosed"}
+        started = any(e["event"] == "RunStarted" for e in result.events)
+        if self.refused:
+            if result.code == 0 or started or not self.refused <= said:
+                raise DifferenceError(f"the plan rejects it ({self.refused}), the build: {result.code} {ended} {said}")
+            return
+        if not started:
+            raise DifferenceError(f"the plan rejects nothing, the build: {result.code} {said} {result.text[-2000:]}")
+        for name, record in self.records.items():
+            status = ended.get(name, "skipped")
+            if status in ("error", "skipped") or record["unchanged"] is None:
+                continue
+            if record["unchanged"] != (status == "unchanged"):
+                told = {key: record[key] for key in ("action", "change", "unchanged", "reasons", "reads")}
+                raise DifferenceError(f"{name}: the plan says {told}, the build ended with {status}")
+
+
+def promised(lab: Lab, arguments: tuple[str, ...]) -> Promises:
+    """The plan of a build with some arguments.
+
+    Raises:
+        DifferenceError: there is none.
+    """
+    result = lab.run("plan", *arguments, "--output", "json")
+    records = {e["name"]: e for e in result.events if "unique_id" in e and "materialized" in e}
+    if result.code not in (0, 1) or "Traceback" in result.text or not records:
+        raise DifferenceError(f"plan ended with {result.code}: {result.text[-2000:]}")
+    return Promises(records)
