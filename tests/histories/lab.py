@@ -33,6 +33,8 @@ def opened(folder: Path) -> Iterator[tuple[LabSession, Printed]]:
     """One session for all commands that run in here; what they print is kept."""
     printed, session = Printed(), LabSession(folder)
     # A thread that was stopped by a planted fault may say so after its command has ended.
+    # py4j logs what its finalizers could not send to the root, which prints it where nothing listens.
+    logging.getLogger().addHandler(logging.NullHandler())
     logging.getLogger("py4j").addFilter(lambda _: False)
     logging.getLogger("py4j.clientserver").addFilter(lambda _: False)
     with share_session(session):

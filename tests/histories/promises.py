@@ -39,7 +39,9 @@ class Promises:
             status = ended.get(name, "skipped")
             if status in ("error", "skipped") or record["unchanged"] is None:
                 continue
-            if record["unchanged"] != (status == "unchanged"):
+            # An edit is noted and ends as `unchanged` where there are no rows to apply it to.
+            unread = any(read["new"] for read in record["reads"])
+            if status == "unchanged" if unread else record["unchanged"] and status != "unchanged":
                 told = {key: record[key] for key in ("action", "change", "unchanged", "reasons", "reads")}
                 raise DifferenceError(f"{name}: the plan says {told}, the build ended with {status}")
 
@@ -53,5 +55,6 @@ def promised(lab: Lab, arguments: tuple[str, ...]) -> Promises:
     result = lab.run("plan", *arguments, "--output", "json")
     records = {e["name"]: e for e in result.events if "unique_id" in e and "materialized" in e}
     if result.code not in (0, 1) or "Traceback" in result.text or not records:
-        raise DifferenceError(f"plan ended with {result.code}: {result.text[-2000:]}")
+        trace = result.text.partition("Traceback")[2]
+        raise DifferenceError(f"plan ended with {result.code}: {trace[:3000] or result.text[-2000:]}")
     return Promises(records)

@@ -51,6 +51,7 @@ sources:
 """
 # Arguments that a command needs to get as far as it can.
 ARGUMENTS = {
+    "compare": ["base"],
     "completion": ["bash"],
     "drop": ["base", "--yes"],
     "erase": ["base", "--where", "id = 1", "--yes"],
@@ -60,6 +61,7 @@ ARGUMENTS = {
     "init": ["{other}/new"],
     "explain": ["usage"],
     "publish": ["base", "--accept"],
+    "rollback": ["base", "--yes"],
     "show": ["base"],
     "state": ["base"],
     "source inspect": ["shop.events"],
@@ -271,6 +273,7 @@ WRITES = (
     "publish",
     "drop",
     "erase",
+    "rollback",
     "show",
     "state",
     "source freshness",
@@ -288,8 +291,8 @@ def test_with_trust_a_command_asks_whom_its_row_says(lab: Lab, server: Answering
     assert SECRET not in text
     if asks == "nobody":
         assert server.asked == []
-    # Nothing has failed that could be retried, nothing is submitted, and no stream holds anything.
-    elif command not in {"retry", "submit", "state"}:
+    # Nothing has failed that could be retried, nothing is submitted, and no stream holds anything or was rebuilt.
+    elif command not in {"retry", "submit", "state", "rollback"}:
         assert server.asked != [], text
         assert SECRET in server.seen()
     if gives == "nothing":

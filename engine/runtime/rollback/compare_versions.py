@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 from engine.compile import Manifest, Model, Target
 from engine.errors import RunError, UsageError
 from engine.events import Event
-from engine.lake.commits import PREVIOUS
+from engine.lake.commits import PREVIOUS, STAGED
 from engine.lake.lake_reader import Lake
 from engine.lake.quoted_names import quoted
 from engine.plan import Plan
-from engine.plan.deployed.previous_generation import previous_generation
+from engine.plan.deployed.previous_generation import PreviousGeneration, previous_generation
+from engine.plan.deployed.state_folder import table_state
 from engine.runtime.build import spark_session
 from engine.runtime.context.run_context import Run
 from engine.runtime.lifecycle import publish
@@ -99,6 +100,11 @@ def compare(manifest: Manifest, target: Target, root: Path, model: Model, target
         RunError: `query-failed`.
         SetupError: Spark or the catalog cannot be had.
     """
+    folder, kept = table_state(target, model), _kept(target, model)
+    table = Lake(target.catalog).table(model.relation.schema, model.relation.name)
+    staged = table is not None and (STAGED in table.branches or folder.pending() is not None)
+    if not model.stored or (kept is None and not staged):
+        raise UsageError("usage", f"there is nothing to compare '{model.name}' with", _HINT)
     with spark_session(target, target_dir) as spark:
         run = Run(str(uuid.uuid4()), manifest, target, target.place(root), Plan({}), spark, Lake(target.catalog), _mute)
         return _compared(run, model)
@@ -127,13 +133,20 @@ def _versions(run: Run, model: Model) -> tuple[str, str, str]:
     waiting = publish.waiting(run, model) if model.stored and table is not None and table.history else None
     if waiting is not None:
         return "the rows that are staged, with those that readers see", relation.sql, waiting
-    previous = previous_generation(run.state(model)) if model.streaming else None
-    kept = run.lake.table(relation.schema, relation.name, PREVIOUS)
-    if previous is None or kept is None or kept.snapshot != previous.table.snapshot:
+    previous = _kept(run.target, model)
+    if previous is None:
         raise UsageError("usage", f"there is nothing to compare '{model.name}' with", _HINT)
     at = time_text(previous.replaced_at // 1000 * 1000)
     what = f"the table, with what was replaced at {at} (UTC)"
     return what, f"{relation.sql} VERSION AS OF {previous.table.snapshot}", relation.sql
+
+
+def _kept(target: Target, model: Model) -> PreviousGeneration | None:
+    """The generation that was replaced last, if what its table was can be read."""
+    previous = previous_generation(table_state(target, model)) if model.streaming else None
+    table = Lake(target.catalog).table(model.relation.schema, model.relation.name, PREVIOUS)
+    there = previous is not None and table is not None and table.snapshot == previous.table.snapshot
+    return previous if there else None
 
 
 def _difference(what: str, before: DataFrame, now: DataFrame, key: Sequence[str]) -> VersionDifference:
