@@ -170,9 +170,10 @@ topic before Spark's next question is answered; the engine sets that wait to 10 
 {_conditions(grown)} What grows with many
 turns: 20 models, each of which always has a file to read, maintained every 25 commits, with snapshots that expire after
 a minute, so that days pass in an hour; the live page is open in Chromium all the time. The machine had other work,
-which the seconds of a turn show. Python's memory grew by some 10 kB with each turn up to 7,000 turns. That was no object that stayed, but holes between those
-that do: `engine start` has given such pages back each minute since. With that, measured apart with the same 20 models, it was 222 MB after 240 turns and
-225 MB after 900, and the number of objects was flat. Processor time for each turn rose from 0.48 to 0.67 s, with the other work and with the
+which the seconds of a turn show. Python's memory grew by some 10 kB with each turn up to 7,000 turns. That was no
+object that stayed, but holes between those that do: `engine start` has given such pages back each minute since.
+With that, measured apart with the same 20 models, it was 222 MB after 240 turns and 225 MB after 900, and the
+number of objects was flat. Processor time for each turn rose from 0.48 to 0.67 s, with the other work and with the
 files in the folders: a turn takes 0.09 ms for each (0.89 s with 10 files, 0.98 s with 1,000, 1.48 s with 6,000).
 
 {_grown_table(grown)}
