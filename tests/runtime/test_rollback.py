@@ -143,6 +143,27 @@ def test_a_stream_that_was_not_rebuilt_continues_with_what_came_back(lab: Lab) -
     assert lab.ids("copy") == [1, 2, 3, 4]
 
 
+def test_a_stream_whose_input_has_expired_stays_as_it_is(lab: Lab) -> None:
+    shop(lab)
+    lab.model("paid", PAID.format(1))
+    lab.model("copy", COPY)
+    lab.build()
+    lab.model("copy", COPY.replace("select id", "select id + 0 as id"))
+    lab.build("-f", "-s", "copy")
+    for number in range(2):
+        lab.land(f"more-{number}", [event(4 + number)])
+        lab.build()
+    lab.session.spark.sql(  # type: ignore[union-attr]
+        f"call lake.system.expire_snapshots(table => '{lab.schema}.paid', retain_last => 1, "
+        "older_than => timestamp '2100-01-01 00:00:00')"
+    )
+    before = rows(lab, "copy")
+    said = roll_back(lab, "copy", code=1)
+    assert said.codes() == ["rollback-unavailable"]
+    assert "had not read of 'paid' before" in said.text
+    assert rows(lab, "copy") == before
+
+
 POINTS = ["rolling back", "put back", "brought back", "retired", "unnoted"]
 
 

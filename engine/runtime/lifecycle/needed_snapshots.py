@@ -89,12 +89,12 @@ def _computed_from(target: Target, reader: Model, model: Model) -> Iterator[int]
 
 
 def _positions(target: Target, reader: Model) -> Iterator[int]:
-    """The snapshots that the generations of a reader have read up to.
+    """The snapshots that the generations of a reader have read up to; one that is being built is a reader too.
 
-    One that is being built is a reader too, and one that is kept for a rollback.
+    One that is kept for a rollback is not: a table that is written all the time would keep each snapshot for days.
     """
     folder = table_state(target, reader)
-    for generation in (*folder.generations(), *folder.replaced()):
+    for generation in folder.generations():
         for offset in spark_checkpoint.standing(folder.checkpoint(generation)):
             snapshot = offset.get("snapshot_id")
             if isinstance(snapshot, int):

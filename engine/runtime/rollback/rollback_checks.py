@@ -78,6 +78,7 @@ def rollbacks(
             faults += _faults(manifest, lake, one)
     if not found:
         return (), tuple(missing)
+    faults += (fault for one in found if (fault := _unread_gone(manifest, lake, one, found)) is not None)
     if DOWNSTREAM_STOPS not in accept:
         faults += _stopped(manifest, target, found)
     return tuple(found), tuple(faults)
@@ -136,6 +137,30 @@ def _faults(manifest: Manifest, lake: Lake, one: Rollback) -> Iterator[Diagnosti
     if model.write.delete_when is not None and _deletes_gone(lake, one):
         message = f"the deleted keys of the earlier generation of '{model.name}' are gone: their types changed"
         yield _unavailable(model, message, f"Undo the edit and rebuild the table: engine build -f -s {model.name}")
+
+
+def _unread_gone(manifest: Manifest, lake: Lake, one: Rollback, found: Sequence[Rollback]) -> Diagnostic | None:
+    """Say so if a table that a model streams from has no longer what the earlier generation had not read of it."""
+    read = [manifest.nodes[item.node] for item in one.model.inputs if item.stream]
+    if one.begun or not all(isinstance(node, Model) for node in read):
+        return None
+    back = {other.model.id: other.table for other in found}
+    state, folder = one.previous.state, one.folder
+    relations = [node.relation for node in read if isinstance(node, Model) and node.id not in back]
+    names = [(relation.schema, relation.name) for relation in relations]
+    # The tables with their first rows.
+    seeds = (str(start.get("seed") or "") for start in state.starts.values())
+    names += [(folder.schema, seed.rpartition(".")[2]) for seed in seeds if seed]
+    tables = [*(table for name in names if (table := lake.table(*name)) is not None), *back.values()]
+    known = {number for table in tables for snapshot in table.history for number in (snapshot.id, snapshot.parent)}
+    positions = (offset.get("snapshot_id") for offset in spark_checkpoint.standing(folder.checkpoint(state.generation)))
+    if all(position in known for position in positions if isinstance(position, int)):
+        return None
+    names_read = ", ".join(f"'{node.name}'" for node in read)
+    message = (
+        f"what '{one.model.name}' had not read of {names_read} before its full refresh has expired or was replaced"
+    )
+    return _unavailable(one.model, message, f"Undo the edit and rebuild the table: engine build -f -s {one.model.name}")
 
 
 def _deletes_gone(lake: Lake, one: Rollback) -> bool:
