@@ -1,6 +1,6 @@
 """`engine compare`: how the rows of a table differ from those that it had before, or will have.
 
-Two versions are compared: the rows that wait for the tests of a model with the table, or the table with what the last
+Two versions are compared: the staged rows of a model with the table, or the table with what the last
 full refresh has replaced.
 """
 
