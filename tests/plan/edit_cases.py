@@ -1,6 +1,6 @@
 """Edits of queries that keep state, and what becomes of each: the specification of what may go on over a state.
 
-docs/reference/edits.md is made from them (`tests.plan.edits_page`).
+docs/edits.md is made from them (`tests.plan.edits_page`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""docs/reference/edits.md: each edit of the cases, and what a plan says of it."""
+"""docs/edits.md: each edit of the cases, and what a plan says of it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 from tests.plan.edit_cases import ADDITIVE, APPEND, BREAKING, FORWARD, SAME, E, K, P, compare, edited
 
-PAGE = Path(__file__).parents[2] / "docs/reference/edits.md"
-_BEGIN = """# Reference: edits of a query that keeps state
+PAGE = Path(__file__).parents[2] / "docs/edits.md"
+_BEGIN = """# Edits of a query that keeps state
 
 What becomes of an edit of a streaming query that keeps state (windows, aggregates, dedup, DISTINCT, LIMIT, joins of streams), with what the plan says.
 Each line is a case of the tests, from which this page is made; those that go on were run with Spark. The rules in short are in
-[safety](../safety.md#edits-of-a-query-that-keeps-state); for your own edit ask `engine plan`.
+[safety](safety.md#edits-of-a-query-that-keeps-state); for your own edit ask `engine plan`.
 """
 _GROUPS: tuple[tuple[str, str, Mapping[str, Sequence[Any]]], ...] = (
     ("Nothing changed", "The query means what it meant: the stream goes on, and nothing is noted.", SAME),
@@ -30,7 +30,7 @@ _GROUPS: tuple[tuple[str, str, Mapping[str, Sequence[Any]]], ...] = (
         "Rejected",
         (
             "What is kept in state is not what the edited query would have kept. The build is rejected before Java starts (`model-changed`); "
-            "`engine build -f` computes the table anew, and [`engine rollback`](../safety.md#back-to-before-a-full-refresh) undoes that."
+            "`engine build -f` computes the table anew, and [`engine rollback`](safety.md#back-to-before-a-full-refresh) undoes that."
         ),
         BREAKING,
     ),
