@@ -1,4 +1,4 @@
-"""Edits of queries that keep state, and what becomes of each: the specification of what may go on over a state.
+"""Edits of queries that keep state, and what becomes of each: the specification of what may continue over a state.
 
 docs/edits.md is made from them (`tests.plan.edits_page`).
 """

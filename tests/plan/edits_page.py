@@ -12,17 +12,17 @@ PAGE = Path(__file__).parents[2] / "docs/edits.md"
 _BEGIN = """# Edits of a query that keeps state
 
 What becomes of an edit of a streaming query that keeps state (windows, aggregates, dedup, DISTINCT, LIMIT, joins of streams), with what the plan says.
-Each line is a case of the tests, from which this page is made; those that go on were run with Spark. The rules in short are in
+Each line is a case of the tests, from which this page is made; those that continue were run with Spark. The rules in short are in
 [safety](safety.md#edits-of-a-query-that-keeps-state); for your own edit ask `engine plan`.
 """
 _GROUPS: tuple[tuple[str, str, Mapping[str, Sequence[Any]]], ...] = (
-    ("Nothing changed", "The query means what it meant: the stream goes on, and nothing is noted.", SAME),
-    ("Goes on, with a note", "The state stays as it is. The edit applies to what is written from now on.", FORWARD),
+    ("Nothing changed", "The query means what it meant: the stream continues, and nothing is noted.", SAME),
+    ("Continues, with a note", "The state stays as it is. The edit applies to what is written from now on.", FORWARD),
     (
-        "Goes on, with a new column",
+        "Continues, with a new column",
         (
             "The state has what the column needs. With `on_schema_change: append_columns` (or after the column was added to the table) the "
-            "stream goes on; the column is NULL in rows that are there."
+            "stream continues; the column is NULL in rows that are there."
         ),
         ADDITIVE,
     ),
@@ -30,7 +30,7 @@ _GROUPS: tuple[tuple[str, str, Mapping[str, Sequence[Any]]], ...] = (
         "Rejected",
         (
             "What is kept in state is not what the edited query would have kept. The build is rejected before Java starts (`model-changed`); "
-            "`engine build -f` computes the table anew, and [`engine rollback`](safety.md#back-to-before-a-full-refresh) undoes that."
+            "`engine build -f` rebuilds the table, and [`engine rollback`](safety.md#back-to-before-a-full-refresh) undoes that."
         ),
         BREAKING,
     ),
