@@ -118,7 +118,7 @@ def test_from_each_kind_to_each_other(lab: Lab) -> None:
     names = {row["viewName"] for row in views if not row["isTemporary"]}
     assert names == {f"{a}_{b}" for a, b in PAIRS if b == "view"} | {"fresh_view"}
     for before, after in PAIRS:
-        assert len([p for p in (lab.state / f"{before}_{after}").iterdir() if p.is_dir()]) == 1
+        assert len(list((lab.state / f"{before}_{after}").glob("*/model.json"))) == 1
         assert lab.table(f"{before}_{after}__g2") is None
 
     # They go on as fresh ones do.
@@ -223,7 +223,7 @@ def test_a_kill_between_the_old_and_the_new_is_mended_by_the_next_full_refresh(l
     lab.build(*chosen)
     for before, after in pairs:
         assert seen(lab, f"{before}_{after}") == seen(lab, f"fresh_{after}")
-        assert len([path for path in (lab.state / f"{before}_{after}").iterdir() if path.is_dir()]) == 1
+        assert len(list((lab.state / f"{before}_{after}").glob("*/model.json"))) == 1
     tables = lab.session.spark.sql(f"show tables in lake.{lab.schema}").collect()  # type: ignore[union-attr]
     assert not [row["tableName"] for row in tables if "__" in row["tableName"]]
 

@@ -54,7 +54,8 @@ def test_a_changed_window_is_built_anew_and_goes_on_from_there(lab: Lab) -> None
     assert (state["phase"], state["uuid"], state["snapshot"]) == ("published", uuid, table.snapshot)
     assert (table.history[0].marker("generation"), table.properties["engine.generation"]) == ("2", "2")
     assert lab.table("hourly__g2") is None
-    assert not (lab.state / "hourly" / "1").exists()
+    # It is kept for a rollback.
+    assert [path.name for path in (lab.state / "hourly" / "1").glob("*.json")] == ["previous.json"]
 
     assert lab.build().model("hourly")["status"] == "unchanged"
     lab.land("d", [event(5, "16:10"), event(6, "20:00")])
@@ -180,4 +181,4 @@ def test_a_kill_on_either_side_of_the_publishing_commit_is_decided_by_its_marker
     lab.build()
     assert ids() == {name: [101, 102, 103] for name in POINTS}
     assert [lab.table(f"{name}__g{n}") for name in POINTS for n in (2, 3)] == [None] * 12
-    assert {len([p for p in (lab.state / name).iterdir() if p.is_dir()]) for name in POINTS} == {1}
+    assert {len(list((lab.state / name).glob("*/model.json"))) for name in POINTS} == {1}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import Any
 
 import pytest
@@ -289,3 +290,15 @@ def test_maintenance_keeps_what_may_come_back_and_an_erasure_does_not(lab: Lab) 
     lab.land("c", [event(4)])
     lab.build()
     assert lab.ids("paid") == [2, 3, 4]
+
+
+def test_a_generation_whose_checkpoint_was_lost_does_not_come_back(lab: Lab) -> None:
+    shop(lab)
+    lab.model("paid", PAID.format(1))
+    lab.build()
+    shutil.rmtree(lab.state / "paid" / "1" / "checkpoint")
+    assert lab.run("build").codes() == ["checkpoint-lost"]
+    lab.build("-f")
+    said = roll_back(lab, "paid", code=1)
+    assert said.codes() == ["rollback-unavailable"]
+    assert "the checkpoint of" in said.text

@@ -6,12 +6,13 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from engine.compile import Manifest, Model, Source, Target
-from engine.errors import Diagnostic, Location
+from engine.errors import Diagnostic, Location, StateError
 from engine.lake.commits import PREVIOUS, STAGED
 from engine.lake.lake_reader import Lake
 from engine.lake.table_facts import TableFacts
 from engine.plan.actions.refresh_checks import DOWNSTREAM_STOPS
-from engine.plan.deployed.generations import committed_batch
+from engine.plan.actions.state_checks import check_table
+from engine.plan.deployed.checkpoint_facts import read_checkpoint
 from engine.plan.deployed.previous_generation import PreviousGeneration, noted_previous, previous_generation
 from engine.plan.deployed.state_folder import table_state
 from engine.runtime.sinks import deleted_keys
@@ -85,6 +86,7 @@ def rollbacks(
 
 
 _NOT_STREAMING = "'{0}' is not a streaming table, and no generation of it is kept"
+
 _BATCH = "Undo the edit and build it: a batch table or view is computed from its query."
 
 
@@ -121,11 +123,11 @@ def _faults(manifest: Manifest, lake: Lake, one: Rollback) -> Iterator[Diagnosti
         message = f"a build of '{model.name}' is not finished, or its rows are staged"
         yield _unavailable(model, message, f"Finish it first: {build}, or engine publish {model.name} --accept")
         return
-    reached = committed_batch(table.history, state)
-    written = state.snapshot is None or table.holds(state.snapshot)
-    if table.uuid != state.uuid or not (written or (reached is not None and reached >= (state.batch or 0))):
-        message = f"the earlier version of {model.relation} is not the one that the state knows"
-        yield _unavailable(model, message, f"Rebuild the table: engine build -f -s {model.name}")
+    hint = f"Undo the edit and rebuild the table: engine build -f -s {model.name}"
+    try:
+        check_table(model, state, read_checkpoint(one.folder.checkpoint(state.generation), files=False), table)
+    except StateError as error:
+        yield _unavailable(model, f"the earlier generation cannot continue: {error.diagnostic.message}", hint)
     for item in model.inputs:
         node = manifest.nodes[item.node]
         if item.stream and isinstance(node, Source) and "after_reading" in node.spec.settings:
