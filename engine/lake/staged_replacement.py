@@ -19,6 +19,7 @@ from engine.lake.commits import STAGED, STAGED_LAYOUT, Commit, remade
 from engine.lake.fencing.table_fence import fence_of
 from engine.lake.table_layout import TableLayout
 from engine.lake.table_writer import commit_marked, load, stage_in
+from engine.spark.executions import java_map, java_set
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -85,7 +86,7 @@ def _beside(session: SparkSession, base: Any, made: Any, *, fenced: bool) -> Any
         "order": int(made.defaultSortOrderId()),
         "properties": {key: text for key, text in dict(made.properties()).items() if known.get(key) != text},
     }
-    change.setProperties(_java_map(session, {STAGED_LAYOUT: json.dumps(becomes, sort_keys=True)}))
+    change.setProperties(java_map(session, {STAGED_LAYOUT: json.dumps(becomes, sort_keys=True)}))
     change.setBranchSnapshot(made.currentSnapshot(), STAGED)
     if fenced and (main := base.currentSnapshot()) is not None:
         change.setBranchSnapshot(made.currentSnapshot().snapshotId(), "main")
@@ -103,7 +104,7 @@ def becomes_main(session: SparkSession, base: Any) -> Any:
     snapshot = base.snapshot(base.ref(STAGED).snapshotId())
     change = _metadata(session).buildFrom(base).setCurrentSchema(snapshot.schemaId())
     change.setDefaultPartitionSpec(becomes["spec"]).setDefaultSortOrder(becomes["order"])
-    change.setProperties(_java_map(session, becomes["properties"]))
+    change.setProperties(java_map(session, becomes["properties"]))
     change.setBranchSnapshot(snapshot.snapshotId(), "main").removeRef(STAGED)
     return _without_layout(session, change).build()
 
@@ -120,18 +121,9 @@ def discard(session: SparkSession, relation: str) -> None:
 
 
 def _without_layout(session: SparkSession, change: Any) -> Any:
-    names: Any = session._jvm.java.util.HashSet()  # type: ignore[union-attr] # noqa: SLF001
-    names.add(STAGED_LAYOUT)
-    return change.removeProperties(names)
+    return change.removeProperties(java_set(session, [STAGED_LAYOUT]))
 
 
 def _metadata(session: SparkSession) -> Any:
     jvm: Any = session._jvm  # noqa: SLF001
     return jvm.org.apache.iceberg.TableMetadata
-
-
-def _java_map(session: SparkSession, entries: Mapping[str, str]) -> Any:
-    made: Any = session._jvm.java.util.HashMap()  # type: ignore[union-attr] # noqa: SLF001
-    for key, text in entries.items():
-        made.put(key, text)
-    return made

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from engine.relations import Partition, SortColumn
+from engine.spark.executions import java_map
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -73,14 +74,11 @@ def builder(session: SparkSession, relation: str, columns: DataFrame, layout: Ta
     iceberg = session._jvm.org.apache.iceberg  # type: ignore[union-attr] # noqa: SLF001
     tables, identifier = _catalog(session, relation)
     schema = iceberg_schema(session, columns)
-    properties = session._jvm.java.util.HashMap()  # type: ignore[union-attr] # noqa: SLF001
-    for key, value in layout.all_properties().items():
-        properties.put(key, value)
     return (
         tables.buildTable(identifier, schema)
         .withPartitionSpec(_partition_spec(iceberg, schema, layout))
         .withSortOrder(_sort_order(iceberg, schema, layout))
-        .withProperties(properties)
+        .withProperties(java_map(session, layout.all_properties()))
     )
 
 

@@ -12,7 +12,7 @@ observe under one name twice and count alike.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -83,6 +83,22 @@ def each(collection: Any) -> Iterator[Any]:
     items = collection.iterator()
     while items.hasNext():
         yield items.next()
+
+
+def java_map(session: SparkSession, entries: Mapping[str, str]) -> Any:
+    """A map in Java."""
+    made: Any = session._jvm.java.util.HashMap()  # type: ignore[union-attr]
+    for key, text in entries.items():
+        made.put(key, text)
+    return made
+
+
+def java_set(session: SparkSession, texts: Iterable[str]) -> Any:
+    """A set in Java."""
+    made: Any = session._jvm.java.util.HashSet()  # type: ignore[union-attr]
+    for text in texts:
+        made.add(text)
+    return made
 
 
 def tried(session: SparkSession, expression: str) -> Column:

@@ -149,6 +149,8 @@ class TableState:
         Their model.json is in PREVIOUS_FILE (see `engine.plan.deployed.previous_generation`).
         """
         numbers = [n for n in map(whole_number, self._store.list(self.key)) if n is not None]
+        if len(numbers) < 2:  # noqa: PLR2004 - the one that has replaced it is there too
+            return ()
         files = {n: self._store.list(f"{self.key}/{n}") for n in numbers}
         kept = (n for n, names in files.items() if PREVIOUS_FILE in names)
         return tuple(sorted(n for n in kept if not any(name.startswith(MODEL_FILE) for name in files[n])))
@@ -258,9 +260,7 @@ class TableState:
         Raises:
             StateError: `state-unreadable`.
         """
-        # A folder of a bucket has been listed before, and each object that is asked for takes some milliseconds.
-        unnoted = isinstance(self.root, ObjectPath) and REFRESH_FILE not in self._store.list(self.key)
-        return None if unnoted else self._json(f"{self.key}/{REFRESH_FILE}")
+        return self._noted(REFRESH_FILE)
 
     def save_refresh(self, what: Mapping[str, Any]) -> None:
         """Note that a full refresh of the table is begun."""
@@ -276,7 +276,7 @@ class TableState:
         Raises:
             StateError: `state-unreadable`.
         """
-        return self._json(f"{self.key}/{ROLLBACK_FILE}") if ROLLBACK_FILE in self._store.list(self.key) else None
+        return self._noted(ROLLBACK_FILE)
 
     def save_rollback(self, what: Mapping[str, Any]) -> None:
         """Note that a rollback of the table is begun."""
@@ -285,6 +285,11 @@ class TableState:
     def end_rollback(self) -> None:
         """Forget a rollback: it is finished."""
         self._forget(ROLLBACK_FILE)
+
+    def _noted(self, name: str) -> Mapping[str, Any] | None:
+        # A folder of a bucket has been listed before, and each object that is asked for takes some milliseconds.
+        unnoted = isinstance(self.root, ObjectPath) and name not in self._store.list(self.key)
+        return None if unnoted else self._json(f"{self.key}/{name}")
 
     def _forget(self, name: str) -> None:
         if name in self._store.list(self.key):

@@ -301,7 +301,7 @@ SELECTIONS = [
 
 
 def test_selections_are_the_command_lines(window, flights, example):
-    """Of sources, models and exposures: data tests, which `@` may lead through, are no nodes of the site."""
+    """Of sources, models and exposures: data tests, which `@` may lead through, are not nodes of the site."""
     page = window(flights).open("#/")
     script = """async (texts) => {
         const index = await headrace.need("index");

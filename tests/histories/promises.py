@@ -16,7 +16,7 @@ class Promises:
     records: dict[str, dict[str, Any]]
 
     @property
-    def refused(self) -> set[str]:
+    def rejected(self) -> set[str]:
         """The codes of what forbids the build."""
         return {refusal["code"] for record in self.records.values() for refusal in record["refusals"]}
 
@@ -29,9 +29,9 @@ class Promises:
         ended = {e["node"].split(".", 1)[1]: e["status"] for e in result.events if e["event"] == "ModelFinished"}
         said = {e["code"] for e in result.events if e["event"] == "Diagnosed"}
         started = any(e["event"] == "RunStarted" for e in result.events)
-        if self.refused:
-            if result.code == 0 or started or not self.refused <= said:
-                raise DifferenceError(f"the plan rejects it ({self.refused}), the build: {result.code} {ended} {said}")
+        if self.rejected:
+            if result.code == 0 or started or not self.rejected <= said:
+                raise DifferenceError(f"the plan rejects it ({self.rejected}), the build: {result.code} {ended} {said}")
             return
         if not started:
             raise DifferenceError(f"the plan rejects nothing, the build: {result.code} {said} {result.text[-2000:]}")

@@ -54,6 +54,15 @@ def shop(lab: Lab) -> None:
     lab.land("b", [event(3, "13:40")])
 
 
+def rebuilt(lab: Lab) -> None:
+    """The first version of a model, replaced by the second."""
+    shop(lab)
+    lab.model("paid", PAID.format(1))
+    lab.build()
+    lab.model("paid", PAID.format(2))
+    lab.build("-f")
+
+
 def test_rows_columns_layout_and_open_windows_come_back(lab: Lab) -> None:
     shop(lab)
     lab.model("hourly", hourly("1 hour"))
@@ -91,11 +100,7 @@ def test_rows_columns_layout_and_open_windows_come_back(lab: Lab) -> None:
 
 
 def test_a_second_rollback_undoes_the_first(lab: Lab) -> None:
-    shop(lab)
-    lab.model("paid", PAID.format(1))
-    lab.build()
-    lab.model("paid", PAID.format(2))
-    lab.build("-f")
+    rebuilt(lab)
     lab.land("c", [event(4)])
     lab.build()
     refreshed = rows(lab, "paid")
@@ -170,11 +175,7 @@ POINTS = ["rolling back", "put back", "brought back", "retired", "unnoted"]
 
 @pytest.mark.parametrize("point", POINTS)
 def test_a_rollback_that_is_killed_is_finished_by_the_same_command(lab: Lab, point: str) -> None:
-    shop(lab)
-    lab.model("paid", PAID.format(1))
-    lab.build()
-    lab.model("paid", PAID.format(2))
-    lab.build("-f")
+    rebuilt(lab)
     with reached(point, kill) as seen:
         assert lab.run("rollback", "paid", "--yes").code != 0
     assert seen == ["paid"]
@@ -275,12 +276,9 @@ def test_what_is_not_kept_is_not_brought_back(lab: Lab) -> None:
 
 
 def test_maintenance_keeps_what_may_come_back_and_an_erasure_does_not(lab: Lab) -> None:
-    shop(lab)
-    lab.model("paid", PAID.format(1))
-    lab.build()
-    lab.model("paid", PAID.format(2))
-    lab.build("-f")
+    rebuilt(lab)
     assert lab.run("maintain", "--older-than", "0 seconds").code == 0
+    assert lab.run("erase", "paid", "--where", "id = 99", "--yes").code == 0
     roll_back(lab, "paid")
     assert {row["version"] for row in lab.rows("paid")} == {1}
     lab.model("paid", PAID.format(1))

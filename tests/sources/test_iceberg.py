@@ -230,7 +230,7 @@ def test_a_new_reader_of_a_table_without_its_history_reads_every_row(orders: For
     hours = {r["hour"].astimezone(UTC).hour: r["n"] for r in lab.rows("hourly")}
     assert hours == {10: 2, 11: 2}
 
-    # A full refresh has a seed of its own; the old one is kept with its generation, for a rollback.
+    # A full refresh has an initial snapshot of its own; the old one is kept with its generation, for a rollback.
     orders.tidy(expire=True)
     lab.build("-f", "-s", "copy")
     assert lab.ids("copy") == [1, 2, 3, 4, 5, 6, 7]

@@ -8,7 +8,6 @@ tag with an age (`max-ref-age-ms`) keeps the snapshot until nobody goes back; wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from engine import faults
@@ -16,6 +15,7 @@ from engine.lake.changes.table_version import TableVersion
 from engine.lake.commits import CONFLICTS, PREVIOUS, until_committed
 from engine.lake.fencing.table_fence import FENCE, Fence
 from engine.lake.table_writer import load
+from engine.spark.executions import java_map, java_set
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -71,9 +71,9 @@ def put_back(session: SparkSession, relation: str, before: TableVersion, seconds
         now = {key: text for key, text in dict(base.properties()).items() if key != FENCE}
         then = {key: text for key, text in before.properties.items() if key != FENCE}
         if gone := now.keys() - then.keys():
-            change.removeProperties(_java_set(session, gone))
+            change.removeProperties(java_set(session, gone))
         if changed := {key: text for key, text in then.items() if now.get(key) != text}:
-            change.setProperties(_java_map(session, changed))
+            change.setProperties(java_map(session, changed))
         operations.commit(base, change.setBranchSnapshot(before.snapshot, _MAIN).build())
 
     until_committed(attempt, CONFLICTS)
@@ -107,17 +107,3 @@ def _tagged(session: SparkSession, change: Any, base: Any, seconds: float) -> An
 def _builder(session: SparkSession) -> Any:
     jvm: Any = session._jvm  # noqa: SLF001
     return jvm.org.apache.iceberg.TableMetadata
-
-
-def _java_set(session: SparkSession, texts: Iterable[str]) -> Any:
-    made: Any = session._jvm.java.util.HashSet()  # type: ignore[union-attr] # noqa: SLF001
-    for text in texts:
-        made.add(text)
-    return made
-
-
-def _java_map(session: SparkSession, entries: Mapping[str, str]) -> Any:
-    made: Any = session._jvm.java.util.HashMap()  # type: ignore[union-attr] # noqa: SLF001
-    for key, text in entries.items():
-        made.put(key, text)
-    return made

@@ -201,7 +201,7 @@ def _left(folder: TableState, state: ModelState | None, beside: Sequence[str]) -
     if state is None:
         return False
     others = any(number != state.generation for number in folder.generations())
-    own = tuple(f"seed{number}_" for number in (state.generation, *folder.replaced()))
+    own = tuple(f"seed{number}_" for number in (state.generation, *(folder.replaced() if beside else ())))
     left = any(not name.startswith(own) for name in beside)
     return left or others or (folder.generation(state.generation) / _BATCHES).exists()
 

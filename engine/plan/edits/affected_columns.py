@@ -63,6 +63,8 @@ def affected_exposures(
         before: the facts of the query that wrote its table last.
         found: the models that the edit affects.
     """
+    if not manifest.exposures:
+        return ()
     tables = {f"model.{one.name}" for one in found}
     changed = changed_columns(before, model.facts)
     if changed is None or changed & _columns(before):

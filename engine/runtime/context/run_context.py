@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine import __version__
 from engine.compile import Manifest, Model, Target
-from engine.events import Emit
+from engine.events import Emit, Event
 from engine.lake.fencing.table_fence import MARKER
 from engine.lake.lake_reader import Lake
 from engine.plan import Plan, Reset
@@ -20,6 +22,16 @@ from engine.state import ModelState, TableState
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+def command_run(manifest: Manifest, target: Target, root: Path, spark: SparkSession) -> Run:
+    """Return the run of a command that builds nothing: without a plan, and nobody hears its events."""
+
+    def unheard(_: Event) -> None:
+        """No-op."""
+
+    place, lake = target.place(root), Lake(target.catalog)
+    return Run(str(uuid.uuid4()), manifest, target, place, Plan({}), spark, lake, unheard)
 
 
 @dataclass(frozen=True, slots=True)

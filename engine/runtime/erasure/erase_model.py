@@ -10,7 +10,6 @@ repeat its markers.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -20,15 +19,13 @@ from typing import TYPE_CHECKING
 from engine import faults
 from engine.compile import Manifest, Model, Target
 from engine.errors import RunError, StateError
-from engine.events import Event
 from engine.lake.changes.erase_files import LISTS, erase_rows, expire_all, remove_files, rewrite_lists
 from engine.lake.commit_guard import ExpectedTable
-from engine.lake.lake_reader import Lake
 from engine.lake.table_facts import ERASE, TableFacts
-from engine.plan import Plan
+from engine.plan.deployed.previous_generation import discard_others
 from engine.plan.deployed.state_folder import table_state
 from engine.runtime.build import spark_session
-from engine.runtime.context.run_context import Run
+from engine.runtime.context.run_context import Run, command_run
 from engine.runtime.erasure.erase_checks import blocked, check_unread
 from engine.runtime.erasure.erase_request import EraseRequest
 from engine.runtime.erasure.erased_tables import ErasedTable, erased_tables
@@ -92,17 +89,16 @@ def opened(
         StateError: `table-locked`, `state-unwritable`.
         SetupError: Spark or the catalog cannot be had.
     """
-    place, plan, lake = target.place(root), Plan({}), Lake(target.catalog)
     if dry_run:
         with spark_session(target, target_dir) as spark:
-            yield Run(str(uuid.uuid4()), manifest, target, place, plan, spark, lake, _mute)
+            yield command_run(manifest, target, root, spark)
         return
     readers = [m for m in manifest.models if m.streaming and m.id != model.id and _may_read(manifest, m, model)]
     with (
         locked([table_state(target, one) for one in (model, *readers)]) as locks,
         spark_session(target, target_dir, locks) as spark,
     ):
-        run = Run(str(uuid.uuid4()), manifest, target, place, plan, spark, lake, _mute)
+        run = command_run(manifest, target, root, spark)
         raise_fences(run, [model, *readers])
         yield run
 
@@ -111,10 +107,6 @@ def _may_read(manifest: Manifest, reader: Model, model: Model) -> bool:
     """Whether a stream reads a model's table, also where the table is declared as a source."""
     nodes = [manifest.nodes[item.node] for item in reader.inputs if item.stream]
     return any(node.id == model.id or getattr(getattr(node, "spec", None), "format", "") == "iceberg" for node in nodes)
-
-
-def _mute(_: Event) -> None:
-    """Nothing is run."""
 
 
 @contextmanager
@@ -183,10 +175,10 @@ def _carry_out(erasure: Erasure) -> Iterator[FoundRows]:
             yield one
     # Tables that killed builds have left beside the model's.
     full_refresh.clear_staging(run, model, session)
-    for number in run.state(model).replaced():
-        # Its rows are gone with the snapshots.
-        run.state(model).discard(number)
-    initial_snapshot.clear(run, model, session, run.state(model).generations())
+    if any(one.matches.some and one.table.relation == model.relation for one in erasure.found):
+        # The rows of what a full refresh replaced are gone with the snapshots.
+        discard_others(run.state(model), 0)
+    initial_snapshot.clear(run, model, session)
     _note(run, model)
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
@@ -81,16 +81,17 @@ def begin(
     return state, {upstream.node: beginning(model, upstream, starts[upstream.node]) for upstream in found}
 
 
-def clear(run: Run, model: Model, session: SparkSession, generations: Collection[int]) -> None:
-    """Drop the seeds of generations that are gone; `generations` are those that are not. Other tables stay."""
+def clear(run: Run, model: Model, session: SparkSession) -> None:
+    """Drop the seeds of generations that are gone. Other tables stay."""
     relation, folder = model.relation, run.state(model)
     ours = re.compile(re.escape(relation.name) + r"__seed(\d+)_\w+")
-    for name in run.lake.names(relation.schema):
-        match = ours.fullmatch(name)
-        facts = run.lake.table(relation.schema, name) if match and int(match[1]) not in generations else None
-        if match is None or facts is None:
+    found = {name: int(match[1]) for name in run.lake.names(relation.schema) if (match := ours.fullmatch(name))}
+    there = {*folder.generations(), *folder.replaced()} if found else set()
+    for name, number in found.items():
+        facts = run.lake.table(relation.schema, name) if number not in there else None
+        if facts is None:
             continue
-        if ownership.made_beside(model, folder, name, facts.properties, ownership_marks.SEED, int(match[1])):
+        if ownership.made_beside(model, folder, name, facts.properties, ownership_marks.SEED, number):
             lake.drop_table(session, Relation(relation.catalog, relation.schema, name).sql)
 
 

@@ -101,7 +101,7 @@ def publish(run: Run, model: Model, folder: TableState, session: SparkSession, s
     rows = session.sql(f"SELECT * FROM {source.sql}{as_of}")  # noqa: S608 - names of ours
     markers = run.markers(model, state, generations.NO_BATCH if state.batch is None else state.batch)
     replaced = run.lake.table(model.relation.schema, model.relation.name)
-    keep_previous(model, folder, session, replaced)
+    keep_previous(run, model, session, replaced)
     if replaced is None:
         # A view that was the model's (it was checked when the rebuild began) goes last.
         view_writer.drop_view(session, model.relation.sql)
@@ -114,7 +114,7 @@ def publish(run: Run, model: Model, folder: TableState, session: SparkSession, s
 
 
 def _record(model: Model, folder: TableState, done: ModelState) -> ModelState:
-    """Note that a generation is published; the older ones go, each as a whole, except one that is kept."""
+    """Note that a generation is published; the older ones go, except one that is kept."""
     folder.save(done)
     folder.end_refresh()
     folder.discard_before(done.generation)

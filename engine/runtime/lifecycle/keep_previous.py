@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from engine.compile import Model
 from engine.lake.changes.put_back import keep_version
-from engine.lake.fencing.table_fence import Fence
+from engine.lake.fencing.table_fence import fence_of
 from engine.lake.table_facts import TableFacts
 from engine.plan.deployed.previous_generation import (
     discard_others,
@@ -18,32 +18,33 @@ from engine.plan.deployed.previous_generation import (
     kept_seconds,
     save_previous,
 )
-from engine.state import Phase, TableState
+from engine.runtime.context.run_context import Run
+from engine.state import Phase
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def keep_previous(model: Model, folder: TableState, session: SparkSession, table: TableFacts | None) -> None:
+def keep_previous(run: Run, model: Model, session: SparkSession, table: TableFacts | None) -> None:
     """Keep the generation of a table that is about to be replaced, in place of those that were kept before.
 
     Args:
+        run: that holds the lock of the table.
         model: whose table.
-        folder: of its state, which is locked.
         session: to reach Java.
         table: as it is; None: there is none.
 
     Raises:
         StateError: `lease-lost`; nothing was changed.
     """
+    folder = run.state(model)
     state, seconds = folder.load(), kept_seconds(model)
     published = state is not None and state.phase is Phase.PUBLISHED and state.query_id is not None
     ours = table is not None and state is not None and table.uuid == state.uuid
     if state is None or not published or not ours or not seconds:
         discard_others(folder, 0)
         return
-    fence = Fence(folder.lease) if folder.lease is not None else None
-    version = keep_version(session, model.relation.sql, seconds, fence)
+    version = keep_version(session, model.relation.sql, seconds, fence_of(run.lease_marker(model)))
     discard_others(folder, state.generation)
     if version is not None:
         save_previous(folder, kept_now(state, version, seconds))

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import uuid
 from pathlib import Path
 
 from engine.compile import Manifest, Model, Target
-from engine.events import Event
 from engine.lake.commits import STAGED
 from engine.lake.lake_reader import Lake
-from engine.plan import Plan
 from engine.plan.deployed.state_folder import table_state
 from engine.runtime.build import spark_session
-from engine.runtime.context.run_context import Run
+from engine.runtime.context.run_context import command_run
 from engine.runtime.lifecycle import full_refresh, publish
 from engine.state import locked
 
@@ -39,11 +36,7 @@ def accept(manifest: Manifest, target: Target, root: Path, model: Model, target_
     if table is None or not (STAGED in table.branches or folder.pending()):
         return None
     with locked([folder]) as locks, spark_session(target, target_dir, locks) as spark:
-        run = Run(str(uuid.uuid4()), manifest, target, target.place(root), Plan({}), spark, Lake(target.catalog), _mute)
+        run = command_run(manifest, target, root, spark)
         shown = publish.publish(run, model)
         full_refresh.clear_staging(run, model, spark)
         return shown
-
-
-def _mute(_: Event) -> None:
-    """Nothing is run."""

@@ -6,7 +6,6 @@ full refresh has replaced.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,15 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from engine.compile import Manifest, Model, Target
 from engine.errors import RunError, UsageError
-from engine.events import Event
 from engine.lake.commits import PREVIOUS, STAGED
 from engine.lake.lake_reader import Lake
 from engine.lake.quoted_names import quoted
-from engine.plan import Plan
 from engine.plan.deployed.previous_generation import PreviousGeneration, previous_generation
 from engine.plan.deployed.state_folder import table_state
 from engine.runtime.build import spark_session
-from engine.runtime.context.run_context import Run
+from engine.runtime.context.run_context import Run, command_run
 from engine.runtime.lifecycle import publish
 from engine.runtime.spark_support.spark_errors import spark_exceptions, summary
 from engine.secrets import scrub
@@ -106,12 +103,7 @@ def compare(manifest: Manifest, target: Target, root: Path, model: Model, target
     if not model.stored or (kept is None and not staged):
         raise UsageError("usage", f"there is nothing to compare '{model.name}' with", _HINT)
     with spark_session(target, target_dir) as spark:
-        run = Run(str(uuid.uuid4()), manifest, target, target.place(root), Plan({}), spark, Lake(target.catalog), _mute)
-        return _compared(run, model)
-
-
-def _mute(_: Event) -> None:
-    """Nothing is run."""
+        return _compared(command_run(manifest, target, root, spark), model)
 
 
 def _compared(run: Run, model: Model) -> VersionDifference:

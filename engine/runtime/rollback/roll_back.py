@@ -8,7 +8,6 @@ place of the one that came back: a second rollback undoes the first.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,15 +15,12 @@ from pathlib import Path
 from engine import faults
 from engine.compile import Manifest, Model, Target
 from engine.errors import StateError
-from engine.events import Event
 from engine.lake.changes.put_back import put_back, version_of
-from engine.lake.fencing.table_fence import Fence
-from engine.lake.lake_reader import Lake
-from engine.plan import Plan
+from engine.lake.fencing.table_fence import fence_of
 from engine.plan.deployed.previous_generation import kept_now, kept_seconds, noted_previous, save_previous
 from engine.plan.deployed.state_folder import table_state
 from engine.runtime.build import spark_session
-from engine.runtime.context.run_context import Run
+from engine.runtime.context.run_context import Run, command_run
 from engine.runtime.lifecycle.raise_fences import raise_fences
 from engine.runtime.rollback.rollback_checks import Rollback
 from engine.state import locked
@@ -42,13 +38,9 @@ def opened(manifest: Manifest, target: Target, root: Path, models: Sequence[Mode
         locked([table_state(target, model) for model in models]) as locks,
         spark_session(target, target_dir, locks) as spark,
     ):
-        run = Run(str(uuid.uuid4()), manifest, target, target.place(root), Plan({}), spark, Lake(target.catalog), _mute)
+        run = command_run(manifest, target, root, spark)
         raise_fences(run, models)
         yield run
-
-
-def _mute(_: Event) -> None:
-    """Nothing is run."""
 
 
 def roll_back(run: Run, one: Rollback) -> None:
@@ -97,5 +89,4 @@ def _exchange(run: Run, one: Rollback, other: int) -> None:
         )
     seconds = kept_seconds(model)
     save_previous(folder, kept_now(state, version_of(session, relation.sql), seconds))
-    fence = Fence(folder.lease) if folder.lease is not None else None
-    put_back(session, relation.sql, previous.table, seconds, fence)
+    put_back(session, relation.sql, previous.table, seconds, fence_of(run.lease_marker(model)))

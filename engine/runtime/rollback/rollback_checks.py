@@ -31,7 +31,6 @@ class Rollback:
         folder: of its state.
         previous: the generation.
         table: as the generation left it, with its history.
-        rows: that readers see then; None: not known.
         begun: it was begun before, and not finished.
     """
 
@@ -66,10 +65,11 @@ def rollbacks(
     lake = Lake(target.catalog)
     found: list[Rollback] = []
     missing: list[Diagnostic] = []
+    computed: list[Diagnostic] = []
     faults: list[Diagnostic] = []
     for model in models:
         if not model.streaming or not model.stored:
-            missing.append(_unavailable(model, _NOT_STREAMING.format(model.name), _BATCH))
+            computed.append(_unavailable(model, _NOT_STREAMING.format(model.name), _BATCH))
             continue
         one = _rollback(target, lake, model)
         if isinstance(one, Diagnostic):
@@ -78,7 +78,8 @@ def rollbacks(
             found.append(one)
             faults += _faults(manifest, lake, one)
     if not found:
-        return (), tuple(missing)
+        # What is downstream of a stream is computed again anyway.
+        return (), tuple(missing or computed)
     faults += (fault for one in found if (fault := _unread_gone(manifest, lake, one, found)) is not None)
     if DOWNSTREAM_STOPS not in accept:
         faults += _stopped(manifest, target, found)
@@ -86,7 +87,6 @@ def rollbacks(
 
 
 _NOT_STREAMING = "'{0}' is not a streaming table, and no generation of it is kept"
-
 _BATCH = "Undo the edit and build it: a batch table or view is computed from its query."
 
 

@@ -25,7 +25,7 @@ def finish(prepared: PreparedQuery, outcome: Outcome) -> Outcome:
     reset_checkpoint.pass_files(landed, prepared.writer, query.since)
     if prepared.generation.beside:
         outcome = replace(outcome, status=Status.SUCCESS, message="", snapshot_id=_publish_rebuild(prepared))
-    initial_snapshot.clear(run, model, session, (*folder.generations(), *folder.replaced()))
+    initial_snapshot.clear(run, model, session)
     hooks.after(session, model)
     # Of a rebuild that waits for its tests nothing may be left in the end; then its files are needed once more.
     done = source_cleanup.finish(landed) if folder.pending() is None else ""
