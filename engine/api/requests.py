@@ -55,8 +55,8 @@ class RebuildOptions(TypedDict, total=False):
     Attributes:
         full_refresh: the selected models are rebuilt from their first row.
         accept: consequences of a full refresh that are accepted: `downstream-stops`, `files-gone`.
-        reset_checkpoint: `now`, `earliest` or a time (UTC): where the sources of the selected streams begin, each with
-            a new checkpoint over the rows that are there.
+        reset_checkpoint: `now`, `earliest`, `open-windows` or a time (UTC): where the sources of the selected streams
+            begin, each with a new checkpoint over the rows that are there.
         empty: tables that do not exist are made with their columns and without rows; data tests are left out.
         discard_refresh: full refreshes that were interrupted are discarded, and the tables are continued as they are.
     """

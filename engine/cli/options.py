@@ -131,9 +131,9 @@ def plan_options(command: Command) -> Command:
         _option(
             "--reset-checkpoint",
             env="RESET_CHECKPOINT",
-            metavar="now|earliest|TIME",
+            metavar="now|earliest|open-windows|TIME",
             help="Start new checkpoints for the selected streams and keep their rows; where to begin: now, "
-            "earliest or a time.",
+            "earliest, open-windows (the windows that are not written yet) or a time.",
         ),
         _option("-f", "--full-refresh", env="FULL_REFRESH", is_flag=True, help="Rebuild the selected models."),
         _option(

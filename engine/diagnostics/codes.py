@@ -63,8 +63,9 @@ _BY_PAGE = {
         materialization-changed
         source-changed state-missing state-copied state-schema defer-catalog defer-missing
         state-unreadable state-unwritable checkpoint-lost checkpoint-damaged checkpoint-reset
-        reset-duplicates reset-position reset-totals batch-unfinished table-missing table-replaced
-        table-rolled-back table-schema name-taken orphan-table drop-unfinished refresh-unfinished full-refresh-protected
+        reset-duplicates reset-position reset-totals reset-windows batch-unfinished table-missing
+        table-replaced table-rolled-back table-schema name-taken orphan-table drop-unfinished refresh-unfinished
+        full-refresh-protected
         erase-blocked erase-unread rollback-unavailable rollback-unfinished
         downstream-stops upstream-history upstream-replaced upstream-rewritten not-published staged-rows
         publish-diverged empty-existing refresh-not-incremental

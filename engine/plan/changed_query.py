@@ -25,6 +25,7 @@ from engine.plan import (
 from engine.plan.comparison import Change, Comparison, StreamsRead
 from engine.plan.deployed.deployed_facts import LastWriter
 from engine.plan.earlier_facts import is_earlier, noted, without_letter_case
+from engine.plan.edits.open_windows import can_follow
 from engine.plan.unused_columns import comparable, renamed
 
 _RULES = "its expectations changed; they apply to new rows"
@@ -72,6 +73,8 @@ def _compared(
     if old["materialized"] != model.materialized.value:
         return _refused(model, change, reasons, lost=changed_materialization.lost(model, old))
     ways = new_checkpoint.ways(manifest, model) if change in {Change.STATE_BREAKING, Change.SOURCE_CHANGED} else ()
+    if change is Change.STATE_BREAKING and can_follow(old, new):
+        ways = (new_checkpoint.from_open_windows(model), *ways)
     return _refused(model, change, reasons, changed_values.query_changes(old, new), ways=ways)
 
 

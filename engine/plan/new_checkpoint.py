@@ -10,7 +10,7 @@ from engine.compile.nodes.model_settings import OutputMode
 from engine.sources import SourceSpec, iceberg, kafka
 from engine.sources.files import file_source
 
-NOW, EARLIEST = "now", "earliest"
+NOW, EARLIEST, OPEN_WINDOWS = "now", "earliest", "open-windows"
 _STARTS = {"starting_offsets", "starting_timestamp", "starting_snapshot"}
 _MOVED = {*kafka.FORMATS, *iceberg.FORMATS}
 # Sources that can be read from a time on.
@@ -59,6 +59,12 @@ def sound(manifest: Manifest, model: Model) -> tuple[str, ...]:
     begins = placed and not rewritten(model) and not totals(manifest, model)
     again = rewritten(model) or bool(model.write.unique_key)
     return (*([NOW] if begins else []), *([EARLIEST] if again else []))
+
+
+def from_open_windows(model: Model) -> str:
+    """Return how an edited stream can continue with the first window that is not written yet, a line of a hint."""
+    command = f"engine build -s {model.name} --reset-checkpoint {OPEN_WINDOWS}"
+    return f"Or keep the windows that are written, and let those that are open follow the edit: {command}"
 
 
 def ways(manifest: Manifest, model: Model) -> tuple[str, ...]:

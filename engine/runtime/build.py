@@ -47,7 +47,7 @@ from engine.runtime.context.needed_jars import CORE, jar_sets
 from engine.runtime.context.nothing_new import nothing_new
 from engine.runtime.context.remote_state import state_conf, state_jars
 from engine.runtime.context.run_context import Run
-from engine.runtime.lifecycle.begun_refreshes import note_refreshes, tell_resumed
+from engine.runtime.lifecycle.begun_refreshes import forget_untouched, note_refreshes, tell_resumed
 from engine.runtime.lifecycle.orphaned_tables import notes as orphan_notes
 from engine.spark.cluster.submitted import is_submitted
 from engine.spark.jars import jar_paths
@@ -180,7 +180,7 @@ def build(
 
         for model in models:
             settle(model, table_state(target, model), lake)
-        note_refreshes(target, models, plan, deployed, options.planned)
+        noted = note_refreshes(target, models, plan, deployed, options.planned)
         both(StepStarted(Step.SESSION))
         run_unit = run_unit and _units_first(manifest, target, order, options, run_unit, passes, opening)
         opening = opening or spark_session
@@ -196,8 +196,11 @@ def build(
                 run_id, manifest, target, place, plan, spark, lake, both, options.planned.reset, **_bounds(options)
             )
             raise_fences(run, [*models, *decided_by_tests(manifest, order)])
-            log = options.target_dir / "logs" / LOG_NAME
-            run_nodes(run, order, run_unit, log, passes, threads=options.threads, fail_fast=options.fail_fast)
+            skipped = run_nodes(
+                run, order, run_unit, options.target_dir / "logs" / LOG_NAME, passes,
+                threads=options.threads, fail_fast=options.fail_fast,
+            )  # fmt: skip
+            forget_untouched(target, manifest, plan, noted, skipped)
             expire_snapshots(run, _written(events, models))
     return _ended(both, events, begin, notes())
 

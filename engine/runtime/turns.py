@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,7 +56,7 @@ def run_nodes(
     *,
     threads: int,
     fail_fast: bool,
-) -> None:
+) -> frozenset[str]:
     """Run the nodes of a run.
 
     Args:
@@ -67,6 +67,9 @@ def run_nodes(
         passes: of its tests; None: it has none.
         threads: how many nodes run side by side.
         fail_fast: stop at the first failure.
+
+    Returns:
+        The ids of the models that were skipped because of a unit test.
     """
     nodes = [run.manifest.nodes[node] for node in order]
     tests = [node for node in nodes if isinstance(node, DataTest)]
@@ -84,6 +87,7 @@ def run_nodes(
         if passes is not None:
             passes.save()
     gates.close()
+    return frozenset(turns.untested)
 
 
 def _make_namespace(run: Run, catalog: str, schema: str) -> None:
@@ -115,6 +119,7 @@ class Turns:
         log: of Java.
         passes: of the tests.
         ended: Java has ended.
+        untested: the models that were skipped because a unit test failed.
     """
 
     run: Run
@@ -126,6 +131,7 @@ class Turns:
     log: Path = Path()
     passes: KnownPasses | None = None
     ended: bool = False
+    untested: set[str] = field(default_factory=set)
 
     def work(self, node_id: str, failed_above: str | None) -> Status:
         """Run or skip one node."""
@@ -229,6 +235,8 @@ class Turns:
 
     def _model(self, model: Model, failed_above: str | None) -> Outcome:
         if failed_above is not None:
+            if isinstance(self.run.manifest.nodes[failed_above], UnitTest) and not self.ended:
+                self.untested.add(model.id)
             return Outcome(Status.SKIPPED, self._skipped(failed_above))
         if self.ended:
             return Outcome(Status.SKIPPED, _ENDED)

@@ -143,6 +143,17 @@ def _newest(folder: StatePath) -> int | None:
     return max(numbers, default=None)
 
 
+def watermark_of(checkpoint: StatePath, batch: int) -> int | None:
+    """The watermark by which a micro-batch closed windows, milliseconds since 1970; None: it is not known."""
+    try:
+        lines = content(checkpoint / "offsets" / str(batch)).decode().splitlines()
+    except (FileNotFoundError, UnicodeDecodeError):
+        return None
+    found = _objects(lines[1:2])
+    mark = found[0].get("batchWatermarkMs") if found else None
+    return mark if isinstance(mark, int) else None
+
+
 def next_watermark(checkpoint: StatePath) -> int | None:
     """The watermark with which the next micro-batch begins, milliseconds since 1970; None: there is none yet."""
     batch = last_committed(checkpoint)

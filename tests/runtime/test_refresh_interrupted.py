@@ -18,6 +18,12 @@ B = (
 )
 C = "/*---\nstreams: [b]\nunique_key: id\n---*/\nselect id, version from {{ ref('b') }}"
 TOTAL = "select max(version) as version, count(*) as n from {{ ref('c') }}"
+UNIT = """unit_tests:
+  - name: first
+    model: {0}
+    given: {{{1}: [{2}]}}
+    expect: {{rows: [{3}]}}
+"""
 # Each point of a refresh, at one of the tables.
 POINTS = [
     ("noted", "a"), ("created", "b"), ("renewed", "c"), ("started", "b"), ("computing", "c"), ("written", "b"),
@@ -91,3 +97,24 @@ def test_an_interrupted_refresh_is_finished_retried_or_discarded(lab: Lab) -> No
     lab.build("--discard-refresh")
     check(lab, 2)
     assert not list(lab.state.rglob("refresh.json"))
+
+
+def test_a_unit_test_that_stops_a_refresh_leaves_nothing_to_finish(lab: Lab) -> None:
+    prepare(lab)
+    lab.write("tests/a.yml", UNIT.format("a", "shop.events", "{id: 1, at: 2024-01-01 10:00:00}", "{id: 1, version: 0}"))
+    lab.model("a", A.format(1))
+    stopped = lab.run("build", "-f")
+    assert stopped.code == 1, stopped.text
+    assert not list(lab.state.rglob("refresh.json"))
+    lab.model("a", A.format(0))
+    assert {e["status"] for e in lab.build().events if e["event"] == "ModelFinished"} == {"unchanged"}
+
+    # Where the input was rebuilt, the stream that reads it has to be.
+    (lab.root / "tests/a.yml").unlink()
+    lab.write("tests/c.yml", UNIT.format("c", "b", "{id: 1, version: 7}", "{id: 1, version: 8}"))
+    lab.model("a", A.format(2))
+    assert lab.run("build", "-f").code == 1
+    assert sorted(path.parent.name for path in lab.state.rglob("refresh.json")) == ["c", "total"]
+    lab.write("tests/c.yml", UNIT.format("c", "b", "{id: 1, version: 7}", "{id: 1, version: 7}"))
+    assert "refresh-unfinished" in lab.build().codes()
+    check(lab, 2)

@@ -40,10 +40,12 @@ class Reset:
     Attributes:
         at: from which time sources are read, in milliseconds since 1970; None: from the first record.
         gap: nothing is read again.
+        windows: events of windows that are written are left out (see `engine.plan.edits.open_windows`).
     """
 
     at: int | None
     gap: bool = False
+    windows: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,7 @@ class Action:
         comparison: of a model with what wrote its table last; None: a test.
         notes: what the build notes of an edit, and of settings without effect as long as a checkpoint lives.
         inputs: of an unchanged batch table, what it counts as computed from now on; None: what is recorded.
+        events_from: of a reset, the event time before which no window is written again, in milliseconds since 1970.
     """
 
     node: str
@@ -107,6 +110,7 @@ class Action:
     comparison: Comparison | None = None
     notes: tuple[str, ...] = ()
     inputs: Mapping[str, Any] | None = None
+    events_from: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

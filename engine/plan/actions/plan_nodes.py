@@ -13,7 +13,14 @@ from engine.plan.actions.action import Action, ActionKind, Plan, PlanOptions
 from engine.plan.actions.empty_tables import has_rows, left_alone
 from engine.plan.actions.file_checks import file_faults
 from engine.plan.actions.planned_choice import planned_choice
-from engine.plan.actions.refresh_checks import rebuilds, rebuilt_first, refresh_reasons, refresh_refusals
+from engine.plan.actions.refresh_checks import (
+    FILES_GONE,
+    files_gone,
+    rebuilds,
+    rebuilt_first,
+    refresh_reasons,
+    refresh_refusals,
+)
 from engine.plan.actions.reset_checks import reset_refusals
 from engine.plan.actions.state_checks import table_faults
 from engine.plan.actions.unchanged import REWRITTEN, batch_inputs_now, has_columns, work_left
@@ -25,9 +32,11 @@ from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
 from engine.plan.deployed.generations import has_commits
 from engine.plan.deployed.previous_generation import ROLLBACK_UNFINISHED
 from engine.plan.deployed.read_deployed import read_by
+from engine.plan.edits.open_windows import first_open
 from engine.plan.refresh.refresh_choice import RefreshChoice, Way, refused, refused_query
 from engine.plan.tables.upstream_checks import upstream_faults
 from engine.state import Phase
+from engine.times import time_text
 
 # Edits that a new checkpoint allows, and those that matter only once something is written.
 _WITH_RESET = {Change.STATE_BREAKING, Change.SOURCE_CHANGED}
@@ -98,8 +107,8 @@ def _model_action(
         accept = (*options.accept, *(known.refresh.accept if known.refresh is not None else ()))
         refusals += refresh_refusals(manifest, model, rebuilt, deployed.built, accept)
         refusals += rebuilt_first(manifest, model, rebuilt, deployed)
-    if options.reset is not None and model.streaming:
-        refusals += reset_refusals(manifest, model, options.reset)
+    faults, events_from = _reset(manifest, model, known, options, kind)
+    refusals += faults
     if comparison.refusal is not None and not _allowed(model, known, comparison, kind):
         refusals.append(comparison.refusal)
     if model.streaming and not refusals:
@@ -119,10 +128,27 @@ def _model_action(
         unchanged = False
     if comparison.reasons:
         work = tuple(reason for reason in work if reason != REWRITTEN)
+    if events_from is not None:
+        work = (f"windows from {time_text(events_from)} (UTC) on follow the query as it is now", *work)
     reasons = (*refresh_reasons(known, options), *comparison.reasons, *work)
     followed = choice is not None and choice.way is Way.NOTHING and unchanged
     inputs = batch_inputs_now(manifest, model, deployed) if followed else None
-    return Action(model.id, kind, reasons, tuple(refusals), unread, unchanged, comparison, notes, inputs)
+    return Action(model.id, kind, reasons, tuple(refusals), unread, unchanged, comparison, notes, inputs, events_from)
+
+
+def _reset(
+    manifest: Manifest, model: Model, known: DeployedModel, options: PlanOptions, kind: ActionKind
+) -> tuple[list[Diagnostic], int | None]:
+    """Return why a stream cannot be reset, and from which event time on it is read again (`Action.events_from`)."""
+    if options.reset is None or not model.streaming:
+        return [], None
+    faults = [*reset_refusals(manifest, model, options.reset)]
+    if kind is not ActionKind.RESET or not options.reset.windows:
+        return faults, None
+    if FILES_GONE not in options.accept:
+        faults += files_gone(manifest, model)
+    begin = first_open(model, known)
+    return (faults, begin) if isinstance(begin, int) else ([*faults, begin], None)
 
 
 def _refresh_faults(

@@ -9,7 +9,7 @@ from engine.compile import Manifest, Model, Source
 from engine.errors import Diagnostic, Location, UsageError
 from engine.plan import new_checkpoint
 from engine.plan.actions.action import Reset
-from engine.plan.new_checkpoint import EARLIEST, NOW
+from engine.plan.new_checkpoint import EARLIEST, NOW, OPEN_WINDOWS
 from engine.sources.starting_offsets import milliseconds
 
 
@@ -21,11 +21,13 @@ def reset_of(text: str) -> Reset:
     """
     if text == EARLIEST:
         return Reset(None)
+    if text == OPEN_WINDOWS:
+        return Reset(None, windows=True)
     if text == NOW:
         return Reset(time.time_ns() // 1_000_000, gap=True)
     at = milliseconds(text)
     if at is None:
-        hint = "Write now, earliest, or a time (UTC): 2024-05-01T10:00:00."
+        hint = "Write now, earliest, open-windows, or a time (UTC): 2024-05-01T10:00:00."
         raise UsageError("usage", f"invalid value of --reset-checkpoint: {text}", hint)
     return Reset(at)
 
@@ -38,7 +40,7 @@ def reset_refusals(manifest: Manifest, model: Model, reset: Reset) -> Iterator[D
     rewritten = new_checkpoint.rewritten(model)
     if reset.at is not None and (rewritten or new_checkpoint.totals(manifest, model)):
         yield _shrinking(model, rewritten=rewritten)
-    if not reset.gap and not model.write.unique_key and not rewritten:
+    if not reset.gap and not reset.windows and not model.write.unique_key and not rewritten:
         message = f"rows that {model.relation} already has would be added again"
         hint = (
             "Only models with a 'unique_key' can read rows again. Continue with new data (--reset-checkpoint now), "

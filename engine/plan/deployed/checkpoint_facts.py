@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -102,11 +101,8 @@ def read_checkpoint(path: StatePath, *, files: bool = True, written: bool = True
 
 def watermark_moved(path: StatePath, batch: int) -> bool:
     """Return whether a micro-batch moved the watermark with which it began."""
-    try:
-        said = json.loads((path / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()[1])
-        return (spark_checkpoint.next_watermark(path) or 0) > int(said.get("batchWatermarkMs", 0))
-    except (OSError, ValueError, LookupError, AttributeError, TypeError, OverflowError):
-        return False
+    began = spark_checkpoint.watermark_of(path, batch)
+    return began is not None and (spark_checkpoint.next_watermark(path) or 0) > began
 
 
 def _logs(path: StatePath, committed: int | None, started: int | None) -> tuple[FileLog, ...] | None:

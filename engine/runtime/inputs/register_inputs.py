@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from engine.compile import Input, Manifest, Model, Source, Watermark
 from engine.compile.nodes.model_settings import OnNull, OnUpstreamDelete
 from engine.errors import RunError, errors_at
+from engine.lake.quoted_names import quoted
 from engine.plan.tables.upstream_tables import TableReading
 from engine.runtime.inputs.watermark_lag import Timed, observed, timed
 from engine.runtime.quality.bad_records import Watched
@@ -31,6 +32,7 @@ def register(
     tables: Mapping[str, TableReading] | None = None,
     instead: Callable[[Input], DataFrame] | None = None,
     since: int | None = None,
+    events_from: int | None = None,
 ) -> tuple[Watched, ...]:
     """Make the temporary views by which the compiled SQL names its inputs.
 
@@ -44,6 +46,7 @@ def register(
         tables: where the tables that are read as streams begin or continue, by node; left out, each with what is left
             of its history: enough to know the columns.
         since: files that are read as streams count from this time of theirs on, milliseconds; None: all do.
+        events_from: events of streams count from this time on, milliseconds since 1970; None: all do.
         instead: gives the rows of an input, in place of what it names (for unit tests).
 
     Returns:
@@ -71,6 +74,8 @@ def register(
             watched.append(found)
         if mark is not None:
             frame = _event_time(frame, item, mark, times.get(item.view), bounded=bounded)
+            if events_from is not None:
+                frame = frame.where(f"unix_millis({quoted(mark.column)}) >= {events_from}")
         frame = frame if item.metadata else frame.drop(ORIGIN)
         frame.createOrReplaceTempView(item.view.strip("`"))
     return tuple(watched)

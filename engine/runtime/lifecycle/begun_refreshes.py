@@ -8,10 +8,11 @@ references: where a kill leaves some of them, no stream is without one whose inp
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-from engine.compile import Model, Target
+from engine.compile import Manifest, Model, Target
+from engine.compile.nodes.topological_order import ancestors
 from engine.errors import Diagnostic, Level
 from engine.events import Diagnosed, Emit
 from engine.plan import Plan, PlanOptions
@@ -23,7 +24,9 @@ from engine.state import Phase
 from engine.times import time_text
 
 
-def note_refreshes(target: Target, models: Sequence[Model], plan: Plan, deployed: Deployed, said: PlanOptions) -> None:
+def note_refreshes(
+    target: Target, models: Sequence[Model], plan: Plan, deployed: Deployed, said: PlanOptions
+) -> frozenset[str]:
     """Note which tables a run rebuilds, and forget what the user discards.
 
     Args:
@@ -32,7 +35,11 @@ def note_refreshes(target: Target, models: Sequence[Model], plan: Plan, deployed
         plan: of the run.
         deployed: what there is of them.
         said: what the user says about the run.
+
+    Returns:
+        The ids of the models whose refresh begins with this run.
     """
+    new: set[str] = set()
     at = time_text(int(time.time()) * 1000)
     for model in reversed(models):
         known, kind = deployed.models[model.id], plan.actions[model.id].kind
@@ -46,6 +53,31 @@ def note_refreshes(target: Target, models: Sequence[Model], plan: Plan, deployed
             accept = tuple(dict.fromkeys((*begun.accept, *said.accept)))
             if begun.accept != accept or known.refresh is None:
                 table_state(target, model).save_refresh(replace(begun, accept=accept).as_json())
+            if known.refresh is None:
+                new.add(model.id)
+    return frozenset(new)
+
+
+def forget_untouched(
+    target: Target, manifest: Manifest, plan: Plan, noted: Collection[str], skipped: Collection[str]
+) -> None:
+    """Forget the refreshes that unit tests have stopped before they touched a table, or one above it.
+
+    Args:
+        target: where the run has built.
+        manifest: of the run.
+        plan: of the run.
+        noted: the ids of the models whose refresh began with the run (`note_refreshes`).
+        skipped: the ids of the models that were skipped because of a unit test.
+    """
+    parents = {node: manifest.parents(node) for node in manifest.order}
+    stopped = {*noted} & {*skipped}
+    for node in stopped:
+        above = {node, *ancestors(parents, node)}
+        rebuilt = {i for i in above if i in plan.actions and plan.actions[i].kind is ActionKind.REFRESH}
+        model = manifest.nodes[node]
+        if rebuilt <= stopped and isinstance(model, Model):
+            table_state(target, model).end_refresh()
 
 
 def tell_resumed(emit: Emit, models: Iterable[Model], plan: Plan, deployed: Deployed, said: PlanOptions) -> None:

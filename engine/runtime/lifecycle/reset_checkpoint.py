@@ -49,7 +49,9 @@ def renewed(run: Run, model: Model, folder: TableState) -> ModelState:
     generation = generations.next_number(folder, table)
     # Where the state is lost, the deletes of the generations that are in the table say for which query they count.
     remembers = (before.remembers or before.query_id) if before else began_by(run, model, table)
-    made = ModelState(str(model.relation), generation, Phase.PUBLISHED, table.uuid, begin={"at": run.reset.at})
+    since = run.plan.actions[model.id].events_from
+    begin = {"at": run.reset.at, **({"events_from": since} if since is not None else {})}
+    made = ModelState(str(model.relation), generation, Phase.PUBLISHED, table.uuid, begin=begin)
     # The rows that are there count: a table that is set back before the first commit is not the one that was reset.
     return replace(made, snapshot=table.snapshot, remembers=remembers, generation_id=generations.new_id())
 
@@ -68,7 +70,13 @@ def _told(run: Run, model: Model, folder: TableState, before: ModelState | None)
     at, offsets = run.reset.at, spark_checkpoint.standing(folder.checkpoint(before.generation)) if before else []
     shown = str(offsets)[:_SHOWN] if offsets else "what it had read"
     since = time_text(at) if at is not None else ""
+    windows = run.plan.actions[model.id].events_from
     message = f"'{model.name}' starts again from the first records of its sources; existing keys are written again"
+    if windows is not None:
+        message = (
+            f"'{model.name}' reads its sources again for the windows from {time_text(windows)} (UTC) on, which "
+            "follow the query as it is now; the windows before stay as they are"
+        )
     if run.reset.gap:
         message = (
             f"'{model.name}' continues with data from {since} (UTC) on; data after {shown} and before that is "
@@ -77,7 +85,7 @@ def _told(run: Run, model: Model, folder: TableState, before: ModelState | None)
     elif since:
         message = f"'{model.name}' continues with data from {since} (UTC) on; before the reset it was at {shown}"
     hint = "Open windows are discarded; a closed one may be written again for late rows."
-    hint = hint if model.stateful else ""
+    hint = hint if model.stateful and windows is None else ""
     return Diagnostic("checkpoint-reset", message, hint, Level.WARNING, node=model.name, location=Location(model.file))
 
 
@@ -112,6 +120,11 @@ def after(run: Run, model: Model, state: ModelState | None) -> int | None:
             return None
     at: int | None = state.begin["at"]
     return at
+
+
+def events_from(state: ModelState | None) -> int | None:
+    """The event time before which the events of a stream are left out, in milliseconds since 1970; None: none are."""
+    return state.begin.get("events_from") if state is not None else None
 
 
 def pass_files(landed: Landed, writer: BatchWriter, at: int | None) -> None:

@@ -41,6 +41,7 @@ class StreamQuery:
         folder: of its state.
         place: the project's folder, with what the first build of the generation pinned.
         since: files count from this time of theirs on, in milliseconds; None: all do.
+        events_from: events count from this time on, in milliseconds since 1970; None: all do.
         watched: the inputs that may have bad records.
         frame: the rows.
     """
@@ -51,14 +52,16 @@ class StreamQuery:
     folder: TableState
     place: Place
     since: int | None
+    events_from: int | None
     watched: tuple[Watched, ...]
     frame: DataFrame
 
     def over(self, tables: Mapping[str, TableReading]) -> StreamQuery:
         """Return the query over tables that begin elsewhere than with their first commit, by node."""
         watched = register(
-            self.session, self.run.manifest, self.model, self.place, bounded=False, tables=tables, since=self.since
-        )
+            self.session, self.run.manifest, self.model, self.place, bounded=False, tables=tables, since=self.since,
+            events_from=self.events_from,
+        )  # fmt: skip
         return replace(self, watched=watched, frame=self.session.sql(self.model.sql))
 
 
@@ -97,10 +100,11 @@ def open_query(
     """
     run, since = reset_checkpoint.placed(run, model, known), reset_checkpoint.after(run, model, known)
     model, place = _as_begun(run, model, folder, known)
-    watched = register(session, run.manifest, model, place, bounded=False, since=since)
+    events_from = reset_checkpoint.events_from(known)
+    watched = register(session, run.manifest, model, place, bounded=False, since=since, events_from=events_from)
     model = in_order_of_state(session, model, folder, known)
     frame = table_setup.checked_frame(session, model)
-    return StreamQuery(run, model, session, folder, place, since, watched, frame)
+    return StreamQuery(run, model, session, folder, place, since, events_from, watched, frame)
 
 
 def _as_begun(run: Run, model: Model, folder: TableState, known: ModelState | None) -> tuple[Model, Place]:

@@ -1,0 +1,110 @@
+"""`--reset-checkpoint open-windows`: an edit that counts from the first window that is not written yet.
+
+Where each window is written once, when it is closed, the watermark of the last micro-batch says which windows the table
+has: those that end at it or before (Spark's WatermarkSupport evicts by `window.end <= watermark`). No row of a later
+one has been written, and none of its rows was late. So a new checkpoint that reads the sources again, without the
+events before the end of the last written window, gives exactly the windows that are missing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from engine.compile import Model
+from engine.compile.stateful.blocks import blocks
+from engine.compile.stateful.stateful_steps import UnprovableError, meaning
+from engine.errors import Diagnostic, Location
+from engine.plan.deployed.deployed_facts import DeployedModel
+from engine.plan.deployed.generations import committed_batch
+from engine.state.checkpoint import watermark_of
+from engine.times import duration_seconds, duration_text, time_text
+
+_TUMBLING = re.compile(r"window\((?P<input>[\w.`]+)\.`?(?P<column>\w+)`?, '(?P<size>[^']+)'\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """The windows of a query whose only state is their open groups, each of which is written once.
+
+    Attributes:
+        event_time: what makes the time of the events: a column, or an expression.
+        seconds: how long a window is; the first began in 1970.
+    """
+
+    event_time: str
+    seconds: int
+
+
+def windows_of(facts: Mapping[str, Any]) -> Windows | None:
+    """Return the tumbling windows of a query from its facts; None: it has none, or keeps more in state than these."""
+    append = str(facts.get("output_mode") or "append") == "append"
+    if not append or "state" not in facts or (facts.get("write") or {}).get("unique_key"):
+        return None
+    try:
+        found = list(blocks(meaning(facts["state"]).block))
+    except UnprovableError:
+        return None
+    reads = [block for block in found if block.kind == "read" and block.streaming]
+    steps = [block for block in found if block.stateful and block.kind != "read"]
+    if len(reads) != 1 or [step.kind for step in steps] != ["group"]:
+        return None
+    keys = [key.text for key in steps[0].keys if "window(" in key.text]
+    window = _TUMBLING.fullmatch(keys[0]) if len(keys) == 1 else None
+    item = next(item for item in facts["state"]["inputs"] if item["stream"])
+    if window is None or window["column"].lower() != (item.get("watermark") or {}).get("column"):
+        return None
+    if window["input"].replace("`", "").lower() != reads[0].name.rpartition(".")[2].lower():
+        return None
+    return Windows(reads[0].watermark, duration_seconds(window["size"]))
+
+
+def can_follow(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Return whether the windows of a query can follow those of the one before it, from the facts of both."""
+    before, after = windows_of(old), windows_of(new)
+    return before is not None and after is not None and before.event_time == after.event_time
+
+
+def first_open(model: Model, known: DeployedModel) -> int | Diagnostic:
+    """Return the beginning of the first window that is not written, in milliseconds since 1970, or why there is none.
+
+    Args:
+        model: the edited model.
+        known: its table and state.
+    """
+    old, after = (known.writer.facts if known.writer is not None else None) or {}, windows_of(model.facts)
+    before = windows_of(old)
+    if before is None or after is None or not can_follow(old, model.facts):
+        return _refused(model, _OTHER)
+    mark, state = _watermark(known), known.state
+    if not mark or state is None:
+        return _refused(model, "no window of it was closed so far")
+    size = before.seconds * 1000
+    edge = max(mark // size * size, state.begin.get("events_from", 0))
+    if edge % (after.seconds * 1000):
+        found = f"a window of {duration_text(after.seconds)} does not begin at {time_text(edge)} (UTC), where the last "
+        return _refused(model, found + "one that is written ends")
+    return int(edge)
+
+
+_OTHER = (
+    "before and after the edit its state must be one tumbling window of the same watermark over one stream, written "
+    "once when it is closed (output_mode: append, no unique_key)"
+)
+
+
+def _watermark(known: DeployedModel) -> int | None:
+    """The watermark of the newest micro-batch that has reached the table, in milliseconds since 1970."""
+    if known.state is None or known.checkpoint is None or known.written is None:
+        return None
+    marked = committed_batch(known.written.history, known.state)
+    batch = max((b for b in (marked, known.state.batch) if b is not None), default=None)
+    return watermark_of(known.checkpoint.path, batch) if batch is not None else None
+
+
+def _refused(model: Model, why: str) -> Diagnostic:
+    message = f"'{model.name}' cannot continue with its open windows: {why}"
+    hint = f"Undo the edit, or rebuild the table: engine build -f -s {model.name}"
+    return Diagnostic("reset-windows", message, hint, node=model.name, location=Location(model.file))
