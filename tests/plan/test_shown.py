@@ -49,8 +49,10 @@ def test_the_lines_of_the_query_that_changed(tmp_path: Path) -> None:
     refusal = compare(tmp_path, header() + WINDOWED, after).refusal
     assert refusal is not None
     lines = refusal.hint.split("\n")
-    assert lines[:-2] == ["-   COUNT(*) AS n", "+   SUM(id) AS n", "+ WHERE", "+   id > 3"]
-    assert lines[-2] == "Undo the edit, or rebuild the table: engine build -f -s m"
+    assert lines[:-3] == ["-   COUNT(*) AS n", "+   SUM(id) AS n", "+ WHERE", "+   id > 3"]
+    assert lines[-3] == "Undo the edit, or rebuild the table: engine build -f -s m"
+    assert lines[-2].startswith("Or keep the windows that are written, ")
+    assert lines[-2].endswith(": engine build -s m --reset-checkpoint open-windows")
     assert lines[-1].startswith("Or keep the rows and read only new data ")
     assert lines[-1].endswith(": engine build -s m --reset-checkpoint now")
 
@@ -60,8 +62,8 @@ def test_a_long_difference_is_cut(tmp_path: Path) -> None:
     refusal = compare(tmp_path, header() + WINDOWED, header() + WINDOWED.replace(" as n ", f" as n{more} ")).refusal
     assert refusal is not None
     lines = refusal.hint.split("\n")
-    assert len(lines) == 13
-    assert lines[-3].startswith("... and ")
+    assert len(lines) == 14
+    assert lines[-4].startswith("... and ")
 
 
 WAYS = [

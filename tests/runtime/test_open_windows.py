@@ -65,7 +65,7 @@ def test_open_windows_follow_the_edit_and_written_ones_stay(lab: Lab) -> None:
     lab.build("-s", "sums", "--reset-checkpoint", "open-windows")
     lab.model("sums", HOURLY.format(size="30 minutes", value="count(*)"))
     lab.build("-s", "sums", "--reset-checkpoint", "open-windows")
-    lab.land("e", [at("14:40", 10), at("14:10", 11), at("15:30", 12)])
+    lab.land("e", [at("14:40", 10), at("14:22", 11), at("15:30", 12)])
     lab.build()
     assert values(lab) == [*expected, ("14:00", 1), ("14:30", 2)]
 

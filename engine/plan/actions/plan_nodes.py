@@ -32,7 +32,6 @@ from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
 from engine.plan.deployed.generations import has_commits
 from engine.plan.deployed.previous_generation import ROLLBACK_UNFINISHED
 from engine.plan.deployed.read_deployed import read_by
-from engine.plan.edits.open_windows import first_open
 from engine.plan.refresh.refresh_choice import RefreshChoice, Way, refused, refused_query
 from engine.plan.tables.upstream_checks import upstream_faults
 from engine.state import Phase
@@ -147,6 +146,9 @@ def _reset(
         return faults, None
     if FILES_GONE not in options.accept:
         faults += files_gone(manifest, model)
+    # The query is read for it.
+    from engine.plan.edits.open_windows import first_open
+
     begin = first_open(model, known)
     return (faults, begin) if isinstance(begin, int) else ([*faults, begin], None)
 
