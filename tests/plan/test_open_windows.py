@@ -36,6 +36,6 @@ def test_the_windows_of_a_query(tmp_path: Path, query: str, found: Windows | Non
         (COUNTED, UPDATED, False), (UPDATED, COUNTED, False), (SESSIONS, COUNTED, False), (COMPUTED, OTHER, False),
     ],
 )  # fmt: skip
-def test_what_can_follow(tmp_path: Path, before: str, after: str, follows: bool) -> None:  # noqa: FBT001
+def test_what_can_follow(tmp_path: Path, before: str, after: str, follows: bool) -> None:
     facts = [manifest(tmp_path / name, text).model("m").facts for name, text in (("old", before), ("new", after))]
     assert can_follow(*facts) is follows

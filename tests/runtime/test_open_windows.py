@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -84,3 +86,77 @@ def test_windows_that_do_not_meet_are_rejected_before_anything_starts(lab: Lab) 
         assert refused.code == 1
         assert why in refused.text, refused.text
         assert lab.snapshots() == before
+
+
+@dataclass(slots=True)
+class Expected:
+    """What the table must hold, computed event by event in plain Python.
+
+    Attributes:
+        events: of all files: minute of the day and number.
+        edits: from which minute on a query counts: the length of its windows, and what it computes.
+    """
+
+    events: list[tuple[int, int]] = field(default_factory=list)
+    edits: list[tuple[int, int, str]] = field(default_factory=list)
+
+    @property
+    def watermark(self) -> int:
+        return max((minute for minute, _ in self.events), default=10) - 10
+
+    def edge(self) -> int:
+        """Where the last window that is written ends."""
+        start, size, _ = self.edits[-1]
+        return max(start, self.watermark // size * size)
+
+    def rows(self) -> list[tuple[str, int]]:
+        found = []
+        for number, (start, size, value) in enumerate(self.edits):
+            end = self.edits[number + 1][0] if number + 1 < len(self.edits) else self.watermark // size * size
+            for begin in range(start, end, size):
+                inside = [id_ for minute, id_ in self.events if begin <= minute < begin + size]
+                if inside:
+                    found.append((f"{begin // 60:02}:{begin % 60:02}", VALUES[value](inside)))
+        return sorted(found)
+
+
+VALUES = {"sum(id)": sum, "max(id)": max, "min(id)": min, "count(*)": len}
+
+
+@pytest.mark.parametrize(
+    "seed", [1, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(2, 22))]
+)  # fmt: skip
+def test_random_edits_beside_plain_python(lab: Lab, seed: int) -> None:
+    chosen, expected, minute = random.Random(seed), Expected(), 0
+    lab.write("sources/shop.yml", EVENTS)
+    expected.edits.append((0, 60, "sum(id)"))
+    model = HOURLY.replace(", dedup: [id]", "")
+    lab.model("sums", model.format(size="60 minutes", value="sum(id)"))
+    for step in range(9):
+        more = []
+        for _ in range(chosen.randint(1, 4)):
+            minute = min(minute + chosen.randint(0, 45), 1430)
+            # Never late: within the delay of the newest event that was read before.
+            more.append(
+                (max(minute - chosen.randint(0, 9), expected.watermark + 1, 0), len(expected.events) + len(more))
+            )
+        if expected.watermark > 0 and chosen.random() < 0.6:
+            size, value = chosen.choice([15, 20, 30, 60]), chosen.choice([*VALUES])
+            edge, words = expected.edge(), ("-s", "sums", "--reset-checkpoint", "open-windows")
+            lab.model("sums", model.format(size=f"{size} minutes", value=value))
+            if edge % size:
+                assert lab.run("build", *words).code == 1
+                lab.model("sums", model.format(size=f"{expected.edits[-1][1]} minutes", value=expected.edits[-1][2]))
+            else:
+                expected.edits.append((edge, size, value))
+                if chosen.random() < 0.5:
+                    point = chosen.choice(["computing", "written", "committed", "recorded"])
+                    with reached(point, kill):
+                        lab.run("build", *words)
+                else:
+                    lab.build(*words)
+                lab.build()
+        expected.events += more
+        lab.land(f"f{step}", [at(f"{m // 60:02}:{m % 60:02}", id_) for m, id_ in more])
+        lab.build()
+        assert values(lab) == expected.rows(), (step, expected)
