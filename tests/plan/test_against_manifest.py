@@ -187,5 +187,6 @@ def test_no_credential_is_in_the_facts_and_none_is_an_edit(deployed: Path, capsy
     assert "spark.shop.limit" in text
     write(deployed, "models/ids.sql", MODELS["ids"].replace("as number", "as n"))
     capsys.readouterr()
-    _, found = planned(deployed, capsys, select=("ids",))
-    assert found["ids"]["reasons"] == ["the query changed"]
+    _, found = planned(deployed, capsys, "--diff", select=("ids",))
+    assert found["ids"]["reasons"] == ["the query changed (removed column 'number', new column 'n')"]
+    assert "password" not in str(found["ids"]["diff"])

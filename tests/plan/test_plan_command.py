@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.api.plan_markdown import plan_markdown
-from engine.api.plan_output import plan_details
+from engine.api.plan_report.plan_markdown import plan_markdown
+from engine.api.plan_report.plan_output import plan_details
 from engine.cli.main import invoke
 from engine.compile import compile_project
 from engine.plan import Action, ActionKind, Plan

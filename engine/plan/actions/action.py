@@ -74,12 +74,14 @@ class Unread:
         what: `files`, `snapshots`, `offsets` or `tables`; empty: only the system behind it knows.
         count: how many; None: not known.
         names: of the first of them.
+        rows: that they add; None: not known.
     """
 
     name: str
     what: str = ""
     count: int | None = None
     names: tuple[str, ...] = ()
+    rows: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,8 @@ class Action:
         comparison: of a model with what wrote its table last; None: a test.
         notes: what the build notes of an edit, and of settings without effect as long as a checkpoint lives.
         inputs: of an unchanged batch table, what it counts as computed from now on; None: what is recorded.
+        writes: what is written, in a phrase; empty: nothing, or a test.
+        rows: that the table of a model has now; None: not known.
     """
 
     node: str
@@ -107,6 +111,8 @@ class Action:
     comparison: Comparison | None = None
     notes: tuple[str, ...] = ()
     inputs: Mapping[str, Any] | None = None
+    writes: str = ""
+    rows: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
