@@ -98,6 +98,7 @@ def test_an_edit_that_a_checkpoint_cannot_follow_is_rejected(
     code, out, err = run(deployed, capsys, "plan", "--no-catalog", "--state", str(deployed / "before"), "--diff")
     assert code == 1
     assert out.splitlines()[0] == "rejected   streaming_table lake.s.hours"
+    assert "no row depends on" not in out
     assert "the window of GROUP BY changed" in out
     assert "+ windows.hour: window ( at , '2 hours' )" in out
     assert "[model-changed]" in err
@@ -109,11 +110,38 @@ def test_new_models_and_models_that_are_gone(deployed: Path, capsys: pytest.Capt
     (deployed / "models/word.sql").unlink()
     _, out, _ = run(deployed, capsys, "plan", "--no-catalog", "--state", str(deployed / "before"))
     assert "create     table lake.s.other\n" in out
-    assert out.endswith("no longer in the project, their tables stay: ids\n")
+    assert "\nno longer in the project, their tables stay: ids\n" in out
+    assert out.splitlines()[-1].startswith("compared with an earlier manifest alone: ")
     _, out, _ = run(
         deployed, capsys, "plan", "--no-catalog", "--state", str(deployed / "before"), "--output", "markdown"
     )
     assert "<summary>No longer in the project, their tables stay: 1</summary>\n\nids\n" in out
+    assert out.splitlines()[-1].startswith("Compared with an earlier manifest alone: ")
+    _, found = planned(deployed, capsys)
+    assert found["ids"] == {
+        "unique_id": "model.shop.ids",
+        "name": "ids",
+        "action": "removed",
+        "unchanged": False,
+        "reasons": ["it is no longer in the project; its table stays"],
+    }
+
+
+def test_an_edit_of_settings_that_no_row_depends_on_is_named(
+    deployed: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    header_ = "/*---\ndescription: The numbers.\n---*/\n"
+    write(deployed, "models/ids.sql", header_ + MODELS["ids"])
+    write(
+        deployed,
+        "models/plain.sql",
+        PLAIN.replace("streams:", "tags: [x]\nstreams:").replace("select id", "select id + 1 as id"),
+    )
+    before = ("--no-catalog", "--state", str(deployed / "before"))
+    _, out, _ = run(deployed, capsys, "plan", *before, "--output", "tree")
+    assert "\nonly a description, a tag or another setting changed that no row depends on: ids\n" in out
+    _, out, _ = run(deployed, capsys, "plan", *before, "--output", "markdown")
+    assert "setting changed that no row depends on: 1</summary>\n\nids\n" in out
 
 
 def _damaged(change: Callable[[dict[str, Any]], None], root: Path) -> None:

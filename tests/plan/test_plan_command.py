@@ -348,25 +348,6 @@ def test_the_columns_that_an_edit_affects(forward: Path, capsys: pytest.CaptureF
 
 
 @pytest.mark.parametrize(
-    ("results", "expected"),
-    [
-        ({"status": "success", "execution_time": 12.34}, " (12.3 s last time)"),
-        ({"status": "success", "execution_time": 0.001, "adapter_response": {"unchanged": True}}, ""),
-        ({"status": "error", "execution_time": 12.34}, ""),
-        ({"status": "success", "execution_time": "long"}, ""),
-    ],
-    ids=["built", "unchanged", "failed", "damaged"],
-)
-def test_how_long_a_model_took(
-    forward: Path, results: dict[str, object], expected: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    found = [{"unique_id": "model.shop.plain", **results}]
-    write(forward, "target/run_results.json", json.dumps({"args": {"target": "dev"}, "results": found}))
-    line = run(forward, capsys, "plan", "-s", "plain")[1].splitlines()[0]
-    assert line == f"resume     streaming_table lake.s.plain{expected}"
-
-
-@pytest.mark.parametrize(
     ("header", "expected"),
     [
         ("", "computed again if plain has changed by then"),
