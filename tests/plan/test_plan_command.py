@@ -167,7 +167,7 @@ def test_the_plan_as_json(edited: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert code == 1
     assert (records["hours"]["action"], records["hours"]["change"]) == ("resume", "state-breaking")
     assert [refusal["code"] for refusal in records["hours"]["refusals"]] == ["model-changed"]
-    assert records["plain"]["reads"] == [{"name": "shop.events", "what": "files", "new": 1}]
+    assert records["plain"]["reads"] == [{"name": "shop.events", "what": "files", "new": 1, "rows": None}]
     assert (records["plain"]["action"], records["plain"]["unchanged"]) == ("create", False)
 
 
