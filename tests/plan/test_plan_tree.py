@@ -14,6 +14,7 @@ from engine.api.plan_report.tree_places import TreePlace, in_tree_order, tree_pl
 from engine.compile import Manifest
 from engine.plan import Action, ActionKind, LastWriter, Plan
 from engine.plan.against_manifest import plan_against
+from tests.cli.screen import watch
 from tests.plan.random_chains import Columns, Link, affected, chain
 from tests.plan.test_plan_command import edited, forward, run, write
 from tests.project.small_projects import clean, orders_with
@@ -108,8 +109,8 @@ def test_a_model_with_several_parents_is_below_the_deepest_and_names_the_others(
 
 def test_a_model_is_below_what_it_reads_through_an_unchanged_one(tmp_path: Path) -> None:
     manifest = _project(tmp_path, DIAMOND)
-    lines = list(plan_tree(manifest, _all(manifest, "apart", "b", "c", "e"), TreeOptions()))
-    assert _drawn(lines) == ["rebuild a", "└─ rebuild d"]
+    lines = list(plan_tree(manifest, _all(manifest, "apart", "b", "d", "e"), TreeOptions()))
+    assert _drawn(lines) == ["rebuild a", "└─ rebuild c"]
     assert not list(plan_tree(manifest, _all(manifest, *DIAMOND), TreeOptions()))
 
 
@@ -153,6 +154,24 @@ def test_a_rejected_model_writes_nothing_and_says_why(edited: Path, capsys: pyte
     assert lines[:2] == ["Plan for dev: 1 rejected, 1 create", "rejected  hours  streaming_table lake.s.hours"]
     assert lines[2].startswith("│  why        the window of GROUP BY changed from ")
     assert lines[3:] == ["└─ create    daily  table lake.s.daily", "      writes     creates the table"]
+
+
+def test_a_terminal_gets_a_tree_in_colour_as_wide_as_it_is(forward: Path) -> None:
+    cache = {"ENGINE_CACHE": str(forward.parent / "cache")}
+    plain = watch(["plan", "-s", "plain", "ids"], cache, folder=forward)
+    assert plain.code == 0
+    lines = plain.screen.text.splitlines()
+    assert lines[:2] == ["Plan for dev: 1 create, 1 resume", "resume    plain  streaming_table lake.s.plain"]
+    assert "└─ create    ids  table lake.s.ids" in lines
+    assert b"\x1b[36m\x1b[1mresume" in plain.raw
+    narrow = watch(["plan", "-s", "plain", "ids"], {**cache, "COLUMNS": "90", "NO_COLOR": "1"}, folder=forward)
+    assert b"\x1b" not in narrow.raw
+    lines = narrow.screen.text.splitlines()
+    assert lines[2:4] == [
+        "│  why        the query changed (column 'id'); it keeps no state, so the new SQL applies",
+        "│             to new rows",
+    ]
+    assert watch(["plan", "--output", "text", "-s", "plain"], cache, folder=forward).screen.text.startswith("resume  ")
 
 
 def test_a_tree_is_drawn_in_characters_that_standard_output_has(
