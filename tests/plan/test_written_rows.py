@@ -14,7 +14,7 @@ from engine.plan.actions.written_rows import rows_in, written_rows
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts
 from engine.plan.refresh.refresh_choice import RefreshChoice, Way
 from tests.plan.deployed import deployed, file, streaming
-from tests.plan.test_plan import PLAIN, manifest
+from tests.plan.test_plan import PLAIN, WINDOWED, header, manifest
 
 SOURCE = "{{ source('shop', 'events') }}"
 STREAM = f"select id, at, kind from {SOURCE}"
@@ -100,3 +100,12 @@ def test_an_action_has_what_it_writes(tmp_path: Path) -> None:
     known = deployed(found, {"m": streaming(model, [file("a")])}, [file("a")])
     action = make_plan(found, [model.id], known, PlanOptions()).actions[model.id]
     assert (action.unchanged, action.writes) == (True, "")
+
+
+def test_what_is_written_in_another_way_is_named(tmp_path: Path) -> None:
+    text = header() + WINDOWED.replace("group by", "where id > 0 group by")
+    written = manifest(tmp_path / "before", text).model("m")
+    found = manifest(tmp_path / "after", text.replace("id > 0", "0 < id"))
+    known = deployed(found, {"m": streaming(written, [file("a")])}, [file("a")])
+    action = make_plan(found, ["model.m"], known, PlanOptions()).actions["model.m"]
+    assert action.reasons == ("its query is written in another way (WHERE); it means the same",)

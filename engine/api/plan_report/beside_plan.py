@@ -44,11 +44,14 @@ NOTHING_BESIDE: Final = BesidePlan()
 
 
 def removed_record(manifest: Manifest, name: str) -> dict[str, Any]:
-    """Return the record for JSON of a model that is not in the project any more; the others are `plan_record`."""
+    """Return the record for JSON of a model that is not in the project any more, with the keys of `plan_record`."""
     return {
         "unique_id": unique_id(f"model.{name}", manifest.project),
         "name": name,
         "action": "removed",
         "unchanged": False,
         "reasons": ["it is no longer in the project; its table stays"],
+        **{key: [] for key in ("notes", "affects", "exposures", "reads", "refusals")},
+        **dict.fromkeys(("materialized", "relation", "change", "writes", "rows", "about_seconds")),
+        "deferred": {},
     }

@@ -25,18 +25,16 @@ class TreeLine:
     """A line of a tree, in parts that may have colours of their own.
 
     Attributes:
-        rail: what draws the tree, before the text.
+        rail: what draws the tree, before the text and each of its further lines.
         action: of a model, what becomes of it; empty: it is a line about a model.
         label: the name of the model, or what the line is about; empty: as the line before.
         text: the rest.
-        below: what draws the tree before a second line of the text.
     """
 
     rail: str
     label: str
     text: str
     action: str = ""
-    below: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,16 +78,16 @@ def plan_tree(manifest: Manifest, plan: Plan, options: TreeOptions) -> Iterator[
             rails.append(_NONE if last else _RAIL)
         action, model = plan.actions[node], manifest.nodes[node]
         if isinstance(model, Model):
-            yield _head(model, action, start, "".join(rails), options.about.get(node))
+            yield _head(model, action, start, options.about.get(node))
             rail = "".join(rails) + (_RAIL if node in above else _NONE)
             for label, text in _about(manifest, action, place, options):
-                yield TreeLine(rail, label, one_line(text), below=rail)
+                yield TreeLine(rail, label, one_line(text))
 
 
-def _head(model: Model, action: Action, start: str, below: str, seconds: float | None) -> TreeLine:
+def _head(model: Model, action: Action, start: str, seconds: float | None) -> TreeLine:
     time = f", about {seconds_text(seconds)}" if seconds is not None else ""
     text = f"{model.materialized.value} {model.relation}{time}"
-    return TreeLine(start, one_line(model.name), one_line(text), plan_word(action), f"{below}{_RAIL}")
+    return TreeLine(start, one_line(model.name), one_line(text), plan_word(action))
 
 
 def _about(manifest: Manifest, action: Action, place: TreePlace, options: TreeOptions) -> Iterator[tuple[str, str]]:

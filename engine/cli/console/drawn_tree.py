@@ -27,7 +27,7 @@ def write_tree(lines: Iterable[TreeLine]) -> None:
     """Print the lines of a tree; where standard output has no such characters, with others."""
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
     for line in lines:
-        rail, below = (text if is_unicode() else text.translate(_ASCII) for text in (line.rail, line.below))
+        rail = line.rail if is_unicode() else line.rail.translate(_ASCII)
         if line.action:
             colour = COLOURS.get(line.action, "")
             head = Styled(line.action.ljust(_ACTIONS), colour, bold=bool(colour))
@@ -37,7 +37,7 @@ def write_tree(lines: Iterable[TreeLine]) -> None:
         colour = CHANGED.get(line.text[:2], "") if line.label in {"", "diff"} else ""
         write(_quiet(rail + line.label.ljust(_LABELS)), Styled(first, colour) if colour else first)
         for other in others:
-            write(_quiet(below + " " * _LABELS), Styled(other, colour) if colour else other)
+            write(_quiet(rail + " " * _LABELS), Styled(other, colour) if colour else other)
 
 
 def _quiet(text: str) -> Part:

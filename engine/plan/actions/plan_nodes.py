@@ -138,7 +138,8 @@ def _rewritten(model: Model, comparison: Comparison, work: Iterable[str]) -> Ite
         elif not comparison.reasons:
             from engine.plan.edits.changed_clauses import with_clauses  # reads SQL
 
-            yield f"{with_clauses(REWRITTEN, comparison.before, model.facts)}; it means the same"
+            same = "; it means the same" if comparison.change is Change.UNCHANGED else ""
+            yield f"{with_clauses(REWRITTEN, comparison.before, model.facts)}{same}"
 
 
 def _refresh_faults(

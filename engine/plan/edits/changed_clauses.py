@@ -75,7 +75,7 @@ def _of_query(old: exp.Expr, new: exp.Expr, place: str) -> Iterator[str]:
     yield from _of_ctes(old, new, place)
     if isinstance(old, exp.SetOperation) and isinstance(new, exp.SetOperation):
         for side in ("this", "expression"):
-            yield from _of_query(old.args[side], new.args[side], f" of a branch of UNION{place}")
+            yield from _of_query(old.args[side], new.args[side], f" of a branch of {old.key.upper()}{place}")
         return
     if not isinstance(old, exp.Select) or not isinstance(new, exp.Select):
         return
