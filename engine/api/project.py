@@ -242,6 +242,12 @@ class Project:
         kept = self._passes(compiled, self._versions(compiled.manifest))
         return plan_selection(compiled.manifest, compiled.target, self.root, nodes, plan_options(options), kept)
 
+    def expected_seconds(self, compiled: Compiled, plan: Plan) -> dict[str, float]:
+        """Return about how many seconds models of a plan will take, by id, as far as earlier runs tell."""
+        from engine.api.plan_report.durations import expected_seconds
+
+        return expected_seconds(project_cache(self.target_dir), compiled.manifest, compiled.target.name, plan)
+
     def execute(
         self,
         command: Command,
@@ -266,6 +272,7 @@ class Project:
             options: as for `build`.
         """
         from engine.api.deferral import deferred_inputs
+        from engine.api.plan_report.durations import note_durations
         from engine.compile.artifacts.write_artifacts import write_artifacts
         from engine.docs.openlineage.transport import delivering
         from engine.runtime.build import Options, build
@@ -321,6 +328,8 @@ class Project:
                 on_event(Diagnosed(finding))
             results = results_with_errors(results) if strict else results
             write(results)
+            if turn is None and not options.get("empty", False):
+                note_durations(project_cache(self.target_dir), manifest, target.name, events)
         return results
 
     def _versions(self, manifest: Manifest) -> Versions:

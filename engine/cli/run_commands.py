@@ -39,7 +39,13 @@ _REPEATING = {
 
 
 @click.command(cls=Command)
-@click.option("--output", type=click.Choice(["text", "json", "markdown"]), default="text", help="What to print.")
+@click.option(
+    "--output",
+    type=click.Choice(["tree", "text", "json", "markdown"]),
+    default=None,
+    help="What to print; default: tree on a terminal, else text.",
+)
+@click.option("--unchanged", is_flag=True, help="Also show in the tree the models that a build does nothing to.")
 @click.option(
     "--fail-on",
     type=click.Choice(["create", "resume", "reset", "refresh", "rebuild"]),
@@ -56,7 +62,9 @@ _REPEATING = {
 @defer_options
 @selection_options
 @project_options
-def plan(output: str, fail_on: tuple[str, ...], diff: bool, no_catalog: bool, **options: Any) -> int:
+def plan(
+    output: str | None, unchanged: bool, fail_on: tuple[str, ...], diff: bool, no_catalog: bool, **options: Any
+) -> int:
     """Show what a build would do to each model, and why; changes nothing."""
     wanted, shared = split(options)
     how = cast("RebuildOptions", {key: shared.pop(key) for key in RebuildOptions.__annotations__})
@@ -64,7 +72,7 @@ def plan(output: str, fail_on: tuple[str, ...], diff: bool, no_catalog: bool, **
     def work(chosen: CommandSettings) -> bool:
         from engine.cli.commands.plan_command import PlanOutput, show_plan
 
-        return show_plan(chosen, wanted, how, PlanOutput(output, diff, fail_on, no_catalog))
+        return show_plan(chosen, wanted, how, PlanOutput(output or "", diff, fail_on, no_catalog, unchanged))
 
     return carry_out(work, **shared)
 

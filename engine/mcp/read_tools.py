@@ -156,7 +156,7 @@ def plan(project: Project, select: list[str]) -> str:
         UsageError: a selection that cannot be read, or matches nothing.
         SetupError: the catalog cannot be read, or a secret is not trusted with it.
     """
-    from engine.api.plan_output import plan_record
+    from engine.api.plan_report.plan_output import plan_record
 
     manifest = project.compile().manifest
     decided = project.plan(select)

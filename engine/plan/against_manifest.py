@@ -14,6 +14,7 @@ from engine.compile import Manifest, Materialized, Model
 from engine.compile.artifacts.dbt_manifest import OWN
 from engine.compile.nodes.fingerprint import published
 from engine.plan.actions.action import Action, ActionKind, Plan
+from engine.plan.actions.written_rows import written_rows
 from engine.plan.compare_models import compare_model
 from engine.plan.comparison import Change, Comparison
 from engine.plan.deployed.deployed_facts import LastWriter
@@ -47,14 +48,18 @@ def removed(manifest: Manifest, before: Mapping[str, LastWriter]) -> tuple[str, 
 def _action(manifest: Manifest, model: Model, writer: LastWriter | None, built: Mapping[str, Action]) -> Action:
     comparison = _comparison(manifest, model, writer)
     if comparison.change is Change.NEW:
-        return Action(model.id, ActionKind.CREATE, unchanged=False, comparison=comparison)
+        writes = written_rows(model, ActionKind.CREATE, None)
+        return Action(model.id, ActionKind.CREATE, unchanged=False, comparison=comparison, writes=writes)
     kind = ActionKind.RESUME if model.streaming else ActionKind.REBUILD
     refusals = (comparison.refusal,) if comparison.refusal is not None else ()
     same = comparison.change is Change.UNCHANGED
     # A stream reads what is new, whatever was edited upstream; a batch table is computed again from all.
     waits = not model.streaming and any(not built[node].unchanged for node in model.depends_on if node in built)
     unchanged = (None if waits else True) if same else False
-    return Action(model.id, kind, comparison.reasons, refusals, unchanged=unchanged, comparison=comparison)
+    writes = "" if refusals or unchanged else written_rows(model, kind, None, edited=not same)
+    return Action(
+        model.id, kind, comparison.reasons, refusals, unchanged=unchanged, comparison=comparison, writes=writes
+    )
 
 
 def _comparison(manifest: Manifest, model: Model, writer: LastWriter | None) -> Comparison:

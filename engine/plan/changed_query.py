@@ -25,6 +25,7 @@ from engine.plan import (
 from engine.plan.comparison import Change, Comparison, StreamsRead
 from engine.plan.deployed.deployed_facts import LastWriter
 from engine.plan.earlier_facts import is_earlier, noted, without_letter_case
+from engine.plan.edits.changed_clauses import with_clauses
 from engine.plan.edits.open_windows import can_follow
 from engine.plan.unused_columns import comparable, renamed
 
@@ -105,7 +106,7 @@ def _compare(
 def _rebuilt_reasons(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:
     """Why a batch table or view is recreated."""
     whole = [{key: value for key, value in facts.items() if key not in _OF_TABLE} for facts in (old, new)]
-    reasons = [] if _same(*whole) else ["the query changed"]
+    reasons = [] if _same(*whole) else [_query_changed(old, new)]
     if old["relation"] != new["relation"]:
         reasons.append(changed_values.changed("its name", old["relation"], new["relation"]))
     reasons += changed_values.identity_changes(old, new)
@@ -124,7 +125,8 @@ def _continued(
     if not kept:
         zones = [f"the {text}; this applies to new rows" for text in key_changes.zone_changes(old, new)]
         same = _same({**old, "inputs": []}, {**new, "inputs": []})
-        query = () if zones and same else ("the query changed; it keeps no state, so the new SQL applies to new rows",)
+        what = f"{_query_changed(old, new)}; it keeps no state, so the new SQL applies to new rows"
+        query = () if zones and same else (what,)
         return Change.FORWARD, (*query, *zones)
     return _stateful(old, new)
 
@@ -200,10 +202,14 @@ def _stateful_reasons(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[st
             reasons.append(f"the window '{name}' changed from {before or 'nothing'} to {after or 'nothing'}")
     reasons += changed_values.input_changes(old, new)
     if old["sql"] != new["sql"]:
-        reasons.append("the query changed")
+        reasons.append(_query_changed(old, new))
     if old["stateful"] != new["stateful"]:
         reasons.append("it keeps state now" if new["stateful"] else "it no longer keeps state")
     return reasons or ["the query changed"]
+
+
+def _query_changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    return with_clauses("the query changed", old, new)
 
 
 def _refused(

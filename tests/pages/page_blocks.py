@@ -10,7 +10,7 @@ _FENCE = re.compile(r"^(?:`(?P<file>[^`\n]+)`:\n\n)?```(?P<language>\w+)\n(?P<te
 _CLOCK = re.compile(r"^\d\d:\d\d:\d\d  ", re.MULTILINE)
 _RATE = re.compile(r"\b[\d,]+ rows/s")
 _SNAPSHOT = re.compile(r"\b\d{17,}\b")
-_SECONDS = re.compile(r"\b\d+\.\d+( ?)s\b")
+_SECONDS = re.compile(r"\b\d+(?:\.\d+)?( ?)s\b")
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,50 @@ def test_what_follows_from_a_column_within_its_query(
     assert (found.name, found.columns) == ("all", columns)
 
 
+@pytest.mark.parametrize(
+    ("edited", "columns"),
+    [
+        (("upper(kind)", "lower(kind)"), ("word",)),
+        (("where id > 0", "where id > 1"), None),
+        (("amount + 1", "amount + 2"), ()),
+    ],
+    ids=["column", "filter", "unread"],
+)
+def test_an_edit_of_an_ephemeral_model(
+    edited: tuple[str, str], columns: tuple[str, ...] | None, tmp_path: Path
+) -> None:
+    """It is inside the query of the model that reads it, whose own text stays what it was."""
+    text = f"select id, upper(kind) as word_, amount + 1 as more from {SOURCE} where id > 0"
+
+    def project(name: str, inner: str) -> Manifest:
+        files = {
+            "models/inner.sql": f"/*---\nmaterialized: ephemeral\n---*/\n{inner}\n",
+            "models/orders.sql": "select id, word_ as word from {{ ref('inner') }}\n",
+            "models/all.sql": "select id as number, word from {{ ref('orders') }}\n",
+        }
+        return clean(tmp_path / name, {**files, **orders_with("id int, kind string, amount double")})
+
+    manifest = project("after", text.replace(*edited))
+    found = affected_models(manifest, manifest.model("orders"), project("before", text).model("orders").facts)
+    assert [one.columns for one in found if one.name == "all"] == ([] if columns == () else [columns])
+
+
+def test_a_column_of_a_column_of_a_column(tmp_path: Path) -> None:
+    sql = f"select upper(kind) as first, first || 'x' as second, second || 'y' as third from {SOURCE}\n"
+    below = {"all": "select third from {{ ref('orders') }}\n"}
+    before = _orders(tmp_path / "before", sql, below)[1]
+    manifest, _ = _orders(tmp_path / "after", sql.replace("upper", "lower"), below)
+    assert [one.columns for one in affected_models(manifest, manifest.model("orders"), before)] == [("third",)]
+
+
+def test_an_edit_of_what_takes_rows_out_affects_all(tmp_path: Path) -> None:
+    rule = "/*---\nexpectations: [{name: some, check: id > 0, on_fail: drop}]\n---*/\n"
+    before = _orders(tmp_path / "before", rule + ORDERS)[1]
+    manifest, _ = _orders(tmp_path / "after", rule.replace("> 0", "> 1") + ORDERS)
+    found = affected_models(manifest, manifest.model("orders"), before)
+    assert {one.name: one.columns for one in found} == dict.fromkeys(MODELS.keys() - {"orders", "apart"})
+
+
 def test_many_are_counted(tmp_path: Path) -> None:
     below = {f"m{number}": "select id from {{ ref('orders') }}\n" for number in range(9)}
     before = _orders(tmp_path / "before", ORDERS, below)[1]

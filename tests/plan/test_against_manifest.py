@@ -98,6 +98,7 @@ def test_an_edit_that_a_checkpoint_cannot_follow_is_rejected(
     code, out, err = run(deployed, capsys, "plan", "--no-catalog", "--state", str(deployed / "before"), "--diff")
     assert code == 1
     assert out.splitlines()[0] == "rejected   streaming_table lake.s.hours"
+    assert "no row depends on" not in out
     assert "the window of GROUP BY changed" in out
     assert "+ windows.hour: window ( at , '2 hours' )" in out
     assert "[model-changed]" in err
@@ -109,11 +110,35 @@ def test_new_models_and_models_that_are_gone(deployed: Path, capsys: pytest.Capt
     (deployed / "models/word.sql").unlink()
     _, out, _ = run(deployed, capsys, "plan", "--no-catalog", "--state", str(deployed / "before"))
     assert "create     table lake.s.other\n" in out
-    assert out.endswith("no longer in the project, their tables stay: ids\n")
+    assert "\nno longer in the project, their tables stay: ids\n" in out
+    assert out.splitlines()[-1].startswith("compared with an earlier manifest alone: ")
     _, out, _ = run(
         deployed, capsys, "plan", "--no-catalog", "--state", str(deployed / "before"), "--output", "markdown"
     )
     assert "<summary>No longer in the project, their tables stay: 1</summary>\n\nids\n" in out
+    assert out.splitlines()[-1].startswith("Compared with an earlier manifest alone: ")
+    _, found = planned(deployed, capsys)
+    gone = found["ids"]
+    assert (gone["unique_id"], gone["action"], gone["unchanged"]) == ("model.shop.ids", "removed", False)
+    assert gone["reasons"] == ["it is no longer in the project; its table stays"]
+    assert gone.keys() == found["other"].keys()
+
+
+def test_an_edit_of_settings_that_no_row_depends_on_is_named(
+    deployed: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    header_ = "/*---\ndescription: The numbers.\n---*/\n"
+    write(deployed, "models/ids.sql", header_ + MODELS["ids"])
+    write(
+        deployed,
+        "models/plain.sql",
+        PLAIN.replace("streams:", "tags: [x]\nstreams:").replace("select id", "select id + 1 as id"),
+    )
+    before = ("--no-catalog", "--state", str(deployed / "before"))
+    _, out, _ = run(deployed, capsys, "plan", *before, "--output", "tree")
+    assert "\nonly a description, a tag or another setting changed that no row depends on: ids\n" in out
+    _, out, _ = run(deployed, capsys, "plan", *before, "--output", "markdown")
+    assert "setting changed that no row depends on: 1</summary>\n\nids\n" in out
 
 
 def _damaged(change: Callable[[dict[str, Any]], None], root: Path) -> None:
@@ -187,5 +212,6 @@ def test_no_credential_is_in_the_facts_and_none_is_an_edit(deployed: Path, capsy
     assert "spark.shop.limit" in text
     write(deployed, "models/ids.sql", MODELS["ids"].replace("as number", "as n"))
     capsys.readouterr()
-    _, found = planned(deployed, capsys, select=("ids",))
-    assert found["ids"]["reasons"] == ["the query changed"]
+    _, found = planned(deployed, capsys, "--diff", select=("ids",))
+    assert found["ids"]["reasons"] == ["the query changed (removed column 'number', new column 'n')"]
+    assert "password" not in str(found["ids"]["diff"])

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.api.plan_markdown import plan_markdown
-from engine.api.plan_output import plan_details
+from engine.api.plan_report.plan_markdown import plan_markdown
+from engine.api.plan_report.plan_output import plan_details
 from engine.cli.main import invoke
 from engine.compile import compile_project
 from engine.plan import Action, ActionKind, Plan
@@ -167,7 +167,7 @@ def test_the_plan_as_json(edited: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert code == 1
     assert (records["hours"]["action"], records["hours"]["change"]) == ("resume", "state-breaking")
     assert [refusal["code"] for refusal in records["hours"]["refusals"]] == ["model-changed"]
-    assert records["plain"]["reads"] == [{"name": "shop.events", "what": "files", "new": 1}]
+    assert records["plain"]["reads"] == [{"name": "shop.events", "what": "files", "new": 1, "rows": None}]
     assert (records["plain"]["action"], records["plain"]["unchanged"]) == ("create", False)
 
 
@@ -345,25 +345,6 @@ def test_the_columns_that_an_edit_affects(forward: Path, capsys: pytest.CaptureF
     assert record["affects"] == [{"name": "ids", "columns": ["number"]}]
     assert record["exposures"] == ["board"]
     assert "affects ids" in run(forward, capsys, "plan", "-s", "plain", "--output", "markdown")[1]
-
-
-@pytest.mark.parametrize(
-    ("results", "expected"),
-    [
-        ({"status": "success", "execution_time": 12.34}, " (12.3 s last time)"),
-        ({"status": "success", "execution_time": 0.001, "adapter_response": {"unchanged": True}}, ""),
-        ({"status": "error", "execution_time": 12.34}, ""),
-        ({"status": "success", "execution_time": "long"}, ""),
-    ],
-    ids=["built", "unchanged", "failed", "damaged"],
-)
-def test_how_long_a_model_took(
-    forward: Path, results: dict[str, object], expected: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    found = [{"unique_id": "model.shop.plain", **results}]
-    write(forward, "target/run_results.json", json.dumps({"args": {"target": "dev"}, "results": found}))
-    line = run(forward, capsys, "plan", "-s", "plain")[1].splitlines()[0]
-    assert line == f"resume     streaming_table lake.s.plain{expected}"
 
 
 @pytest.mark.parametrize(

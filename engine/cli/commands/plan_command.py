@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.api import RebuildOptions, Selection, runnable
-from engine.api.plan_markdown import plan_markdown
-from engine.api.plan_output import plan_lines, plan_record, plan_word
+from engine.api.plan_report.beside_plan import NOTHING_BESIDE, BesidePlan, removed_record
+from engine.api.plan_report.durations import total_seconds
+from engine.api.plan_report.plan_markdown import plan_markdown
+from engine.api.plan_report.plan_output import plan_lines, plan_record, plan_summary, plan_word
+from engine.api.plan_report.plan_tree import TreeOptions, plan_tree
+from engine.characters import one_line
 from engine.cli.command_setup import CommandSettings, Warnings, compiled, selected
+from engine.cli.console.drawn_tree import CHANGED, COLOURS, write_tree
 from engine.cli.console.terminal import Styled, json_text, write
 from engine.compile import Manifest, Model
 from engine.errors import Diagnostic, UsageError
@@ -18,48 +24,51 @@ if TYPE_CHECKING:
     from engine.plan import Plan
 
 
-_COLOURS = {
-    "create": "green", "empty": "green", "resume": "cyan", "reset": "yellow", "refresh": "yellow", "rebuild": "yellow",
-    "rejected": "red",
-}  # fmt: skip
-
-
-_CHANGED = {"+ ": "green", "- ": "red"}
-
-
 @dataclass(frozen=True, slots=True)
 class PlanOutput:
     """How a plan is printed.
 
     Attributes:
-        form: text, json or markdown.
+        form: tree, text, json or markdown; empty: a tree on a terminal, else text.
         diff: also what an edit changes of a model's settings and query.
         fail_on: actions that are errors.
         no_catalog: it is compared with an earlier manifest alone.
+        unchanged: a tree has the models that a build does nothing to, too.
     """
 
-    form: str = "text"
+    form: str = ""
     diff: bool = False
     fail_on: Sequence[str] = ()
     no_catalog: bool = False
+    unchanged: bool = False
+
+    @property
+    def shown(self) -> str:
+        """The form that is printed."""
+        return self.form or ("tree" if sys.stdout.isatty() else "text")
+
+    @property
+    def for_people(self) -> bool:
+        """Whether nothing but the plan may be printed for a program that reads it."""
+        return self.shown in {"tree", "text"}
 
 
 def show_plan(chosen: CommandSettings, selection: Selection, options: RebuildOptions, output: PlanOutput) -> bool:
     """Print the plan of a build; False if it would be rejected, or has an action that is an error."""
     from engine.plan.actions.refused_build import refused_build
 
-    as_text = output.form == "text"
-    result = compiled(chosen, heard=as_text, warnings=Warnings.SELECTED)
-    found = selected(chosen, result.manifest, selection, tell=as_text, daily=True)
+    result = compiled(chosen, heard=output.for_people, warnings=Warnings.SELECTED)
+    found = selected(chosen, result.manifest, selection, tell=output.for_people, daily=True)
     nodes = runnable(result.manifest, found, "build", empty=options.get("empty", False))
     result = chosen.project.defer(result, nodes, selection)
     manifest = result.manifest
+    beside = NOTHING_BESIDE
     if output.no_catalog:
-        plan, gone = _against(manifest, nodes, selection, options)
+        plan, beside = _against(manifest, nodes, selection, options)
     else:
-        plan, gone = chosen.project.decide(result, nodes, **options), ()
-    took = _took(chosen, result.target.name) if as_text and not output.no_catalog else {}
-    _print(manifest, plan, output, result.target.name, took, gone)
+        plan = chosen.project.decide(result, nodes, **options)
+    about = {} if output.no_catalog else chosen.project.expected_seconds(result, plan)
+    _print(manifest, plan, output, result.target.name, about, beside)
     refused = refused_build(manifest, plan)
     found_errors = [*(refused.diagnostics if refused is not None else ()), *_unwanted(manifest, plan, output.fail_on)]
     chosen.out.diagnostics(found_errors)
@@ -68,13 +77,13 @@ def show_plan(chosen: CommandSettings, selection: Selection, options: RebuildOpt
 
 def _against(
     manifest: Manifest, nodes: Sequence[str], selection: Selection, options: RebuildOptions
-) -> tuple[Plan, tuple[str, ...]]:
-    """The plan against the manifest of `--state`, and the models that are not in the project any more.
+) -> tuple[Plan, BesidePlan]:
+    """The plan against the manifest of `--state`, and what else differs from it.
 
     Raises:
         UsageError: there is no such manifest, or an option needs to know what is deployed.
     """
-    from engine.compile.selection.previous_state import load_previous
+    from engine.compile.selection.previous_state import in_state, load_previous, tables_of
     from engine.plan.against_manifest import plan_against, removed, writers_in
 
     if selection.state is None:
@@ -83,37 +92,48 @@ def _against(
     if any(options.values()):
         message = "--no-catalog cannot be combined with options that depend on what is deployed"
         raise UsageError("usage", message, "Leave out -f, --reset-checkpoint, --accept, --empty and --discard-refresh.")
-    before = writers_in(load_previous(selection.state, must_exist=True).nodes)
-    return plan_against(manifest, nodes, before), removed(manifest, before)
-
-
-def _took(chosen: CommandSettings, target: str) -> dict[str, float]:
-    """Seconds of each model that the last run built in a target."""
-    from engine.docs.site.last_run import last_run
-    from engine.events import Status
-
-    run = last_run(chosen.project.target_dir)
-    built = run.nodes.items() if run.target == target else ()
-    return {node: one.seconds for node, one in built if one.status == Status.SUCCESS and one.seconds is not None}
+    previous = load_previous(selection.state, must_exist=True)
+    before = writers_in(previous.nodes)
+    plan, tables = plan_against(manifest, nodes, before), tables_of(manifest)
+    described = (
+        manifest.nodes[node].name
+        for node, action in plan.actions.items()
+        if action.unchanged is not False
+        and node in before
+        and in_state(manifest.nodes[node], "modified.config", previous, tables)
+    )
+    return plan, BesidePlan(removed(manifest, before), tuple(described), without_catalog=True)
 
 
 def _print(
-    manifest: Manifest, plan: Plan, output: PlanOutput, target: str, took: Mapping[str, float], gone: Sequence[str]
+    manifest: Manifest, plan: Plan, output: PlanOutput, target: str, about: Mapping[str, float], beside: BesidePlan
 ) -> None:
-    if output.form == "markdown":
-        write(plan_markdown(manifest, plan, target, diff=output.diff, removed=gone), end="")
-    elif output.form == "json":
+    total = total_seconds(manifest, about)
+    if output.shown == "markdown":
+        write(plan_markdown(manifest, plan, target, diff=output.diff, beside=beside, total=total), end="")
+    elif output.shown == "json":
         for action in plan.actions.values():
-            write(json_text(plan_record(manifest, action, diff=output.diff)))
+            write(json_text(plan_record(manifest, action, diff=output.diff, about=about)))
+        for name in beside.removed:
+            write(json_text(removed_record(manifest, name)))
+    elif output.shown == "tree":
+        write(Styled(f"Plan for {one_line(target)}: {plan_summary(manifest, plan, total)}", "", bold=True))
+        write_tree(plan_tree(manifest, plan, TreeOptions(output.diff, output.unchanged, about)))
+        for line in beside.lines():
+            write(one_line(line))
     else:
-        for line in plan_lines(manifest, plan, diff=output.diff, took=took):
-            word, space, rest = line.partition(" ")
-            if word:
-                write(Styled(word, _COLOURS.get(word, "")), space + rest)
-            else:
-                write(Styled(line, _CHANGED.get(line.lstrip()[:2], "") if output.diff else ""))
-        if gone:
-            write(f"no longer in the project, their tables stay: {', '.join(gone)}")
+        _print_lines(plan_lines(manifest, plan, diff=output.diff, about=about, total=total), diff=output.diff)
+        for line in beside.lines():
+            write(one_line(line))
+
+
+def _print_lines(lines: Iterable[str], *, diff: bool) -> None:
+    for line in lines:
+        word, space, rest = line.partition(" ")
+        if word:
+            write(Styled(word, COLOURS.get(word, "")), space + rest)
+        else:
+            write(Styled(line, CHANGED.get(line.lstrip()[:2], "") if diff else ""))
 
 
 def _unwanted(manifest: Manifest, plan: Plan, kinds: Sequence[str]) -> Iterator[Diagnostic]:

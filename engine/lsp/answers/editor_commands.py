@@ -30,7 +30,7 @@ def plan_text(opened: OpenProject, file: str) -> str:
 
     An editor asks no server: with a catalog of one, the answer names the command that does.
     """
-    from engine.api.plan_output import plan_lines
+    from engine.api.plan_report.plan_output import plan_lines
     from engine.lake.catalog.catalog_settings import is_local
 
     model = opened.model_of(file)

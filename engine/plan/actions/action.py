@@ -76,12 +76,14 @@ class Unread:
         what: `files`, `snapshots`, `offsets` or `tables`; empty: only the system behind it knows.
         count: how many; None: not known.
         names: of the first of them.
+        rows: that they add; None: not known.
     """
 
     name: str
     what: str = ""
     count: int | None = None
     names: tuple[str, ...] = ()
+    rows: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,8 @@ class Action:
         notes: what the build notes of an edit, and of settings without effect as long as a checkpoint lives.
         inputs: of an unchanged batch table, what it counts as computed from now on; None: what is recorded.
         events_from: of a reset, the event time before which no window is written again, in milliseconds since 1970.
+        writes: what is written, in a phrase; empty: nothing, or a test.
+        rows: that the table of a model has now; None: not known.
     """
 
     node: str
@@ -111,6 +115,8 @@ class Action:
     notes: tuple[str, ...] = ()
     inputs: Mapping[str, Any] | None = None
     events_from: int | None = None
+    writes: str = ""
+    rows: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

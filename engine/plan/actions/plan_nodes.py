@@ -25,6 +25,7 @@ from engine.plan.actions.reset_checks import reset_refusals
 from engine.plan.actions.state_checks import table_faults
 from engine.plan.actions.unchanged import REWRITTEN, batch_inputs_now, has_columns, work_left
 from engine.plan.actions.unread_input import unread_inputs
+from engine.plan.actions.written_rows import rows_in, written_rows
 from engine.plan.compare_models import compare_model
 from engine.plan.comparison import Change, Comparison
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts
@@ -123,16 +124,31 @@ def _model_action(
     refusals += _refresh_faults(manifest, model, known, kind, choice) if not refusals else ()
     work, certain = work_left(manifest, model, kind, deployed, before, unread, choice)
     unchanged = None if refusals or not certain else True
-    if work or any(item.count for item in unread) or comparison.change is not Change.UNCHANGED:
+    edited = comparison.change is not Change.UNCHANGED
+    if work or any(item.count for item in unread) or edited:
         unchanged = False
-    if comparison.reasons:
-        work = tuple(reason for reason in work if reason != REWRITTEN)
+    work = tuple(_rewritten(model, comparison, work))
     if events_from is not None:
         work = (f"windows from {time_text(events_from)} (UTC) on follow the query as it is now", *work)
     reasons = (*refresh_reasons(known, options), *comparison.reasons, *work)
     followed = choice is not None and choice.way is Way.NOTHING and unchanged
     inputs = batch_inputs_now(manifest, model, deployed) if followed else None
-    return Action(model.id, kind, reasons, tuple(refusals), unread, unchanged, comparison, notes, inputs, events_from)
+    rows = rows_in(known.written)
+    writes = "" if refusals or unchanged else written_rows(model, kind, rows, choice, edited=edited)
+    return Action(
+        model.id,
+        kind,
+        reasons,
+        tuple(refusals),
+        unread,
+        unchanged,
+        comparison,
+        notes,
+        inputs,
+        events_from,
+        writes,
+        rows,
+    )
 
 
 def _reset(
@@ -151,6 +167,18 @@ def _reset(
 
     begin = first_open(model, known)
     return (faults, begin) if isinstance(begin, int) else ([*faults, begin], None)
+
+
+def _rewritten(model: Model, comparison: Comparison, work: Iterable[str]) -> Iterator[str]:
+    """The work, with what is written in another way in a query that means what it meant."""
+    for reason in work:
+        if reason != REWRITTEN:
+            yield reason
+        elif not comparison.reasons:
+            from engine.plan.edits.changed_clauses import with_clauses  # reads SQL
+
+            same = "; it means the same" if comparison.change is Change.UNCHANGED else ""
+            yield f"{with_clauses(REWRITTEN, comparison.before, model.facts)}{same}"
 
 
 def _refresh_faults(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from engine.characters import whole_number
 from engine.compile import Manifest, Model, Source
 from engine.lake.table_facts import SnapshotFacts, TableFacts
 from engine.plan.actions.action import Action, ActionKind, Unread
+from engine.plan.actions.written_rows import rows_in
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts, FileLog
 from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
 from engine.sources import kafka
@@ -84,12 +86,19 @@ def _snapshots(name: str, table: TableFacts | None, checkpoint: CheckpointFacts 
     if table is None:
         return Unread(name)
     if checkpoint is None:
-        return Unread(name, "snapshots", _with_rows(table.history))
+        return Unread(name, "snapshots", _with_rows(table.history), rows=rows_in(table))
     ids = [snapshot.id for snapshot in table.history]
     behind = [ids.index(i) for i in snapshots_read(checkpoint) if i in ids]
     if behind:
-        return Unread(name, "snapshots", _with_rows(table.history[: min(behind)]))
+        new = table.history[: min(behind)]
+        return Unread(name, "snapshots", _with_rows(new), rows=_added(new))
     return Unread(name, "snapshots", 0 if not ids else None)
+
+
+def _added(snapshots: Sequence[SnapshotFacts]) -> int | None:
+    """How many rows some commits add, by their summaries; None: one does not say."""
+    added = [whole_number(snapshot.summary.get("added-records", "0")) for snapshot in snapshots]
+    return None if None in added else sum(number or 0 for number in added)
 
 
 def _with_rows(snapshots: Sequence[SnapshotFacts]) -> int:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.compile import Manifest, Model
+from engine.compile.nodes.fingerprint import published
 
 # Facts beside the text of the query that decide which rows it gives.
-_OF_ROWS = ("inputs", "windows", "output_mode", "settings")
+_OF_ROWS = ("inputs", "windows", "output_mode", "settings", "expectations", "write")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,17 +85,37 @@ def changed_columns(before: Mapping[str, Any], after: Mapping[str, Any]) -> froz
         before: the facts of the query.
         after: those of the edited query.
     """
-    if any(before.get(key) != after.get(key) for key in _OF_ROWS):
+    # Facts of an artifact have no credentials, which decide on no value.
+    old, new = published(before), published(after)
+    inner = _changed_inside(old, new)
+    sides = [_selected(str(facts.get("sql", ""))) for facts in (old, new)]
+    if inner is None or any(old.get(key) != new.get(key) for key in _OF_ROWS):
         return None
-    sides = [_selected(str(facts.get("sql", ""))) for facts in (before, after)]
     if sides[0] is None or sides[1] is None or sides[0][1] != sides[1][1]:
         return None
-    old, new = sides[0][0], sides[1][0]
-    found = {name for name in {*old, *new} if old.get(name) != new.get(name)}
+    was, now = sides[0][0], sides[1][0]
+    found = {name for name in {*was, *now} if was.get(name) != now.get(name)}
     # An alias may be a group key, or part of another column.
-    if any(_names(sides[1][1], name) for name in found):
+    if any(_names(sides[1][1], name) for name in found | inner):
         return None
-    return frozenset(found | {name for name, text in new.items() if any(_names(text, other) for other in found)})
+    while more := {n for n, text in now.items() if n not in found and any(_names(text, o) for o in found | inner)}:
+        found |= more
+    return frozenset(found)
+
+
+def _changed_inside(before: Mapping[str, Any], after: Mapping[str, Any]) -> frozenset[str] | None:
+    """The columns of the ephemeral models inside a query that an edit changed; None: one may give other rows."""
+    old, new = before.get("inlined") or {}, after.get("inlined") or {}
+    if old.keys() != new.keys():
+        # The query that names another one was edited, too.
+        return None
+    found: frozenset[str] = frozenset()
+    for name, facts in new.items():
+        changed = changed_columns(old[name], facts) if old[name] != facts else frozenset()
+        if changed is None:
+            return None
+        found |= changed
+    return found
 
 
 def _names(text: str, column: str) -> bool:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from engine.api.plan_output import plan_details, plan_diff, plan_word
+from engine.api.plan_report.beside_plan import DESCRIBED, GONE, NOTHING_BESIDE, UNKNOWN, BesidePlan
+from engine.api.plan_report.plan_output import plan_details, plan_diff, plan_summary, plan_word, rejected_first
 from engine.characters import one_line
 from engine.compile import Manifest, Model
 
@@ -24,7 +25,13 @@ _SPECIAL = re.compile(r"[\\`*_{}\[\]<>()#+!|~@&:$-]")
 
 
 def plan_markdown(
-    manifest: Manifest, plan: Plan, target: str, *, diff: bool = False, removed: Sequence[str] = ()
+    manifest: Manifest,
+    plan: Plan,
+    target: str,
+    *,
+    diff: bool = False,
+    beside: BesidePlan = NOTHING_BESIDE,
+    total: float | None = None,
 ) -> str:
     """Return a plan as Markdown: a table of what a build would do, what it leaves alone in folded lists below.
 
@@ -33,25 +40,27 @@ def plan_markdown(
         plan: of it.
         target: its name.
         diff: also what an edit changes of a model's settings and query, folded.
-        removed: names of models that are not in the project any more.
+        beside: what else differs from an earlier manifest.
+        total: about how many seconds the build takes; None: not known.
     """
     models: dict[str, list[tuple[Model, Action]]] = {}
-    tests = 0
     for action in plan.actions.values():
         node = manifest.nodes[action.node]
         if isinstance(node, Model):
             models.setdefault(plan_word(action), []).append((node, action))
-        else:
-            tests += not action.unchanged
-    head = f"### Plan for `{_code(target)}`: {_summary({word: len(found) for word, found in models.items()}, tests)}"
-    shown = [pair for word in sorted(models, key=_order) if word not in _QUIET for pair in models[word]]
+    head = f"### Plan for `{_code(target)}`: {plan_summary(manifest, plan, total)}"
+    shown = [pair for word in sorted(models, key=rejected_first) if word not in _QUIET for pair in models[word]]
     quiet = [model for word in _QUIET for model, _ in models.get(word, ())]
     parts = [head, ""]
     size = len(head)
     edits = [_edit(manifest, model, action) for model, action in shown] if diff else []
     folded = _folded("Unchanged", [model.name for model in quiet])
-    gone = _folded("No longer in the project, their tables stay", removed)
-    for block in filter(None, (_table(manifest, shown), *edits, gone, folded)):
+    gone, described = (
+        _folded(f"{title[0].upper()}{title[1:]}", names)
+        for title, names in ((GONE, beside.removed), (DESCRIBED, beside.described))
+    )
+    end = [f"{UNKNOWN[0].upper()}{UNKNOWN[1:]}."] if beside.without_catalog else []
+    for block in filter(None, (_table(manifest, shown), *edits, gone, described, folded, end)):
         kept, left = _bounded(block, MOST_CHARACTERS - _END - size)
         size += sum(len(line) + 1 for line in kept)
         parts += kept
@@ -62,22 +71,14 @@ def plan_markdown(
     return "\n".join(parts).rstrip() + "\n"
 
 
-def _order(word: str) -> tuple[bool, str]:
-    return word != "rejected", word
-
-
-def _summary(counted: Mapping[str, int], tests: int) -> str:
-    numbers = [f"{counted[word]:,} {word}" for word in sorted(counted, key=_order)]
-    return ", ".join([*numbers, *([f"{tests:,} {'test runs' if tests == 1 else 'tests run'}"] if tests else [])])
-
-
 def _table(manifest: Manifest, shown: Sequence[tuple[Model, Action]]) -> list[str]:
     if not shown:
         return []
     rows = []
     for model, action in shown:
         why = "<br>".join(_cell(detail) for detail in plan_details(manifest, action))
-        rows.append(f"| {_cell(model.name)} | {_cell(model.materialized.value)} | **{plan_word(action)}** | {why} |")
+        what = f"**{plan_word(action)}**{f'<br>{_cell(action.writes)}' if action.writes else ''}"
+        rows.append(f"| {_cell(model.name)} | {_cell(model.materialized.value)} | {what} | {why} |")
     return ["| model | materialized | action | why, and what it reads |", "|---|---|---|---|", *rows]
 
 

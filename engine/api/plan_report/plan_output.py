@@ -7,9 +7,11 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from engine.api.deferral import deferred_inputs
+from engine.api.plan_report.durations import seconds_text
 from engine.characters import one_line
 from engine.compile import Manifest, Materialized, Model, UnitTest
 from engine.compile.artifacts.dbt_manifest import unique_id
+from engine.compile.nodes.fingerprint import published
 
 if TYPE_CHECKING:
     from engine.plan import Action, Plan, Unread
@@ -17,12 +19,13 @@ if TYPE_CHECKING:
 
 # Names of inputs that a sentence has at most.
 _NAMED = 3
-_NOT_BUILT = ("unchanged", "rejected")
 _NONE: Mapping[str, float] = {}
 
 
-def plan_record(manifest: Manifest, action: Action, *, diff: bool = False) -> dict[str, Any]:
-    """Return an action of a plan as a record for JSON; `diff` as in `plan_lines`."""
+def plan_record(
+    manifest: Manifest, action: Action, *, diff: bool = False, about: Mapping[str, float] = _NONE
+) -> dict[str, Any]:
+    """Return an action of a plan as a record for JSON; `diff` and `about` as in `plan_lines`."""
     node = manifest.nodes[action.node]
     record: dict[str, Any] = {
         "unique_id": unique_id(node.id, manifest.project),
@@ -32,7 +35,7 @@ def plan_record(manifest: Manifest, action: Action, *, diff: bool = False) -> di
     if isinstance(node, Model):
         change = action.comparison.change.value if action.comparison is not None else None
         record |= {"materialized": node.materialized.value, "relation": str(node.relation), "change": change}
-    affected, exposures = _affected(manifest, action)
+    affected, exposures = plan_effects(manifest, action)
     return record | {
         "unchanged": action.unchanged,
         "reasons": list(action.reasons),
@@ -41,7 +44,10 @@ def plan_record(manifest: Manifest, action: Action, *, diff: bool = False) -> di
             {"name": one.name, "columns": one.columns if one.columns is None else list(one.columns)} for one in affected
         ],
         "exposures": list(exposures),
-        "reads": [{"name": u.name, "what": u.what or None, "new": u.count} for u in action.unread],
+        "reads": [{"name": u.name, "what": u.what or None, "new": u.count, "rows": u.rows} for u in action.unread],
+        "writes": action.writes or None,
+        "rows": action.rows,
+        "about_seconds": about.get(node.id),
         "deferred": deferred_inputs(manifest, node.id),
         "refusals": [refusal.to_dict() for refusal in action.refusals],
         **({"diff": list(plan_diff(manifest, action))} if diff else {}),
@@ -49,7 +55,12 @@ def plan_record(manifest: Manifest, action: Action, *, diff: bool = False) -> di
 
 
 def plan_lines(
-    manifest: Manifest, plan: Plan, *, diff: bool = False, took: Mapping[str, float] = _NONE
+    manifest: Manifest,
+    plan: Plan,
+    *,
+    diff: bool = False,
+    about: Mapping[str, float] = _NONE,
+    total: float | None = None,
 ) -> Iterator[str]:
     """Return the plan as text: a line a model, its reasons and what it reads below it; tests are counted.
 
@@ -57,7 +68,8 @@ def plan_lines(
         manifest: the compiled project.
         plan: of it.
         diff: also what an edit changes of the settings and the query of a model.
-        took: seconds that the last run took for a model, by its id.
+        about: seconds that the build of a model is likely to take, by its id.
+        total: of all together; None: not known.
     """
     counted: Counter[str] = Counter()
     for action in plan.actions.values():
@@ -68,20 +80,32 @@ def plan_lines(
             continue
         word = plan_word(action)
         counted[word] += 1
-        seconds = took.get(node.id) if word not in _NOT_BUILT else None
-        last = f" ({seconds:.1f} s last time)" if seconds is not None else ""
-        yield one_line(f"{word:<10} {node.materialized.value} {node.relation}{last}")
+        time = f" (about {seconds_text(about[node.id])})" if node.id in about else ""
+        yield one_line(f"{word:<10} {node.materialized.value} {node.relation}{time}")
         yield from (f"{'':<10} {one_line(detail)}" for detail in plan_details(manifest, action))
         if diff:
             yield from (f"{'':<10} {one_line(line)}" for line in plan_diff(manifest, action))
     if counted:
         yield ", ".join(
             f"{number} {word}{'s' if 'test' in word and number > 1 else ''}" for word, number in counted.items()
-        )
+        ) + (f"; about {seconds_text(total)}" if total is not None else "")
 
 
 def plan_details(manifest: Manifest, action: Action) -> Iterator[str]:
     """Yield why a model is built and what it reads; of one that is rejected, why it is."""
+    yield from plan_reasons(manifest, action)
+    if action.refusals:
+        return
+    affected, exposures = plan_effects(manifest, action)
+    if affected or exposures:
+        from engine.plan.edits.affected_columns import affected_text
+
+        yield from affected_text(affected, exposures)
+    yield from (f"reads {text}" for text in plan_reads(action))
+
+
+def plan_reasons(manifest: Manifest, action: Action) -> Iterator[str]:
+    """Yield why a model is built, or rejected, and what is deferred."""
     if action.refusals:
         # What would follow from the edit if it were not rejected would be read as what happens.
         edit = action.comparison
@@ -91,20 +115,14 @@ def plan_details(manifest: Manifest, action: Action) -> Iterator[str]:
         yield from (f"{one.message} [{one.code}]" for one in action.refusals if one.message != rejected)
         return
     yield from action.reasons
-    affected, exposures = _affected(manifest, action)
-    if affected or exposures:
-        from engine.plan.edits.affected_columns import affected_text
-
-        yield from affected_text(affected, exposures)
-    yield from (_reads(unread) for unread in action.unread if unread.count != 0)
     if action.unchanged is None and not action.reasons:
         yield from _if_changed(manifest, action)
     for name, table in deferred_inputs(manifest, action.node).items():
         yield f"{name} is deferred to {table}"
 
 
-def _affected(manifest: Manifest, action: Action) -> tuple[tuple[AffectedModel, ...], tuple[str, ...]]:
-    """The models downstream of an edited one whose values may differ, and the exposures that read such values."""
+def plan_effects(manifest: Manifest, action: Action) -> tuple[tuple[AffectedModel, ...], tuple[str, ...]]:
+    """Return the models downstream of an edited one whose values may differ, and the exposures that read such."""
     node, comparison = manifest.nodes[action.node], action.comparison
     if not isinstance(node, Model) or comparison is None or comparison.before is None:
         return (), ()
@@ -114,6 +132,11 @@ def _affected(manifest: Manifest, action: Action) -> tuple[tuple[AffectedModel, 
     return found, affected_exposures(manifest, node, comparison.before, found)
 
 
+def plan_reads(action: Action) -> Iterator[str]:
+    """Yield what a stream reads next of each input."""
+    yield from (_reads(unread) for unread in action.unread if unread.count != 0)
+
+
 def plan_diff(manifest: Manifest, action: Action) -> tuple[str, ...]:
     """Return what an edit changes of a model's settings and query, in lines of a diff."""
     node, comparison = manifest.nodes[action.node], action.comparison
@@ -121,7 +144,8 @@ def plan_diff(manifest: Manifest, action: Action) -> tuple[str, ...]:
         return ()
     from engine.plan.edits.definition_diff import definition_diff
 
-    return definition_diff(comparison.before, node.facts)
+    # Facts of an artifact have no credentials.
+    return definition_diff(published(comparison.before), published(node.facts))
 
 
 def plan_word(action: Action) -> str:
@@ -129,6 +153,31 @@ def plan_word(action: Action) -> str:
     if action.refusals:
         return "rejected"
     return "unchanged" if action.unchanged else action.kind.value
+
+
+def plan_summary(manifest: Manifest, plan: Plan, total: float | None = None) -> str:
+    """Return how many models have which action, how many tests run, and about how long all of it takes.
+
+    Args:
+        manifest: the compiled project.
+        plan: of it.
+        total: seconds; None: not known.
+    """
+    counted: Counter[str] = Counter()
+    tests = 0
+    for action in plan.actions.values():
+        if isinstance(manifest.nodes[action.node], Model):
+            counted[plan_word(action)] += 1
+        else:
+            tests += not action.unchanged
+    parts = [f"{counted[word]:,} {word}" for word in sorted(counted, key=rejected_first)]
+    parts += [f"{tests:,} {'test runs' if tests == 1 else 'tests run'}"] if tests else []
+    return ", ".join(parts) + (f"; about {seconds_text(total)}" if total is not None else "")
+
+
+def rejected_first(word: str) -> tuple[bool, str]:
+    """Return the key by which words of `plan_word` are sorted."""
+    return word != "rejected", word
 
 
 def _if_changed(manifest: Manifest, action: Action) -> Iterator[str]:
@@ -144,10 +193,10 @@ def _if_changed(manifest: Manifest, action: Action) -> Iterator[str]:
 
 
 def _reads(unread: Unread) -> str:
-    """What a stream reads next."""
     if unread.count is None:
-        return f"reads what is new in {unread.name}"
+        return f"what is new in {unread.name}"
     names = ", ".join(unread.names)
     more = f": {names}{', ...' if unread.count > len(unread.names) else ''}" if names else ""
     what = unread.what[:-1] if unread.count == 1 else unread.what
-    return f"reads {unread.count:,} new {what} of {unread.name}{more}"
+    rows = f" ({unread.rows:,} row{'' if unread.rows == 1 else 's'})" if unread.rows else ""
+    return f"{unread.count:,} new {what} of {unread.name}{rows}{more}"

@@ -1,0 +1,134 @@
+"""About how long a build takes: from the last runs of this user, which are kept in the cache of the project.
+
+Kept are seconds of the last builds of a model that had work to do, apart for those that began at the first row and
+those that continued with a checkpoint. A model of which nothing like that is known has no time.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from engine.api.requests import THREADS
+from engine.compile import Manifest, Materialized, Model
+from engine.errors import EngineError
+from engine.events import BatchCommitted, Event, ModelFinished, Status
+from engine.target_folder import TargetFolder
+
+if TYPE_CHECKING:
+    from engine.plan import Plan
+
+_FILE = "durations.json"
+_FIRST, _CONTINUED = "from the first row", "continued"
+# Runs of a model that are kept.
+_KEPT = 5
+_MINUTE, _HOUR = 60, 3600
+_WITH_DECIMALS = 10
+
+
+def note_durations(folder: Path | None, manifest: Manifest, target: str, events: Iterable[Event]) -> None:
+    """Remember how long the models of a run took; a failure to do so is ignored.
+
+    Args:
+        folder: what the user's cache keeps of the project; None: nothing is kept.
+        manifest: of the run; what is known of models that are not in it is forgotten.
+        target: its name.
+        events: of the run.
+    """
+    begun = set()
+    taken: dict[str, tuple[str, float]] = {}
+    for event in events:
+        if isinstance(event, BatchCommitted) and event.batch_id == 0:
+            begun.add(event.node)
+        elif isinstance(event, ModelFinished) and event.status is Status.SUCCESS:
+            continued = event.kind == Materialized.STREAMING_TABLE and event.node not in begun
+            taken[event.node] = (_CONTINUED if continued else _FIRST, round(event.seconds, 2))
+    if folder is None or not taken:
+        return
+    every = _kept(folder)
+    known = {node: kept for node, kept in _mapping(every.get(target)).items() if node in manifest.nodes}
+    for node, (kind, seconds) in taken.items():
+        own = _mapping(known.get(node))
+        known[node] = {**own, kind: [*_numbers(own.get(kind)), seconds][-_KEPT:]}
+    try:
+        with TargetFolder(folder) as cache:
+            cache.write(_FILE, json.dumps({**every, target: known}).encode())
+    except (EngineError, OSError):
+        return
+
+
+def expected_seconds(folder: Path | None, manifest: Manifest, target: str, plan: Plan) -> dict[str, float]:
+    """Return about how many seconds the models of a plan will take, by id: the median of the last runs.
+
+    Args:
+        folder: what the user's cache keeps of the project.
+        manifest: the compiled project.
+        target: its name.
+        plan: of it.
+    """
+    from engine.plan import ActionKind
+
+    known = _mapping(_kept(folder).get(target)) if folder is not None else {}
+    found = {}
+    for action in plan.actions.values() if known else ():
+        node = manifest.nodes[action.node]
+        if action.refusals or action.unchanged or not isinstance(node, Model):
+            continue
+        streams = {ActionKind.RESUME: _CONTINUED, ActionKind.CREATE: _FIRST, ActionKind.REFRESH: _FIRST}
+        kind = streams.get(action.kind, "") if node.streaming else _FIRST
+        taken = _numbers(_mapping(known.get(node.id)).get(kind)) if action.kind is not ActionKind.EMPTY else ()
+        if taken:
+            found[node.id] = median(taken)
+    return found
+
+
+def total_seconds(manifest: Manifest, seconds: Mapping[str, float], threads: int = THREADS) -> float | None:
+    """Return about how long models take together: the longest way through them, or the work of each thread.
+
+    Args:
+        manifest: the compiled project.
+        seconds: of each model, by id.
+        threads: models that are built at the same time.
+
+    Returns:
+        None: of no model it is known.
+    """
+    if not seconds:
+        return None
+    ends: dict[str, float] = {}
+    for node in manifest.order:
+        ends[node] = seconds.get(node, 0.0) + max(
+            (ends.get(parent, 0.0) for parent in manifest.parents(node)), default=0.0
+        )
+    return max(*ends.values(), sum(seconds.values()) / threads)
+
+
+def seconds_text(seconds: float) -> str:
+    """Return a duration as people say it: 3.9 s, 12 s, 3 min, 1.5 h."""
+    if seconds >= _HOUR:
+        return f"{seconds / _HOUR:.1f} h"
+    if seconds >= 2 * _MINUTE:
+        return f"{seconds / _MINUTE:.0f} min"
+    return f"{seconds:.1f} s" if seconds < _WITH_DECIMALS else f"{seconds:.0f} s"
+
+
+def _kept(folder: Path) -> Mapping[str, Any]:
+    try:
+        with TargetFolder(folder) as cache:
+            text = cache.read(_FILE)
+        return _mapping(json.loads(text or b"{}"))
+    except (EngineError, OSError, ValueError, RecursionError):
+        return {}
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _numbers(value: Any) -> list[float]:
+    numbers = value if isinstance(value, list) else []
+    return [number for number in numbers if type(number) in {int, float} and 0 <= number < math.inf]

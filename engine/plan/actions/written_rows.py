@@ -1,0 +1,79 @@
+"""What an action writes, in a phrase, and how many rows its table has now."""
+
+from __future__ import annotations
+
+from engine.characters import whole_number
+from engine.compile import Materialized, Model
+from engine.compile.nodes.model_settings import OutputMode, Overwrite, Publish, Refresh
+from engine.lake.table_facts import TableFacts
+from engine.plan.actions.action import ActionKind
+from engine.plan.refresh.refresh_choice import RefreshChoice, Way
+
+_NEW = {
+    ActionKind.CREATE: "creates the table",
+    ActionKind.EMPTY: "creates the table without rows",
+    ActionKind.RESET: "keeps the rows of the table and adds what the new checkpoint reads",
+}
+
+
+def rows_in(table: TableFacts | None) -> int | None:
+    """Return how many rows a table has, by the summary of its newest snapshot; None: that does not say.
+
+    Rows that equality deletes remove are counted by nobody (Iceberg's specification, Optional Snapshot Summary Fields).
+    """
+    if table is None or not table.history:
+        return None
+    summary = table.history[0].summary
+    rows, removed = (whole_number(summary.get(f"total-{key}", "")) for key in ("records", "position-deletes"))
+    if rows is None or whole_number(summary.get("total-equality-deletes", "0")) != 0:
+        return None
+    return max(rows - (removed or 0), 0)
+
+
+def written_rows(
+    model: Model, kind: ActionKind, rows: int | None, choice: RefreshChoice | None = None, *, edited: bool = False
+) -> str:
+    """Return what a build writes for a model.
+
+    Args:
+        model: that is built.
+        kind: what becomes of it.
+        rows: that its table has now; None: not known.
+        choice: what of a batch table is computed again; None: not known before the build.
+        edited: another query wrote the table.
+    """
+    if model.materialized is Materialized.VIEW:
+        return "creates the view" if kind is ActionKind.CREATE else "replaces the view"
+    if kind in _NEW:
+        return _NEW[kind]
+    every = "all rows" if rows is None else f"all {rows:,} {'row' if rows == 1 else 'rows'}"
+    if kind is ActionKind.REFRESH:
+        text = f"replaces {every}"
+    else:
+        text = _of_stream(model, every) if model.streaming else _of_batch(model, every, choice, edited=edited)
+    staged = model.write.publish is Publish.ON_TESTS_PASS
+    return f"{text}, published when its tests pass" if staged else text
+
+
+def _of_stream(model: Model, every: str) -> str:
+    write = model.write
+    if write.history:
+        return f"appends versions of rows by {', '.join(write.unique_key)}"
+    if write.output_mode is OutputMode.COMPLETE:
+        return f"replaces {every}"
+    return f"inserts or updates rows by {', '.join(write.unique_key)}" if write.unique_key else "appends rows"
+
+
+def _of_batch(model: Model, every: str, choice: RefreshChoice | None, *, edited: bool) -> str:
+    write = model.write
+    if write.history:
+        return f"appends versions of rows by {', '.join(write.unique_key)}"
+    if write.overwrite is Overwrite.PARTITIONS:
+        return "replaces the partitions that the query returns"
+    if edited or write.refresh is Refresh.FULL or (choice is not None and choice.way is Way.FULL):
+        return f"replaces {every}"
+    if choice is not None and choice.partitions:
+        return "replaces the affected partitions"
+    if choice is not None and choice.keys:
+        return f"replaces the rows of the affected {', '.join(choice.keys)}"
+    return f"replaces the affected rows, at most {every}"

@@ -1,0 +1,112 @@
+"""Which clauses and columns of a query an edit changed, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from engine.compile.sql.dialect import DIALECT, parse_text
+
+# Names that a sentence has at most.
+_MOST = 5
+_NAMES = {
+    "from": "FROM",
+    "joins": "JOIN",
+    "laterals": "LATERAL VIEW",
+    "where": "WHERE",
+    "group": "GROUP BY",
+    "having": "HAVING",
+    "qualify": "QUALIFY",
+    "windows": "WINDOW",
+    "distinct": "DISTINCT",
+    "order": "ORDER BY",
+    "limit": "LIMIT",
+    "offset": "OFFSET",
+    "hint": "hint",
+}
+_Args = Mapping[str, Any]
+
+
+def with_clauses(sentence: str, before: _Args | None, after: _Args) -> str:
+    """Return a sentence on an edit of a query with what was edited in brackets, as far as the SQL can be read.
+
+    Args:
+        sentence: "the query changed", or the like.
+        before: the facts of the query that wrote the table; None: not known.
+        after: those of the query now.
+    """
+    names = changed_clauses(before, after) if before is not None else ()
+    return f"{sentence} ({', '.join(names)})" if names else sentence
+
+
+def changed_clauses(before: _Args, after: _Args) -> tuple[str, ...]:
+    """Return the clauses and columns of a query that differ from those before; none: that cannot be told.
+
+    Args:
+        before: the facts of the query.
+        after: those of the edited query.
+    """
+    found: dict[str, None] = {}
+    inner = [facts.get("inlined") or {} for facts in (before, after)]
+    pairs = [("", before, after)]
+    pairs += [(f" of the ephemeral model '{name}'", inner[0].get(name, {}), inner[1].get(name, {}))
+              for name in sorted({*inner[0], *inner[1]})]  # fmt: skip
+    for place, *sides in pairs:
+        texts = [str(facts.get("sql", "")) for facts in sides]
+        if texts[0] == texts[1]:
+            continue
+        try:
+            old, new = map(parse_text, texts)
+        except (SqlglotError, RecursionError, ValueError):
+            continue
+        found |= dict.fromkeys(_of_query(old, new, place))
+    more = len(found) - _MOST
+    return (*islice(found, _MOST), f"{more} more") if more > 1 else tuple(found)
+
+
+def _of_query(old: exp.Expr, new: exp.Expr, place: str) -> Iterator[str]:
+    """The differences of two queries, each with the subquery in which it is."""
+    if type(old) is not type(new) or not isinstance(old, exp.Query) or not isinstance(new, exp.Query):
+        return
+    yield from _of_ctes(old, new, place)
+    if isinstance(old, exp.SetOperation) and isinstance(new, exp.SetOperation):
+        for side in ("this", "expression"):
+            yield from _of_query(old.args[side], new.args[side], f" of a branch of {old.key.upper()}{place}")
+        return
+    if not isinstance(old, exp.Select) or not isinstance(new, exp.Select):
+        return
+    yield from _of_columns(old, new, place)
+    args = [{key.strip("_"): value for key, value in one.args.items()} for one in (old, new)]
+    for key in dict.fromkeys((*_NAMES, *args[0], *args[1])):
+        if key not in {"with", "expressions"} and _text(args[0].get(key)) != _text(args[1].get(key)):
+            yield f"{_NAMES.get(key, key.upper())}{place}"
+
+
+def _of_ctes(old: exp.Query, new: exp.Query, place: str) -> Iterator[str]:
+    before, after = ({cte.alias_or_name: cte.this for cte in one.ctes} for one in (old, new))
+    for name in dict.fromkeys((*before, *after)):
+        if name in before and name in after:
+            yield from _of_query(before[name], after[name], f" of CTE '{name}'{place}")
+        else:
+            yield f"{'new ' if name in after else 'removed '}CTE '{name}'{place}"
+
+
+def _of_columns(old: exp.Select, new: exp.Select, place: str) -> Iterator[str]:
+    before, after = ({item.alias_or_name: _text(item) for item in one.expressions} for one in (old, new))
+    for name in dict.fromkeys((*before, *after)):
+        if name not in after or name not in before:
+            yield f"{'new' if name in after else 'removed'} column '{name}'{place}"
+        elif before[name] != after[name]:
+            yield f"column '{name}'{place}"
+    if before == after and list(before) != list(after):
+        yield f"the order of the columns{place}"
+
+
+def _text(value: Any) -> str:
+    """A part of a tree as SQL; its absence is nothing."""
+    parts = value if isinstance(value, list) else [value]
+    return " ".join(one.sql(dialect=DIALECT) if isinstance(one, exp.Expr) else str(one or "") for one in parts)
