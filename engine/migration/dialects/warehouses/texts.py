@@ -1,0 +1,166 @@
+"""Rules for strings, regular expressions, numbers and aggregates that several warehouses share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from engine.migration.dialects.call import Call
+from engine.migration.dialects.literals import quoted
+from engine.migration.dialects.sql_tree import Node
+from engine.migration.dialects.warehouse import Noted
+
+_SPECIAL = re.compile(r"[\\^$.|?*+()\[\]{}]")
+_GROUP = re.compile(r"(?:\\.|\[(?:\\.|[^\]\\])*\])|\((?!\?)|\(\?P?<(?![=!])")
+FIRST_ONLY: Final = "replaces the first match only; Spark's replaces all of them"
+
+
+def split_by_text(call: Call) -> str | None:
+    """split(text, delimiter): Spark's delimiter is a regular expression."""
+    if len(call) == 1:
+        return call.fill("split({0}, ',')")
+    if len(call) != 2:  # noqa: PLR2004 - text and delimiter
+        return None
+    value = call[1].value
+    if value is None:
+        return call.fill("split({0}, concat('\\\\Q', {1}, '\\\\E'))")
+    if not _SPECIAL.search(value):
+        return call.fill("split({0}, {1})")
+    return call.fill("split({0}, {p})", p=quoted(_SPECIAL.sub(lambda sign: f"\\{sign[0]}", value)))
+
+
+def groups(pattern: str) -> int:
+    """How many groups a regular expression has."""
+    return sum(match[0].startswith("(") for match in _GROUP.finditer(pattern))
+
+
+def group_or_null(call: Call) -> str | Noted | None:
+    """regexp_extract(text, pattern): the group if there is one, else the match; NULL without a match."""
+    if len(call) != 2:  # noqa: PLR2004 - text and pattern
+        return None
+    pattern = call[1].value
+    if pattern is None:
+        return Noted(call.fill("regexp_substr({0}, {1})"), "a pattern with a group returns the group there, and the match here")
+    if not groups(pattern):
+        return call.fill("regexp_substr({0}, {1})")
+    return call.fill("if(regexp_like({0}, {1}), regexp_extract({0}, {1}, 1), null)")
+
+
+def all_groups(call: Call) -> str | Noted | None:
+    """regexp_extract_all(text, pattern): the groups if there is one, else the matches."""
+    if len(call) != 2 or call[1].value is None:  # noqa: PLR2004 - text and pattern
+        return None
+    return call.fill("regexp_extract_all({0}, {1}, {g})", g=str(min(groups(call[1].value), 1)))
+
+
+def replaced(*, first_only: bool) -> Callable[[Call], str | Noted | None]:
+    r"""A rule for regexp_replace(): `\1` is `$1` in Spark.
+
+    Args:
+        first_only: without the flag g the first match is replaced only.
+    """
+
+    def rule(call: Call) -> str | Noted | None:
+        if len(call) not in (3, 4) or (len(call) == 4 and not first_only):  # noqa: PLR2004 - the fourth are flags
+            return None
+        flags = call[3].value if len(call) == 4 else ""  # noqa: PLR2004 - the same
+        if flags is None or set(flags) - {"g", "i"}:
+            return None
+        pattern = call[1].text if "i" not in flags else call.fill("concat('(?i)', {1})")
+        new = call[2].text
+        if call[2].value is not None:
+            value = call[2].value.replace("\\\\", "\\")
+            if re.search(r"\\\d|\$", value):
+                new = quoted(re.sub(r"\\(\d)", r"$\1", value.replace("$", "\\$")))
+        text = call.fill("regexp_replace({0}, {p}, {n})", p=pattern, n=new)
+        return Noted(text, FIRST_ONLY) if first_only and "g" not in flags else text
+
+    return rule
+
+
+def of_all(function: str) -> Callable[[Call], str | None]:
+    """A rule for greatest() and least() where one NULL makes all of it NULL; Spark's skip NULLs."""
+
+    def rule(call: Call) -> str | None:
+        if len(call) < 2:  # noqa: PLR2004 - one cannot be compared
+            return None
+        known = " and ".join(f"{argument.text} is not null" for argument in call.arguments)
+        return call.fill(f"case when {{k}} then {function}({{*}}) end", k=known)
+
+    return rule
+
+
+def ordered_array(call: Call) -> str | Noted | None:
+    """array_agg([DISTINCT] x [IGNORE NULLS] [ORDER BY k [DESC]] [LIMIT n]): Spark sorts the array behind."""
+    if len(call) < 1:
+        return None
+    nodes = [node for at, argument in enumerate(call.arguments) for node in argument.nodes if at == 0]
+    words = [node.word for node in nodes]
+    distinct = words[:1] == ["distinct"]
+    start = int(distinct)
+    ends = [words.index(word) for word in ("ignore", "respect", "order", "limit") if word in words]
+    value = nodes[start : min(ends, default=len(nodes))]
+    ignores = "ignore" in words
+    keys = _between(nodes, words, "order", "limit")
+    rest = call.arguments[1:]
+    limit = call.write(nodes[words.index("limit") + 1 :]) if "limit" in words else ""
+    if not value or (rest and (not keys or len(rest) > 1)):
+        return None
+    if not keys and not limit and not ignores:
+        return None
+    falls = bool(keys) and keys[-1].word == "desc"
+    keys = [node for node in keys if node.word not in ("asc", "desc")]
+    if any(node.word == "nulls" for node in keys) or rest:
+        return None
+    text, key = call.write(value), call.write(keys) if keys else ""
+    collect = "collect_set" if distinct else "collect_list"
+    if not keys or key.casefold() == text.casefold() or (distinct and _is_column_of(keys, value)):
+        made = f"{collect}({{v}})" if not keys else f"sort_array({collect}({{v}}){', false' if falls else ''})"
+    elif distinct:
+        return None
+    else:
+        condition = " filter (where {v} is not null)" if ignores else ""
+        order = ", false" if falls else ""
+        made = f"transform(sort_array(collect_list(struct({{k}} as k, {{v}} as v)){condition}{order}), e -> e.v)"
+        if condition:
+            made = f"transform(sort_array(collect_list(struct({{k}} as k, {{v}} as v)){condition}{order}), e -> e.v)"
+    if limit:
+        made = f"slice({made}, 1, {{n}})"
+    return call.fill(made, v=text, k=key, n=limit)
+
+
+def _between(nodes: Sequence[Node], words: Sequence[str], start: str, end: str) -> list[Node]:
+    if start not in words:
+        return []
+    last = words.index(end) if end in words else len(words)
+    return list(nodes[words.index(start) + 2 : last])
+
+
+def _is_column_of(keys: Sequence[Node], value: Sequence[Node]) -> bool:
+    """Whether a key is the value without the table that it is qualified with there."""
+    return len(keys) == 1 and keys[0].text.casefold() == value[-1].text.casefold()
+
+
+def joined_texts(default: str) -> Callable[[Call], str | None]:
+    """A rule for string_agg(x[, delimiter] [ORDER BY k]): listagg().
+
+    Args:
+        default: the delimiter if there is none.
+    """
+
+    def rule(call: Call) -> str | None:
+        if not 1 <= len(call) <= 2:  # noqa: PLR2004 - text and delimiter
+            return None
+        last = list(call[len(call) - 1].nodes)
+        words = [node.word for node in last]
+        at = words.index("order") if "order" in words else len(last)
+        if "limit" in words or ("order" in words and at == 0):
+            return None
+        first = call.write(last[:at]) if len(call) == 1 else call[0].text
+        delimiter = quoted(default) if len(call) == 1 else call.write(last[:at])
+        order = call.write(last[at + 2 :]) if at < len(last) else ""
+        template = "listagg({v}, {d})" + (" within group (order by {k})" if order else "")
+        return call.fill(template, v=first, d=delimiter, k=order)
+
+    return rule
