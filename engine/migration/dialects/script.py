@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from engine.migration.dialects.sql_tree import Node, SqlTree
@@ -36,16 +37,25 @@ class Script:
         tree: of the template.
         warehouse: what the template is written for.
         messages: of the notes so far.
+        replaced: what is written for a name that nothing qualifies, by the name in lower case.
     """
 
     tree: SqlTree
     warehouse: Warehouse
     messages: list[str] = field(default_factory=list)
+    replaced: Mapping[str, str] = field(default_factory=dict)
 
     def note(self, message: str) -> str:
         """Return a mark that is written where the note belongs."""
         self.messages.append(message)
         return f"{_OPEN}{len(self.messages) - 1}{_CLOSE}"
+
+    @contextmanager
+    def replacing(self, names: Mapping[str, str]) -> Iterator[None]:
+        """Write something else for some names, inside of a with block."""
+        self.replaced = names
+        yield
+        self.replaced = {}
 
     def gap(self, start: int, end: int) -> str:
         """The white space, comments and blocks of Jinja between two places."""

@@ -9,10 +9,16 @@ from engine.migration.dialects.script import Note, Script, is_markable, unmarked
 from engine.migration.dialects.sql_tree import sql_tree
 from engine.migration.dialects.warehouse import Warehouse
 from engine.migration.dialects.warehouses.bigquery import BIGQUERY
+from engine.migration.dialects.warehouses.duckdb import DUCKDB
+from engine.migration.dialects.warehouses.postgres import POSTGRES, REDSHIFT
+from engine.migration.dialects.warehouses.snowflake import SNOWFLAKE
 from engine.migration.dialects.write_sql import write
 from engine.migration.templates.backticks import with_backticks
 
-WAREHOUSES: Final[dict[str, Warehouse]] = {"bigquery": BIGQUERY}
+WAREHOUSES: Final[dict[str, Warehouse]] = {
+    "bigquery": BIGQUERY, "duckdb": DUCKDB, "motherduck": DUCKDB, "postgres": POSTGRES, "redshift": REDSHIFT,
+    "snowflake": SNOWFLAKE,
+}  # fmt: skip
 # Brackets that one block of Jinja opens and another closes, a quote without an end.
 UNREAD: Final = "not translated: its brackets or quotes do not match around blocks of Jinja"
 

@@ -6,18 +6,20 @@ import re
 from collections.abc import Callable, Sequence
 
 from engine.migration.dialects.call import Argument, Call, styled
-from engine.migration.dialects.constructs.arrays import array_literal, subscript
+from engine.migration.dialects.constructs.arrays import array_literal, struct_literal, subscript
 from engine.migration.dialects.constructs.cast_types import is_fractional, is_integer, type_end, type_text
 from engine.migration.dialects.constructs.operators import operator
 from engine.migration.dialects.constructs.qualify import with_subquery
 from engine.migration.dialects.constructs.sort_order import with_null_order
 from engine.migration.dialects.constructs.trailing_commas import trailing_comma
+from engine.migration.dialects.constructs.typed_literals import typed_literal
 from engine.migration.dialects.constructs.unnest import unnested
 from engine.migration.dialects.literals import name_text, string_text, string_value
 from engine.migration.dialects.script import Entry, Script, last_operand
 from engine.migration.dialects.sql_tree import Node, is_brackets, split
 from engine.migration.dialects.warehouse import Noted, Rule
 
+_COMMENT = re.compile(r"--([^\n]*)|/\*(.*?)\*/", re.DOTALL)
 _RENAMED = re.compile(r"\w+\(\{\*\}\)")
 _CASTS = ("cast", "safe_cast", "try_cast")
 # Brackets after these words are not arguments.
@@ -52,7 +54,7 @@ def write(script: Script, nodes: Sequence[Node], *, ordered: bool = False) -> st
         gap = script.gap(nodes[at - 1].end, nodes[at].start) if at else ""
         at = next(end for part in _PARTS if (end := part(script, nodes, at, gap, made)))
     with_null_order(script, made, ordered=ordered)
-    with_subquery(script, made)
+    with_subquery(script, made, write)
     return "".join(entry.gap + entry.text for entry in made)
 
 
@@ -70,7 +72,13 @@ def _unnested(script: Script, nodes: Sequence[Node], at: int, gap: str, made: li
     return unnested(script, nodes, at, gap, made, write)
 
 
+def _typed(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[Entry]) -> int:
+    return typed_literal(script, nodes, at, gap, made, write_brackets)
+
+
 def _subscript(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[Entry]) -> int:
+    if is_brackets(nodes[at], "{"):
+        return struct_literal(script, nodes, at, gap, made, write)
     if not is_brackets(nodes[at], "["):
         return 0
     if made and made[-1].kind == "operand" and not gap:
@@ -91,7 +99,7 @@ def _double_colon(script: Script, nodes: Sequence[Node], at: int, gap: str, made
     if operand is None:
         made.append(Entry(gap, f"::{kind}", nodes[at:end], "operand"))
         return end
-    if script.warehouse.rounds and is_integer(kind) and is_fractional(operand.nodes):
+    if script.warehouse.rounds and is_integer(kind) and is_fractional(operand.nodes, whole_slash=script.warehouse.whole_slash):
         operand.text = f"round({operand.text})"
     mark = _text_without_length(script, nodes[at + 1 : end])
     made.append(Entry(operand.gap, f"{operand.text}{gap}::{kind}{mark}", [*operand.nodes, *nodes[at:end]], "operand"))
@@ -113,7 +121,7 @@ def _cast(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[E
         mark = script.note("CAST .. FORMAT is not translated: write to_date() or date_format() with Spark's pattern")
     kind = type_text(script, kinds)
     operand = write(script, inside[:between])
-    if script.warehouse.rounds and is_integer(kind) and is_fractional(inside[:between]):
+    if script.warehouse.rounds and is_integer(kind) and is_fractional(inside[:between], whole_slash=script.warehouse.whole_slash):
         operand = f"{styled('round', name)}({operand})"
     mark += _text_without_length(script, kinds)
     gaps = [
@@ -163,11 +171,11 @@ def _call_text(script: Script, prefix: str, name: Node, brackets: Node) -> str:
         return _as_written(script, styled(rule.removesuffix("({*})"), name.text), name, brackets, treatment)
     if rule is not None and not script.tree.has_block(brackets.start, brackets.end):
         arguments = tuple(_argument(script, part) for part in parts)
-        new = _by_rule(rule, Call(name.text, arguments, lambda some: write(script, some)))
-        if isinstance(new, Noted):
-            return f"{new.text}{script.note(f'{name.word}(): {new.note}')}{treatment}"
-        if new is not None:
-            return new + treatment
+        new = _by_rule(rule, Call(name.text, arguments, lambda some: write(script, some, ordered=True)))
+        text = new.text if isinstance(new, Noted) else new
+        if text is not None:
+            mark = script.note(f"{name.word}(): {new.note}") if isinstance(new, Noted) else ""
+            return f"{text}{mark}{treatment}{_lost_comments(script, brackets, text)}"
     shown = name.text
     if prefix:
         shown = f"SAFE.{shown}{script.note(f'SAFE.{name.word}() is not translated')}"
@@ -186,6 +194,14 @@ def _by_rule(rule: Rule, call: Call) -> str | Noted | None:
     if not call.takes(template):
         return None
     return Noted(call.fill(template), rule.note) if isinstance(rule, Noted) else call.fill(template)
+
+
+def _lost_comments(script: Script, brackets: Node, text: str) -> str:
+    """The comments between the arguments of a call that is written anew."""
+    places = [brackets.start + 1, *(place for node in brackets.inside for place in (node.start, node.end)), brackets.end - 1]
+    gaps = (script.gap(start, end) for start, end in zip(places[::2], places[1::2], strict=True))
+    comments = [match[1] or match[2] for gap in gaps for match in _COMMENT.finditer(gap) if match[0] not in text]
+    return "".join(f" /* {comment.strip()} */" for comment in comments if "*/" not in comment)
 
 
 def _as_written(script: Script, shown: str, name: Node, brackets: Node, treatment: str) -> str:
@@ -227,6 +243,8 @@ def _leaf(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[E
     text = node.text
     if node.kind == "brackets":
         text = write_brackets(script, node)
+    elif kind == "operand" and not after_dot and (text.strip('"`').lower() in script.replaced) and not _is_qualifier(nodes, at):
+        text = script.replaced[text.strip('"`').lower()]
     elif node.kind == "name":
         text = name_text(text)
     elif node.kind == "string":
@@ -238,7 +256,11 @@ def _leaf(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[E
     return at + 1
 
 
+def _is_qualifier(nodes: Sequence[Node], at: int) -> bool:
+    return at + 1 < len(nodes) and nodes[at + 1].word == "."
+
+
 _Part = Callable[[Script, Sequence[Node], int, str, list[Entry]], int]
 _PARTS: tuple[_Part, ...] = (
-    trailing_comma, _unnested, _subscript, _operator, _double_colon, _cast, _over, _call, _leaf,
+    trailing_comma, _typed, _unnested, _subscript, _operator, _double_colon, _cast, _over, _call, _leaf,
 )  # fmt: skip

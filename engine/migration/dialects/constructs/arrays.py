@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from engine.migration.dialects.script import Entry, Script, last_operand
-from engine.migration.dialects.sql_tree import Node, is_brackets
+from engine.migration.dialects.sql_tree import Node, is_brackets, split
 
 _Write = Callable[[Script, Sequence[Node]], str]
 # BigQuery: the first is 0 or 1, and whether an element that is not there is an error or NULL.
@@ -51,6 +51,17 @@ def subscript(script: Script, nodes: Sequence[Node], at: int, made: list[Entry],
     else:
         text = f"{array.text}[{write(script, inside)}]"
     made.append(Entry(array.gap, text, [*array.nodes, node], "operand"))
+    return at + 1
+
+
+def struct_literal(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[Entry], write: _Write) -> int:
+    """Write `{'a': 1}` as `named_struct('a', 1)`."""
+    parts = split(nodes[at].inside)
+    if not parts or any(len(part) < 3 or part[1].word != ":" for part in parts):  # noqa: PLR2004 - name, colon, value
+        return 0
+    names = (part[0].text if part[0].kind == "string" else f"'{part[0].text.strip(chr(34))}'" for part in parts)
+    pairs = ", ".join(f"{name}, {write(script, part[2:])}" for name, part in zip(names, parts, strict=True))
+    made.append(Entry(gap, f"named_struct({pairs})", nodes[at : at + 1], "operand"))
     return at + 1
 
 

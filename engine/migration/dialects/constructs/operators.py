@@ -40,6 +40,10 @@ def _power(script: Script, nodes: Sequence[Node], at: int, made: list[Entry], wr
     base = last_operand(made) if end > at + 1 else None
     if base is None:
         return 0
+    if made and made[-1].word == "-" and (len(made) == 1 or made[-2].kind == "other"):
+        # A sign binds more strongly than the power.
+        sign = made.pop()
+        base = Entry(sign.gap, f"-{base.text}", [*sign.nodes, *base.nodes], "operand")
     text = f"power({base.text}, {write(script, nodes[at + 1 : end])})"
     made.append(Entry(base.gap, text, [*base.nodes, *nodes[at:end]], "operand"))
     return end
@@ -60,8 +64,8 @@ def _is_certain(nodes: Sequence[Node], at: int) -> bool:
     """Whether a division certainly has a fraction: a number with a point, or a cast, is on one of its sides."""
     near = [*nodes[max(0, at - 4) : at], *nodes[at + 1 : at + 5]]
     texts = {node.word for node in near} | {inner.word for node in near for inner in node.inside}
-    fractional = {"float", "double", "numeric", "decimal", "real", "float8", "nullif"} - {"nullif"}
-    return is_fractional([node for node in near if node.word != "/"]) or bool(texts & fractional)
+    fractional = {"float", "double", "numeric", "decimal", "real", "float8"}
+    return is_fractional(near, whole_slash=True) or bool(texts & fractional)
 
 
 def _match(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[Entry], write: _Write) -> int:

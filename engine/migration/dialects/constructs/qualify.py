@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from engine.migration.dialects.script import Entry, Script
 from engine.migration.dialects.sql_tree import Node
@@ -13,15 +13,15 @@ _COLUMN = "qualify_"
 _NOT_TRANSLATED = "QUALIFY is not translated: {}. Filter on the window function in an outer SELECT"
 
 
-def with_subquery(script: Script, made: list[Entry]) -> None:
+def with_subquery(script: Script, made: list[Entry], write: Callable[[Script, Sequence[Node]], str]) -> None:
     """Write each SELECT .. QUALIFY c as a SELECT around it that filters on a column with c."""
     while (at := next((at for at, entry in enumerate(made) if entry.word == "qualify"), -1)) >= 0:
-        reason = _wrapped(script, made, at)
+        reason = _wrapped(script, made, at, write)
         if reason:
             made[at] = Entry(made[at].gap, made[at].text + script.note(_NOT_TRANSLATED.format(reason)), (), "other")
 
 
-def _wrapped(script: Script, made: list[Entry], at: int) -> str:
+def _wrapped(script: Script, made: list[Entry], at: int, write: Callable[[Script, Sequence[Node]], str]) -> str:
     """Wrap the SELECT of a QUALIFY; the reason if it cannot be."""
     words = [entry.word for entry in made]
     begin = _last(words, "select", at)
@@ -34,11 +34,14 @@ def _wrapped(script: Script, made: list[Entry], at: int) -> str:
     last = made[end - 1].nodes[-1].end
     if len({script.tree.branch(place) for place in (*places, last)}) > 1 or script.tree.has_block(places[2], last):
         return "blocks of Jinja are in between"
-    condition = "".join(entry.gap + entry.text for entry in made[at + 1 : end]).strip()
+    nodes = [node for entry in made[at + 1 : end] for node in entry.nodes]
     aliases = _aliases(made[begin + 1 : start])
-    named = _names([node for entry in made[at + 1 : end] for node in entry.nodes])
-    style = made[begin].text.isupper()
-    _rewrite(made, (begin, start, at, end), condition, inside=not named & aliases and _has_window(made[at + 1 : end]), upper=style)
+    named = _names(nodes) & aliases.keys()
+    # An alias of an expression is replaced by it; one of a window function cannot be inside of another.
+    inside = not any(windowed for name, (_, windowed) in aliases.items() if name in named)
+    with script.replacing({name: text for name, (text, _) in aliases.items()} if inside else {}):
+        condition = write(script, nodes)
+    _rewrite(made, (begin, start, at, end), condition, inside=inside, upper=made[begin].text.isupper())
     return ""
 
 
@@ -76,14 +79,23 @@ def _last(words: Sequence[str], word: str, before: int) -> int:
     return next((at for at in range(before - 1, -1, -1) if words[at] == word), -1)
 
 
-def _aliases(items: Sequence[Entry]) -> set[str]:
-    """The names that a list of a SELECT gives to expressions, without those that a column has already."""
-    found = set()
-    for at in range(2, len(items)):
-        if items[at - 1].word == "as" and items[at].kind == "operand":
-            name, value = items[at].text.strip("`").lower(), items[at - 2]
-            if value.nodes[-1].text.strip("`").lower() != name:
-                found.add(name)
+def _aliases(items: Sequence[Entry]) -> dict[str, tuple[str, bool]]:
+    """What a list of a SELECT gives a name to, and whether a window function is in it, by the name.
+
+    A column that keeps its name, also one of a table, is not among them.
+    """
+    found: dict[str, tuple[str, bool]] = {}
+    first = 0
+    for at, item in enumerate(items):
+        if item.word == ",":
+            first = at + 1
+        elif at > first + 1 and items[at - 1].word == "as" and item.kind == "operand":
+            value = items[first : at - 1]
+            name = item.text.strip("`").lower()
+            if value[-1].text.strip("`").lower() != name:
+                text = "".join(entry.gap + entry.text for entry in value).strip()
+                single = len(value) == 1 or all(entry.kind in ("operand", "dot") for entry in value)
+                found[name] = (text if single else f"({text})", _has_window(value))
     return found
 
 

@@ -122,6 +122,7 @@ _FUNCTIONS: Final[dict[str, Rule]] = {
     "timestamp/2": "to_utc_timestamp({0}, {1})",
     "datetime/6": "cast(make_timestamp({0}, {1}, {2}, {3}, {4}, {5}) as timestamp_ntz)",
     "last_day": _last_day, "generate_date_array": _dates,
+    "generate_array/3": "case when ({1} - {0}) * {2} >= 0 then sequence({0}, {1}, {2}) else array() end",
     "generate_array/2": "case when {0} <= {1} then sequence({0}, {1}) else array() end",
     "parse_date": times.formatted(True, "to_date({v}, {p})", pattern=0, value=1, strftime=True),
     "safe.parse_date": times.formatted(True, "cast(try_to_timestamp({v}, {p}) as date)", pattern=0, value=1, strftime=True),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from engine.migration.dialects.call import Call
 from engine.migration.dialects.literals import quoted
-from engine.migration.dialects.sql_tree import Node
 from engine.migration.dialects.warehouse import Noted
 
 _SPECIAL = re.compile(r"[\\^$.|?*+()\[\]{}]")
@@ -83,63 +83,69 @@ def of_all(function: str) -> Callable[[Call], str | None]:
     """A rule for greatest() and least() where one NULL makes all of it NULL; Spark's skip NULLs."""
 
     def rule(call: Call) -> str | None:
-        if len(call) < 2:  # noqa: PLR2004 - one cannot be compared
-            return None
+        if len(call) == 1:
+            return call[0].text
         known = " and ".join(f"{argument.text} is not null" for argument in call.arguments)
         return call.fill(f"case when {{k}} then {function}({{*}}) end", k=known)
 
     return rule
 
 
-def ordered_array(call: Call) -> str | Noted | None:
-    """array_agg([DISTINCT] x [IGNORE NULLS] [ORDER BY k [DESC]] [LIMIT n]): Spark sorts the array behind."""
-    if len(call) < 1:
+def ordered_array(call: Call) -> str | None:
+    """array_agg([DISTINCT] x [IGNORE NULLS] [ORDER BY k [DESC], ..] [LIMIT n]): Spark sorts the array behind."""
+    clauses = _clauses(call)
+    if clauses is None or not (clauses.keys or clauses.limit or clauses.ignores):
         return None
-    nodes = [node for at, argument in enumerate(call.arguments) for node in argument.nodes if at == 0]
-    words = [node.word for node in nodes]
-    distinct = words[:1] == ["distinct"]
-    start = int(distinct)
-    ends = [words.index(word) for word in ("ignore", "respect", "order", "limit") if word in words]
-    value = nodes[start : min(ends, default=len(nodes))]
-    ignores = "ignore" in words
-    keys = _between(nodes, words, "order", "limit")
-    rest = call.arguments[1:]
-    limit = call.write(nodes[words.index("limit") + 1 :]) if "limit" in words else ""
-    if not value or (rest and (not keys or len(rest) > 1)):
+    if clauses.keys and clauses.falls is None:
         return None
-    if not keys and not limit and not ignores:
-        return None
-    falls = bool(keys) and keys[-1].word == "desc"
-    keys = [node for node in keys if node.word not in ("asc", "desc")]
-    if any(node.word == "nulls" for node in keys) or rest:
-        return None
-    text, key = call.write(value), call.write(keys) if keys else ""
-    collect = "collect_set" if distinct else "collect_list"
-    if not keys or key.casefold() == text.casefold() or (distinct and _is_column_of(keys, value)):
-        made = f"{collect}({{v}})" if not keys else f"sort_array({collect}({{v}}){', false' if falls else ''})"
-    elif distinct:
+    order = ", false" if clauses.falls else ""
+    by_itself = [key.casefold() for key in clauses.keys] in ([], [clauses.value.casefold()], [clauses.value.rpartition(".")[2].casefold()])
+    if by_itself:
+        made = f"{'collect_set' if clauses.distinct else 'collect_list'}({{v}})"
+        made = f"sort_array({made}{order})" if clauses.keys else made
+    elif clauses.distinct:
         return None
     else:
-        condition = " filter (where {v} is not null)" if ignores else ""
-        order = ", false" if falls else ""
-        made = f"transform(sort_array(collect_list(struct({{k}} as k, {{v}} as v)){condition}{order}), e -> e.v)"
-        if condition:
-            made = f"transform(sort_array(collect_list(struct({{k}} as k, {{v}} as v)){condition}{order}), e -> e.v)"
-    if limit:
+        known = " filter (where {v} is not null)" if clauses.ignores else ""
+        made = f"transform(sort_array(collect_list(struct({{k}}, {{v}} as v)){known}{order}), e -> e.v_)"
+    if clauses.limit:
         made = f"slice({made}, 1, {{n}})"
-    return call.fill(made, v=text, k=key, n=limit)
+    return call.fill(made, v=clauses.value, k=", ".join(clauses.keys), n=clauses.limit)
 
 
-def _between(nodes: Sequence[Node], words: Sequence[str], start: str, end: str) -> list[Node]:
-    if start not in words:
-        return []
-    last = words.index(end) if end in words else len(words)
-    return list(nodes[words.index(start) + 2 : last])
+@dataclass(frozen=True, slots=True)
+class _Clauses:
+    """What is in the brackets of an aggregate: the value, whether NULLs count, the order (None: mixed), the limit."""
+
+    value: str
+    distinct: bool
+    ignores: bool
+    keys: tuple[str, ...]
+    falls: bool | None
+    limit: str
 
 
-def _is_column_of(keys: Sequence[Node], value: Sequence[Node]) -> bool:
-    """Whether a key is the value without the table that it is qualified with there."""
-    return len(keys) == 1 and keys[0].text.casefold() == value[-1].text.casefold()
+def _clauses(call: Call) -> _Clauses | None:
+    if not len(call):
+        return None
+    first, last = call[0].nodes, call[len(call) - 1].nodes
+    words = [node.word for node in first]
+    start = int(words[:1] == ["distinct"])
+    end = min((words.index(word) for word in ("ignore", "respect", "order", "limit") if word in words), default=len(first))
+    if end == start or (len(call) > 1 and "order" not in words):
+        return None
+    limits = [node.word for node in last]
+    at = limits.index("limit") if "limit" in limits else len(last)
+    parts = [argument.nodes for argument in call.arguments]
+    parts[-1] = last[:at]
+    parts[0] = parts[0][words.index("order") + 2 :] if "order" in words else []
+    directions = {part[-1].word == "desc" for part in parts if part}
+    if any(node.word == "nulls" for part in parts for node in part):
+        return None
+    keys = tuple(call.write([node for node in part if node.word not in ("asc", "desc")]) for part in parts if part)
+    falls = None if len(directions) > 1 else True in directions
+    limit = call.write(last[at + 1 :])
+    return _Clauses(call.write(first[start:end]), start == 1, "ignore" in words, keys, falls, limit)
 
 
 def joined_texts(default: str) -> Callable[[Call], str | None]:
@@ -159,8 +165,8 @@ def joined_texts(default: str) -> Callable[[Call], str | None]:
             return None
         first = call.write(last[:at]) if len(call) == 1 else call[0].text
         delimiter = quoted(default) if len(call) == 1 else call.write(last[:at])
-        order = call.write(last[at + 2 :]) if at < len(last) else ""
-        template = "listagg({v}, {d})" + (" within group (order by {k})" if order else "")
+        order = call.write(last[at:]) if at < len(last) else ""
+        template = "listagg({v}, {d})" + (" within group ({k})" if order else "")
         return call.fill(template, v=first, d=delimiter, k=order)
 
     return rule

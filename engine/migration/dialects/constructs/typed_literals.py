@@ -1,0 +1,34 @@
+"""Arrays and structs with their type before them: `ARRAY<INT64>[1, 2]`, `STRUCT<a STRING>('x')`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from engine.migration.dialects.call import styled
+from engine.migration.dialects.constructs.cast_types import type_text
+from engine.migration.dialects.script import Entry, Script
+from engine.migration.dialects.sql_tree import Node
+
+_DEPTHS = {"<": 1, ">": -1, ">>": -2}
+
+
+def typed_literal(
+    script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[Entry], write: Callable[[Script, Node], str]
+) -> int:
+    """Write it as a cast of the array or struct."""
+    if nodes[at].word not in ("array", "struct") or at + 1 >= len(nodes) or nodes[at + 1].word != "<":
+        return 0
+    depth, end = 0, at + 1
+    while end < len(nodes):
+        depth += _DEPTHS.get(nodes[end].word, 0)
+        end += 1
+        if depth <= 0:
+            break
+    if depth or end >= len(nodes) or nodes[end].kind != "brackets" or nodes[end].text == "{":
+        return 0
+    name = nodes[at].text
+    inside = f"{name}({write(script, nodes[end])[1:-1]})"
+    kind = type_text(script, nodes[at:end])
+    text = f"{styled('cast', name)}({inside}{styled(' as ', name)}{kind})"
+    made.append(Entry(gap, text, nodes[at : end + 1], "operand"))
+    return end + 1
