@@ -39,7 +39,7 @@ class Warehouse:
         caret: `^` is a power.
         whole_slash: `/` of two integers is an integer.
         tilde: what `~` is: a regular expression that matches a part, or the whole; None: no such operator.
-        rounds: a cast to an integer rounds; Spark's cuts.
+        rounds: how a cast to an integer rounds, which Spark's does not: halves away from zero, or to the even number.
         colon_paths: `column:path` reads a part of a variant.
     """
 
@@ -53,5 +53,5 @@ class Warehouse:
     caret: bool = False
     whole_slash: bool = False
     tilde: Literal["part", "whole"] | None = None
-    rounds: bool = True
+    rounds: Literal["round", "bround"] = "round"
     colon_paths: bool = False

@@ -99,8 +99,8 @@ def _double_colon(script: Script, nodes: Sequence[Node], at: int, gap: str, made
     if operand is None:
         made.append(Entry(gap, f"::{kind}", nodes[at:end], "operand"))
         return end
-    if script.warehouse.rounds and is_integer(kind) and is_fractional(operand.nodes, whole_slash=script.warehouse.whole_slash):
-        operand.text = f"round({operand.text})"
+    if is_integer(kind) and is_fractional(operand.nodes, script.warehouse):
+        operand.text = f"{script.warehouse.rounds}({operand.text})"
     mark = _text_without_length(script, nodes[at + 1 : end])
     made.append(Entry(operand.gap, f"{operand.text}{gap}::{kind}{mark}", [*operand.nodes, *nodes[at:end]], "operand"))
     return end
@@ -121,8 +121,8 @@ def _cast(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[E
         mark = script.note("CAST .. FORMAT is not translated: write to_date() or date_format() with Spark's pattern")
     kind = type_text(script, kinds)
     operand = write(script, inside[:between])
-    if script.warehouse.rounds and is_integer(kind) and is_fractional(inside[:between], whole_slash=script.warehouse.whole_slash):
-        operand = f"{styled('round', name)}({operand})"
+    if is_integer(kind) and is_fractional(inside[:between], script.warehouse):
+        operand = f"{styled(script.warehouse.rounds, name)}({operand})"
     mark += _text_without_length(script, kinds)
     gaps = [
         script.gap(nodes[at].end, nodes[at + 1].start + 1) + script.gap(nodes[at + 1].start + 1, inside[0].start),

@@ -71,19 +71,17 @@ def is_integer(new_type: str) -> bool:
     return new_type.casefold() in _INTEGERS
 
 
-def is_fractional(nodes: Sequence[Node], *, whole_slash: bool) -> bool:
-    """Whether a value certainly is a number that may have a fraction: a division, an average, a number with a point.
-
-    Args:
-        nodes: the value.
-        whole_slash: a division of integers has no fraction.
-    """
+def is_fractional(nodes: Sequence[Node], warehouse: Warehouse) -> bool:
+    """Whether a value certainly has a fraction: a division, an average; a number with a point where it decides."""
     for at, node in enumerate(nodes):
         following = nodes[at + 1] if at + 1 < len(nodes) else None
-        if (node.word == "/" and not whole_slash) or (node.kind == "number" and "." in node.text):
+        if node.word == "/" and not warehouse.whole_slash:
+            return True
+        # Where halves go to the even number, those of decimals do not.
+        if node.kind == "number" and "." in node.text and warehouse.rounds == "round":
             return True
         if node.word in _FRACTIONS and is_brackets(following):
             return True
-        if is_brackets(node) and (not at or nodes[at - 1].kind != "word") and is_fractional(node.inside, whole_slash=whole_slash):
+        if is_brackets(node) and (not at or nodes[at - 1].kind != "word") and is_fractional(node.inside, warehouse):
             return True
     return False

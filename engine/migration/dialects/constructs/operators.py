@@ -21,7 +21,7 @@ def operator(script: Script, nodes: Sequence[Node], at: int, gap: str, made: lis
     if word == "//" and warehouse.dialect == "duckdb":
         made.append(Entry(gap, "div", nodes[at : at + 1]))
         return at + 1
-    if word == "/" and warehouse.whole_slash and not _is_certain(nodes, at):
+    if word == "/" and warehouse.whole_slash and not _is_certain(script, nodes, at):
         mark = script.note("a division of two integers cuts the fraction there; here it does not: write a div b for integers")
         made.append(Entry(gap, f"/{mark}", nodes[at : at + 1]))
         return at + 1
@@ -60,12 +60,12 @@ def _operand_end(nodes: Sequence[Node], at: int) -> int:
     return min(end, len(nodes))
 
 
-def _is_certain(nodes: Sequence[Node], at: int) -> bool:
+def _is_certain(script: Script, nodes: Sequence[Node], at: int) -> bool:
     """Whether a division certainly has a fraction: a number with a point, or a cast, is on one of its sides."""
     near = [*nodes[max(0, at - 4) : at], *nodes[at + 1 : at + 5]]
     texts = {node.word for node in near} | {inner.word for node in near for inner in node.inside}
     fractional = {"float", "double", "numeric", "decimal", "real", "float8"}
-    return is_fractional(near, whole_slash=True) or bool(texts & fractional)
+    return is_fractional(near, script.warehouse) or bool(texts & fractional)
 
 
 def _match(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[Entry], write: _Write) -> int:

@@ -62,7 +62,7 @@ _FUNCTIONS: Final[dict[str, Rule]] = {
     "list_distinct": "array_distinct({*})", "list_concat": "concat({*})", "array_concat": "concat({*})",
     "list_transform": "transform({*})", "list_filter": "filter({*})", "list_reverse": "reverse({*})",
     "generate_series/2": "case when {0} <= {1} then sequence({0}, {1}) else array() end",
-    "json_extract_string/2": "get_json_object({0}, {1})",
+    "substring": texts.from_position, "substr": texts.from_position, "json_extract_string/2": "get_json_object({0}, {1})",
 }  # fmt: skip
 DUCKDB: Final = Warehouse(
     "duckdb",
@@ -76,7 +76,6 @@ DUCKDB: Final = Warehouse(
     kept={
         "hash": "another number than DuckDB's",
         "mode": "among values of the same number another one may be returned",
-        "substring": "a position 0 or below counts from before the first character there",
     },
-    nulls="last", first_index=1, caret=True, tilde="whole",
+    nulls="last", first_index=1, caret=True, tilde="whole", rounds="bround",
 )  # fmt: skip

@@ -31,7 +31,7 @@ SHARED: Final[dict[str, Rule]] = {
     "to_timestamp/2": times.formatted(True, "to_timestamp({v}, {p})", pattern=1, value=0, strftime=False),
     "strpos": "instr({*})", "log/1": "log10({0})", "trunc/1": _WHOLE, "random/0": "rand()",
     "array_to_string/2": "array_join({0}, {1})", "string_to_array/2": texts.split_by_text,
-    "json_extract_path_text": _json_path,
+    "json_extract_path_text": _json_path, "substring": texts.from_position, "substr": texts.from_position,
 }  # fmt: skip
 _POSTGRES: Final[dict[str, Rule]] = {
     **SHARED,
@@ -56,11 +56,7 @@ _TYPES: Final = {
     "timestamp": "timestamp", "timestamp without time zone": "timestamp", "bytea": "binary", "super": "variant",
     "serial": "int", "bigserial": "bigint",
 }  # fmt: skip
-_KEPT: Final = {
-    "initcap": _INITCAP,
-    "substring": "a position 0 or below counts from before the first character there",
-    "substr": "a position 0 or below counts from before the first character there",
-}
+_KEPT: Final = {"initcap": _INITCAP}
 POSTGRES: Final = Warehouse(
     "postgres", _POSTGRES, _TYPES, kept=_KEPT, nulls="high", first_index=1, caret=True, whole_slash=True, tilde="part",
 )  # fmt: skip

@@ -79,6 +79,13 @@ def replaced(*, first_only: bool) -> Callable[[Call], str | Noted | None]:
     return rule
 
 
+def from_position(call: Call) -> Noted | None:
+    """substring(text, position[, length]), where a position below 1 may be another one."""
+    if len(call) < 2 or (len(call[1].nodes) == 1 and call[1].nodes[0].text.strip("0123456789") == "" and call[1].text != "0"):  # noqa: PLR2004 - text and position
+        return None
+    return Noted(f"{call.name}({call.fill('{*}')})", "a position below 1 counts in another way here")
+
+
 def of_all(function: str) -> Callable[[Call], str | None]:
     """A rule for greatest() and least() where one NULL makes all of it NULL; Spark's skip NULLs."""
 
@@ -107,7 +114,7 @@ def ordered_array(call: Call) -> str | None:
         return None
     else:
         known = " filter (where {v} is not null)" if clauses.ignores else ""
-        made = f"transform(sort_array(collect_list(struct({{k}}, {{v}} as v)){known}{order}), e -> e.v_)"
+        made = f"transform(sort_array(collect_list(struct({{k}}, {{v}} as v_)){known}{order}), e -> e.v_)"
     if clauses.limit:
         made = f"slice({made}, 1, {{n}})"
     return call.fill(made, v=clauses.value, k=", ".join(clauses.keys), n=clauses.limit)
