@@ -46,7 +46,9 @@ def test_the_summary_counts_what_compiles(imported):
     }  # fmt: skip
 
 
-FAILING = model("failing", "select 1 as id\n{% if var('all', true) %}\nqualify row_number() over (order by 1) = 1\n{% endif %}")
+FAILING = model(
+    "failing", "select 1 as id\n{% if var('all', true) %}\nqualify row_number() over (order by 1) = 1\n{% endif %}"
+)
 
 
 def test_a_model_that_does_not_compile_has_line_reason_and_code(tmp_path):

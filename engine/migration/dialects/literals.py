@@ -42,15 +42,13 @@ def string_text(text: str, *, escapes: bool) -> str | None:
     inner = text[found.end() : -len(quote)]
     if "b" in prefix or prefix == "u&":
         return None
-    if prefix == "r" and len(quote) == 1:
-        return text
     if prefix == "r" or quote.startswith("$"):
-        return quoted(inner)
+        return text if len(quote) == 1 and prefix == "r" else quoted(inner)
     if len(quote) > 1:
         return "'" + re.sub(r"(?<!\\)'", r"\\'", inner) + "'"
-    if prefix == "e" or escapes:
-        return f"{quote}{inner}{quote}" if prefix else text
-    return text if "\\" not in inner else f"{quote}{_outside_jinja(inner)}{quote}"
+    if prefix == "e" or escapes or "\\" not in inner:
+        return f"{quote}{inner}{quote}"
+    return f"{quote}{_outside_jinja(inner)}{quote}"
 
 
 def _outside_jinja(text: str) -> str:

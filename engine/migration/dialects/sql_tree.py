@@ -1,4 +1,4 @@
-"""The SQL of a template as tokens and brackets, with the places of all of them; Jinja stands in it as names and spaces."""
+"""The SQL of a template as tokens and brackets with their places; Jinja stands in it as names and spaces."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import sqlglot
 from sqlglot.errors import SqlglotError
-from sqlglot.tokens import TokenType
+from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from engine.migration.templates.template_parts import PieceKind, pieces
 
@@ -66,7 +66,7 @@ class SqlTree:
     blocks: tuple[tuple[int, tuple[int, ...]], ...]
 
     def branch(self, offset: int) -> tuple[int, ...]:
-        """The blocks of Jinja that are open at a place: two places of one branch are rendered together or not at all."""
+        """The blocks of Jinja that are open at a place: two of one branch are rendered together or not at all."""
         at = bisect_right(self.blocks, offset, key=lambda block: block[0])
         return self.blocks[at - 1][1] if at else ()
 
@@ -96,7 +96,7 @@ def sql_tree(template: str, dialect: str) -> SqlTree | None:
     return None if nodes is None else SqlTree(template, nodes, tuple(jinja), tuple(blocks))
 
 
-def _leaves(template: str, token: sqlglot.tokens.Token) -> list[Node]:
+def _leaves(template: str, token: Token) -> list[Node]:
     """The nodes of a token: sqlglot reads ORDER BY as one, here it is two."""
     text, kind = template[token.start : token.end + 1], _kind(token)
     if kind != "word" or not any(character.isspace() for character in token.text):
@@ -137,7 +137,7 @@ def _enter(stack: list[int], code: str, number: int) -> None:
         stack.append(number)
 
 
-def _kind(token: sqlglot.tokens.Token) -> str:
+def _kind(token: Token) -> str:
     if token.token_type in _STRINGS:
         return "string"
     if token.token_type is TokenType.IDENTIFIER:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Final
 
 # strftime: BigQuery, DuckDB.
@@ -19,7 +18,9 @@ _WORDS: Final = {
     "US": "SSSSSS", "DDD": "DDD", "Q": "Q", "T": "'T'", "FMMM": "M", "FMDD": "d",
 }  # fmt: skip
 _STRFTIME = re.compile(r"%E(\d)S|%E\*S|%-([mdHI])|%(.)|([A-Za-z]+)|(')|(.)", re.DOTALL)
-_TO_CHAR = re.compile(rf"({'|'.join(sorted(_WORDS, key=len, reverse=True))})|\"([^\"]*)\"|([A-Za-z]+)|(')|(.)", re.IGNORECASE | re.DOTALL)
+_TO_CHAR = re.compile(
+    rf"({'|'.join(sorted(_WORDS, key=len, reverse=True))})|\"([^\"]*)\"|([A-Za-z]+)|(')|(.)", re.IGNORECASE | re.DOTALL
+)
 # A single letter reads one digit or two, as strptime does; without a sign in between the width must be certain.
 _NARROW: Final = {"MM": "M", "dd": "d", "HH": "H", "hh": "h"}
 
@@ -57,7 +58,9 @@ def from_to_char(pattern: str, *, reads: bool = False) -> str | None:
         if word or (sign and sign in "9#"):
             return None
         found = found or bool(known)
-        made.append(_WORDS[known.upper()] if known else f"'{quoted}'" if quoted is not None else "''" if quote else sign)
+        made.append(
+            _WORDS[known.upper()] if known else f"'{quoted}'" if quoted is not None else "''" if quote else sign
+        )
     return _joined(made, reads=reads) if found else None
 
 
@@ -73,5 +76,3 @@ def _beside_digits(parts: list[str], at: int) -> bool:
     """Whether a number stands directly beside another one."""
     near = parts[at - 1 : at] if at else []
     return any(part[0].isalpha() and part not in ("a", "EEE", "EEEE") for part in (*near, *parts[at + 1 : at + 2]))
-
-

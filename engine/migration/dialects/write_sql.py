@@ -138,7 +138,11 @@ def _cast(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[E
 
 def _text_without_length(script: Script, kinds: Sequence[Node]) -> str:
     """A note if a type cuts a text, which Spark's string does not."""
-    sized = len(kinds) > 1 and is_brackets(kinds[-1]) and kinds[0].word in ("varchar", "char", "character", "nvarchar", "bpchar")
+    sized = (
+        len(kinds) > 1
+        and is_brackets(kinds[-1])
+        and kinds[0].word in ("varchar", "char", "character", "nvarchar", "bpchar")
+    )
     if not sized or script.warehouse.dialect in ("duckdb", "bigquery"):
         return ""
     return script.note(f"a cast to {kinds[0].word}(n) cuts a longer text; here it does not: write left(x, n)")
@@ -198,7 +202,11 @@ def _by_rule(rule: Rule, call: Call) -> str | Noted | None:
 
 def _lost_comments(script: Script, brackets: Node, text: str) -> str:
     """The comments between the arguments of a call that is written anew."""
-    places = [brackets.start + 1, *(place for node in brackets.inside for place in (node.start, node.end)), brackets.end - 1]
+    places = [
+        brackets.start + 1,
+        *(place for node in brackets.inside for place in (node.start, node.end)),
+        brackets.end - 1,
+    ]
     gaps = (script.gap(start, end) for start, end in zip(places[::2], places[1::2], strict=True))
     comments = [match[1] or match[2] for gap in gaps for match in _COMMENT.finditer(gap) if match[0] not in text]
     return "".join(f" /* {comment.strip()} */" for comment in comments if "*/" not in comment)
@@ -243,7 +251,12 @@ def _leaf(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[E
     text = node.text
     if node.kind == "brackets":
         text = write_brackets(script, node)
-    elif kind == "operand" and not after_dot and (text.strip('"`').lower() in script.replaced) and not _is_qualifier(nodes, at):
+    elif (
+        kind == "operand"
+        and not after_dot
+        and (text.strip('"`').lower() in script.replaced)
+        and not _is_qualifier(nodes, at)
+    ):
         text = script.replaced[text.strip('"`').lower()]
     elif node.kind == "name":
         text = name_text(text)

@@ -94,7 +94,7 @@ DOCUMENTED = [
     ("snowflake", "zeroifnull(null)", "0"),
     ("snowflake", "dayofweek(timestamp '2013-05-08 23:39:20')", "3"),
     ("snowflake", "split('127.0.0.1', '.')[2]", "0"),
-    ("snowflake", "parse_json('{\"a\": {\"b\": [1, 2]}}'):a.b[1]::int", "2"),
+    ("snowflake", 'parse_json(\'{"a": {"b": [1, 2]}}\'):a.b[1]::int', "2"),
     ("snowflake", "array_contains(2, array_construct(1, 2))", "True"),
     ("snowflake", "to_date('20240501', 'YYYYMMDD')", "2024-05-01"),
     ("snowflake", "try_to_number('x')", "None"),

@@ -61,8 +61,7 @@ PAIRS = [
     (
         "bigquery",
         "select a, b from t where c qualify row_number() over (partition by a order by b) = 1",
-        "select * except (qualify_) from (select a, b, row_number() over (partition by a order by b) = 1 as qualify_"
-        " from t where c ) where qualify_",
+        "select * except (qualify_) from (select a, b, row_number() over (partition by a order by b) = 1 as qualify_ from t where c ) where qualify_",
     ),
     (
         "snowflake",
@@ -72,14 +71,12 @@ PAIRS = [
     (
         "bigquery",
         "select k, count(*) as n from t group by 1 qualify rank() over (order by n) = 1",
-        "select * except (qualify_) from (select k, count(*) as n, rank() over (order by count(*)) = 1 as qualify_"
-        " from t group by 1 ) where qualify_",
+        "select * except (qualify_) from (select k, count(*) as n, rank() over (order by count(*)) = 1 as qualify_ from t group by 1 ) where qualify_",
     ),
     (
         "bigquery",
         "select a from t qualify count(*) over (partition by a) > 1 union all select a from u",
-        "select * except (qualify_) from (select a, count(*) over (partition by a) > 1 as qualify_ from t ) where qualify_"
-        " union all select a from u",
+        "select * except (qualify_) from (select a, count(*) over (partition by a) > 1 as qualify_ from t ) where qualify_ union all select a from u",
     ),
     # NULLs in an order.
     (
@@ -164,7 +161,12 @@ NOTED = [
     ("bigquery", "select\nparse_date('%U', a)", 2, "no counterpart"),
     ("bigquery", "select a,\n{% if b %} c, {% endif %} from t", 2, "a block of Jinja"),
     ("bigquery", "select div(a\n, {% if b %} c {% else %} d {% endif %})", 1, "blocks of Jinja"),
-    ("bigquery", "select a from t {% if b %} qualify row_number() over (order by a) = 1 {% endif %}", 1, "QUALIFY is not translated"),
+    (
+        "bigquery",
+        "select a from t {% if b %} qualify row_number() over (order by a) = 1 {% endif %}",
+        1,
+        "QUALIFY is not translated",
+    ),
     ("bigquery", "qualify row_number() over (order by a) = 1", 1, "QUALIFY is not translated"),
     ("bigquery", "select\nsafe.ln(a)", 2, "SAFE.ln() is not translated"),
     ("bigquery", "select initcap(a)", 1, "a word begins after white space here"),

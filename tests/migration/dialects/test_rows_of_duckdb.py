@@ -92,13 +92,16 @@ def test_translations_have_the_rows_of_duckdb(lab_session: LabSession, warehouse
             found = [str(error).splitlines()[0][:200]]
         if found != expected:
             different.append((query, new, expected, found))
-    import json; json.dump(different, open('/tmp/dia/diff1.json','w'), default=str)
+    import json
+
+    json.dump(different, open("/tmp/dia/diff1.json", "w"), default=str)
     assert len(queries) > 90
 
 
 @pytest.mark.spark
 def test_tmp(lab_session):
     from tests.migration.dialects.documented import DOCUMENTED
+
     spark = lab_session.spark
     different = []
     for adapter, expression, expected in DOCUMENTED:
@@ -109,4 +112,6 @@ def test_tmp(lab_session):
             found = str(error).splitlines()[0][:200]
         if found != expected:
             different.append((adapter, new, expected, found))
-    import json; json.dump(different, open('/tmp/dia/diff2.json','w'), default=str)
+    import json
+
+    json.dump(different, open("/tmp/dia/diff2.json", "w"), default=str)

@@ -43,7 +43,8 @@ def test_an_adapter_that_is_not_known_is_not_translated(adapter: str) -> None:
     assert translated(text, adapter).text == text
 
 
-@pytest.mark.parametrize("text", ["select (a", "select 'a", "select {% if a %}({% else %}[{% endif %} 1 )", "\ue000", ""])
+@pytest.mark.parametrize(
+    "text", ["select (a", "select 'a", "select {% if a %}({% else %}[{% endif %} 1 )", "\ue000", ""]
+)
 def test_a_text_that_cannot_be_read_stays(text: str) -> None:
     assert translated(text, "bigquery").text == text
-

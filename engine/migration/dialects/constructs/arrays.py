@@ -44,7 +44,8 @@ def subscript(script: Script, nodes: Sequence[Node], at: int, made: list[Entry],
         function = "try_element_at" if script.warehouse.first_index else "get"
         text = f"{function}({array.text}, {write(script, inside)})"
     elif script.warehouse.first_index and any(inner.word == ":" for inner in inside):
-        text = f"{array.text}[{write(script, inside)}]{script.note('a slice of an array is not translated: slice(a, from, length)')}"
+        message = "a slice of an array is not translated: slice(a, from, length)"
+        text = f"{array.text}[{write(script, inside)}]{script.note(message)}"
     elif script.warehouse.first_index and not (len(inside) == 1 and inside[0].kind == "string"):
         message = "the first element of an array is 1 there and 0 here: not translated"
         text = f"{array.text}[{write(script, inside)}]{script.note(message)}"
@@ -66,4 +67,4 @@ def struct_literal(script: Script, nodes: Sequence[Node], at: int, gap: str, mad
 
 
 def _is_number(nodes: Sequence[Node]) -> bool:
-    return bool(nodes) and nodes[-1].kind == "number" and (len(nodes) == 1 or (len(nodes) == 2 and nodes[0].word == "-"))  # noqa: PLR2004 - sign and number
+    return bool(nodes) and nodes[-1].kind == "number" and [node.word for node in nodes[:-1]] in ([], ["-"])

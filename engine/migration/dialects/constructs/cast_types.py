@@ -13,7 +13,10 @@ from engine.migration.dialects.warehouse import Warehouse
 _SAME = frozenset(("integer", "smallint", "tinyint", "dec", "long", "byte", "short"))
 _INTEGERS = frozenset(("int", "bigint", "integer", "smallint", "tinyint"))
 _FRACTIONS = frozenset(
-    ("avg", "sqrt", "exp", "ln", "log", "log10", "pow", "power", "stddev", "variance", "percentile_cont", "safe_divide", "ieee_divide", "div0")
+    (
+        "avg", "sqrt", "exp", "ln", "log", "log10", "pow", "power", "stddev", "variance", "percentile_cont",
+        "safe_divide", "ieee_divide", "div0",
+    )
 )  # fmt: skip
 _WORDS_OF_TWO = {
     "double": ("precision",), "character": ("varying",), "time": ("with", "without"), "timestamp": ("with", "without"),

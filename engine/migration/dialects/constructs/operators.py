@@ -10,28 +10,35 @@ from engine.migration.dialects.script import Entry, Script, last_operand
 from engine.migration.dialects.sql_tree import Node, is_brackets
 
 _Write = Callable[[Script, Sequence[Node]], str]
+_WHOLE = "a division of two integers cuts the fraction there; here it does not: write a div b for integers"
 _PLAIN = re.compile(r"\w+")
 
 
 def operator(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[Entry], write: _Write) -> int:
     """Write a power, a division, a match, a part of a variant or `* EXCLUDE`."""
     word, warehouse = nodes[at].word, script.warehouse
+    end = 0
     if word == "^" and warehouse.caret:
-        return _power(script, nodes, at, made, write)
-    if word == "//" and warehouse.dialect == "duckdb":
+        end = _power(script, nodes, at, made, write)
+    elif word in ("/", "//"):
+        end = _division(script, nodes, at, gap, made)
+    elif word in ("~", "~*", "!") and warehouse.tilde:
+        end = _match(script, nodes, at, gap, made, write)
+    elif word == ":" and warehouse.colon_paths and made and made[-1].kind == "operand":
+        end = _path(script, nodes, at, made)
+    elif word == "exclude" and made and made[-1].word == "*":
+        end = _exclude(nodes, at, gap, made)
+    return end
+
+
+def _division(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[Entry]) -> int:
+    if nodes[at].word == "//" and script.warehouse.dialect == "duckdb":
         made.append(Entry(gap, "div", nodes[at : at + 1]))
         return at + 1
-    if word == "/" and warehouse.whole_slash and not _is_certain(script, nodes, at):
-        mark = script.note("a division of two integers cuts the fraction there; here it does not: write a div b for integers")
-        made.append(Entry(gap, f"/{mark}", nodes[at : at + 1]))
-        return at + 1
-    if word in ("~", "~*", "!") and warehouse.tilde:
-        return _match(script, nodes, at, gap, made, write)
-    if word == ":" and warehouse.colon_paths and made and made[-1].kind == "operand":
-        return _path(script, nodes, at, made)
-    if word == "exclude" and made and made[-1].word == "*":
-        return _exclude(nodes, at, gap, made)
-    return 0
+    if nodes[at].word == "//" or not script.warehouse.whole_slash or _is_certain(script, nodes, at):
+        return 0
+    made.append(Entry(gap, f"/{script.note(_WHOLE)}", nodes[at : at + 1]))
+    return at + 1
 
 
 def _power(script: Script, nodes: Sequence[Node], at: int, made: list[Entry], write: _Write) -> int:

@@ -27,7 +27,12 @@ def _wrapped(script: Script, made: list[Entry], at: int, write: Callable[[Script
     begin = _last(words, "select", at)
     start = _last(words[:at], "from", at)
     end = next((place for place in range(at + 1, len(words)) if words[place] in _BEHIND), len(words))
-    if begin < 0 or start < begin or end == at + 1 or any(words[place] in _SETS and words[place - 1] != "*" for place in range(begin, at)):
+    if (
+        begin < 0
+        or start < begin
+        or end == at + 1
+        or any(words[place] in _SETS and words[place - 1] != "*" for place in range(begin, at))
+    ):
         return "its SELECT is not clear"
     start = next(place for place in range(begin, at) if words[place] == "from" and words[place - 1] != "distinct")
     places = [made[place].nodes[0].start for place in (begin, start, at)]
@@ -45,7 +50,9 @@ def _wrapped(script: Script, made: list[Entry], at: int, write: Callable[[Script
     return ""
 
 
-def _rewrite(made: list[Entry], places: tuple[int, int, int, int], condition: str, *, inside: bool, upper: bool) -> None:
+def _rewrite(
+    made: list[Entry], places: tuple[int, int, int, int], condition: str, *, inside: bool, upper: bool
+) -> None:
     """Change the entries from SELECT to the end of the condition.
 
     A condition on columns of the result only is a filter of the outer SELECT, or a column of one in between if it has
@@ -55,24 +62,24 @@ def _rewrite(made: list[Entry], places: tuple[int, int, int, int], condition: st
     has_window = _has_window(made[at + 1 : end])
 
     def cased(text: str) -> str:
-        return text.upper().replace(_COLUMN.upper(), _COLUMN) if upper else text
+        return (text.upper() if upper else text).replace("#", _COLUMN)
 
-    close = "\n" if "--" in condition else ""
-    flag = f"{condition}{close}"
+    # A comment at the end of the condition must not take in what follows.
+    flag = condition + ("\n" if "--" in condition else "")
     if not has_window:
         head, tail = cased("select * from ("), cased(") where ") + flag
     elif inside:
-        head, tail = cased(f"select * except ({_COLUMN}) from ("), cased(f") where {_COLUMN}")
-        added = f", {flag}{cased(' as ')}{_COLUMN}"
+        head, tail = cased("select * except (#) from ("), cased(") where #")
+        added = f", {flag}{cased(' as #')}"
         if "{%" in made[start].gap:
             made[start].text = f"{added} {made[start].text}"
         else:
             made[start - 1].text += added
     else:
-        head = cased(f"select * except ({_COLUMN}) from (select *, ") + flag + cased(f" as {_COLUMN} from (")
-        tail = cased(f")) where {_COLUMN}")
+        head = cased("select * except (#) from (select *, ") + flag + cased(" as # from (")
+        tail = cased(")) where #")
     made[begin].text = head + made[begin].text
-    made[at : end] = [Entry(made[at].gap, tail, [*made[at].nodes, *made[end - 1].nodes], "other")]
+    made[at:end] = [Entry(made[at].gap, tail, [*made[at].nodes, *made[end - 1].nodes], "other")]
 
 
 def _last(words: Sequence[str], word: str, before: int) -> int:

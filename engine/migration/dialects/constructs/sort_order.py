@@ -5,7 +5,7 @@ from __future__ import annotations
 from engine.migration.dialects.script import Entry, Script
 
 _ENDS = frozenset(
-    ("rows", "range", "groups", "limit", "fetch", "offset", "qualify", "union", "except", "intersect", "window", "for", ")")
+    ("rows", "range", "groups", "limit", "fetch", "offset", "qualify", "union", "except", "intersect", "window", "for")
 )  # fmt: skip
 _LIMITS = frozenset(("limit", "fetch", "offset"))
 
@@ -41,4 +41,3 @@ def _add(script: Script, made: list[Entry], start: int, end: int) -> None:
                 shown = text.upper() if made[start - 1].text.isupper() else text
                 made[at - 1].text += f" {shown}"
         first = at + 1
-

@@ -11,7 +11,10 @@ from engine.migration.dialects.sql_tree import Node, is_brackets
 _Write = Callable[[Script, Sequence[Node]], str]
 _CLAUSES = frozenset(("select", "from", "where", "group", "having", "order", "qualify"))
 _NO_ALIAS = _CLAUSES | frozenset(
-    ("join", "left", "right", "inner", "cross", "full", "on", "using", "with", "limit", "union", "window", "lateral", "natural")
+    (
+        "join", "left", "right", "inner", "cross", "full", "on", "using", "with", "limit", "union", "window",
+        "lateral", "natural",
+    )
 )  # fmt: skip
 
 
@@ -51,7 +54,9 @@ def _contained(script: Script, nodes: Sequence[Node], at: int, gap: str, made: l
     value = last_operand(made)
     array = write(script, nodes[at + 2].inside)
     if value is None:
-        made.append(Entry(gap, "in" + script.note("IN UNNEST is not translated: array_contains(array, x)"), nodes[at : at + 1]))
+        made.append(
+            Entry(gap, "in" + script.note("IN UNNEST is not translated: array_contains(array, x)"), nodes[at : at + 1])
+        )
         return at + 1
     function = styled(f"{'not ' if negated else ''}array_contains", nodes[at].text)
     text = f"{function}({array}, {value.text})"
@@ -65,7 +70,11 @@ def _alias(nodes: Sequence[Node], at: int) -> tuple[str, int]:
     if end >= len(nodes) or nodes[end].kind not in ("word", "name") or nodes[end].word in _NO_ALIAS:
         return "", at
     name = nodes[end].text
-    if end + 1 < len(nodes) and is_brackets(nodes[end + 1]) and all(node.kind != "brackets" for node in nodes[end + 1].inside):
+    if (
+        end + 1 < len(nodes)
+        and is_brackets(nodes[end + 1])
+        and all(node.kind != "brackets" for node in nodes[end + 1].inside)
+    ):
         columns = ", ".join(node.text for node in nodes[end + 1].inside if node.word != ",")
         return f"{name}({columns})", end + 2
     return name, end + 1

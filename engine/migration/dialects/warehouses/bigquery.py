@@ -87,7 +87,9 @@ def _dates(call: Call) -> str | None:
     step = call.interval(2) if len(call) == 3 else ("1", "DAY")  # noqa: PLR2004 - start, end, step
     if step is None or not step[0].lstrip("-").isdigit():
         return None
-    return call.fill("case when {0} <= {1} then sequence({0}, {1}, interval {n} {u}) else array() end", n=step[0], u=step[1])
+    return call.fill(
+        "case when {0} <= {1} then sequence({0}, {1}, interval {n} {u}) else array() end", n=step[0], u=step[1]
+    )
 
 
 def _number_text(call: Call) -> str | None:
@@ -124,15 +126,17 @@ _FUNCTIONS: Final[dict[str, Rule]] = {
     "last_day": _last_day, "generate_date_array": _dates,
     "generate_array/3": "case when ({1} - {0}) * {2} >= 0 then sequence({0}, {1}, {2}) else array() end",
     "generate_array/2": "case when {0} <= {1} then sequence({0}, {1}) else array() end",
-    "parse_date": times.formatted(True, "to_date({v}, {p})", pattern=0, value=1, strftime=True),
-    "safe.parse_date": times.formatted(True, "cast(try_to_timestamp({v}, {p}) as date)", pattern=0, value=1, strftime=True),
-    "parse_timestamp": times.formatted(True, "to_timestamp({v}, {p})", pattern=0, value=1, strftime=True),
-    "safe.parse_timestamp": times.formatted(True, "try_to_timestamp({v}, {p})", pattern=0, value=1, strftime=True),
-    "parse_datetime": times.formatted(True, "to_timestamp_ntz({v}, {p})", pattern=0, value=1, strftime=True),
-    "safe.parse_datetime": times.formatted(True, "cast(try_to_timestamp({v}, {p}) as timestamp_ntz)", pattern=0, value=1, strftime=True),
-    "format_date": times.formatted(False, "date_format({v}, {p})", pattern=0, value=1, strftime=True),
-    "format_datetime": times.formatted(False, "date_format({v}, {p})", pattern=0, value=1, strftime=True),
-    "format_timestamp": times.formatted(False, "date_format({v}, {p})", pattern=0, value=1, strftime=True),
+    "parse_date": times.formatted("to_date({v}, {p})", pattern=0, strftime=True),
+    "safe.parse_date": times.formatted("cast(try_to_timestamp({v}, {p}) as date)", pattern=0, strftime=True),
+    "parse_timestamp": times.formatted("to_timestamp({v}, {p})", pattern=0, strftime=True),
+    "safe.parse_timestamp": times.formatted("try_to_timestamp({v}, {p})", pattern=0, strftime=True),
+    "parse_datetime": times.formatted("to_timestamp_ntz({v}, {p})", pattern=0, strftime=True),
+    "safe.parse_datetime": times.formatted(
+        "cast(try_to_timestamp({v}, {p}) as timestamp_ntz)", pattern=0, strftime=True
+    ),
+    "format_date": times.formatted("date_format({v}, {p})", pattern=0, strftime=True),
+    "format_datetime": times.formatted("date_format({v}, {p})", pattern=0, strftime=True),
+    "format_timestamp": times.formatted("date_format({v}, {p})", pattern=0, strftime=True),
     # Strings.
     "split": texts.split_by_text, "regexp_contains": "regexp_like({0}, {1})", "regexp_extract": texts.group_or_null,
     "regexp_extract_all": texts.all_groups, "regexp_replace": texts.replaced(first_only=False),

@@ -36,9 +36,9 @@ DATES: Final[dict[str, Rule]] = {
     "dayofweek/1": times.FROM_SUNDAY_0, "weekday/1": times.FROM_SUNDAY_0, "isodow/1": "(weekday({0}) + 1)",
     "week/1": "weekofyear({0})", "dayname/1": "date_format({0}, 'EEEE')", "monthname/1": "date_format({0}, 'MMMM')",
     "epoch/1": "(unix_micros(cast({0} as timestamp)) / 1000000)", "today/0": "current_date()",
-    "strftime": times.formatted(False, "date_format({v}, {p})", pattern=1, value=0, strftime=True),
-    "strptime": times.formatted(True, "to_timestamp({v}, {p})", pattern=1, value=0, strftime=True),
-    "try_strptime": times.formatted(True, "try_to_timestamp({v}, {p})", pattern=1, value=0, strftime=True),
+    "strftime": times.formatted("date_format({v}, {p})", pattern=1, strftime=True),
+    "strptime": times.formatted("to_timestamp({v}, {p})", pattern=1, strftime=True),
+    "try_strptime": times.formatted("try_to_timestamp({v}, {p})", pattern=1, strftime=True),
 }  # fmt: skip
 _FUNCTIONS: Final[dict[str, Rule]] = {
     **DATES,
@@ -50,7 +50,8 @@ _FUNCTIONS: Final[dict[str, Rule]] = {
     "regexp_extract_all/2": "regexp_extract_all({0}, {1}, 0)",
     "starts_with": "startswith({*})", "ends_with": "endswith({*})", "suffix": "endswith({*})",
     "prefix": "startswith({*})", "strpos": "instr({*})", "strlen": "octet_length({*})",
-    "concat": "concat_ws('', {*})", "string_agg": texts.joined_texts(","), "group_concat": texts.joined_texts(","),
+    "concat": "concat_ws('', {*})", "string_agg": texts.joined_texts(","),
+    "group_concat": texts.joined_texts(","),
     "listagg": texts.joined_texts(","), "gen_random_uuid/0": "uuid()",
     # Numbers and conditions.
     "log/1": "log10({0})", "trunc/1": _WHOLE, "random/0": "rand()", "any_value": first_known,
@@ -58,7 +59,8 @@ _FUNCTIONS: Final[dict[str, Rule]] = {
     "array_agg": with_nulls, "list": with_nulls,
     # Arrays.
     "list_value": "array({*})", "list_contains": "array_contains({*})", "list_has": "array_contains({*})",
-    "array_has": "array_contains({*})", "array_length/1": "array_size({0})", "array_to_string/2": "array_join({0}, {1})",
+    "array_has": "array_contains({*})", "array_length/1": "array_size({0})",
+    "array_to_string/2": "array_join({0}, {1})",
     "list_distinct": "array_distinct({*})", "list_concat": "concat({*})", "array_concat": "concat({*})",
     "list_transform": "transform({*})", "list_filter": "filter({*})", "list_reverse": "reverse({*})",
     "generate_series/2": "case when {0} <= {1} then sequence({0}, {1}) else array() end",

@@ -26,9 +26,9 @@ def _json_path(call: Call) -> str | None:
 
 SHARED: Final[dict[str, Rule]] = {
     "extract": _DAY, "date_part": _DAY,
-    "to_char/2": times.formatted(False, "date_format({v}, {p})", pattern=1, value=0, strftime=False),
-    "to_date/2": times.formatted(True, "to_date({v}, {p})", pattern=1, value=0, strftime=False),
-    "to_timestamp/2": times.formatted(True, "to_timestamp({v}, {p})", pattern=1, value=0, strftime=False),
+    "to_char/2": times.formatted("date_format({v}, {p})", pattern=1, strftime=False),
+    "to_date/2": times.formatted("to_date({v}, {p})", pattern=1, strftime=False),
+    "to_timestamp/2": times.formatted("to_timestamp({v}, {p})", pattern=1, strftime=False),
     "strpos": "instr({*})", "log/1": "log10({0})", "trunc/1": _WHOLE, "random/0": "rand()",
     "array_to_string/2": "array_join({0}, {1})", "string_to_array/2": texts.split_by_text,
     "json_extract_path_text": _json_path, "substring": texts.from_position, "substr": texts.from_position,

@@ -16,7 +16,7 @@ def _text(call: Call) -> str | Noted | None:
     """to_char(x[, pattern])."""
     if len(call) == 1:
         return call.fill("cast({0} as string)")
-    return times.formatted(False, "date_format({v}, {p})", pattern=1, value=0, strftime=False)(call)
+    return times.formatted("date_format({v}, {p})", pattern=1, strftime=False)(call)
 
 
 def _read(kind: str, *, tries: bool) -> Rule:
@@ -25,8 +25,12 @@ def _read(kind: str, *, tries: bool) -> Rule:
     def rule(call: Call) -> str | Noted | None:
         if len(call) == 1:
             return call.fill(f"{'try_cast' if tries else 'cast'}({{0}} as {kind})")
-        function = f"cast(try_to_timestamp({{v}}, {{p}}) as {kind})" if tries else f"cast(to_timestamp({{v}}, {{p}}) as {kind})"
-        return times.formatted(True, function, pattern=1, value=0, strftime=False)(call)
+        function = (
+            f"cast(try_to_timestamp({{v}}, {{p}}) as {kind})"
+            if tries
+            else f"cast(to_timestamp({{v}}, {{p}}) as {kind})"
+        )
+        return times.formatted(function, pattern=1, strftime=False)(call)
 
     return rule
 
@@ -70,7 +74,8 @@ _FUNCTIONS: Final[dict[str, Rule]] = {
     "to_number/1": "cast({0} as decimal(38, 0))", "try_to_number/1": "try_cast({0} as decimal(38, 0))",
     "to_decimal/1": "cast({0} as decimal(38, 0))", "try_to_decimal/1": "try_cast({0} as decimal(38, 0))",
     "to_number/3": "cast({0} as decimal({1}, {2}))", "try_to_number/3": "try_cast({0} as decimal({1}, {2}))",
-    "bitand/2": "({0} & {1})", "bitor/2": "({0} | {1})", "bitxor/2": "({0} ^ {1})", "approximate_count_distinct": "approx_count_distinct({*})",
+    "bitand/2": "({0} & {1})", "bitor/2": "({0} | {1})", "bitxor/2": "({0} ^ {1})",
+    "approximate_count_distinct": "approx_count_distinct({*})",
     # Arrays.
     "array_construct": "array({*})", "array_cat": "concat({*})", "array_to_string/2": "array_join({0}, {1})",
     "array_contains/2": "array_contains({1}, {0})", "array_unique_agg/1": "collect_set({0})",
@@ -82,7 +87,8 @@ SNOWFLAKE: Final = Warehouse(
     {
         "int": "bigint", "integer": "bigint", "smallint": "bigint", "tinyint": "bigint", "byteint": "bigint",
         "bigint": "bigint", "float": "double", "float4": "double", "real": "double", "number": "decimal(38, 0)",
-        "numeric": "decimal(38, 0)", "decimal": "decimal(38, 0)", "timestamp": "timestamp_ntz", "datetime": "timestamp_ntz",
+        "numeric": "decimal(38, 0)", "decimal": "decimal(38, 0)", "timestamp": "timestamp_ntz",
+        "datetime": "timestamp_ntz",
         "timestamp_ltz": "timestamp", "timestamp_tz": "timestamp", "varchar": "string",
     },
     kept={

@@ -41,7 +41,9 @@ def group_or_null(call: Call) -> str | Noted | None:
         return None
     pattern = call[1].value
     if pattern is None:
-        return Noted(call.fill("regexp_substr({0}, {1})"), "a pattern with a group returns the group there, and the match here")
+        return Noted(
+            call.fill("regexp_substr({0}, {1})"), "a pattern with a group returns the group there, and the match here"
+        )
     if not groups(pattern):
         return call.fill("regexp_substr({0}, {1})")
     return call.fill("if(regexp_like({0}, {1}), regexp_extract({0}, {1}, 1), null)")
@@ -81,7 +83,8 @@ def replaced(*, first_only: bool) -> Callable[[Call], str | Noted | None]:
 
 def from_position(call: Call) -> Noted | None:
     """substring(text, position[, length]), where a position below 1 may be another one."""
-    if len(call) < 2 or (len(call[1].nodes) == 1 and call[1].nodes[0].text.strip("0123456789") == "" and call[1].text != "0"):  # noqa: PLR2004 - text and position
+    position = call[1].nodes if len(call) > 1 else ()
+    if not position or (len(position) == 1 and position[0].kind == "number" and position[0].text != "0"):
         return None
     return Noted(f"{call.name}({call.fill('{*}')})", "a position below 1 counts in another way here")
 
@@ -106,7 +109,11 @@ def ordered_array(call: Call) -> str | None:
     if clauses.keys and clauses.falls is None:
         return None
     order = ", false" if clauses.falls else ""
-    by_itself = [key.casefold() for key in clauses.keys] in ([], [clauses.value.casefold()], [clauses.value.rpartition(".")[2].casefold()])
+    by_itself = [key.casefold() for key in clauses.keys] in (
+        [],
+        [clauses.value.casefold()],
+        [clauses.value.rpartition(".")[2].casefold()],
+    )
     if by_itself:
         made = f"{'collect_set' if clauses.distinct else 'collect_list'}({{v}})"
         made = f"sort_array({made}{order})" if clauses.keys else made
@@ -138,7 +145,9 @@ def _clauses(call: Call) -> _Clauses | None:
     first, last = call[0].nodes, call[len(call) - 1].nodes
     words = [node.word for node in first]
     start = int(words[:1] == ["distinct"])
-    end = min((words.index(word) for word in ("ignore", "respect", "order", "limit") if word in words), default=len(first))
+    end = min(
+        (words.index(word) for word in ("ignore", "respect", "order", "limit") if word in words), default=len(first)
+    )
     if end == start or (len(call) > 1 and "order" not in words):
         return None
     limits = [node.word for node in last]

@@ -74,26 +74,24 @@ def added(call: Call) -> str | None:
     return call.fill("timestampadd({u}, {1}, {2})", u=unit) if unit and len(call) == 3 else None  # noqa: PLR2004 - unit, count, time
 
 
-def formatted(reads: bool, function: str, *, pattern: int, value: int, strftime: bool) -> Callable[[Call], str | Noted | None]:
-    """A rule that translates the pattern of a function of times.
+def formatted(function: str, *, pattern: int, strftime: bool) -> Callable[[Call], str | Noted | None]:
+    """A rule that translates the pattern of a function of two arguments, a time or text and the pattern.
 
     Args:
-        reads: it reads a text; else it writes one.
-        function: Spark's.
+        function: Spark's, of `{v}` and the pattern `{p}`.
         pattern: which argument is the pattern.
-        value: which one is the time, or the text.
         strftime: the pattern is one of strftime; else of to_char.
     """
+    reads = not function.startswith("date_format")
 
     def rule(call: Call) -> str | Noted | None:
-        if len(call) <= max(pattern, value) or len(call) > max(pattern, value) + 1:
+        if len(call) != len(("value", "pattern")):
             return None
         written = call[pattern].value
         new = None if written is None else (from_strftime if strftime else from_to_char)(written, reads=reads)
         if new is None:
-            arguments = ", ".join(argument.text for argument in call.arguments)
-            return Noted(f"{call.name}({arguments})", _UNCLEAR)
-        return call.fill(function.replace("{v}", f"{{{value}}}"), p=quoted(new))
+            return Noted(f"{call.name}({call.fill('{*}')})", _UNCLEAR)
+        return call.fill(function, p=quoted(new), v=call[1 - pattern].text)
 
     return rule
 
@@ -109,8 +107,9 @@ def extracted(*, sunday: str, second: str = "", week: str = "") -> Callable[[Cal
     parts = {
         "dow": sunday, "dayofweek": sunday, "weekday": sunday, "second": second, "seconds": second,
         "isodow": "(weekday({0}) + 1)", "dayofweekiso": "(weekday({0}) + 1)", "dayofweek_iso": "(weekday({0}) + 1)",
-        "epoch": "(unix_micros(cast({0} as timestamp)) / 1000000)", "epoch_second": "unix_seconds(cast({0} as timestamp))",
-        "date": "cast({0} as date)", "isoweek": "weekofyear({0})", "weekiso": "weekofyear({0})",
+        "epoch": "(unix_micros(cast({0} as timestamp)) / 1000000)", "date": "cast({0} as date)",
+        "epoch_second": "unix_seconds(cast({0} as timestamp))",
+        "isoweek": "weekofyear({0})", "weekiso": "weekofyear({0})",
         "isoyear": "extract(yearofweek from {0})", "doy": "dayofyear({0})",
     }  # fmt: skip
 
@@ -134,5 +133,3 @@ def extracted(*, sunday: str, second: str = "", week: str = "") -> Callable[[Cal
         return Noted(new, week) if week and part == "week" else new
 
     return rule
-
-
