@@ -10,6 +10,7 @@ from engine.migration.dbt.compatible_macros import PACKAGES, package_text, provi
 from engine.migration.dbt.import_context import ImportContext
 from engine.migration.dbt.manifest.read_manifest import DbtMacro
 from engine.migration.dbt.model_text import line_notes, query_text
+from engine.migration.dialects.translate import WAREHOUSES
 from engine.migration.output.import_report import ImportOutcome, Item, plain
 from engine.migration.output.new_project import is_safe, safe_folders
 
@@ -33,7 +34,7 @@ def import_macros(context: ImportContext) -> None:
             files[_file(macro)].append(macro)
     for name, macros in sorted(files.items()):
         # dbt's macros may call each other in any order: the text is that of the file, without what is around.
-        codes = [query_text(context, macro.code) for macro in macros]
+        codes = [query_text(context, macro.code, adapter=_adapter(macro)) for macro in macros]
         text = "\n\n".join(code.text for code in codes)
         file = context.files.add(name, f"{text}\n")
         for macro, code in zip(macros, codes, strict=True):
@@ -53,6 +54,12 @@ def _is_carried(context: ImportContext, macro: DbtMacro) -> bool:
         _note(context, macro, ImportOutcome.NOT_IMPORTED, _MATERIALIZATION)
         return False
     return True
+
+
+def _adapter(macro: DbtMacro) -> str | None:
+    """The warehouse that a macro names at its beginning, as `spark__x`; else None."""
+    prefix = macro.name.partition("__")[0]
+    return prefix if "__" in macro.name and prefix in ("spark", "databricks", *WAREHOUSES) else None
 
 
 def _file(macro: DbtMacro) -> str:

@@ -40,15 +40,21 @@ def model_text(header: Mapping[str, Any], query: str, comments: Iterable[str] = 
     return f"/*---\n{said}{keys}---*/\n{query.strip()}\n" if said or keys else f"{query.strip()}\n"
 
 
-def query_text(context: ImportContext, template: str) -> Translation:
-    """Return a template of dbt without config(), with the new names and macros that exist here, in Spark's dialect."""
+def query_text(context: ImportContext, template: str, *, adapter: str | None = None) -> Translation:
+    """Return a template of dbt without config(), with the new names and macros that exist here, in Spark's dialect.
+
+    Args:
+        context: the import.
+        template: SQL with Jinja.
+        adapter: the warehouse it was written for, if it is not that of the manifest.
+    """
     kept: list[Piece] = []
     for piece in pieces(template):
         is_config = piece.part is PieceKind.EXPRESSION and called(piece.inner) == "config"
         if not is_config:
             kept.append(piece)
     text = context.names.in_template(qualified(joined(kept), context.needed, context.manifest))
-    return translated(text.strip(), context.manifest.adapter)
+    return translated(text.strip(), context.manifest.adapter if adapter is None else adapter)
 
 
 def line_notes(file_text: str, query: Translation) -> list[str]:

@@ -115,3 +115,32 @@ def test_tmp(lab_session):
     import json
 
     json.dump(different, open("/tmp/dia/diff2.json", "w"), default=str)
+
+
+@pytest.mark.spark
+def test_tmp2(lab_session, warehouse):
+    import json
+    import sqlglot
+    from tests.migration.dialects.documented import DOCUMENTED
+    spark = lab_session.spark
+    different = []
+    for adapter, expression, expected in DOCUMENTED:
+        try:
+            new = sqlglot.transpile(f"select {expression}", read=adapter, write="spark")[0]
+            found = str(spark.sql(new).collect()[0][0])
+        except Exception as error:
+            found = "E " + str(error).splitlines()[0][:200]
+        if found != expected:
+            different.append((adapter, expression, new, expected, found))
+    queries = [f"select id, {value} as x from t" for value in VALUES] + QUERIES
+    for query in queries:
+        expected = sorted(map(str, shown(warehouse.execute(query).fetchall())))
+        try:
+            new = sqlglot.transpile(query, read="duckdb", write="spark")[0]
+            rows = [list(row) for row in spark.sql(new).collect()]
+            found = sorted(map(str, shown([[*row] for row in rows])))
+        except Exception as error:
+            found = "E " + str(error).splitlines()[0][:200]
+        if found != expected:
+            different.append(("duckdb", query, new, expected, found))
+    json.dump(different, open('/tmp/dia/diff3.json','w'), default=str)

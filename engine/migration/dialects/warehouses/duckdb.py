@@ -64,7 +64,8 @@ _FUNCTIONS: Final[dict[str, Rule]] = {
     "list_distinct": "array_distinct({*})", "list_concat": "concat({*})", "array_concat": "concat({*})",
     "list_transform": "transform({*})", "list_filter": "filter({*})", "list_reverse": "reverse({*})",
     "generate_series/2": "case when {0} <= {1} then sequence({0}, {1}) else array() end",
-    "substring": texts.from_position, "substr": texts.from_position, "json_extract_string/2": "get_json_object({0}, {1})",
+    "substring": texts.from_position, "substr": texts.from_position,
+    "json_extract_string/2": "get_json_object({0}, {1})",
 }  # fmt: skip
 DUCKDB: Final = Warehouse(
     "duckdb",
