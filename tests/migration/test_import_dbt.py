@@ -258,9 +258,11 @@ def test_variables_come_from_the_project_beside_the_manifest(imported, tmp_path)
     assert any("dbt_project.yml was not found" in note for note in report.notes)
 
 
-def test_dispatch_leads_to_the_macro_for_spark_or_the_default(imported):
+def test_dispatch_leads_to_the_macro_of_the_warehouse_whose_sql_is_translated(imported):
     root, _ = imported
-    assert "return(default__cents_to_units(column))" in (root / "macros/money.sql").read_text()
+    text = (root / "macros/money.sql").read_text()
+    assert "return(duckdb__cents_to_units(column))" in text
+    assert "({{ column }} / 100)::decimal(16, 2)" in text
 
 
 def test_macros_of_packages_that_are_called_are_named(tmp_path):

@@ -9,7 +9,7 @@ from typing import Any
 from engine.migration.dbt.compatible_macros import qualified
 from engine.migration.dbt.import_context import ImportContext
 from engine.migration.dbt.manifest.read_manifest import DbtNode, mapping_of, sequence_of, text_of, texts_of
-from engine.migration.dbt.warehouse_types import spark_type
+from engine.migration.dialects.syntax.warehouse_types import spark_type
 from engine.migration.dialects.translate import Translation, translated
 from engine.migration.output.import_report import plain
 from engine.migration.output.yaml_text import Raw, yaml_text

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from engine.migration.dialects.script import Note, Script, is_markable, unmarked
-from engine.migration.dialects.sql_tree import sql_tree
-from engine.migration.dialects.warehouse import Warehouse
+from engine.migration.dialects.syntax.script import Note, Script, is_markable, unmarked
+from engine.migration.dialects.syntax.sql_tree import sql_tree
+from engine.migration.dialects.syntax.warehouse import Warehouse
 from engine.migration.dialects.warehouses.bigquery import BIGQUERY
 from engine.migration.dialects.warehouses.duckdb import DUCKDB
 from engine.migration.dialects.warehouses.postgres import POSTGRES, REDSHIFT

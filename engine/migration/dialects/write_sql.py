@@ -5,19 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from engine.migration.dialects.call import Argument, Call, styled
 from engine.migration.dialects.constructs.arrays import array_literal, struct_literal, subscript
 from engine.migration.dialects.constructs.cast_types import is_fractional, is_integer, type_end, type_text
-from engine.migration.dialects.constructs.operators import operator
+from engine.migration.dialects.constructs.infix_operators import operator
 from engine.migration.dialects.constructs.qualify import with_subquery
 from engine.migration.dialects.constructs.sort_order import with_null_order
 from engine.migration.dialects.constructs.trailing_commas import trailing_comma
 from engine.migration.dialects.constructs.typed_literals import typed_literal
 from engine.migration.dialects.constructs.unnest import unnested
-from engine.migration.dialects.literals import name_text, string_text, string_value
-from engine.migration.dialects.script import Entry, Script, last_operand
-from engine.migration.dialects.sql_tree import Node, is_brackets, split
-from engine.migration.dialects.warehouse import Noted, Rule
+from engine.migration.dialects.syntax.call import Argument, Call, styled
+from engine.migration.dialects.syntax.literals import name_text, string_text, string_value
+from engine.migration.dialects.syntax.script import Script, Written, last_operand
+from engine.migration.dialects.syntax.sql_tree import Node, is_brackets, split
+from engine.migration.dialects.syntax.warehouse import Noted, Rule
 
 _COMMENT = re.compile(r"--([^\n]*)|/\*(.*?)\*/", re.DOTALL)
 _RENAMED = re.compile(r"\w+\(\{\*\}\)")
@@ -48,7 +48,7 @@ def write(script: Script, nodes: Sequence[Node], *, ordered: bool = False) -> st
     """
     if not nodes:
         return ""
-    made: list[Entry] = []
+    made: list[Written] = []
     at = 0
     while at < len(nodes):
         gap = script.gap(nodes[at - 1].end, nodes[at].start) if at else ""
@@ -68,15 +68,15 @@ def write_brackets(script: Script, node: Node, *, ordered: bool = False) -> str:
     return f"{node.text}{before}{write(script, node.inside, ordered=ordered)}{after}{closing}"
 
 
-def _unnested(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[Entry]) -> int:
+def _unnested(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[Written]) -> int:
     return unnested(script, nodes, at, gap, made, write)
 
 
-def _typed(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[Entry]) -> int:
+def _typed(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[Written]) -> int:
     return typed_literal(script, nodes, at, gap, made, write_brackets)
 
 
-def _subscript(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[Entry]) -> int:
+def _subscript(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[Written]) -> int:
     if is_brackets(nodes[at], "{"):
         return struct_literal(script, nodes, at, gap, made, write)
     if not is_brackets(nodes[at], "["):
@@ -86,27 +86,27 @@ def _subscript(script: Script, nodes: Sequence[Node], at: int, gap: str, made: l
     return array_literal(script, nodes, at, gap, made, write_brackets)
 
 
-def _operator(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[Entry]) -> int:
+def _operator(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[Written]) -> int:
     return operator(script, nodes, at, gap, made, write)
 
 
-def _double_colon(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[Entry]) -> int:
+def _double_colon(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[Written]) -> int:
     if nodes[at].word != "::" or at + 1 >= len(nodes):
         return 0
     end = type_end(nodes, at + 1)
     kind = type_text(script, nodes[at + 1 : end])
     operand = last_operand(made)
     if operand is None:
-        made.append(Entry(gap, f"::{kind}", nodes[at:end], "operand"))
+        made.append(Written(gap, f"::{kind}", nodes[at:end], "operand"))
         return end
     if is_integer(kind) and is_fractional(operand.nodes, script.warehouse):
         operand.text = f"{script.warehouse.rounds}({operand.text})"
     mark = _text_without_length(script, nodes[at + 1 : end])
-    made.append(Entry(operand.gap, f"{operand.text}{gap}::{kind}{mark}", [*operand.nodes, *nodes[at:end]], "operand"))
+    made.append(Written(operand.gap, f"{operand.text}{gap}::{kind}{mark}", [*operand.nodes, *nodes[at:end]], "operand"))
     return end
 
 
-def _cast(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[Entry]) -> int:
+def _cast(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[Written]) -> int:
     if nodes[at].word not in _CASTS or not _is_call(nodes, at):
         return 0
     inside = nodes[at + 1].inside
@@ -131,7 +131,7 @@ def _cast(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[E
         script.gap(inside[-1].end, nodes[at + 1].end),
     ]  # fmt: skip
     made.append(
-        Entry(gap, f"{new_name}{gaps[0]}{operand}{gaps[1]}{kind}{mark}{gaps[2]}", nodes[at : at + 2], "operand")
+        Written(gap, f"{new_name}{gaps[0]}{operand}{gaps[1]}{kind}{mark}{gaps[2]}", nodes[at : at + 2], "operand")
     )
     return at + 2
 
@@ -148,7 +148,7 @@ def _text_without_length(script: Script, kinds: Sequence[Node]) -> str:
     return script.note(f"a cast to {kinds[0].word}(n) cuts a longer text; here it does not: write left(x, n)")
 
 
-def _call(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[Entry]) -> int:
+def _call(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[Written]) -> int:
     start = at
     if nodes[at].word == "safe" and at + 2 < len(nodes) and nodes[at + 1].word == ".":
         at += 2
@@ -156,7 +156,7 @@ def _call(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[E
         return 0
     prefix = "safe." if at > start else ""
     text = _call_text(script, prefix, nodes[at], nodes[at + 1])
-    made.append(Entry(gap, text, nodes[start : at + 2], "operand"))
+    made.append(Written(gap, text, nodes[start : at + 2], "operand"))
     return at + 2
 
 
@@ -235,16 +235,16 @@ def _argument(script: Script, nodes: Sequence[Node]) -> Argument:
     return Argument(nodes, write(script, nodes), value)
 
 
-def _over(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[Entry]) -> int:
+def _over(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[Written]) -> int:
     if nodes[at].word != "over" or at + 1 >= len(nodes) or not is_brackets(nodes[at + 1]):
         return 0
     space = script.gap(nodes[at].end, nodes[at + 1].start)
     text = f"{nodes[at].text}{space}{write_brackets(script, nodes[at + 1], ordered=True)}"
-    made.append(Entry(gap, text, nodes[at : at + 2]))
+    made.append(Written(gap, text, nodes[at : at + 2]))
     return at + 2
 
 
-def _leaf(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[Entry]) -> int:
+def _leaf(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[Written]) -> int:
     node = nodes[at]
     after_dot = bool(made) and made[-1].kind == "dot"
     kind = "operand" if after_dot or (node.kind != "sign" and node.word not in _CLAUSES) else "other"
@@ -265,7 +265,7 @@ def _leaf(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[E
         text = text + script.note(f"Spark has no string of the kind {text[:20]}") if new is None else new
     elif node.word == ".":
         kind = "dot"
-    made.append(Entry(gap, text, (node,), kind))
+    made.append(Written(gap, text, (node,), kind))
     return at + 1
 
 
@@ -273,7 +273,7 @@ def _is_qualifier(nodes: Sequence[Node], at: int) -> bool:
     return at + 1 < len(nodes) and nodes[at + 1].word == "."
 
 
-_Part = Callable[[Script, Sequence[Node], int, str, list[Entry]], int]
+_Part = Callable[[Script, Sequence[Node], int, str, list[Written]], int]
 _PARTS: tuple[_Part, ...] = (
     trailing_comma, _typed, _unnested, _subscript, _operator, _double_colon, _cast, _over, _call, _leaf,
 )  # fmt: skip

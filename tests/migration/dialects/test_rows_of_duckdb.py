@@ -122,6 +122,7 @@ def test_tmp2(lab_session, warehouse):
     import json
     import sqlglot
     from tests.migration.dialects.documented import DOCUMENTED
+
     spark = lab_session.spark
     different = []
     for adapter, expression, expected in DOCUMENTED:
@@ -143,4 +144,4 @@ def test_tmp2(lab_session, warehouse):
             found = "E " + str(error).splitlines()[0][:200]
         if found != expected:
             different.append(("duckdb", query, new, expected, found))
-    json.dump(different, open('/tmp/dia/diff3.json','w'), default=str)
+    json.dump(different, open("/tmp/dia/diff3.json", "w"), default=str)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from engine.migration.dialects.script import Entry, Script, last_operand
-from engine.migration.dialects.sql_tree import Node, is_brackets, split
+from engine.migration.dialects.syntax.script import Script, Written, last_operand
+from engine.migration.dialects.syntax.sql_tree import Node, is_brackets, split
 
 _Write = Callable[[Script, Sequence[Node]], str]
 # BigQuery: the first is 0 or 1, and whether an element that is not there is an error or NULL.
@@ -16,18 +16,18 @@ _BY_WORD = {
 
 
 def array_literal(
-    script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[Entry], write: Callable[[Script, Node], str]
+    script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[Written], write: Callable[[Script, Node], str]
 ) -> int:
     """Write `[a, b]` and `ARRAY[a, b]` as `array(a, b)`."""
     text = f"({write(script, nodes[at])[1:-1]})"
     if made and made[-1].word == "array":
-        made[-1] = Entry(made[-1].gap, made[-1].text + text, [*made[-1].nodes, nodes[at]], "operand")
+        made[-1] = Written(made[-1].gap, made[-1].text + text, [*made[-1].nodes, nodes[at]], "operand")
     else:
-        made.append(Entry(gap, f"array{text}", nodes[at : at + 1], "operand"))
+        made.append(Written(gap, f"array{text}", nodes[at : at + 1], "operand"))
     return at + 1
 
 
-def subscript(script: Script, nodes: Sequence[Node], at: int, made: list[Entry], write: _Write) -> int:
+def subscript(script: Script, nodes: Sequence[Node], at: int, made: list[Written], write: _Write) -> int:
     """Write `a[n]` with Spark's index, which begins with 0."""
     node = nodes[at]
     inside = node.inside
@@ -51,18 +51,18 @@ def subscript(script: Script, nodes: Sequence[Node], at: int, made: list[Entry],
         text = f"{array.text}[{write(script, inside)}]{script.note(message)}"
     else:
         text = f"{array.text}[{write(script, inside)}]"
-    made.append(Entry(array.gap, text, [*array.nodes, node], "operand"))
+    made.append(Written(array.gap, text, [*array.nodes, node], "operand"))
     return at + 1
 
 
-def struct_literal(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[Entry], write: _Write) -> int:
+def struct_literal(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[Written], write: _Write) -> int:
     """Write `{'a': 1}` as `named_struct('a', 1)`."""
     parts = split(nodes[at].inside)
     if not parts or any(len(part) < 3 or part[1].word != ":" for part in parts):  # noqa: PLR2004 - name, colon, value
         return 0
     names = (part[0].text if part[0].kind == "string" else f"'{part[0].text.strip(chr(34))}'" for part in parts)
     pairs = ", ".join(f"{name}, {write(script, part[2:])}" for name, part in zip(names, parts, strict=True))
-    made.append(Entry(gap, f"named_struct({pairs})", nodes[at : at + 1], "operand"))
+    made.append(Written(gap, f"named_struct({pairs})", nodes[at : at + 1], "operand"))
     return at + 1
 
 

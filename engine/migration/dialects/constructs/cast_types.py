@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from engine.migration.dbt.warehouse_types import spark_type
-from engine.migration.dialects.script import Script
-from engine.migration.dialects.sql_tree import Node, is_brackets
-from engine.migration.dialects.warehouse import Warehouse
+from engine.migration.dialects.syntax.script import Script
+from engine.migration.dialects.syntax.sql_tree import Node, is_brackets
+from engine.migration.dialects.syntax.warehouse import Warehouse
+from engine.migration.dialects.syntax.warehouse_types import spark_type
 
 _SAME = frozenset(("integer", "smallint", "tinyint", "dec", "long", "byte", "short"))
 _INTEGERS = frozenset(("int", "bigint", "integer", "smallint", "tinyint"))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from engine.migration.dialects.script import Entry, Script
-from engine.migration.dialects.sql_tree import Node
+from engine.migration.dialects.syntax.script import Script, Written
+from engine.migration.dialects.syntax.sql_tree import Node
 
 _SETS = frozenset(("union", "intersect", "except", "minus"))
 _BEHIND = _SETS | {"order", "limit", "window", ";"}
@@ -13,15 +13,15 @@ _COLUMN = "qualify_"
 _NOT_TRANSLATED = "QUALIFY is not translated: {}. Filter on the window function in an outer SELECT"
 
 
-def with_subquery(script: Script, made: list[Entry], write: Callable[[Script, Sequence[Node]], str]) -> None:
+def with_subquery(script: Script, made: list[Written], write: Callable[[Script, Sequence[Node]], str]) -> None:
     """Write each SELECT .. QUALIFY c as a SELECT around it that filters on a column with c."""
     while (at := next((at for at, entry in enumerate(made) if entry.word == "qualify"), -1)) >= 0:
         reason = _wrapped(script, made, at, write)
         if reason:
-            made[at] = Entry(made[at].gap, made[at].text + script.note(_NOT_TRANSLATED.format(reason)), (), "other")
+            made[at] = Written(made[at].gap, made[at].text + script.note(_NOT_TRANSLATED.format(reason)), (), "other")
 
 
-def _wrapped(script: Script, made: list[Entry], at: int, write: Callable[[Script, Sequence[Node]], str]) -> str:
+def _wrapped(script: Script, made: list[Written], at: int, write: Callable[[Script, Sequence[Node]], str]) -> str:
     """Wrap the SELECT of a QUALIFY; the reason if it cannot be."""
     words = [entry.word for entry in made]
     begin = _last(words, "select", at)
@@ -51,7 +51,7 @@ def _wrapped(script: Script, made: list[Entry], at: int, write: Callable[[Script
 
 
 def _rewrite(
-    made: list[Entry], places: tuple[int, int, int, int], condition: str, *, inside: bool, upper: bool
+    made: list[Written], places: tuple[int, int, int, int], condition: str, *, inside: bool, upper: bool
 ) -> None:
     """Change the entries from SELECT to the end of the condition.
 
@@ -79,14 +79,14 @@ def _rewrite(
         head = cased("select * except (#) from (select *, ") + flag + cased(" as # from (")
         tail = cased(")) where #")
     made[begin].text = head + made[begin].text
-    made[at:end] = [Entry(made[at].gap, tail, [*made[at].nodes, *made[end - 1].nodes], "other")]
+    made[at:end] = [Written(made[at].gap, tail, [*made[at].nodes, *made[end - 1].nodes], "other")]
 
 
 def _last(words: Sequence[str], word: str, before: int) -> int:
     return next((at for at in range(before - 1, -1, -1) if words[at] == word), -1)
 
 
-def _aliases(items: Sequence[Entry]) -> dict[str, tuple[str, bool]]:
+def _aliases(items: Sequence[Written]) -> dict[str, tuple[str, bool]]:
     """What a list of a SELECT gives a name to, and whether a window function is in it, by the name.
 
     A column that keeps its name, also one of a table, is not among them.
@@ -117,7 +117,7 @@ def _names(nodes: Sequence[Node]) -> set[str]:
     return found
 
 
-def _has_window(entries: Sequence[Entry]) -> bool:
+def _has_window(entries: Sequence[Written]) -> bool:
     return any(_is_window(node) for entry in entries for node in entry.nodes)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.migration.dialects.script import Entry, Script
+from engine.migration.dialects.syntax.script import Script, Written
 
 _ENDS = frozenset(
     ("rows", "range", "groups", "limit", "fetch", "offset", "qualify", "union", "except", "intersect", "window", "for")
@@ -10,7 +10,7 @@ _ENDS = frozenset(
 _LIMITS = frozenset(("limit", "fetch", "offset"))
 
 
-def with_null_order(script: Script, made: list[Entry], *, ordered: bool) -> None:
+def with_null_order(script: Script, made: list[Written], *, ordered: bool) -> None:
     """Add NULLS FIRST or NULLS LAST to the keys of an ORDER BY whose warehouse orders NULLs in another way than Spark.
 
     The order of a whole table has no meaning, so it is left alone; that of a window, of an aggregate and before a
@@ -27,7 +27,7 @@ def with_null_order(script: Script, made: list[Entry], *, ordered: bool) -> None
             _add(script, made, at + 2, end)
 
 
-def _add(script: Script, made: list[Entry], start: int, end: int) -> None:
+def _add(script: Script, made: list[Written], start: int, end: int) -> None:
     first = start
     for at in range(start, end + 1):
         if at < end and made[at].word != ",":

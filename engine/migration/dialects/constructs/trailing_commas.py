@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from engine.migration.dialects.script import Entry, Script
-from engine.migration.dialects.sql_tree import Node
+from engine.migration.dialects.syntax.script import Script, Written
+from engine.migration.dialects.syntax.sql_tree import Node
 
 _ENDS = frozenset(("from", "where", "union", "intersect", "except", "select"))
 _LAST_OF_LOOP = re.compile(r"\s*\{%-?\s*endfor\s*-?%\}")
 
 
-def trailing_comma(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[Entry]) -> int:
+def trailing_comma(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[Written]) -> int:
     """Leave out a comma before FROM, a closing bracket or the SELECT after a list of CTEs.
 
     A comma at the end of a loop of Jinja is left out in the last turn only.
@@ -34,7 +34,7 @@ def trailing_comma(script: Script, nodes: Sequence[Node], at: int, gap: str, mad
             text = '{{ "," if not loop.last }}'
         else:
             text = "," + script.note("a comma that a block of Jinja follows may have nothing after it: not translated")
-    made.append(Entry(gap, text, nodes[at : at + 1]))
+    made.append(Written(gap, text, nodes[at : at + 1]))
     return at + 1
 
 

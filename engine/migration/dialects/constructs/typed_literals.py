@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from engine.migration.dialects.call import styled
 from engine.migration.dialects.constructs.cast_types import type_text
-from engine.migration.dialects.script import Entry, Script
-from engine.migration.dialects.sql_tree import Node
+from engine.migration.dialects.syntax.call import styled
+from engine.migration.dialects.syntax.script import Script, Written
+from engine.migration.dialects.syntax.sql_tree import Node
 
 # Types whose literals Spark does not have.
 _OF_STRINGS = ("datetime", "numeric", "bignumeric")
@@ -15,7 +15,7 @@ _DEPTHS = {"<": 1, ">": -1, ">>": -2}
 
 
 def typed_literal(
-    script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[Entry], write: Callable[[Script, Node], str]
+    script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[Written], write: Callable[[Script, Node], str]
 ) -> int:
     """Write it as a cast of the array, struct or string."""
     if nodes[at].word in _OF_STRINGS and script.warehouse.dialect == "bigquery":
@@ -34,14 +34,14 @@ def typed_literal(
     inside = f"{name}({write(script, nodes[end])[1:-1]})"
     kind = type_text(script, nodes[at:end])
     text = f"{styled('cast', name)}({inside}{styled(' as ', name)}{kind})"
-    made.append(Entry(gap, text, nodes[at : end + 1], "operand"))
+    made.append(Written(gap, text, nodes[at : end + 1], "operand"))
     return end + 1
 
 
-def _of_string(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[Entry]) -> int:
+def _of_string(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[Written]) -> int:
     if at + 1 >= len(nodes) or nodes[at + 1].kind != "string":
         return 0
     name, value = nodes[at].text, nodes[at + 1].text
     text = f"{styled('cast', name)}({value}{styled(' as ', name)}{type_text(script, nodes[at : at + 1])})"
-    made.append(Entry(gap, text, nodes[at : at + 2], "operand"))
+    made.append(Written(gap, text, nodes[at : at + 2], "operand"))
     return at + 2

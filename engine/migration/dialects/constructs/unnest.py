@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from engine.migration.dialects.call import styled
-from engine.migration.dialects.script import Entry, Script, last_operand
-from engine.migration.dialects.sql_tree import Node, is_brackets
+from engine.migration.dialects.syntax.call import styled
+from engine.migration.dialects.syntax.script import Script, Written, last_operand
+from engine.migration.dialects.syntax.sql_tree import Node, is_brackets
 
 _Write = Callable[[Script, Sequence[Node]], str]
 _CLAUSES = frozenset(("select", "from", "where", "group", "having", "order", "qualify"))
@@ -18,7 +18,7 @@ _NO_ALIAS = _CLAUSES | frozenset(
 )  # fmt: skip
 
 
-def unnested(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[Entry], write: _Write) -> int:
+def unnested(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[Written], write: _Write) -> int:
     """Write UNNEST(a) after FROM and JOIN as explode(a), `x IN UNNEST(a)` as array_contains(a, x)."""
     if nodes[at].word == "in" and at + 2 < len(nodes) and nodes[at + 1].word == "unnest" and is_brackets(nodes[at + 2]):
         return _contained(script, nodes, at, gap, made, write)
@@ -27,7 +27,7 @@ def unnested(script: Script, nodes: Sequence[Node], at: int, gap: str, made: lis
     array = write(script, nodes[at + 1].inside)
     clause = next((node.word for node in reversed(nodes[:at]) if node.word in _CLAUSES), "")
     if clause != "from":
-        made.append(Entry(gap, f"{styled('explode', nodes[at].text)}({array})", nodes[at : at + 2], "operand"))
+        made.append(Written(gap, f"{styled('explode', nodes[at].text)}({array})", nodes[at : at + 2], "operand"))
         return at + 2
     element, end = _alias(nodes, at + 2)
     place, end = _with_offset(nodes, end)
@@ -43,24 +43,22 @@ def unnested(script: Script, nodes: Sequence[Node], at: int, gap: str, made: lis
     text = f"{head}({array})" + (f"{name}{columns}" if columns else "")
     if made[-1].word == "join" and not _has_condition(nodes, end) and _is_left(made):
         text += styled(" on true", nodes[at].text)
-    made.append(Entry(gap, text, nodes[at:end]))
+    made.append(Written(gap, text, nodes[at:end]))
     return end
 
 
-def _contained(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[Entry], write: _Write) -> int:
-    negated = bool(made) and made[-1].word == "not"
-    if negated:
-        gap = made.pop().gap
+def _contained(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[Written], write: _Write) -> int:
+    negation = made.pop() if made and made[-1].word == "not" else None
     value = last_operand(made)
     array = write(script, nodes[at + 2].inside)
     if value is None:
-        made.append(
-            Entry(gap, "in" + script.note("IN UNNEST is not translated: array_contains(array, x)"), nodes[at : at + 1])
-        )
+        made += [negation] if negation else []
+        mark = script.note("IN UNNEST is not translated: array_contains(array, x)")
+        made.append(Written(gap, f"{nodes[at].text}{mark}", nodes[at : at + 1]))
         return at + 1
-    function = styled(f"{'not ' if negated else ''}array_contains", nodes[at].text)
+    function = styled("not array_contains" if negation else "array_contains", nodes[at].text)
     text = f"{function}({array}, {value.text})"
-    made.append(Entry(value.gap, text, [*value.nodes, *nodes[at : at + 3]], "operand"))
+    made.append(Written(value.gap, text, [*value.nodes, *nodes[at : at + 3]], "operand"))
     return at + 3
 
 
@@ -91,5 +89,5 @@ def _has_condition(nodes: Sequence[Node], at: int) -> bool:
     return at < len(nodes) and nodes[at].word in ("on", "using")
 
 
-def _is_left(made: Sequence[Entry]) -> bool:
+def _is_left(made: Sequence[Written]) -> bool:
     return "left" in [entry.word for entry in made[-3:]]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from engine.migration.dialects.call import Call
-from engine.migration.dialects.warehouse import Noted, Rule, Warehouse
-from engine.migration.dialects.warehouses import texts, times
+from engine.migration.dialects.syntax.call import Call
+from engine.migration.dialects.syntax.warehouse import Noted, Rule, Warehouse
+from engine.migration.dialects.warehouses import text_rules, time_rules
 
 _SCALARS = "returns NULL for an object or array there, and its JSON here"
 _NO_SUNDAY = "a week of BigQuery begins on Sunday; Spark has weeks of ISO"
@@ -14,12 +14,12 @@ _NO_SUNDAY = "a week of BigQuery begins on Sunday; Spark has weeks of ISO"
 
 def _date_plus(call: Call) -> str | None:
     found = call.interval(1) if len(call) == 2 else None  # noqa: PLR2004 - date and interval
-    return times.date_plus(call, *found) if found else None
+    return time_rules.date_plus(call, *found) if found else None
 
 
 def _date_minus(call: Call) -> str | None:
     found = call.interval(1) if len(call) == 2 else None  # noqa: PLR2004 - date and interval
-    return times.date_plus(call, times.negative(found[0]), found[1]) if found else None
+    return time_rules.date_plus(call, time_rules.negative(found[0]), found[1]) if found else None
 
 
 def _time_plus(call: Call) -> str | None:
@@ -29,7 +29,7 @@ def _time_plus(call: Call) -> str | None:
 
 def _time_minus(call: Call) -> str | None:
     found = call.interval(1) if len(call) == 2 else None  # noqa: PLR2004 - time and interval
-    return call.fill("timestampadd({u}, {n}, {0})", u=found[1], n=times.negative(found[0])) if found else None
+    return call.fill("timestampadd({u}, {n}, {0})", u=found[1], n=time_rules.negative(found[0])) if found else None
 
 
 def _difference(call: Call) -> str | Noted | None:
@@ -39,7 +39,7 @@ def _difference(call: Call) -> str | Noted | None:
     if call[2].unit == "WEEK":
         template = "cast(datediff(date_sub({0}, dayofweek({0}) - 1), date_sub({1}, dayofweek({1}) - 1)) / 7 as int)"
         return call.fill(template)
-    return times.boundaries(call, 1, 0, "WEEK" if _monday(call[2].text) else call[2].unit)
+    return time_rules.boundaries(call, 1, 0, "WEEK" if _monday(call[2].text) else call[2].unit)
 
 
 def _whole_difference(call: Call) -> str | None:
@@ -115,7 +115,7 @@ _FUNCTIONS: Final[dict[str, Rule]] = {
     "timestamp_add": _time_plus, "timestamp_sub": _time_minus, "date_diff": _difference, "datetime_diff": _difference,
     "timestamp_diff": _whole_difference, "date_trunc": _truncated(dates=True),
     "timestamp_trunc": _truncated(dates=False), "datetime_trunc": _truncated(dates=False),
-    "extract": times.extracted(sunday="", week=_NO_SUNDAY),
+    "extract": time_rules.extracted(sunday="", week=_NO_SUNDAY),
     "current_date/1": "cast(from_utc_timestamp(current_timestamp(), {0}) as date)",
     "current_datetime/0": "cast(current_timestamp() as timestamp_ntz)",
     "current_datetime/1": "cast(from_utc_timestamp(current_timestamp(), {0}) as timestamp_ntz)",
@@ -126,20 +126,21 @@ _FUNCTIONS: Final[dict[str, Rule]] = {
     "last_day": _last_day, "generate_date_array": _dates,
     "generate_array/3": "case when ({1} - {0}) * {2} >= 0 then sequence({0}, {1}, {2}) else array() end",
     "generate_array/2": "case when {0} <= {1} then sequence({0}, {1}) else array() end",
-    "parse_date": times.formatted("to_date({v}, {p})", pattern=0, strftime=True),
-    "safe.parse_date": times.formatted("cast(try_to_timestamp({v}, {p}) as date)", pattern=0, strftime=True),
-    "parse_timestamp": times.formatted("to_timestamp({v}, {p})", pattern=0, strftime=True),
-    "safe.parse_timestamp": times.formatted("try_to_timestamp({v}, {p})", pattern=0, strftime=True),
-    "parse_datetime": times.formatted("to_timestamp_ntz({v}, {p})", pattern=0, strftime=True),
-    "safe.parse_datetime": times.formatted(
+    "parse_date": time_rules.formatted("to_date({v}, {p})", pattern=0, strftime=True),
+    "safe.parse_date": time_rules.formatted("cast(try_to_timestamp({v}, {p}) as date)", pattern=0, strftime=True),
+    "parse_timestamp": time_rules.formatted("to_timestamp({v}, {p})", pattern=0, strftime=True),
+    "safe.parse_timestamp": time_rules.formatted("try_to_timestamp({v}, {p})", pattern=0, strftime=True),
+    "parse_datetime": time_rules.formatted("to_timestamp_ntz({v}, {p})", pattern=0, strftime=True),
+    "safe.parse_datetime": time_rules.formatted(
         "cast(try_to_timestamp({v}, {p}) as timestamp_ntz)", pattern=0, strftime=True
     ),
-    "format_date": times.formatted("date_format({v}, {p})", pattern=0, strftime=True),
-    "format_datetime": times.formatted("date_format({v}, {p})", pattern=0, strftime=True),
-    "format_timestamp": times.formatted("date_format({v}, {p})", pattern=0, strftime=True),
+    "format_date": time_rules.formatted("date_format({v}, {p})", pattern=0, strftime=True),
+    "format_datetime": time_rules.formatted("date_format({v}, {p})", pattern=0, strftime=True),
+    "format_timestamp": time_rules.formatted("date_format({v}, {p})", pattern=0, strftime=True),
     # Strings.
-    "split": texts.split_by_text, "regexp_contains": "regexp_like({0}, {1})", "regexp_extract": texts.group_or_null,
-    "regexp_extract_all": texts.all_groups, "regexp_replace": texts.replaced(first_only=False),
+    "split": text_rules.split_by_text, "regexp_contains": "regexp_like({0}, {1})",
+    "regexp_extract": text_rules.group_or_null,
+    "regexp_extract_all": text_rules.all_groups, "regexp_replace": text_rules.replaced(first_only=False),
     "starts_with": "startswith({*})", "ends_with": "endswith({*})", "strpos": "instr({*})",
     "contains_substr": "contains(lower({0}), lower({1}))", "format": _number_text,
     "to_base64": "base64({*})", "from_base64": "unbase64({*})", "to_hex": _hexadecimal, "from_hex": "unhex({*})",
@@ -148,12 +149,12 @@ _FUNCTIONS: Final[dict[str, Rule]] = {
     # Numbers and conditions.
     "safe_divide": "try_divide({*})", "safe_add": "try_add({*})", "safe_subtract": "try_subtract({*})",
     "safe_multiply": "try_multiply({*})", "div": "({0} div {1})", "log/2": "log({1}, {0})",
-    "greatest": texts.of_all("greatest"), "least": texts.of_all("least"),
+    "greatest": text_rules.of_all("greatest"), "least": text_rules.of_all("least"),
     "trunc/1": "if({0} < 0, ceil({0}), floor({0}))",
     # Aggregates.
     "countif": "count_if({*})", "logical_or": "bool_or({*})", "logical_and": "bool_and({*})",
-    "array_agg": texts.ordered_array, "array_concat_agg/1": "flatten(collect_list({0}))",
-    "string_agg": texts.joined_texts(","), "percentile_cont": _quantile,
+    "array_agg": text_rules.ordered_array, "array_concat_agg/1": "flatten(collect_list({0}))",
+    "string_agg": text_rules.joined_texts(","), "percentile_cont": _quantile,
     # Arrays and JSON.
     "array_length": "array_size({*})", "array_to_string/2": "array_join({0}, {1})", "array_concat": "concat({*})",
     "array_reverse": "reverse({*})", "to_json_string/1": "to_json({0})",

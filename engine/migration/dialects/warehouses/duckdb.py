@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from engine.migration.dialects.call import Call
-from engine.migration.dialects.warehouse import Noted, Rule, Warehouse
-from engine.migration.dialects.warehouses import texts, times
+from engine.migration.dialects.syntax.call import Call
+from engine.migration.dialects.syntax.warehouse import Noted, Rule, Warehouse
+from engine.migration.dialects.warehouses import text_rules, time_rules
 
 _NULLS_IN_ARRAY = "NULLs are elements there, and last in an order; here they are left out, and first"
 _WHOLE = "if({0} < 0, ceil({0}), floor({0}))"
@@ -14,7 +14,7 @@ _WHOLE = "if({0} < 0, ceil({0}), floor({0}))"
 
 def with_nulls(call: Call) -> str | Noted | None:
     """array_agg() where NULLs are elements; Spark's leaves them out."""
-    ordered = texts.ordered_array(call)
+    ordered = text_rules.ordered_array(call)
     if ordered is None and (len(call) != 1 or any(node.word == "order" for node in call[0].nodes)):
         return None
     if ordered is None and call[0].nodes[0].word != "distinct":
@@ -28,31 +28,31 @@ def first_known(call: Call) -> str | None:
 
 
 DATES: Final[dict[str, Rule]] = {
-    "date_diff": times.unit_first, "datediff": times.unit_first, "date_sub/3": times.whole_units,
-    "datesub": times.whole_units,
-    "extract": times.extracted(sunday=times.FROM_SUNDAY_0, second="second({0})"),
-    "date_part": times.extracted(sunday=times.FROM_SUNDAY_0, second="second({0})"),
-    "datepart": times.extracted(sunday=times.FROM_SUNDAY_0, second="second({0})"),
-    "dayofweek/1": times.FROM_SUNDAY_0, "weekday/1": times.FROM_SUNDAY_0, "isodow/1": "(weekday({0}) + 1)",
+    "date_diff": time_rules.unit_first, "datediff": time_rules.unit_first, "date_sub/3": time_rules.whole_units,
+    "datesub": time_rules.whole_units,
+    "extract": time_rules.extracted(sunday=time_rules.FROM_SUNDAY_0, second="second({0})"),
+    "date_part": time_rules.extracted(sunday=time_rules.FROM_SUNDAY_0, second="second({0})"),
+    "datepart": time_rules.extracted(sunday=time_rules.FROM_SUNDAY_0, second="second({0})"),
+    "dayofweek/1": time_rules.FROM_SUNDAY_0, "weekday/1": time_rules.FROM_SUNDAY_0, "isodow/1": "(weekday({0}) + 1)",
     "week/1": "weekofyear({0})", "dayname/1": "date_format({0}, 'EEEE')", "monthname/1": "date_format({0}, 'MMMM')",
     "epoch/1": "(unix_micros(cast({0} as timestamp)) / 1000000)", "today/0": "current_date()",
-    "strftime": times.formatted("date_format({v}, {p})", pattern=1, strftime=True),
-    "strptime": times.formatted("to_timestamp({v}, {p})", pattern=1, strftime=True),
-    "try_strptime": times.formatted("try_to_timestamp({v}, {p})", pattern=1, strftime=True),
+    "strftime": time_rules.formatted("date_format({v}, {p})", pattern=1, strftime=True),
+    "strptime": time_rules.formatted("to_timestamp({v}, {p})", pattern=1, strftime=True),
+    "try_strptime": time_rules.formatted("try_to_timestamp({v}, {p})", pattern=1, strftime=True),
 }  # fmt: skip
 _FUNCTIONS: Final[dict[str, Rule]] = {
     **DATES,
     # Strings.
-    "split": texts.split_by_text, "str_split": texts.split_by_text, "string_split": texts.split_by_text,
-    "string_to_array": texts.split_by_text, "regexp_matches/2": "regexp_like({0}, {1})",
+    "split": text_rules.split_by_text, "str_split": text_rules.split_by_text, "string_split": text_rules.split_by_text,
+    "string_to_array": text_rules.split_by_text, "regexp_matches/2": "regexp_like({0}, {1})",
     "regexp_full_match/2": "regexp_like({0}, concat('^(?:', {1}, ')$'))",
-    "regexp_extract/2": "regexp_extract({0}, {1}, 0)", "regexp_replace": texts.replaced(first_only=True),
+    "regexp_extract/2": "regexp_extract({0}, {1}, 0)", "regexp_replace": text_rules.replaced(first_only=True),
     "regexp_extract_all/2": "regexp_extract_all({0}, {1}, 0)",
     "starts_with": "startswith({*})", "ends_with": "endswith({*})", "suffix": "endswith({*})",
     "prefix": "startswith({*})", "strpos": "instr({*})", "strlen": "octet_length({*})",
-    "concat": "concat_ws('', {*})", "string_agg": texts.joined_texts(","),
-    "group_concat": texts.joined_texts(","),
-    "listagg": texts.joined_texts(","), "gen_random_uuid/0": "uuid()",
+    "concat": "concat_ws('', {*})", "string_agg": text_rules.joined_texts(","),
+    "group_concat": text_rules.joined_texts(","),
+    "listagg": text_rules.joined_texts(","), "gen_random_uuid/0": "uuid()",
     # Numbers and conditions.
     "log/1": "log10({0})", "trunc/1": _WHOLE, "random/0": "rand()", "any_value": first_known,
     "arg_max/2": "max_by({0}, {1})", "arg_min/2": "min_by({0}, {1})", "quantile_cont/2": "percentile({0}, {1})",
@@ -64,7 +64,7 @@ _FUNCTIONS: Final[dict[str, Rule]] = {
     "list_distinct": "array_distinct({*})", "list_concat": "concat({*})", "array_concat": "concat({*})",
     "list_transform": "transform({*})", "list_filter": "filter({*})", "list_reverse": "reverse({*})",
     "generate_series/2": "case when {0} <= {1} then sequence({0}, {1}) else array() end",
-    "substring": texts.from_position, "substr": texts.from_position,
+    "substring": text_rules.from_position, "substr": text_rules.from_position,
     "json_extract_string/2": "get_json_object({0}, {1})",
 }  # fmt: skip
 DUCKDB: Final = Warehouse(

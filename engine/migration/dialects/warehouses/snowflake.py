@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from engine.migration.dialects.call import Call
-from engine.migration.dialects.warehouse import Noted, Rule, Warehouse
-from engine.migration.dialects.warehouses import texts, times
+from engine.migration.dialects.syntax.call import Call
+from engine.migration.dialects.syntax.warehouse import Noted, Rule, Warehouse
+from engine.migration.dialects.warehouses import text_rules, time_rules
 
 _INITCAP = "a word begins after white space here, and after any of its delimiters there"
-_DAY = times.extracted(sunday=times.FROM_SUNDAY_0)
+_DAY = time_rules.extracted(sunday=time_rules.FROM_SUNDAY_0)
 
 
 def _text(call: Call) -> str | Noted | None:
     """to_char(x[, pattern])."""
     if len(call) == 1:
         return call.fill("cast({0} as string)")
-    return times.formatted("date_format({v}, {p})", pattern=1, strftime=False)(call)
+    return time_rules.formatted("date_format({v}, {p})", pattern=1, strftime=False)(call)
 
 
 def _read(kind: str, *, tries: bool) -> Rule:
@@ -30,7 +30,7 @@ def _read(kind: str, *, tries: bool) -> Rule:
             if tries
             else f"cast(to_timestamp({{v}}, {{p}}) as {kind})"
         )
-        return times.formatted(function, pattern=1, strftime=False)(call)
+        return time_rules.formatted(function, pattern=1, strftime=False)(call)
 
     return rule
 
@@ -48,9 +48,10 @@ def _whole_match(call: Call) -> str | None:
 
 _FUNCTIONS: Final[dict[str, Rule]] = {
     # Dates and times.
-    "datediff": times.unit_first, "timestampdiff": times.unit_first, "timediff": times.unit_first,
-    "dateadd": times.added, "timestampadd": times.added, "timeadd": times.added, "date_trunc": _truncated,
-    "extract": _DAY, "date_part": _DAY, "dayofweek/1": times.FROM_SUNDAY_0, "dayofweekiso/1": "(weekday({0}) + 1)",
+    "datediff": time_rules.unit_first, "timestampdiff": time_rules.unit_first, "timediff": time_rules.unit_first,
+    "dateadd": time_rules.added, "timestampadd": time_rules.added, "timeadd": time_rules.added,
+    "date_trunc": _truncated,
+    "extract": _DAY, "date_part": _DAY, "dayofweek/1": time_rules.FROM_SUNDAY_0, "dayofweekiso/1": "(weekday({0}) + 1)",
     "week/1": "weekofyear({0})", "weekiso/1": "weekofyear({0})", "yearofweekiso/1": "extract(yearofweek from {0})",
     "to_char": _text, "to_varchar": _text, "to_date": _read("date", tries=False),
     "try_to_date": _read("date", tries=True), "to_timestamp": _read("timestamp", tries=False),
@@ -60,14 +61,14 @@ _FUNCTIONS: Final[dict[str, Rule]] = {
     "timestamp_ntz_from_parts": "make_timestamp_ntz({*})", "sysdate/0": "current_timestamp()",
     "getdate/0": "current_timestamp()", "convert_timezone/2": "from_utc_timestamp({1}, {0})",
     # Strings.
-    "split": texts.split_by_text, "regexp_like": _whole_match, "rlike": _whole_match,
-    "regexp_replace": texts.replaced(first_only=False), "charindex": "charindex({*})",
+    "split": text_rules.split_by_text, "regexp_like": _whole_match, "rlike": _whole_match,
+    "regexp_replace": text_rules.replaced(first_only=False), "charindex": "charindex({*})",
     "listagg/1": "listagg({0})", "editdistance": "levenshtein({*})", "to_json/1": "to_json({0})",
     # Numbers and conditions.
     "iff": "if({*})", "zeroifnull/1": "coalesce({0}, 0)", "booland_agg": "bool_and({*})", "boolor_agg": "bool_or({*})",
     "div0/2": "case when {1} = 0 and {0} is not null then 0 else {0} / {1} end",
     "div0null/2": "case when coalesce({1}, 0) = 0 and {0} is not null then 0 else {0} / {1} end",
-    "greatest": texts.of_all("greatest"), "least": texts.of_all("least"),
+    "greatest": text_rules.of_all("greatest"), "least": text_rules.of_all("least"),
     "greatest_ignore_nulls": "greatest({*})", "least_ignore_nulls": "least({*})", "square/1": "({0} * {0})",
     "to_boolean/1": "cast({0} as boolean)", "to_double/1": "cast({0} as double)",
     "try_to_boolean/1": "try_cast({0} as boolean)", "try_to_double/1": "try_cast({0} as double)",

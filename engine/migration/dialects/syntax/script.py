@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from engine.migration.dialects.sql_tree import Node, SqlTree
-from engine.migration.dialects.warehouse import Warehouse
+from engine.migration.dialects.syntax.sql_tree import Node, SqlTree
+from engine.migration.dialects.syntax.warehouse import Warehouse
 
 # A note's number stands between these in the text until all of it is written: then the line is known.
 _OPEN, _CLOSE = "\ue000", "\ue001"
@@ -66,7 +66,7 @@ class Script:
 
 
 @dataclass(slots=True)
-class Entry:
+class Written:
     """A part of a list of nodes that is written.
 
     Attributes:
@@ -110,7 +110,7 @@ def without_marks(text: str) -> str:
     return _MARK.sub("", text)
 
 
-def last_operand(made: list[Entry]) -> Entry | None:
+def last_operand(made: list[Written]) -> Written | None:
     """Take the value that ends here off what was written: `a.b(c)[0]`; None if there is none, as behind a keyword."""
     at = len(made)
     if not at or made[-1].kind != "operand":
@@ -121,4 +121,4 @@ def last_operand(made: list[Entry]) -> Entry | None:
     taken = made[at:]
     del made[at:]
     text = taken[0].text + "".join(entry.gap + entry.text for entry in taken[1:])
-    return Entry(taken[0].gap, text, [node for entry in taken for node in entry.nodes], "operand")
+    return Written(taken[0].gap, text, [node for entry in taken for node in entry.nodes], "operand")

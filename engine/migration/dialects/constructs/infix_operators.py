@@ -6,15 +6,15 @@ import re
 from collections.abc import Callable, Sequence
 
 from engine.migration.dialects.constructs.cast_types import is_fractional, type_end, type_text
-from engine.migration.dialects.script import Entry, Script, last_operand
-from engine.migration.dialects.sql_tree import Node, is_brackets
+from engine.migration.dialects.syntax.script import Script, Written, last_operand
+from engine.migration.dialects.syntax.sql_tree import Node, is_brackets
 
 _Write = Callable[[Script, Sequence[Node]], str]
 _WHOLE = "a division of two integers cuts the fraction there; here it does not: write a div b for integers"
 _PLAIN = re.compile(r"\w+")
 
 
-def operator(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[Entry], write: _Write) -> int:
+def operator(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[Written], write: _Write) -> int:
     """Write a power, a division, a match, a part of a variant or `* EXCLUDE`."""
     word, warehouse = nodes[at].word, script.warehouse
     end = 0
@@ -31,17 +31,17 @@ def operator(script: Script, nodes: Sequence[Node], at: int, gap: str, made: lis
     return end
 
 
-def _division(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[Entry]) -> int:
+def _division(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[Written]) -> int:
     if nodes[at].word == "//" and script.warehouse.dialect == "duckdb":
-        made.append(Entry(gap, "div", nodes[at : at + 1]))
+        made.append(Written(gap, "div", nodes[at : at + 1]))
         return at + 1
     if nodes[at].word == "//" or not script.warehouse.whole_slash or _is_certain(script, nodes, at):
         return 0
-    made.append(Entry(gap, f"/{script.note(_WHOLE)}", nodes[at : at + 1]))
+    made.append(Written(gap, f"/{script.note(_WHOLE)}", nodes[at : at + 1]))
     return at + 1
 
 
-def _power(script: Script, nodes: Sequence[Node], at: int, made: list[Entry], write: _Write) -> int:
+def _power(script: Script, nodes: Sequence[Node], at: int, made: list[Written], write: _Write) -> int:
     """`a ^ b`, which binds more strongly than all but a sign: both sides are single values."""
     end = _operand_end(nodes, at + 1)
     base = last_operand(made) if end > at + 1 else None
@@ -50,9 +50,9 @@ def _power(script: Script, nodes: Sequence[Node], at: int, made: list[Entry], wr
     if made and made[-1].word == "-" and (len(made) == 1 or made[-2].kind == "other"):
         # A sign binds more strongly than the power.
         sign = made.pop()
-        base = Entry(sign.gap, f"-{base.text}", [*sign.nodes, *base.nodes], "operand")
+        base = Written(sign.gap, f"-{base.text}", [*sign.nodes, *base.nodes], "operand")
     text = f"power({base.text}, {write(script, nodes[at + 1 : end])})"
-    made.append(Entry(base.gap, text, [*base.nodes, *nodes[at:end]], "operand"))
+    made.append(Written(base.gap, text, [*base.nodes, *nodes[at:end]], "operand"))
     return end
 
 
@@ -75,7 +75,7 @@ def _is_certain(script: Script, nodes: Sequence[Node], at: int) -> bool:
     return is_fractional(near, script.warehouse) or bool(texts & fractional)
 
 
-def _match(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[Entry], write: _Write) -> int:
+def _match(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[Written], write: _Write) -> int:
     """`a ~ 'x'`, `a !~ 'x'`, `a ~* 'x'`: RLIKE."""
     negated = nodes[at].word == "!"
     sign = at + negated
@@ -89,11 +89,11 @@ def _match(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[
         pattern = f"concat('^(?:', {pattern}, ')$')"
     if nodes[sign].word == "~*":
         pattern = f"concat('(?i)', {pattern})"
-    made.append(Entry(gap, f"{'not ' if negated else ''}rlike {pattern}", nodes[at:end]))
+    made.append(Written(gap, f"{'not ' if negated else ''}rlike {pattern}", nodes[at:end]))
     return end
 
 
-def _path(script: Script, nodes: Sequence[Node], at: int, made: list[Entry]) -> int:
+def _path(script: Script, nodes: Sequence[Node], at: int, made: list[Written]) -> int:
     """`column:a.b[0]::type` of Snowflake: variant_get()."""
     end, path = at + 1, "$"
     while end < len(nodes):
@@ -115,15 +115,15 @@ def _path(script: Script, nodes: Sequence[Node], at: int, made: list[Entry]) -> 
         kind = f", '{type_text(script, nodes[end + 1 : last])}'"
         end = last
     text = f"variant_get({value.text}, {quoted}{kind})"
-    made.append(Entry(value.gap, text, [*value.nodes, *nodes[at:end]], "operand"))
+    made.append(Written(value.gap, text, [*value.nodes, *nodes[at:end]], "operand"))
     return end
 
 
-def _exclude(nodes: Sequence[Node], at: int, gap: str, made: list[Entry]) -> int:
+def _exclude(nodes: Sequence[Node], at: int, gap: str, made: list[Written]) -> int:
     text = "EXCEPT" if nodes[at].text.isupper() else "except"
     following = nodes[at + 1] if at + 1 < len(nodes) else None
     if following is None or following.kind == "brackets":
-        made.append(Entry(gap, text, nodes[at : at + 1]))
+        made.append(Written(gap, text, nodes[at : at + 1]))
         return at + 1
-    made.append(Entry(gap, f"{text} ({following.text})", nodes[at : at + 2]))
+    made.append(Written(gap, f"{text} ({following.text})", nodes[at : at + 2]))
     return at + 2

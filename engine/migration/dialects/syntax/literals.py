@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from engine.migration.dialects.sql_tree import Node
+from engine.migration.dialects.syntax.sql_tree import Node
 
 _PREFIX = re.compile(r"(?i)(rb|br|r|b|e|n|u&)?('''|\"\"\"|'|\"|\$\w*\$)")
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from engine.migration.dialects.call import Call
-from engine.migration.dialects.literals import quoted
-from engine.migration.dialects.warehouse import Noted
+from engine.migration.dialects.syntax.call import Call
+from engine.migration.dialects.syntax.literals import quoted
+from engine.migration.dialects.syntax.warehouse import Noted
 
 _SPECIAL = re.compile(r"[\\^$.|?*+()\[\]{}]")
 _GROUP = re.compile(r"(?:\\.|\[(?:\\.|[^\]\\])*\])|\((?!\?)|\(\?P?<(?![=!])")

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from engine.migration.dialects.literals import string_value
-from engine.migration.dialects.sql_tree import Node
+from engine.migration.dialects.syntax.literals import string_value
+from engine.migration.dialects.syntax.sql_tree import Node
 
 _FIELD = re.compile(r"\{(\*|\d|[a-z]+)\}")
 # Strings and fields of a template, whose letters stay as they are.

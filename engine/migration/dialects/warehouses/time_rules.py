@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from engine.migration.dialects.call import UNITS, Call
-from engine.migration.dialects.literals import quoted
-from engine.migration.dialects.time_formats import from_strftime, from_to_char
-from engine.migration.dialects.warehouse import Noted
+from engine.migration.dialects.syntax.call import UNITS, Call
+from engine.migration.dialects.syntax.literals import quoted
+from engine.migration.dialects.syntax.time_formats import from_strftime, from_to_char
+from engine.migration.dialects.syntax.warehouse import Noted
 
 _MONTHS: Final = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
 _DAYS: Final = {"DAY": 1, "WEEK": 7}
