@@ -113,26 +113,19 @@ def _cast(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[W
     between = next((place for place, node in enumerate(inside) if node.word == "as"), 0)
     if not between or between + 1 >= len(inside):
         return 0
-    name = nodes[at].text
-    new_name = styled("try_cast", name) if nodes[at].word == "safe_cast" else name
-    mark = ""
-    kinds = inside[between + 1 :]
+    name, kinds = nodes[at].text, inside[between + 1 :]
+    kind = type_text(script, kinds) + _text_without_length(script, kinds)
     if any(node.word == "format" for node in kinds):
-        mark = script.note("CAST .. FORMAT is not translated: write to_date() or date_format() with Spark's pattern")
-    kind = type_text(script, kinds)
-    operand = write(script, inside[:between])
-    if is_integer(kind) and is_fractional(inside[:between], script.warehouse):
-        operand = f"{styled(script.warehouse.rounds, name)}({operand})"
-    mark += _text_without_length(script, kinds)
-    gaps = [
-        script.gap(nodes[at].end, nodes[at + 1].start + 1) + script.gap(nodes[at + 1].start + 1, inside[0].start),
-        script.gap(inside[between - 1].end, inside[between].start) + inside[between].text
-        + script.gap(inside[between].end, inside[between + 1].start),
-        script.gap(inside[-1].end, nodes[at + 1].end),
-    ]  # fmt: skip
-    made.append(
-        Written(gap, f"{new_name}{gaps[0]}{operand}{gaps[1]}{kind}{mark}{gaps[2]}", nodes[at : at + 2], "operand")
-    )
+        kind += script.note("CAST .. FORMAT is not translated: write to_date() or date_format() with Spark's pattern")
+    value = write(script, inside[:between])
+    if is_integer(type_text(script, kinds)) and is_fractional(inside[:between], script.warehouse):
+        value = f"{styled(script.warehouse.rounds, name)}({value})"
+    new_name = styled("try_cast", name) if nodes[at].word == "safe_cast" else name
+    opening = script.gap(nodes[at].end, nodes[at + 1].start + 1) + script.gap(nodes[at + 1].start + 1, inside[0].start)
+    middle = script.gap(inside[between - 1].end, kinds[0].start)
+    closing = script.gap(inside[-1].end, nodes[at + 1].end)
+    text = f"{new_name}{opening}{value}{middle}{kind}{closing}"
+    made.append(Written(gap, text, nodes[at : at + 2], "operand"))
     return at + 2
 
 

@@ -17,6 +17,11 @@ PAIRS = [
     ("snowflake", "a::number, b::float, c::int", "a::decimal(38, 0), b::double, c::bigint"),
     ("bigquery", "cast(a as {{ kind }})", "cast(a as {{ kind }})"),
     ("bigquery", "DATETIME '2024-01-01 10:00:00'", "CAST('2024-01-01 10:00:00' AS TIMESTAMP_NTZ)"),
+    (
+        "bigquery",
+        "cast(a as {% if b %}int64{% else %}string{% endif %})",
+        "cast(a as {% if b %}int64{% else %}string{% endif %})",
+    ),
     # Commas.
     ("bigquery", "select a,\n  b, -- last\nfrom t", "select a,\n  b -- last\nfrom t"),
     ("bigquery", "with a as (select 1,), b as (select 2), select 3", "with a as (select 1), b as (select 2) select 3"),

@@ -26,7 +26,7 @@ _WORDS_OF_TWO = {
 def type_text(script: Script, nodes: Sequence[Node]) -> str:
     """A type in Spark's words; one that means the same stays as it is written."""
     text = script.tree.text[nodes[0].start : nodes[-1].end]
-    if any(script.tree.has_jinja(node) for node in nodes):
+    if any(script.tree.has_jinja(node) for node in nodes) or script.tree.has_block(nodes[0].start, nodes[-1].end):
         return text
     if len(nodes) > 1 and nodes[1].word == "<":
         return _nested(script, nodes)
