@@ -14,14 +14,12 @@ from engine.plan.actions.empty_tables import has_rows, left_alone
 from engine.plan.actions.file_checks import file_faults
 from engine.plan.actions.planned_choice import planned_choice
 from engine.plan.actions.refresh_checks import (
-    FILES_GONE,
-    files_gone,
     rebuilds,
     rebuilt_first,
     refresh_reasons,
     refresh_refusals,
 )
-from engine.plan.actions.reset_checks import reset_refusals
+from engine.plan.actions.reset_checks import reset_of_model
 from engine.plan.actions.state_checks import table_faults
 from engine.plan.actions.unchanged import REWRITTEN, batch_inputs_now, has_columns, work_left
 from engine.plan.actions.unread_input import unread_inputs
@@ -107,7 +105,7 @@ def _model_action(
         accept = (*options.accept, *(known.refresh.accept if known.refresh is not None else ()))
         refusals += refresh_refusals(manifest, model, rebuilt, deployed.built, accept)
         refusals += rebuilt_first(manifest, model, rebuilt, deployed)
-    faults, events_from = _reset(manifest, model, known, options, kind)
+    faults, events_from = reset_of_model(manifest, model, known, options, kind)
     refusals += faults
     if comparison.refusal is not None and not _allowed(model, known, comparison, kind):
         refusals.append(comparison.refusal)
@@ -149,24 +147,6 @@ def _model_action(
         writes,
         rows,
     )
-
-
-def _reset(
-    manifest: Manifest, model: Model, known: DeployedModel, options: PlanOptions, kind: ActionKind
-) -> tuple[list[Diagnostic], int | None]:
-    """Return why a stream cannot be reset, and from which event time on it is read again (`Action.events_from`)."""
-    if options.reset is None or not model.streaming:
-        return [], None
-    faults = [*reset_refusals(manifest, model, options.reset)]
-    if kind is not ActionKind.RESET or not options.reset.windows:
-        return faults, None
-    if FILES_GONE not in options.accept:
-        faults += files_gone(manifest, model)
-    # The query is read for it.
-    from engine.plan.edits.open_windows import first_open
-
-    begin = first_open(model, known)
-    return (faults, begin) if isinstance(begin, int) else ([*faults, begin], None)
 
 
 def _rewritten(model: Model, comparison: Comparison, work: Iterable[str]) -> Iterator[str]:

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from engine.compile import Manifest, Model, Source
 from engine.errors import Diagnostic, Location, UsageError
 from engine.plan import new_checkpoint
-from engine.plan.actions.action import Reset
+from engine.plan.actions.action import ActionKind, PlanOptions, Reset
+from engine.plan.actions.refresh_checks import FILES_GONE, files_gone
+from engine.plan.deployed.deployed_facts import DeployedModel
 from engine.plan.new_checkpoint import EARLIEST, NOW, OPEN_WINDOWS
 from engine.sources.starting_offsets import milliseconds
 
@@ -30,6 +32,24 @@ def reset_of(text: str) -> Reset:
         hint = "Write now, earliest, open-windows, or a time (UTC): 2024-05-01T10:00:00."
         raise UsageError("usage", f"invalid value of --reset-checkpoint: {text}", hint)
     return Reset(at)
+
+
+def reset_of_model(
+    manifest: Manifest, model: Model, known: DeployedModel, options: PlanOptions, kind: ActionKind
+) -> tuple[list[Diagnostic], int | None]:
+    """Return why a stream cannot be reset, and from which event time on it is read again (`Action.events_from`)."""
+    if options.reset is None or not model.streaming:
+        return [], None
+    faults = [*reset_refusals(manifest, model, options.reset)]
+    if kind is not ActionKind.RESET or not options.reset.windows:
+        return faults, None
+    if FILES_GONE not in options.accept:
+        faults += files_gone(manifest, model)
+    # The query is read for it.
+    from engine.plan.edits.open_windows import first_open
+
+    begin = first_open(model, known)
+    return (faults, begin) if isinstance(begin, int) else ([*faults, begin], None)
 
 
 def reset_refusals(manifest: Manifest, model: Model, reset: Reset) -> Iterator[Diagnostic]:
