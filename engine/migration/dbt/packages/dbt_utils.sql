@@ -165,10 +165,10 @@ select * from {{ model }} where {% if trim_whitespace %}trim({{ column_name }}){
 {%- endmacro %}
 
 {%- macro test_not_null_proportion(model, column_name, at_least, at_most=1.0, group_by_columns=[]) %}
-select {{ _listed(group_by_columns) }}count({{ column_name }}) / count(*) as proportion
+{%- set share = 'count(' ~ column_name ~ ') / nullif(count(*), 0)' %}
+select {{ _listed(group_by_columns) }}{{ share }} as proportion
 from {{ model }} {{ _grouped(group_by_columns) }}
-having count(*) > 0
-and (count({{ column_name }}) / count(*) < {{ at_least }} or count({{ column_name }}) / count(*) > {{ at_most }})
+having {{ share }} < {{ at_least }} or {{ share }} > {{ at_most }}
 {%- endmacro %}
 
 {%- macro test_recency(model, field, datepart, interval, ignore_time_component=false, group_by_columns=[]) %}
