@@ -8,10 +8,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
+from engine.migration.dbt.import_analyses import import_analyses
 from engine.migration.dbt.import_context import ImportContext
 from engine.migration.dbt.import_exposures import import_exposures
 from engine.migration.dbt.import_macros import import_macros
 from engine.migration.dbt.import_models import add_item, import_models
+from engine.migration.dbt.import_run_hooks import import_run_hooks
 from engine.migration.dbt.import_seeds import import_seeds
 from engine.migration.dbt.import_settings import IGNORED, import_settings
 from engine.migration.dbt.import_snapshots import import_snapshots
@@ -31,11 +33,7 @@ _NOT_CARRIED = {
     "saved_queries": "saved queries are not imported: engine show --inline runs a query",
     "functions": "functions are not imported: write them as macros",
 }
-_NODES = {
-    "analysis": "an analysis: engine show --inline runs a query",
-    "operation": "a hook of a run: write it as pre_hook or post_hook of a model",
-    "sql_operation": "an operation: engine show --inline runs a query",
-}
+_OPERATION = "an operation: engine show --inline runs a query"
 
 
 def import_dbt(target: Path, out: Path, *, incremental: Literal["draft", "table"] = "draft") -> ImportReport:
@@ -86,12 +84,14 @@ def _convert(context: ImportContext) -> None:
     import_singular_tests(context)
     import_unit_tests(context)
     import_exposures(context)
+    import_analyses(context)
+    import_run_hooks(context)
     import_macros(context)
     import_settings(context)
     context.files.files[".gitignore"] = IGNORED
     for node in context.manifest.nodes.values():
-        if node.kind in _NODES and node.package == context.manifest.project:
-            add_item(context, node, ImportOutcome.NOT_IMPORTED, _NODES[node.kind])
+        if node.kind == "sql_operation" and node.package == context.manifest.project:
+            add_item(context, node, ImportOutcome.NOT_IMPORTED, _OPERATION)
 
 
 def _judge(context: ImportContext, out: Path) -> None:

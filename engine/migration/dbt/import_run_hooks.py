@@ -1,0 +1,47 @@
+"""dbt's on-run-start and on-run-end: named in the report, each with its text and what to do instead."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from engine.migration.dbt.import_context import ImportContext
+from engine.migration.dbt.import_models import add_item
+from engine.migration.dbt.manifest.read_manifest import DbtNode, texts_of
+from engine.migration.output.import_report import ImportOutcome, plain
+
+_START = "on-run-start"
+# By how the statement begins; the first that fits. Statements of one run have no session of their own here.
+_ANSWERS: Final = (
+    (r"(grant|revoke)\b", "rights are given in the catalog, once for a schema"),
+    (r"create\s+schema\b", "not needed: schemas are created when a table is built"),
+    (r"create\s+(or\s+replace\s+)?(temp\w*\s+)?function\b", "write the function as a macro under macros/"),
+    (r"(vacuum|optimize|analyze)\b", "not needed: engine maintain compacts and expires"),
+    (r"(set|alter\s+session)\b", "set it in the target, under spark: {conf: ..}"),
+)
+_MACRO = "a macro that runs a statement cannot be called: write the statement"
+_LONGEST = 200
+
+
+def import_run_hooks(context: ImportContext) -> None:
+    """Note each hook of runs of the project."""
+    for node in context.manifest.nodes.values():
+        if node.kind == "operation" and node.package == context.manifest.project:
+            add_item(context, node, ImportOutcome.NOT_IMPORTED, _reason(node), kind="hook")
+
+
+def _reason(node: DbtNode) -> str:
+    when = _START if _START in (*texts_of(node.data, "tags"), *texts_of(node.config, "tags")) else "on-run-end"
+    text = plain(node.code)
+    shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+    return f"{when}: {shown}: {_answer(text, first=when == _START)}"
+
+
+def _answer(text: str, *, first: bool) -> str:
+    for pattern, answer in _ANSWERS:
+        if re.match(pattern, text, re.IGNORECASE):
+            return answer
+    where = "pre_hook of the model that is built first" if first else "post_hook of the model that is built last"
+    place = "project.yml, which all models get" if "{{ this" in text else where
+    answer = f"write it as {where}" if place == where else "write it as post_hook under 'models:' in project.yml"
+    return f"{_MACRO}, or do it before or after engine build" if text.startswith(("{{", "{%")) else answer
