@@ -8,17 +8,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
-from engine.migration.dbt.import_analyses import import_analyses
 from engine.migration.dbt.import_context import ImportContext
 from engine.migration.dbt.import_exposures import import_exposures
 from engine.migration.dbt.import_macros import import_macros
 from engine.migration.dbt.import_models import add_item, import_models
-from engine.migration.dbt.import_run_hooks import import_run_hooks
 from engine.migration.dbt.import_seeds import import_seeds
 from engine.migration.dbt.import_settings import IGNORED, import_settings
 from engine.migration.dbt.import_snapshots import import_snapshots
 from engine.migration.dbt.import_sources import import_sources
 from engine.migration.dbt.import_tests import import_singular_tests, read_generic_tests
+from engine.migration.dbt.import_unbuilt import import_analyses, import_run_hooks
 from engine.migration.dbt.import_unit_tests import import_unit_tests
 from engine.migration.dbt.manifest.new_names import new_names
 from engine.migration.dbt.manifest.read_manifest import NEWEST, DbtManifest, read_manifest

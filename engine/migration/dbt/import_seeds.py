@@ -72,7 +72,9 @@ def _import(context: ImportContext, node: DbtNode) -> dict[str, Any]:
         if nulls := sorted({value for row in rows for value in row if value.casefold() == _NULL}):
             options["nullValue"] = nulls[0]
             if nulls[1:]:
-                notes.append(f"{plain(', '.join(nulls[1:]))} are no values in dbt, and text here: write {nulls[0]}")
+                notes.append(
+                    f"dbt reads {plain(', '.join(nulls[1:]))} as NULL, too; here it is a string: write {nulls[0]}"
+                )
     header = {**common_header(context, node), "materialized": "table"}
     header |= table_header(context, node, notes, stored=True)
     query = f"select * from {{{{ source('{SEEDS}', '{name}') }}}}"  # noqa: S608 - text of a file

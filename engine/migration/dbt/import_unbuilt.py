@@ -1,4 +1,4 @@
-"""dbt's on-run-start and on-run-end: named in the report, each with its text and what to do instead."""
+"""What dbt has beside models: analyses stay files, and hooks of runs are named, each with its text and what to do instead."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from typing import Final
 
 from engine.migration.dbt.import_context import ImportContext
 from engine.migration.dbt.import_models import add_item
+from engine.migration.dbt.manifest.new_names import valid_name
 from engine.migration.dbt.manifest.read_manifest import DbtNode, texts_of
+from engine.migration.dbt.model_text import query_text
 from engine.migration.output.import_report import ImportOutcome, plain
+from engine.migration.output.new_project import safe_folders
 
+_ANALYSES = "analyses"
 _START = "on-run-start"
 # By how the statement begins; the first that fits. Statements of one run have no session of their own here.
 _ANSWERS: Final = (
@@ -21,6 +25,20 @@ _ANSWERS: Final = (
 )
 _MACRO = "a macro that runs a statement cannot be called: write the statement"
 _LONGEST = 200
+
+
+def import_analyses(context: ImportContext) -> None:
+    """Add a file under analyses/ for each analysis of the project; the engine does not read that folder."""
+    for node in context.manifest.nodes.values():
+        if node.kind != "analysis" or node.package != context.manifest.project or not node.code.strip():
+            continue
+        folders = safe_folders(node.path)
+        path = "/".join(
+            (_ANALYSES, *folders[folders[:1] in (("analyses",), ("analysis",)) :], f"{valid_name(node.name)}.sql")
+        )
+        file = context.files.add(path, f"{query_text(context, node.code)}\n")
+        note = f'not compiled with the others: engine compile --inline "$(cat {file})" checks it, show --inline runs it'
+        add_item(context, node, ImportOutcome.IMPORTED, file=file, notes=(note,))
 
 
 def import_run_hooks(context: ImportContext) -> None:
