@@ -122,7 +122,15 @@ def test_a_declared_type_of_a_seed_counts(tmp_path: Path) -> None:
     assert "code int" in (numbered / "sources/seeds.yml").read_text()
 
 
-def with_seed(folder: Path, values: list[str], **config: Any) -> tuple[Path, ImportReport]:
+def test_rows_of_a_seed_that_lack_values_are_filled_up(tmp_path: Path) -> None:
+    root, report = with_seed(tmp_path, ["a", "b"], more='7\n8,"c, ""d"""\n')
+    assert (root / "seeds/codes.csv").read_text() == 'id,code\n0,a\n1,b\n7,\n8,"c, ""d"""\n'
+    assert item(report, "codes", "seed").notes == (
+        "1 row had fewer values than columns: filled up in the file, as dbt does",
+    )
+
+
+def with_seed(folder: Path, values: list[str], more: str = "", **config: Any) -> tuple[Path, ImportReport]:
     target = written(folder, seed("codes", config=config))
     (folder / "seeds").mkdir()
     (folder / "seeds" / "codes.csv").write_text(

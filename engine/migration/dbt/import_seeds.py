@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any
@@ -66,7 +66,7 @@ def _import(context: ImportContext, node: DbtNode) -> dict[str, Any]:
         notes.append(_MISSING.format(path))
         table["schema"] = _described(node)
     else:
-        context.files.add(path, content)
+        context.files.add(path, _filled(content, separator, notes))
         rows = _rows(content, separator)
         table["schema"] = _schema(node, rows, notes)
         if nulls := sorted({value for row in rows for value in row if value.casefold() == _NULL}):
@@ -94,11 +94,33 @@ def _content(context: ImportContext, node: DbtNode, notes: list[str]) -> bytes |
         return None
 
 
+def _filled(content: bytes, separator: str, notes: list[str]) -> bytes:
+    """The content with rows that lack their last values filled up with empty ones, which is how dbt reads them."""
+    try:
+        text = content.decode("utf-8-sig")
+        width = len(next(_records(text, separator), ()))
+        short = sum(0 < len(row) < width for row in _records(text, separator))
+    except (UnicodeDecodeError, csv.Error):
+        return content
+    if not short:
+        return content
+    notes.append(
+        f"{short} row{'' if short == 1 else 's'} had fewer values than columns: filled up in the file, as dbt does"
+    )
+    written = io.StringIO(newline="")
+    rows = (row + [""] * (width - len(row)) for row in _records(text, separator) if row)
+    csv.writer(written, delimiter=separator[:1], lineterminator="\n").writerows(rows)
+    return written.getvalue().encode()
+
+
+def _records(text: str, separator: str) -> Iterator[list[str]]:
+    return csv.reader(io.StringIO(text, newline=""), delimiter=separator[:1])
+
+
 def _rows(content: bytes, separator: str) -> list[list[str]]:
     """The first line of a CSV file and some of its rows; none if it cannot be read."""
-    text = io.StringIO(content.decode("utf-8-sig", "replace"), newline="")
     try:
-        return list(islice(csv.reader(text, delimiter=separator[:1]), _ROWS + 1))
+        return list(islice(_records(content.decode("utf-8-sig", "replace"), separator), _ROWS + 1))
     except csv.Error:
         return []
 

@@ -1,4 +1,4 @@
-"""What dbt has beside models: analyses stay files, and hooks of runs are named, each with its text and what to do instead."""
+"""What dbt has beside models: analyses stay files, hooks of runs are named with their text and what to do instead."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ANSWERS: Final = (
     (r"(vacuum|optimize|analyze)\b", "not needed: engine maintain compacts and expires"),
     (r"(set|alter\s+session)\b", "set it in the target, under spark: {conf: ..}"),
 )
-_MACRO = "a macro that runs a statement cannot be called: write the statement"
+_MACRO = "a macro that runs a statement cannot be called: run the statement before or after engine build"
 _LONGEST = 200
 
 
@@ -59,7 +59,8 @@ def _answer(text: str, *, first: bool) -> str:
     for pattern, answer in _ANSWERS:
         if re.match(pattern, text, re.IGNORECASE):
             return answer
-    where = "pre_hook of the model that is built first" if first else "post_hook of the model that is built last"
-    place = "project.yml, which all models get" if "{{ this" in text else where
-    answer = f"write it as {where}" if place == where else "write it as post_hook under 'models:' in project.yml"
-    return f"{_MACRO}, or do it before or after engine build" if text.startswith(("{{", "{%")) else answer
+    if text.startswith(("{{", "{%")):
+        return _MACRO
+    return "write it as " + (
+        "pre_hook of the model that is built first" if first else "post_hook of the model that is built last"
+    )
