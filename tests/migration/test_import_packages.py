@@ -130,12 +130,17 @@ def test_rows_of_a_seed_that_lack_values_are_filled_up(tmp_path: Path) -> None:
     )
 
 
+def test_a_line_break_in_a_value_of_a_seed(tmp_path: Path) -> None:
+    root, _ = with_seed(tmp_path, ['"a\nb"'])
+    (table,) = yaml.safe_load((root / "sources/seeds.yml").read_text())["sources"][0]["tables"]
+    assert table["options"] == {"header": True, "multiLine": True}
+
+
 def with_seed(folder: Path, values: list[str], more: str = "", **config: Any) -> tuple[Path, ImportReport]:
     target = written(folder, seed("codes", config=config))
     (folder / "seeds").mkdir()
-    (folder / "seeds" / "codes.csv").write_text(
-        "id,code\n" + "".join(f"{n},{value}\n" for n, value in enumerate(values))
-    )
+    lines = "".join(f"{n},{value}\n" for n, value in enumerate(values))
+    (folder / "seeds" / "codes.csv").write_text(f"id,code\n{lines}{more}")
     return folder / "new", import_dbt(target, folder / "new")
 
 

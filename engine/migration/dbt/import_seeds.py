@@ -69,6 +69,8 @@ def _import(context: ImportContext, node: DbtNode) -> dict[str, Any]:
         context.files.add(path, _filled(content, separator, notes))
         rows = _rows(content, separator)
         table["schema"] = _schema(node, rows, notes)
+        if any("\n" in value for row in rows for value in row):
+            options["multiLine"] = True
         if nulls := sorted({value for row in rows for value in row if value.casefold() == _NULL}):
             options["nullValue"] = nulls[0]
             if nulls[1:]:
