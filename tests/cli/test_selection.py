@@ -40,6 +40,12 @@ def test_a_name_that_matches_nothing_is_an_error_before_anything_starts(
         (["source:shopp.events+"], "'source:shopp.events' matches nothing", "Did you mean 'source:shop.events'"),
         (["config.materialized:view"], "matches nothing", "config.materialized:table'"),
         (["unit_test:x"], "matches nothing", "Nothing in the project can be selected with 'unit_test:'."),
+        (["group:marketing"], "matches nothing", "Nothing in the project can be selected with 'group:'."),
+        (
+            ["config.meta.owner:ann"],
+            "matches nothing",
+            "Nothing in the project can be selected with 'config.meta.owner:'.",
+        ),
         (["test_name:notnull"], "matches nothing", "Did you mean 'test_name:not_null'?"),
         (["shop.events"], "matches nothing", "Sources are selected with source:shop.events."),
         (["hot"], "matches nothing", "Tags are selected with tag:hot."),
@@ -59,6 +65,25 @@ def test_what_matches_nothing_is_named_with_what_is_near(
     assert message in said.err
     assert hint in said.err
     assert not said.out
+
+
+def test_groups_and_other_values_of_meta(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(
+        small,
+        "models/paid.sql",
+        "/*---\nmeta: {group: finance, owner: Ann, pii: true, level: 2}\n---*/\nselect 1 as id",
+    )
+    for selection in (
+        "group:finance",
+        "group:fin*",
+        "config.meta.owner:Ann",
+        "config.meta.pii:true",
+        "config.meta.level:2",
+    ):
+        assert run(small, "ls", "--output", "name", "-s", selection) == 0
+        assert capsys.readouterr().out.split() == ["paid"], selection
+    assert run(small, "ls", "--output", "name", "-s", "group:finanze") == 2
+    assert "Did you mean 'group:finance'?" in capsys.readouterr().err
 
 
 def test_with_allow_empty_it_is_a_warning(

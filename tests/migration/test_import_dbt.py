@@ -192,13 +192,20 @@ def test_snapshots_of_both_strategies_are_tables_with_history(imported):
         ("model", "scored", "a Python model"),
         ("unit test", "only_new_rows", "it replaces is_incremental()"),
         ("macro", "generate_schema_name", "'schema: marts' makes <target schema>_marts"),
-        ("analysis", "biggest", "an analysis"),
     ],
 )
 def test_what_is_not_imported_has_its_reason(kind, name, reason, imported):
     _, report = imported
     assert item(report, name, kind).outcome is ImportOutcome.NOT_IMPORTED
     assert reason in item(report, name, kind).reason
+
+
+def test_an_analysis_is_a_file_that_is_not_built(imported):
+    root, report = imported
+    assert (root / "analyses/biggest.sql").read_text() == "select * from {{ ref('customers') }} order by orders desc\n"
+    found = item(report, "biggest", "analysis")
+    assert found.outcome is ImportOutcome.IMPORTED
+    assert 'engine compile --inline "$(cat analyses/biggest.sql)"' in found.notes[0]
 
 
 def test_sources_keep_freshness_and_tests_and_get_names(imported):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from tests.lab import LabSession, share_session
 from tests.pages.page_blocks import Command, blocks_of, commands_of, comparable, put
 
 # Commands that start Java, or whose output depends on those before.
-NEEDS_TABLES = re.compile(r"engine (build|test|show|plan)\b")
+NEEDS_TABLES = re.compile(r"engine (build|test|show|plan|compare|rollback)\b|python ")
 # Variables, and a command of the engine without anything that is the shell's.
 _PLAIN = re.compile(r"((?:[A-Z_]+=\w+ )*)engine ((?:'[^']*'|\"[^\"$`\\]*\"|[^'\"|&;<>$`*?()\\])*)")
 # Set to write the real output into the pages that are tested.
@@ -32,7 +33,7 @@ class Terminal:
 
     Attributes:
         folder: where the next command runs.
-        programs: a folder with `engine`, in front of the path of the shell.
+        programs: a folder with `engine` and `python`, in front of the path of the shell.
         session: for commands that need one; None: none does.
     """
 
@@ -42,9 +43,10 @@ class Terminal:
 
     def __post_init__(self) -> None:
         self.programs.mkdir(parents=True)
-        program = self.programs / "engine"
-        program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m engine "$@"\n')
-        program.chmod(0o755)
+        for name, arguments in (("engine", "-m engine "), ("python", "")):
+            program = self.programs / name
+            program.write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments}"$@"\n')
+            program.chmod(0o755)
 
     def run(self, command: Command) -> str:
         """Run a command and return what it prints on both streams."""
@@ -107,16 +109,20 @@ def write_output(page: Path, outputs: list[tuple[Command, str]]) -> None:
     page.write_text("".join(lines), encoding="utf-8")
 
 
-def follow_page(page: Path, folder: Path, *, session: LabSession | None) -> None:
+def follow_page(page: Path, folder: Path, *, session: LabSession | None, given: Path | None = None) -> None:
     """Do what a page says in an empty folder, and compare what the commands print; with `UPDATE` write it into the page.
 
     Args:
         page: its path.
         folder: an empty one.
         session: for its commands; None: only those that need no tables are run.
+        given: what is in the folder at the beginning; None: nothing.
     """
     empty = folder / "empty"
-    empty.mkdir()
+    if given is None:
+        empty.mkdir()
+    else:
+        shutil.copytree(given, empty)
     outputs = list(Terminal(empty, folder / "bin", session).follow(page, tables=session is not None))
     assert outputs
     if UPDATE in os.environ:

@@ -1,7 +1,7 @@
 """Choosing nodes, in dbt's words.
 
 `name`, `folder.name`, globs, `path:`, `file:`, `tag:`, `source:`, `exposure:`, `config.<key>:`, `resource_type:`,
-`test_type:`, `test_name:`, `state:` and `result:` (against earlier artifacts); `+x`, `x+`, `2+x`, `x+1` for
+`group:`, `test_type:`, `test_name:`, `state:` and `result:` (against earlier artifacts); `+x`, `x+`, `2+x`, `x+1` for
 what is above and below, `@x` for all below and all that these need; a blank (or a repeated option) is a union,
 a comma an intersection. Tests come with the models they test.
 """
@@ -243,6 +243,9 @@ def _config(model: Model, key: str) -> str | None:
         "schema": model.relation.schema,
         "alias": model.relation.name,
     }
+    if key.startswith("meta."):
+        found = model.meta.get(key.removeprefix("meta."))
+        return None if found is None else str(found).lower() if isinstance(found, bool) else str(found)
     return settings.get(key, model.write.output_mode if key == "output_mode" else None)
 
 
@@ -252,6 +255,9 @@ _METHODS: dict[str, Callable[[Node, str], bool]] = {
     "file": lambda node, value: PurePosixPath(node.file).name == value and not isinstance(node, DataTest),
     "tag": lambda node, value: any(fnmatch.fnmatchcase(tag, value) for tag in node.tags),
     "source": _source,
+    "group": lambda node, value: (
+        isinstance(node, Model) and fnmatch.fnmatchcase(_config(node, "meta.group") or "", value)
+    ),
     "resource_type": lambda node, value: _kind(node) == value,
     "test_type": lambda node, value: value in _test_types(node),
     "exposure": lambda node, value: isinstance(node, Exposure) and fnmatch.fnmatchcase(node.name, value),

@@ -91,6 +91,7 @@ _KNOWN: dict[str, Callable[[Manifest], Iterable[str]]] = {
     "config.schema": lambda manifest: (model.relation.schema for model in manifest.models),
     "config.alias": lambda manifest: (model.relation.name for model in manifest.models),
     "config.output_mode": lambda manifest: filter(None, (model.write.output_mode for model in manifest.models)),
+    "group": lambda manifest: (str(model.meta["group"]) for model in manifest.models if "group" in model.meta),
     "tag": lambda manifest: (tag for tags in _tags(manifest) for tag in tags),
     "source": lambda manifest: (name for source in manifest.sources for name in (source.name, source.source)),
     "exposure": lambda manifest: (exposure.name for exposure in manifest.exposures),

@@ -14,8 +14,9 @@ _PACKAGE = "A package of macros is a folder of the project: packages/{name}/macr
 _SPARK = "There is one engine, Spark: call its function directly."
 
 _PER_RUN = {
-    "run_started_at": f"{_UNVARYING}; current_timestamp() is the time of the micro-batch. A batch table's may hold it.",
-    "invocation_id": f"{_UNVARYING}; a batch table's query may hold it.",
+    "run_started_at": f"{_UNVARYING}, and a view's is kept; current_timestamp() is the time of the micro-batch, or of "
+    "the query that reads the view. A batch table's may hold it.",
+    "invocation_id": f"{_UNVARYING}, and a view's is kept; a batch table's query may hold it.",
     "invocation_args_dict": f"{_UNVARYING}; a variable is var('name').",
     "selected_resources": f"{_UNVARYING}.",
     "thread_id": f"{_UNVARYING}.",

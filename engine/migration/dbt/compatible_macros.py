@@ -1,4 +1,4 @@
-"""Macros of dbt and dbt_utils that imported templates call, in files of their own, for Spark."""
+"""Macros and tests of dbt and its most used packages that imported projects call, in files of their own, for Spark."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from engine.migration.dbt.manifest.read_manifest import DbtManifest
 from engine.migration.dialects.translate import WAREHOUSES
 from engine.migration.templates.template_parts import in_code
 
-PACKAGES: Final = ("dbt", "dbt_utils")
+PACKAGES: Final = ("dbt", "dbt_utils", "dbt_date", "dbt_expectations")
 _FOLDER: Final = Path(__file__).parent / "packages"
 _MACRO = re.compile(r"^\{%-? macro (\w+)\(", re.MULTILINE)
 _STRING = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
@@ -22,7 +22,8 @@ _DISPATCH = re.compile(r"""adapter\.dispatch\(\s*(['"])(\w+)\1(?:\s*,[^()]*)?\)"
 @cache
 def package_text(package: str) -> str:
     """The text of the macros of a package."""
-    return (_FOLDER / f"{package}.sql").read_text(encoding="utf-8")
+    files = [f"{package}.sql", *sorted(path.name for path in _FOLDER.glob(f"{package}_of_*.sql"))]
+    return "\n".join((_FOLDER / name).read_text(encoding="utf-8") for name in files)
 
 
 @cache

@@ -17,6 +17,7 @@ from engine.migration.dbt.import_settings import IGNORED, import_settings
 from engine.migration.dbt.import_snapshots import import_snapshots
 from engine.migration.dbt.import_sources import import_sources
 from engine.migration.dbt.import_tests import import_singular_tests, read_generic_tests
+from engine.migration.dbt.import_unbuilt import import_analyses, import_run_hooks
 from engine.migration.dbt.import_unit_tests import import_unit_tests
 from engine.migration.dbt.manifest.new_names import new_names
 from engine.migration.dbt.manifest.read_manifest import NEWEST, DbtManifest, read_manifest
@@ -32,11 +33,7 @@ _NOT_CARRIED = {
     "saved_queries": "saved queries are not imported: engine show --inline runs a query",
     "functions": "functions are not imported: write them as macros",
 }
-_NODES = {
-    "analysis": "an analysis: engine show --inline runs a query",
-    "operation": "a hook of a run: write it as pre_hook or post_hook of a model",
-    "sql_operation": "an operation: engine show --inline runs a query",
-}
+_OPERATION = "an operation: engine show --inline runs a query"
 
 
 def import_dbt(target: Path, out: Path, *, incremental: Literal["draft", "table"] = "draft") -> ImportReport:
@@ -87,12 +84,14 @@ def _convert(context: ImportContext) -> None:
     import_singular_tests(context)
     import_unit_tests(context)
     import_exposures(context)
+    import_analyses(context)
+    import_run_hooks(context)
     import_macros(context)
     import_settings(context)
     context.files.files[".gitignore"] = IGNORED
     for node in context.manifest.nodes.values():
-        if node.kind in _NODES and node.package == context.manifest.project:
-            add_item(context, node, ImportOutcome.NOT_IMPORTED, _NODES[node.kind])
+        if node.kind == "sql_operation" and node.package == context.manifest.project:
+            add_item(context, node, ImportOutcome.NOT_IMPORTED, _OPERATION)
 
 
 def _judge(context: ImportContext, out: Path) -> None:

@@ -20,6 +20,9 @@ _HOOKED = {
     "generate_database_name": "the catalog is set in the target; the macro would be ignored",
 }
 _MATERIALIZATION = "a materialization: tables and views are written by the engine"
+# Warehouses on which dbt_date's weeks begin on Monday, and those on which week_of_year is that of ISO 8601.
+_MONDAYS = frozenset(("spark", "databricks", "redshift", "trino"))
+_ISO_WEEKS = frozenset(("spark", "databricks", "redshift", "trino", "snowflake"))
 # What dbt calls itself, or what templates here answer by name.
 _INTERNAL = frozenset(
     ("dbt", "dbt_duckdb", "dbt_spark", "dbt_snowflake", "dbt_bigquery", "dbt_postgres", "dbt_redshift")
@@ -42,7 +45,19 @@ def import_macros(context: ImportContext) -> None:
     for package in PACKAGES:
         if context.needed[package]:
             context.files.add(f"packages/{package}/macros/{package}.sql", package_text(package))
+    _note_weeks(context)
     _name_packages(context)
+
+
+def _note_weeks(context: ImportContext) -> None:
+    """Note where weeks of dbt_date differ from those that it has on the project's warehouse."""
+    used, adapter = set(context.needed["dbt_date"]), context.manifest.adapter
+    if "get_date_dimension" in used:
+        used |= {"week_start", "week_of_year"}
+    if used & {"week_start", "week_end"} and adapter in _MONDAYS:
+        context.notes.append(f"dbt_date.week_start() is a Sunday here, and a Monday on {adapter}: use iso_week_start()")
+    if "week_of_year" in used and adapter not in _ISO_WEEKS:
+        context.notes.append(f"dbt_date.week_of_year() is that of ISO 8601 here, which differs on {plain(adapter)}")
 
 
 def _is_carried(context: ImportContext, macro: DbtMacro) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +12,7 @@ from engine.migration.dbt.model_text import common_header, line_notes, model_tex
 from engine.migration.output.import_report import ImportOutcome, Item, plain
 from engine.migration.output.new_project import safe_folders
 from engine.migration.templates.incremental_blocks import FullQuery, full_query
+from engine.migration.templates.template_parts import PieceKind, pieces
 
 _KINDS = {"view": "view", "table": "table", "ephemeral": "ephemeral"}
 _REFRESHED = ("materialized_view", "dynamic_table", "streaming_table")
@@ -18,6 +20,9 @@ _PYTHON = (
     "a Python model: a model here is one SELECT; write it in SQL, or run the program elsewhere and read its table as a "
     "source"
 )
+# dbt writes these into a view, which keeps them until the next run.
+_OF_A_RUN = re.compile(r"\b(run_started_at|invocation_id)\b")
+_CODE = (PieceKind.EXPRESSION, PieceKind.BLOCK)
 _DECIDE = "decide what it reads incrementally"
 
 
@@ -53,6 +58,9 @@ def _import(context: ImportContext, node: DbtNode) -> None:
     if kind == "view" and _reads_source(context, node):
         header["materialized"] = "table"
         notes.append("was a view: one over a source is a table here, rebuilt when the source has changed")
+    elif kind == "view" and any(_OF_A_RUN.search(piece.inner) for piece in pieces(node.code) if piece.part in _CODE):
+        header["materialized"] = "table"
+        notes.append("was a view with a value of dbt's last run: a table here, which holds that of the build")
     elif kind in _KINDS:
         header["materialized"] = _KINDS[kind]
     else:

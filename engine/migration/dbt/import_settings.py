@@ -43,9 +43,6 @@ def _variables(context: ImportContext) -> dict[str, Any]:
     if findings or not isinstance(parsed.data, dict):
         context.notes.append(f"{_FILE} cannot be read: {plain(findings[0].message) if findings else 'not a mapping'}")
         return {}
-    hooks = [key for key in ("on-run-start", "on-run-end") if parsed.data.get(key)]
-    if hooks:
-        context.notes.append(f"{', '.join(hooks)} are not imported: write them as pre_hook or post_hook of a model")
     return _of_project(context, mapping_of(parsed.data, "vars"))
 
 

@@ -50,7 +50,7 @@ QUERIES = [
     "select id, rank() over (order by i) as k from t qualify k < 3", "select id, n, from t where i in (7, 9)",
     "select * exclude (a, b, f, r, s) from t", "select id, x from t, unnest(split(s, ',')) as u(x)",
     "select id, unnest(split(s, ',')) as x from t", "select u.x from unnest([3, 4]) as u(x)",
-    "with p as (select id, s as \"my s\" from t), select \"my s\" from p where id = 1",
+    'with p as (select id, s as "my s" from t), select "my s" from p where id = 1',
     "select j, count(*) as c, list(id order by id) as l from t group by all order by j limit 5",
 ]  # fmt: skip
 
@@ -120,7 +120,9 @@ def test_tmp(lab_session):
 @pytest.mark.spark
 def test_tmp2(lab_session, warehouse):
     import json
+
     import sqlglot
+
     from tests.migration.dialects.documented import DOCUMENTED
 
     spark = lab_session.spark

@@ -44,3 +44,38 @@ cast(timestampadd(day, -1, timestampadd({{ datepart }}, 1, date_trunc('{{ datepa
 {%- macro split_part(string_text, delimiter_text, part_number) -%}
 split_part({{ string_text }}, {{ delimiter_text }}, {{ part_number }})
 {%- endmacro %}
+
+{%- macro escape_single_quotes(expression) -%} {{ expression | replace("\\", "\\\\") | replace("'", "\\'") }} {%- endmacro %}
+{%- macro equals(expr1, expr2) -%} {{ expr1 }} <=> {{ expr2 }} {%- endmacro %}
+{%- macro date(year, month, day) -%} make_date({{ year }}, {{ month }}, {{ day }}) {%- endmacro %}
+{%- macro array_append(array, new_element) -%} array_append({{ array }}, {{ new_element }}) {%- endmacro %}
+{%- macro array_concat(array_1, array_2) -%} concat({{ array_1 }}, {{ array_2 }}) {%- endmacro %}
+{%- macro array_construct(inputs=[], data_type='integer') -%}
+{% if inputs %}array({{ inputs | join(', ') }}){% else %}cast(array() as array<{{ data_type }}>){% endif %}
+{%- endmacro %}
+
+{#- With an order, which is written as in `order by day desc`, and a largest number of values. -#}
+{%- macro listagg(measure, delimiter_text="','", order_by_clause=none, limit_num=none) -%}
+{%- if order_by_clause and limit_num -%}
+{{ exceptions.raise_compiler_error("listagg with an order and a limit: number the rows in a subquery first") }}
+{%- endif -%}
+{%- if limit_num -%} array_join(slice(collect_list({{ measure }}), 1, {{ limit_num }}), {{ delimiter_text }})
+{%- else -%} listagg({{ measure }}, {{ delimiter_text }}){{ ' within group (' ~ order_by_clause ~ ')' if order_by_clause }}
+{%- endif -%}
+{%- endmacro %}
+
+{%- macro generate_series(upper_bound) -%}
+select explode(sequence(1, {{ upper_bound }})) as generated_number
+{%- endmacro %}
+
+{#- One row for each unit from the first date up to, and without, the last. -#}
+{%- macro date_spine(datepart, start_date, end_date) -%}
+{%- set step = {'quarter': '3 month'}.get(datepart, '1 ' ~ datepart) -%}
+select date_{{ datepart }}
+from (
+    select explode(sequence(
+        cast({{ start_date }} as timestamp), cast({{ end_date }} as timestamp), interval {{ step }}
+    )) as date_{{ datepart }}
+)
+where date_{{ datepart }} < cast({{ end_date }} as timestamp)
+{%- endmacro %}
