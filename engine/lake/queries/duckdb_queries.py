@@ -152,19 +152,15 @@ class DuckDBQueries:
                 _put(database, place, tables[name].schema().empty_table().to_reader())
                 _show_as(database, name, place)
             answer = database.execute(f"explain (format json) {sql}").fetchone()
-        read: dict[TableName, set[str]] = {name: set() for name in tables}
+        read: dict[TableName, set[str]] = {}
         for node in _plan_nodes(json.loads(answer[1]) if answer else []):
             facts = node.get("extra_info", {})
-            if isinstance(facts, dict) and (place := str(facts.get("Table", "")).rsplit(".", 1)[-1]) in places:
-                columns = facts.get("Projections", "")
-                read[places[place]] |= set(columns if isinstance(columns, list) else [columns] if columns else [])
-        # A part of a plan that is not a column's name: then all of them are read.
-        return {
-            name: [
-                column for column in tables[name].names if column in columns or not columns <= set(tables[name].names)
-            ]
-            for name, columns in read.items()
-        }
+            table = places.get(str(facts.get("Table", "")).rpartition(".")[2])
+            if table is not None:
+                # Without a list all columns are read, and with an empty one none.
+                columns = facts.get("Projections", tables[table].names)
+                read.setdefault(table, set()).update(columns if isinstance(columns, list) else filter(None, [columns]))
+        return {name: _named(table.names, read.get(name)) for name, table in tables.items()}
 
     def _load(
         self, tables: dict[TableName, OpenTable], needed: dict[TableName, list[str]], first_rows: int | None
@@ -201,6 +197,11 @@ def _missing(error: duckdb.CatalogException, places: _Places) -> RunError:
         if isinstance(place, RunError) and f"Table with name {name.name} does not exist" in str(error):
             return place
     return query_error(str(error))
+
+
+def _named(names: list[str], read: set[str] | None) -> list[str]:
+    """The columns that are read; all of them where the plan does not show the table, or other than names of columns."""
+    return [name for name in names if name in read] if read is not None and read.issubset(names) else names
 
 
 def _has(kept: _Loaded, version: str, columns: Sequence[str], first_rows: int | None) -> bool:
