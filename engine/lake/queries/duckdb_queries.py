@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
@@ -28,8 +29,10 @@ _Places = dict[TableName, tuple[str, str] | RunError]
 Resolve = Callable[[TableName], tuple[str, str] | RunError]
 # Names of databases that DuckDB has itself.
 _TAKEN = {"memory", "system", "temp"}
-# All but the one that finds out which columns are read: on empty tables the others would remove more.
+# The optimizer that finds out which columns are read; on empty tables the others would remove more.
 _ONLY_COLUMNS = "unused_columns"
+# The name of rows while they are read.
+_INCOMING = "headrace_incoming"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +95,8 @@ class DuckDBQueries:
         }
         with duckdb.connect(":memory:", config=settings) as database:
             if self._catalog.lower() not in _TAKEN:
-                database.execute(f"attach ':memory:' as {_quoted(self._catalog)}")
-                database.execute(f"use {_quoted(self._catalog)}")
+                database.execute(f"attach ':memory:' as {quoted(self._catalog)}")
+                database.execute(f"use {quoted(self._catalog)}")
             if bare:
                 names = [row[0] for row in database.execute("select name from duckdb_optimizers()").fetchall()]
                 others = ",".join(name for name in names if name != _ONLY_COLUMNS)
@@ -113,7 +116,20 @@ class DuckDBQueries:
         Raises:
             RunError: `sql-query`: it is not a query, or it fails.
             SetupError: a table cannot be read.
+            KeyboardInterrupt: it was interrupted, and has ended.
         """
+        # While DuckDB works, Python's main thread hears no signal: it waits instead.
+        with ThreadPoolExecutor(1) as pool:
+            work = pool.submit(self._run, sql, limit)
+            try:
+                return work.result()
+            except KeyboardInterrupt:
+                while not work.done():
+                    self._database.interrupt()
+                    wait([work], timeout=0.1)
+                raise
+
+    def _run(self, sql: str, limit: int | None) -> QueryRows:
         statement = read_statement(self._database, sql)
         places = {name: self._resolve(name) for name in statement.tables}
         with ExitStack() as stack:
@@ -149,7 +165,7 @@ class DuckDBQueries:
         with self._fresh(bare=True) as database:
             places = {f"t{number}": name for number, name in enumerate(tables)}
             for place, name in places.items():
-                _put(database, place, tables[name].schema().empty_table().to_reader())
+                _put(database, f"main.{place}", tables[name].schema().empty_table().to_reader())
                 _show_as(database, name, place)
             answer = database.execute(f"explain (format json) {sql}").fetchone()
         read: dict[TableName, set[str]] = {}
@@ -178,17 +194,9 @@ class DuckDBQueries:
                     self._database.execute(f"drop table main.{kept.place} cascade")
                     del self._loaded[place]
                 kept = _Loaded(f"t{next(self._places)}", table.version, frozenset(columns), first_rows)
-                self._read(table, columns, kept)
+                copy_rows(self._database, f"main.{kept.place}", table, columns, first_rows)
                 self._loaded[place] = kept
             _show_as(self._database, name, kept.place)
-
-    def _read(self, table: OpenTable, columns: list[str], kept: _Loaded) -> None:
-        reader = table.rows(columns, kept.limit)
-        failures = KeptFailure(reader)
-        try:
-            _put(self._database, kept.place, pa.RecordBatchReader.from_batches(reader.schema, failures.batches()))
-        except duckdb.Error as error:
-            raise failures.error or error from error
 
 
 def _missing(error: duckdb.CatalogException, places: _Places) -> RunError:
@@ -209,25 +217,50 @@ def _has(kept: _Loaded, version: str, columns: Sequence[str], first_rows: int | 
     return kept.version == version and kept.columns.issuperset(columns) and enough
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A name as DuckDB's SQL has it."""
     return '"' + name.replace('"', '""') + '"'
 
 
-def _put(database: duckdb.DuckDBPyConnection, place: str, reader: pa.RecordBatchReader) -> None:
-    """Make a table of what a reader gives."""
-    database.register("incoming", reader)
+def copy_rows(
+    database: duckdb.DuckDBPyConnection, into: str, table: OpenTable, columns: Sequence[str], limit: int | None
+) -> None:
+    """Make a table of DuckDB with rows of a table.
+
+    Args:
+        database: that gets it.
+        into: its name, as SQL has it.
+        table: that is read.
+        columns: that are read, at least one.
+        limit: of rows; None: all.
+
+    Raises:
+        Exception: what reading raises.
+        duckdb.Error: what writing raises.
+    """
+    reader = table.rows(columns, limit)
+    failures = KeptFailure(reader)
     try:
-        database.execute(f"create table main.{place} as select * from incoming")  # noqa: S608 - a name of ours
+        _put(database, into, pa.RecordBatchReader.from_batches(reader.schema, failures.batches()))
+    except duckdb.Error as error:
+        raise failures.error or error from error
+
+
+def _put(database: duckdb.DuckDBPyConnection, into: str, reader: pa.RecordBatchReader) -> None:
+    """Make a table of what a reader gives."""
+    database.register(_INCOMING, reader)
+    try:
+        database.execute(f"create table {into} as select * from {_INCOMING}")  # noqa: S608 - quoted
     finally:
         with suppress(duckdb.Error):
-            database.unregister("incoming")
+            database.unregister(_INCOMING)
 
 
 def _show_as(database: duckdb.DuckDBPyConnection, name: TableName, place: str) -> None:
     """Let a table be read under the name that the query has for it."""
-    schema = _quoted(name.schema or "main")
+    schema = quoted(name.schema or "main")
     database.execute(f"create schema if not exists {schema}")
-    database.execute(f"create or replace view {schema}.{_quoted(name.name)} as select * from main.{place}")  # noqa: S608 - quoted
+    database.execute(f"create or replace view {schema}.{quoted(name.name)} as select * from main.{place}")  # noqa: S608 - quoted
 
 
 def _plan_nodes(tree: Any) -> Iterator[dict[str, Any]]:

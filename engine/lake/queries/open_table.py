@@ -60,9 +60,15 @@ class OpenTable:
         """
         return self._table.scan(selected_fields=tuple(columns), limit=limit).to_arrow_batch_reader()
 
-    def count(self) -> int:
-        """The number of rows, deletes taken into account."""
-        return int(self._table.scan().count())
+    @property
+    def snapshot(self) -> int | None:
+        """The snapshot that is read; None: nothing was written yet."""
+        now = self._table.current_snapshot()
+        return now.snapshot_id if now else None
+
+    def comments(self) -> list[tuple[str, str]]:
+        """The columns that have a comment, with it."""
+        return [(field.name, field.doc) for field in self._table.schema().fields if field.doc]
 
 
 @contextmanager
