@@ -60,6 +60,10 @@ class OpenTable:
         """
         return self._table.scan(selected_fields=tuple(columns), limit=limit).to_arrow_batch_reader()
 
+    def count(self) -> int:
+        """The number of rows, deletes taken into account."""
+        return int(self._table.scan().count())
+
     @property
     def snapshot(self) -> int | None:
         """The snapshot that is read; None: nothing was written yet."""
