@@ -4,7 +4,7 @@
 (() => {
   const { h, number, section } = headrace;
 
-  const share = (part, all) => (all ? ` (${part && part < all / 100 ? "<1" : Math.round((100 * part) / all)} %)` : "");
+  const share = (part, all) => (all ? ` (${part && part < all / 100 ? "<1" : Math.round((100 * part) / all)}%)` : "");
 
   function profile(node, known) {
     if (!known) return null;
@@ -32,26 +32,26 @@
         "tr",
         {},
         h("th", { scope: "row" }, h("a", { class: "column-link", href: headrace.hrefOfColumn(node, name) }, code(name))),
-        h("td", { "data-head": "NULL", class: "amount" }, number(nulls), nulls ? share(nulls, rows) : ""),
+        h("td", { "data-head": "NULLs", class: "amount" }, number(nulls), nulls ? share(nulls, rows) : ""),
         headrace.amount("Distinct", distinct),
-        headrace.cell("Least", least ? code(least) : null),
-        headrace.cell("Greatest", greatest ? code(greatest) : null),
+        headrace.cell("Min", least ? code(least) : null),
+        headrace.cell("Max", greatest ? code(greatest) : null),
         headrace.cell(
-          "Most frequent",
+          "Top values",
           frequent.map(([value, times]) =>
             h("span", { class: "origin" }, h("bdi", {}, value), h("span", { class: "under" }, `${number(times)} times`)),
           ),
         ),
       );
-    const heads = [["Name"], ["NULL", "amount"], ["Distinct", "amount"], ["Least"], ["Greatest"], ["Most frequent"]];
+    const heads = [["Name"], ["NULLs", "amount"], ["Distinct", "amount"], ["Min"], ["Max"], ["Top values"]];
     return headrace.table(`Profile of ${node.name}`, heads, columns.map(row), "cards profile");
   }
 
   function sampleOf(node, columns, sample) {
-    const cell = (value) => h("td", {}, value === null ? h("span", { class: "under" }, "NULL") : h("bdi", {}, value));
+    const cell = (value) => h("td", {}, value === null ? h("span", { class: "under" }, "NULL") : h("bdi", { title: value }, value));
     const rows = sample.map((values) => h("tr", {}, values.map(cell)));
     const heads = columns.map(([name]) => [h("bdi", {}, name)]);
-    return [h("h3", {}, "Sample"), headrace.table(`Sample of ${node.name}`, heads, rows, "numbers sample")];
+    return [h("h3", {}, "Sample rows"), headrace.table(`Sample rows of ${node.name}`, heads, rows, "numbers preview")];
   }
 
   const code = (text) => h("code", {}, h("bdi", {}, text));
