@@ -89,7 +89,7 @@ class LakeQueries:
             limit: of rows that are given back; None: all.
 
         Raises:
-            EngineError: it cannot be rendered, is no query, or fails.
+            EngineError: it cannot be rendered, is not a query, or fails.
         """
         return queries.run(render_query(self.project, self.compiled, text, self._written), limit)
 
