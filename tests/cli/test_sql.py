@@ -119,7 +119,10 @@ def test_the_next_query_reads_the_next_commit(own_shop: Lab) -> None:
     [
         "select * from sales limit 1",
         "select * from sales offset 2",
-        "select distinct product from sales limit 5",
+        "select distinct product from sales order by product limit 2",
+        "select id from sales where id = 3 limit 1",
+        "select product from sales group by product having count(*) = 1 limit 1",
+        "select id from sales qualify row_number() over (order by id desc) = 1 limit 1",
         "select count(*) as n from sales limit 1",
         "select count(*) as n from sales where false",
         "select * exclude (id) from sales order by sold",
