@@ -1,18 +1,24 @@
-"""A query from the command line, compiled as if it were a model of the project."""
+"""A query from the command line: compiled as if it were a model of the project, or only rendered for another engine."""
 
 from __future__ import annotations
 
+import os
+import re
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from engine.api.warnings_as_errors import failing_on_warnings
-from engine.errors import ProjectError
+from engine.errors import EngineError, ProjectError
 
 if TYPE_CHECKING:
     from engine.api.project import Project
     from engine.compile import Compiled, Model
+    from engine.jinja import Rendered
 
 INLINE = "inline_query"
+# The file that places in a query are shown with.
+QUERY = "query"
 _STORAGE = "column-storage"
 
 
@@ -37,3 +43,47 @@ def compile_query(project: Project, sql: str) -> tuple[Compiled, Model]:
     if errors:
         raise ProjectError.of(errors)
     return result, result.manifest.model(INLINE)
+
+
+_REFERENCE = re.compile(r"`@(ref|source) ([^`]*)`")
+
+
+def render_query(project: Project, compiled: Compiled, sql: str, relation: Callable[[str, str], str]) -> str:
+    """Render the templates of a query, in the same process with limits and the same sandbox as those of a model.
+
+    Args:
+        project: of which macros and variables may be used.
+        compiled: the same, compiled.
+        sql: the query, in any dialect.
+        relation: gives what is written for a `ref` or `source` (the first argument) of a name; it may raise an
+            EngineError, which gets the place in the query.
+
+    Raises:
+        ProjectError: a template fails.
+        SetupError: `process-ended`.
+    """
+    from engine.compile.templates.confined import confined
+
+    rendered: Rendered = confined(_rendered, compiled, project.vars, sql)
+
+    def written(match: re.Match[str]) -> str:
+        try:
+            return relation(match[1], match[2])
+        except EngineError as error:
+            place = rendered.location(match.start())
+            raise type(error).of(found.at(place) for found in error.diagnostics) from error
+
+    return _REFERENCE.sub(written, rendered.text)
+
+
+def _rendered(compiled: Compiled, variables: dict[str, Any], sql: str) -> Rendered:
+    from engine.compile.declarations.compile_context import share
+    from engine.compile.pipeline.compile_project import names_of
+    from engine.compile.templates.rendered_values import ValueRenderer
+
+    target = compiled.target
+    names = names_of(compiled.project, variables, os.environ)
+    names.target = {"name": target.name, "schema": target.schema, "catalog": target.catalog.name}
+    shared = share(compiled.project, target, names, ValueRenderer(names.for_values()), [])
+    names.begin()
+    return shared.sandbox.render(sql, QUERY)

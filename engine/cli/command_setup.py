@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from enum import Enum
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -213,6 +214,21 @@ def deferred(chosen: CommandSettings, result: Compiled, nodes: Sequence[str], wa
         if names:
             chosen.out.say(f"Deferred: {names}")
     return result
+
+
+def need_extra(module: str, extra: str) -> None:
+    """Make sure that an extra is installed.
+
+    Args:
+        module: of the package that the extra brings.
+        extra: its name.
+
+    Raises:
+        UsageError: it is not.
+    """
+    if find_spec(module) is None:
+        message = f"the extra '{extra}' is not installed"
+        raise UsageError("usage", message, f"Install it: pip install 'headrace[{extra}]'.")
 
 
 @contextmanager

@@ -88,7 +88,7 @@ def _show(chosen: CommandSettings, report: ImportReport, out: Path, *, as_json: 
 
 @click.group(cls=Group)
 def export() -> None:
-    """Export project metadata for other tools."""
+    """Export metadata or tables for other tools."""
 
 
 @export.command("dbt-sources", cls=Command)
@@ -115,6 +115,23 @@ def dbt_sources_(out: Path | None, database: str | None, **options: Any) -> int:
             return
         write_sources(text, chosen.root / out)
         chosen.out.say(f"Wrote {out}")
+
+    wanted, shared = split(options)
+    return carry_out(work, **shared)
+
+
+@export.command(cls=Command)
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--replace", is_flag=True, help="Replace FILE if it exists.")
+@selection_options
+@project_options
+def duckdb(file: Path, *, replace: bool, **options: Any) -> int:
+    """Copy stored tables into a DuckDB file, for tools that do not read Iceberg; needs the extra 'sql'."""
+
+    def work(chosen: CommandSettings) -> None:
+        from engine.cli.sql.export_command import export_copies
+
+        export_copies(chosen, wanted, file, replace=replace)
 
     wanted, shared = split(options)
     return carry_out(work, **shared)

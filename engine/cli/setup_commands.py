@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import shlex
 from contextlib import nullcontext
-from importlib.util import find_spec
 from typing import Any
 
 import click
 
 from engine.cli.arguments import Command, Group
-from engine.cli.command_setup import CommandSettings, check_project, log_file
+from engine.cli.command_setup import CommandSettings, check_project, log_file, need_extra
 from engine.cli.console.terminal import write
 from engine.cli.exits import carry_out
 from engine.cli.options import output_options, project_options
@@ -176,7 +175,7 @@ def lsp(formatter: str | None, **shared: Any) -> int:
     """Serve an editor on stdin and stdout: diagnostics, hover, completion; needs the extra 'lsp'."""
 
     def work(chosen: CommandSettings) -> None:
-        _check_installed("pygls", "lsp")
+        need_extra("pygls", "lsp")
         from engine.lsp.language_server import serve
 
         try:
@@ -199,19 +198,13 @@ def mcp(*, allow_tests: bool, allow_build: bool, **shared: Any) -> int:
     """Serve an assistant on stdin and stdout with tools that read the project; needs the extra 'mcp'."""
 
     def work(chosen: CommandSettings) -> None:
-        _check_installed("mcp", "mcp")
+        need_extra("mcp", "mcp")
         from engine.mcp.tool_server import serve
 
         check_project(chosen)
         serve(chosen.project, allow_tests=allow_tests, allow_build=allow_build)
 
     return carry_out(work, **shared)
-
-
-def _check_installed(module: str, extra: str) -> None:
-    if find_spec(module) is None:
-        message = f"the extra '{extra}' is not installed"
-        raise UsageError("usage", message, f"Install it: pip install 'headrace[{extra}]'.")
 
 
 COMMANDS = (debug, explain, trust, clean, warmup, completion, lsp, mcp, jars)

@@ -66,6 +66,30 @@ def show(
 
 
 @click.command(cls=Command)
+@click.argument("query", required=False)
+@click.option(
+    "-n", "--limit", type=click.IntRange(1, 100_000), default=100, show_default=True, help="Number of rows to print."
+)
+@click.option("--all", "everything", is_flag=True, help="Print all rows.")
+@click.option(
+    "--output", type=click.Choice(["text", "json", "csv", "markdown"]), default="text", show_default=True,
+    help="Format of the rows; json: one object per line.",
+)  # fmt: skip
+@click.option("--out", "file", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False), help="Write to a file.")
+@project_options
+def sql(query: str | None, limit: int, everything: bool, output: str, file: Path | None, **shared: Any) -> int:
+    """Query the stored tables without Java, or without QUERY at a prompt; needs the extra 'sql'."""
+
+    def work(chosen: CommandSettings) -> bool:
+        from engine.cli.commands.show import RowsWanted
+        from engine.cli.sql.sql_command import run_sql
+
+        return run_sql(chosen, query, RowsWanted(None if everything else limit, (), output, file))
+
+    return carry_out(work, **shared)
+
+
+@click.command(cls=Command)
 @click.argument("model", shell_complete=of_models)
 @click.option("-n", "--limit", type=click.IntRange(0, 10_000), default=10, show_default=True,
               help="Number of entries to print of each step.")  # fmt: skip
@@ -240,4 +264,4 @@ def freshness(output: Path | None, **options: Any) -> int:
     return carry_out(work, **shared)
 
 
-COMMANDS = (show, state, maintain, publish, drop, erase, compare, rollback, source)
+COMMANDS = (show, sql, state, maintain, publish, drop, erase, compare, rollback, source)

@@ -98,7 +98,7 @@ class Lake:
             raise catalog_database.unreadable(self._config, f"the table {schema}.{name}: {_reason(error)}") from error
 
     @contextmanager
-    def _table(self, schema: str, name: str) -> Iterator[Table | None]:
+    def opened(self, schema: str, name: str) -> Iterator[Table | None]:
         """A table of PyIceberg's, or None."""
         with self._entry(schema, name) as entry:
             if entry is None:
@@ -155,14 +155,14 @@ class Lake:
 
     def columns(self, schema: str, name: str) -> tuple[TableColumn, ...] | None:
         """The columns of a table with their types as Spark has them, or None if there is no such table."""
-        with self._table(schema, name) as table:
+        with self.opened(schema, name) as table:
             if table is None:
                 return None
             return tuple(TableColumn(f.name, spark_type(f.field_type), f.doc or "") for f in table.schema().fields)
 
     def names_at(self, schema: str, name: str, snapshot: int) -> dict[str, str | None]:
         """The names that today's columns of a table had at a snapshot; None: they came later."""
-        with self._table(schema, name) as table:
+        with self.opened(schema, name) as table:
             found = table.snapshot_by_id(snapshot) if table else None
             if table is None or found is None:
                 return {}
@@ -188,7 +188,7 @@ class Lake:
             limit: of rows; None: all.
             sort: columns to sort by, each with True if descending; all rows are read for it. NULL is last.
         """
-        with self._table(schema, name) as table:
+        with self.opened(schema, name) as table:
             if table is None:
                 return None
             data = table.scan(limit=None if sort else limit).to_arrow()
@@ -210,7 +210,7 @@ class Lake:
 
     def count(self, schema: str, name: str) -> int | None:
         """The number of rows, deletes taken into account."""
-        with self._table(schema, name) as table:
+        with self.opened(schema, name) as table:
             return None if table is None else int(table.scan().count())
 
 

@@ -172,7 +172,7 @@ def show_rows(project: Project, name: str, limit: int, sort: str) -> str:
         RunError: `table-missing`.
         SetupError: the catalog or the table cannot be read.
     """
-    from engine.api.value_text import value_text
+    from engine.lake.catalog.value_text import value_text
     from engine.lake.lake_reader import Lake
 
     compiled = project.compile()

@@ -13,6 +13,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from engine.cli.main import invoke
@@ -87,12 +88,17 @@ def test_spark_sql(shop: Path) -> None:
 
 
 def test_the_commands(shop: Path, capsys: pytest.CaptureFixture[str], lab_session: LabSession) -> None:
-    lines = [shlex.split(line) for b in BLOCKS for line in b.text.splitlines() if line.startswith("engine show")]
-    assert len(lines) == 4
+    begins = ("engine show", "engine sql", "engine export")
+    lines = [shlex.split(line) for b in BLOCKS for line in b.text.splitlines() if line.startswith(begins)]
+    assert len(lines) == 6
     with share_session(lab_session, own_lakes=True):
         for _, *arguments in lines:
             assert invoke(arguments) == 0
     out = capsys.readouterr().out
-    assert "| coffee  | 18.00 |" in out
+    # By Spark and by DuckDB.
+    assert out.count("| coffee  | 18.00 |") == 2
     assert len((shop / "sales.csv").read_text().splitlines()) == 7
     assert (shop / "sales.parquet").exists()
+    with duckdb.connect("shop.duckdb", read_only=True) as database:
+        totals = database.execute("select product, sum(sales) from sales_hourly group by product order by product")
+        assert totals.fetchall() == BY_PRODUCT

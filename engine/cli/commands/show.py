@@ -86,10 +86,10 @@ def show_table(chosen: CommandSettings, name: str | None, wanted: RowsWanted) ->
         with log_file(chosen):
             _no_parquet(wanted, "of a table with a VARIANT column")
             rows = preview(
-                result.manifest, result.target, chosen.root, model, _more(wanted), chosen.target_dir,
+                result.manifest, result.target, chosen.root, model, more(wanted), chosen.target_dir,
                 stored=True, sort=wanted.sort,
             )  # fmt: skip
-        _print((rows.names, rows.rows), rows.types, wanted)
+        print_rows((rows.names, rows.rows), rows.types, wanted)
         return
     _check_sort(wanted, [column.name for column in columns])
     if wanted.output == "parquet":
@@ -97,7 +97,7 @@ def show_table(chosen: CommandSettings, name: str | None, wanted: RowsWanted) ->
         return
     total = lake.count(relation.schema, relation.name)
     rows_ = lake.rows(relation.schema, relation.name, wanted.limit, wanted.sort) or ([], [])
-    _print(rows_, types, wanted, total)
+    print_rows(rows_, types, wanted, total)
 
 
 def _check_sort(wanted: RowsWanted, names: Sequence[str]) -> None:
@@ -133,7 +133,7 @@ def _file(path: Path) -> Iterator[None]:
         raise RunError("output-unwritable", message, "Choose another file with --out.") from error
 
 
-def _more(wanted: RowsWanted) -> int | None:
+def more(wanted: RowsWanted) -> int | None:
     """One row more than is printed, to know whether there are more."""
     return None if wanted.limit is None else wanted.limit + 1
 
@@ -156,7 +156,7 @@ def _print_quarantine(lake: Lake, model: Model, wanted: RowsWanted) -> None:
     total = lake.count(relation.schema, relation.name)
     names, rows = lake.rows(relation.schema, relation.name, wanted.limit, wanted.sort) or ([], [])
     shown = [tuple(v.decode(errors="replace") if isinstance(v, bytes) else v for v in row) for row in rows]
-    _print((names, shown), [column.type for column in columns], wanted, total)
+    print_rows((names, shown), [column.type for column in columns], wanted, total)
 
 
 def show_query(chosen: CommandSettings, name: str | None, inline: str | None, wanted: RowsWanted) -> None:
@@ -175,12 +175,12 @@ def show_query(chosen: CommandSettings, name: str | None, inline: str | None, wa
             model = _model(result.manifest, name)
             warn(chosen, result.manifest, [model.id], daily=True)
         rows = preview(
-            result.manifest, result.target, chosen.root, model, _more(wanted), chosen.target_dir, sort=wanted.sort
+            result.manifest, result.target, chosen.root, model, more(wanted), chosen.target_dir, sort=wanted.sort
         )
-    _print((rows.names, rows.rows), rows.types, wanted)
+    print_rows((rows.names, rows.rows), rows.types, wanted)
 
 
-def _print(rows: Rows, types: Sequence[str], wanted: RowsWanted, total: int | None = None) -> None:
+def print_rows(rows: Rows, types: Sequence[str], wanted: RowsWanted, total: int | None = None) -> None:
     """Print rows; for people also how many there are, and that times are in UTC.
 
     Args:

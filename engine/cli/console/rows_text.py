@@ -7,9 +7,9 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
-from engine.api.value_text import value_text
 from engine.characters import one_line
 from engine.cli.console.terminal import json_text
+from engine.lake.catalog.value_text import value_text
 
 Rows = tuple[list[str], list[tuple[Any, ...]]]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby, islice
 from typing import Any
 
 from engine.compile.artifacts.pyspark_script import script
@@ -11,6 +12,7 @@ from engine.compile.nodes.exposure import Exposure
 from engine.compile.nodes.macro_docs import macros_used
 from engine.compile.nodes.manifest import Column, DataTest, Materialized, Model, Source
 from engine.compile.nodes.unit_test_steps import UnitTest
+from engine.docs.profile.table_profile import TableProfile
 from engine.docs.site import format_values, page_header
 from engine.docs.site.column_trace import fields_of, own_columns
 from engine.docs.site.freshness_status import FreshnessStatus
@@ -22,6 +24,7 @@ from engine.sources.credentials import shown
 
 _LEADING_BLANK_LINES = re.compile(r"\A(?:[ \t\r]*\n)+")
 _SNAPSHOTS_LISTED = 20
+_RUNS_LISTED = 20
 
 
 def node_record(facts: Facts, node: SiteNode) -> Record:
@@ -39,6 +42,7 @@ def node_record(facts: Facts, node: SiteNode) -> Record:
         more = {"fresh": _fresh(fresh) if fresh else None, "facts": _source_facts(node)}
         return slim({**common, "words": _details(page_header.source_words(node)), **more})
     promise, run, table = facts.promised.get(node.id), facts.run.nodes.get(node.id), facts.tables.get(node.id)
+    profile = facts.profiles.get(node.id)
     placed = {column.name.lower() for column in node.columns}
     tests = [t for t in facts.tests.get(node.id, ()) if t.column is None or t.column.lower() not in placed]
     names = [macro.name for macro in facts.manifest.macros]
@@ -59,6 +63,7 @@ def node_record(facts: Facts, node: SiteNode) -> Record:
             "run": _run(node, run) if run else None,
             "watermark": moment(facts.watermark(node.id)),
             "table": _table(node, table) if table else None,
+            "profile": _profile(profile) if profile else None,
         }
     )
 
@@ -200,8 +205,27 @@ def _table(model: Model, table: StoredTable) -> Record:
         "columns": [list(column) for column in table.columns],
         "history": [[moment(s.at), s.added, s.removed, s.rows, s.bytes, int(new)] for s, new in _by_run(table)],
         "snapshots": [_snapshot(s, merged=merged) for s in reversed(table.snapshots[-_SNAPSHOTS_LISTED:])],
+        "runs": list(islice(_runs(table), _RUNS_LISTED)),
         "quarantined": [[moment(s.at), s.added, s.rows] for s in table.quarantined],
     }
+
+
+def _profile(profile: TableProfile) -> Record:
+    columns = [
+        [column.name, column.type, column.nulls, column.distinct, column.least, column.greatest, column.frequent]
+        for column in profile.columns
+    ]
+    more = {"sample": profile.sample, "left_out": profile.left_out}
+    return {"rows": profile.rows, "total": profile.total, "columns": columns, **more}
+
+
+def _runs(table: StoredTable) -> Iterator[list[Any]]:
+    """The runs that wrote the table, the newest first: when the last commit was, and the numbers of all of them."""
+    for run, commits in groupby(reversed(table.snapshots), key=lambda snapshot: snapshot.run):
+        found = list(commits)
+        if run:
+            added, removed = sum(s.added for s in found), sum(s.removed for s in found)
+            yield [moment(found[0].at), len(found), added, removed, found[0].rows, run]
 
 
 def _by_run(table: StoredTable) -> Iterator[tuple[Snapshot, bool]]:

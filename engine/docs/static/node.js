@@ -51,6 +51,7 @@
       inWords(more),
       more.columns ? section(`Columns (${number(more.columns.length)})`, headrace.columnTable(site, node, more)) : null,
       headrace.rowDeciders(site, more),
+      headrace.profile(node, more.profile),
       more.tests
         ? section(
             "Tests",
@@ -76,6 +77,7 @@
             ),
           )
         : null,
+      headrace.runs(more.table),
       headrace.snapshots(more.table),
       facts(more),
     );

@@ -104,5 +104,30 @@
     return section("Snapshots", shown, rest.length ? headrace.more(`Show the last ${number(rows.length)}`, add) : null);
   }
 
-  Object.assign(headrace, { state, snapshots });
+  /* The runs that wrote the table, by the marks of their commits. */
+  function runs(table) {
+    if (!table || !table.runs || !table.runs.length) return null;
+    const row = ([at, commits, added, removed, rows, run]) =>
+      h(
+        "tr",
+        {},
+        h("th", { scope: "row" }, time(at)),
+        headrace.amount("Commits", commits),
+        headrace.amount("Added", added),
+        headrace.amount("Removed", removed),
+        headrace.amount("Rows", rows),
+        headrace.cell("Run", h("code", {}, h("bdi", {}, run))),
+      );
+    const heads = [
+      ["Last commit"],
+      ["Commits", "amount"],
+      ["Added", "amount"],
+      ["Removed", "amount"],
+      ["Rows", "amount"],
+      ["Run"],
+    ];
+    return section("Runs", headrace.table("Runs that wrote this table", heads, table.runs.map(row), "numbers"));
+  }
+
+  Object.assign(headrace, { state, snapshots, runs });
 })();

@@ -1,0 +1,52 @@
+"""`engine export duckdb`: copies of stored tables in a DuckDB file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from engine.api import Selection
+from engine.cli.command_setup import CommandSettings, Warnings, compiled, need_extra, selected
+from engine.cli.console.amounts import amount
+from engine.compile import Materialized, Model
+from engine.errors import UsageError
+from engine.lake.lake_reader import Lake
+
+
+def export_copies(chosen: CommandSettings, wanted: Selection, file: Path, *, replace: bool) -> None:
+    """Write a file with a copy of each selected table that is built.
+
+    Args:
+        chosen: the shared options.
+        wanted: the selection.
+        file: relative to the project.
+        replace: it may exist.
+
+    Raises:
+        UsageError: the extra `sql` is not installed; the file exists, or cannot be written.
+        SetupError: a table cannot be read.
+    """
+    need_extra("duckdb", "sql")
+    from engine.lake.queries.duckdb_file import write_copies
+
+    result = compiled(chosen, warnings=Warnings.SELECTED)
+    nodes = [result.manifest.nodes[node] for node in selected(chosen, result.manifest, wanted)]
+    path = chosen.root / file
+    _check(path, chosen.root, replace=replace)
+    models = [node for node in nodes if isinstance(node, Model)]
+    stored = [m for m in models if m.materialized not in {Materialized.VIEW, Materialized.EPHEMERAL}]
+    tables = [(model.name, (model.relation.schema, model.relation.name)) for model in stored]
+    copied, left = write_copies(Lake(result.target.catalog), tables, path)
+    without_rows = [model.name for model in models if model not in stored]
+    for names, why in ((left, "not built yet, or with a VARIANT column"), (without_rows, "views store no rows")):
+        if names:
+            chosen.out.say(f"Not copied: {', '.join(names)} ({why})")
+    chosen.out.say(f"Wrote {file} with {amount(len(copied), 'table')}")
+
+
+def _check(path: Path, root: Path, *, replace: bool) -> None:
+    """Make sure that a file may be written."""
+    if not replace and (path.exists() or path.is_symlink()):
+        raise UsageError("usage", f"'{path}' exists", "Replace it with --replace, or choose another name.")
+    inside = [folder for folder in path.parents if folder != root and folder.is_relative_to(root)]
+    if any(folder.is_symlink() for folder in inside):
+        raise UsageError("usage", f"a folder of '{path}' is a link in the project", "Name a file in another folder.")

@@ -1,0 +1,57 @@
+"""Which columns hold personal data: those marked `meta: {pii: true}`, and what is computed from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from engine.compile.nodes.manifest import Column, Manifest, Model, Source
+
+KEY = "pii"
+_NO = {"", "0", "false", "no", "none"}
+
+
+def personal_columns(manifest: Manifest) -> Mapping[str, frozenset[str]]:
+    """Return the paths that hold personal data, by node: columns, and fields of them, in lower case.
+
+    A column whose value comes from one, at any distance, is one too, unless it is marked `meta: {pii: false}` itself.
+    """
+    found: dict[str, frozenset[str]] = {}
+    nodes: list[Source | Model] = [*manifest.sources, *manifest.models]
+    for node in nodes:
+        whole = _marked(node.meta) or KEY in {tag.lower() for tag in node.tags}
+        paths = (column.name.lower() for column in node.columns if _is_personal(column, whole, found))
+        found[node.id] = frozenset(paths)
+    return found
+
+
+def shown_columns(node: Model, stored: Iterable[str], personal: Mapping[str, frozenset[str]]) -> Iterator[str]:
+    """Give the stored columns that hold no personal data; one that the project does not know might hold any.
+
+    Args:
+        node: a model.
+        stored: the columns of its table.
+        personal: of `personal_columns`.
+    """
+    known = {column.name.lower() for column in node.columns}
+    for name in stored:
+        if name.lower() in known and not any(_overlap(name.lower(), path) for path in personal.get(node.id, ())):
+            yield name
+
+
+def _is_personal(column: Column, whole: bool, found: Mapping[str, frozenset[str]]) -> bool:
+    if KEY in column.meta:
+        return _marked(column.meta)
+    inherited = (
+        _overlap(origin.column.lower(), path) for origin in column.origins for path in found.get(origin.node, ())
+    )
+    return whole or any(inherited)
+
+
+def _marked(meta: Mapping[str, Any]) -> bool:
+    return str(meta.get(KEY, "")).strip().lower() not in _NO
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Whether two paths are the same, or one is a field of the other."""
+    return one == other or one.startswith(f"{other}.") or other.startswith(f"{one}.")

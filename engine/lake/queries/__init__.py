@@ -1,0 +1,1 @@
+"""SQL over tables of a lake without Java: DuckDB, given rows that PyIceberg has read."""

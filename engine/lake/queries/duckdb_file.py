@@ -1,0 +1,67 @@
+"""A DuckDB file with copies of tables, for programs that have no reader of Iceberg."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import duckdb
+
+from engine.errors import UsageError
+from engine.lake.queries.duckdb_queries import copy_rows, quoted
+from engine.lake.queries.open_table import OpenTable, opened
+
+if TYPE_CHECKING:
+    from engine.lake.lake_reader import Lake
+
+# What was copied, from which snapshot: a copy does not show by itself how old it is.
+COPIED = "headrace_export"
+
+
+def write_copies(lake: Lake, tables: Iterable[tuple[str, tuple[str, str]]], file: Path) -> tuple[list[str], list[str]]:
+    """Write a file with a copy of each table, whose deletes are applied; it is there once all of them are.
+
+    Args:
+        lake: of the tables.
+        tables: the name in the file, which is unique, with schema and name in the lake.
+        file: an earlier one is replaced.
+
+    Returns:
+        The names of those that were copied, and of those that only Spark reads (a VARIANT column).
+
+    Raises:
+        SetupError: a table cannot be read.
+        UsageError: the file cannot be written.
+    """
+    copied, left = list[str](), list[str]()
+    try:
+        with tempfile.TemporaryDirectory(prefix=".headrace-", dir=file.parent) as folder:
+            new = Path(folder) / "copies.duckdb"
+            with duckdb.connect(str(new), config={"temp_directory": folder}) as database:
+                database.execute(f"create table {COPIED}(table_name text, snapshot bigint, copied_at timestamptz)")
+                for name, place in tables:
+                    with opened(lake, *place) as table:
+                        if table is None or table.only_spark_reads:
+                            left.append(name)
+                            continue
+                        _copy(database, name, table)
+                        copied.append(name)
+            new.replace(file)
+    except (OSError, duckdb.Error) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error).partition("\n")[0]
+        raise UsageError(
+            "usage", f"'{file}' cannot be written: {reason}", "Name a file in a writable folder."
+        ) from error
+    return copied, left
+
+
+def _copy(database: duckdb.DuckDBPyConnection, name: str, table: OpenTable) -> None:
+    copy_rows(database, quoted(name), table, table.names, None)
+    marks = [name, table.snapshot, datetime.now(UTC)]
+    database.execute(f"insert into {COPIED} values (?, ?, ?)", marks)  # noqa: S608 - a name of ours
+    for column, comment in table.comments():
+        text = comment.replace("'", "''")
+        database.execute(f"comment on column {quoted(name)}.{quoted(column)} is '{text}'")

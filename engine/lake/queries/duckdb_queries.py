@@ -1,0 +1,283 @@
+"""Queries by DuckDB in memory: it gets the columns that a query needs, and reaches no file and no network itself.
+
+PyIceberg reads the rows, so that deletes, renamed columns and the bounds of the warehouse are what they are everywhere.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pyarrow as pa
+
+from engine.errors import RunError
+from engine.lake.catalog.metadata_values import rows_of
+from engine.lake.queries.open_table import KeptFailure, OpenTable, opened
+from engine.lake.queries.select_statement import TableName, query_error, read_statement
+
+if TYPE_CHECKING:
+    from engine.lake.lake_reader import Lake
+
+_Places = dict[TableName, tuple[str, str] | RunError]
+Resolve = Callable[[TableName], tuple[str, str] | RunError]
+# Names of databases that DuckDB has itself.
+_TAKEN = {"memory", "system", "temp"}
+# The optimizer that finds out which columns are read; on empty tables the others would remove more.
+_ONLY_COLUMNS = "unused_columns"
+# The name of rows while they are read.
+_INCOMING = "headrace_incoming"
+
+
+@dataclass(frozen=True, slots=True)
+class QueryRows:
+    """Rows of a query.
+
+    Attributes:
+        names: of its columns.
+        types: of its columns, as DuckDB has them.
+        rows: the first ones, or all of them.
+    """
+
+    names: list[str]
+    types: list[str]
+    rows: list[tuple[Any, ...]]
+
+
+@dataclass(slots=True)
+class _Loaded:
+    """What DuckDB has of a table: the name it has there, and which version, columns and first rows of it."""
+
+    place: str
+    version: str
+    columns: frozenset[str]
+    limit: int | None
+
+
+class DuckDBQueries:
+    """A DuckDB in memory that answers queries over the tables of a lake; a table is read when a query needs it."""
+
+    def __init__(self, lake: Lake, catalog: str, resolve: Resolve) -> None:
+        """Open it.
+
+        Args:
+            lake: whose tables are read.
+            catalog: the name that tables may be qualified with.
+            resolve: gives schema and name of the table that a name means; or why it means none, which counts where
+                DuckDB does not know it either: it may be the name of a CTE.
+        """
+        self._lake, self._catalog, self._resolve = lake, catalog, resolve
+        self._stack = ExitStack()
+        # What does not fit into memory; the folder is this user's alone.
+        self._spill = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="headrace-sql-"))
+        self._database = self._stack.enter_context(self._fresh())
+        self._loaded: dict[tuple[str, str], _Loaded] = {}
+        self._places = count()
+
+    def close(self) -> None:
+        """Forget all rows."""
+        self._stack.close()
+
+    @contextmanager
+    def _fresh(self, *, bare: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A database without tables; `bare`: it only shows which columns a query needs."""
+        settings: dict[str, str | bool | int | float | list[str]] = {
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            "python_enable_replacements": "false",
+            "temp_directory": self._spill,
+        }
+        with duckdb.connect(":memory:", config=settings) as database:
+            if self._catalog.lower() not in _TAKEN:
+                database.execute(f"attach ':memory:' as {quoted(self._catalog)}")
+                database.execute(f"use {quoted(self._catalog)}")
+            if bare:
+                names = [row[0] for row in database.execute("select name from duckdb_optimizers()").fetchall()]
+                others = ",".join(name for name in names if name != _ONLY_COLUMNS)
+                database.execute(f"set disabled_optimizers = '{others}'")
+            database.execute("set TimeZone = 'UTC'")
+            database.execute("set enable_external_access = false")
+            database.execute("set lock_configuration = true")
+            yield database
+
+    def run(self, sql: str, limit: int | None) -> QueryRows:
+        """Run one query.
+
+        Args:
+            sql: in DuckDB's dialect.
+            limit: of rows that are given back; None: all.
+
+        Raises:
+            RunError: `sql-query`: it is not a query, or it fails.
+            SetupError: a table cannot be read.
+            KeyboardInterrupt: it was interrupted, and has ended.
+        """
+        # While DuckDB works, Python's main thread hears no signal: it waits instead.
+        with ThreadPoolExecutor(1) as pool:
+            work = pool.submit(self._run, sql, limit)
+            try:
+                return work.result()
+            except KeyboardInterrupt:
+                while not work.done():
+                    self._database.interrupt()
+                    wait([work], timeout=0.1)
+                raise
+
+    def _run(self, sql: str, limit: int | None) -> QueryRows:
+        statement = read_statement(self._database, sql)
+        places = {name: self._resolve(name) for name in statement.tables}
+        with ExitStack() as stack:
+            tables = self._open(places, stack)
+            try:
+                needed = self._needed(sql, tables)
+                self._load(tables, needed, statement.first_rows)
+                try:
+                    return _rows(self._database, sql, limit)
+                except duckdb.BinderException:
+                    # Such as `* exclude (a)`, where nobody reads a.
+                    self._load(tables, {name: table.names for name, table in tables.items()}, None)
+                    return _rows(self._database, sql, limit)
+            except duckdb.CatalogException as error:
+                raise _missing(error, places) from error
+            except duckdb.Error as error:
+                raise query_error(str(error)) from error
+
+    def _open(self, places: _Places, stack: ExitStack) -> dict[TableName, OpenTable]:
+        found = {}
+        for name, place in places.items():
+            table = stack.enter_context(opened(self._lake, *place)) if isinstance(place, tuple) else None
+            if table is None:
+                continue
+            if table.only_spark_reads:
+                message = f"'{name.name}' has a VARIANT column, and only Spark reads its rows"
+                raise RunError("sql-query", message, "Run the query in Spark: engine show --inline.")
+            found[name] = table
+        return found
+
+    def _needed(self, sql: str, tables: dict[TableName, OpenTable]) -> dict[TableName, list[str]]:
+        """The columns of each table that the query needs, by DuckDB's plan of it over empty tables."""
+        with self._fresh(bare=True) as database:
+            places = {f"t{number}": name for number, name in enumerate(tables)}
+            for place, name in places.items():
+                _put(database, f"main.{place}", tables[name].schema().empty_table().to_reader())
+                _show_as(database, name, place)
+            answer = database.execute(f"explain (format json) {sql}").fetchone()
+        read: dict[TableName, set[str]] = {}
+        for node in _plan_nodes(json.loads(answer[1]) if answer else []):
+            facts = node.get("extra_info", {})
+            table = places.get(str(facts.get("Table", "")).rpartition(".")[2])
+            if table is not None:
+                # Without a list all columns are read, and with an empty one none.
+                columns = facts.get("Projections", tables[table].names)
+                read.setdefault(table, set()).update(columns if isinstance(columns, list) else filter(None, [columns]))
+        return {name: _named(table.names, read.get(name)) for name, table in tables.items()}
+
+    def _load(
+        self, tables: dict[TableName, OpenTable], needed: dict[TableName, list[str]], first_rows: int | None
+    ) -> None:
+        """Give DuckDB the columns that it does not have yet, of the version that was opened."""
+        wanted: dict[str, set[str]] = {}
+        for name, table in tables.items():
+            wanted.setdefault(table.version, set()).update(needed[name])
+        for name, table in tables.items():
+            place = table.place
+            columns = [c for c in table.names if c in wanted[table.version]] or table.names[:1]
+            kept = self._loaded.get(place)
+            if kept is None or not _has(kept, table.version, columns, first_rows):
+                if kept is not None:
+                    self._database.execute(f"drop table main.{kept.place} cascade")
+                    del self._loaded[place]
+                kept = _Loaded(f"t{next(self._places)}", table.version, frozenset(columns), first_rows)
+                copy_rows(self._database, f"main.{kept.place}", table, columns, first_rows)
+                self._loaded[place] = kept
+            _show_as(self._database, name, kept.place)
+
+
+def _missing(error: duckdb.CatalogException, places: _Places) -> RunError:
+    """Why a table is not there, if that is what DuckDB means."""
+    for name, place in places.items():
+        if isinstance(place, RunError) and f"Table with name {name.name} does not exist" in str(error):
+            return place
+    return query_error(str(error))
+
+
+def _named(names: list[str], read: set[str] | None) -> list[str]:
+    """The columns that are read; all of them where the plan does not show the table, or other than names of columns."""
+    return [name for name in names if name in read] if read is not None and read.issubset(names) else names
+
+
+def _has(kept: _Loaded, version: str, columns: Sequence[str], first_rows: int | None) -> bool:
+    enough = kept.limit is None or (first_rows is not None and first_rows <= kept.limit)
+    return kept.version == version and kept.columns.issuperset(columns) and enough
+
+
+def quoted(name: str) -> str:
+    """A name as DuckDB's SQL has it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def copy_rows(
+    database: duckdb.DuckDBPyConnection, into: str, table: OpenTable, columns: Sequence[str], limit: int | None
+) -> None:
+    """Make a table of DuckDB with rows of a table.
+
+    Args:
+        database: that gets it.
+        into: its name, as SQL has it.
+        table: that is read.
+        columns: that are read, at least one.
+        limit: of rows; None: all.
+
+    Raises:
+        Exception: what reading raises.
+        duckdb.Error: what writing raises.
+    """
+    reader = table.rows(columns, limit)
+    failures = KeptFailure(reader)
+    try:
+        _put(database, into, pa.RecordBatchReader.from_batches(reader.schema, failures.batches()))
+    except duckdb.Error as error:
+        raise failures.error or error from error
+
+
+def _put(database: duckdb.DuckDBPyConnection, into: str, reader: pa.RecordBatchReader) -> None:
+    """Make a table of what a reader gives."""
+    database.register(_INCOMING, reader)
+    try:
+        database.execute(f"create table {into} as select * from {_INCOMING}")  # noqa: S608 - quoted
+    finally:
+        with suppress(duckdb.Error):
+            database.unregister(_INCOMING)
+
+
+def _show_as(database: duckdb.DuckDBPyConnection, name: TableName, place: str) -> None:
+    """Let a table be read under the name that the query has for it."""
+    schema = quoted(name.schema or "main")
+    database.execute(f"create schema if not exists {schema}")
+    database.execute(f"create or replace view {schema}.{quoted(name.name)} as select * from main.{place}")  # noqa: S608 - quoted
+
+
+def _plan_nodes(tree: Any) -> Iterator[dict[str, Any]]:
+    for node in tree:
+        yield node
+        yield from _plan_nodes(node.get("children", []))
+
+
+def _rows(database: duckdb.DuckDBPyConnection, sql: str, limit: int | None) -> QueryRows:
+    found = database.execute(sql)
+    types = [str(column[1]) for column in found.description or []]
+    reader = found.fetch_record_batch(10_000)
+    batches, rows = [], 0
+    for batch in reader:
+        batches.append(batch)
+        rows += batch.num_rows
+        if limit is not None and rows >= limit:
+            break
+    table = pa.Table.from_batches(batches, reader.schema).slice(0, limit)
+    return QueryRows(list(table.column_names), types, rows_of(table))
