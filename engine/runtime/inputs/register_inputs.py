@@ -29,7 +29,7 @@ def register(
     *,
     bounded: bool,
     tables: Mapping[str, TableReading] | None = None,
-    instead: Callable[[Input], DataFrame] | None = None,
+    instead: Callable[[Input], DataFrame | None] | None = None,
     since: int | None = None,
 ) -> tuple[Watched, ...]:
     """Make the temporary views by which the compiled SQL names its inputs.
@@ -44,7 +44,7 @@ def register(
         tables: where the tables that are read as streams begin or continue, by node; left out, each with what is left
             of its history: enough to know the columns.
         since: files that are read as streams count from this time of theirs on, milliseconds; None: all do.
-        instead: gives the rows of an input, in place of what it names (for unit tests).
+        instead: gives the rows of an input, in place of what it names (for unit tests and backfills); None: it does not.
 
     Returns:
         The inputs whose bad records are counted.
@@ -55,7 +55,9 @@ def register(
         if not item.stream and isinstance(manifest.nodes[item.node], Model):
             continue
         reading = (tables or {}).get(item.node)
-        frame = instead(item) if instead else _read(session, manifest, item, place, reading, bounded=bounded)
+        frame = instead(item) if instead else None
+        if frame is None:
+            frame = _read(session, manifest, item, place, reading, bounded=bounded)
         if since is not None and item.stream and _is_files(manifest.nodes[item.node]):
             frame = frame.where(f"unix_millis({ORIGIN}.file_modification_time) >= {since}")
         mark = _mark(frame, item)
