@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
 
 from engine.lake.table_facts import TableFacts
+from tests.fault_injection.points import kill, reached
 from tests.lab import EVENTS, Lab, Result, event
 
 pytestmark = pytest.mark.spark
@@ -99,3 +101,135 @@ def test_streams_of_the_table_keep_their_rows_and_continue(lab: Lab) -> None:
     # The stream of the table is computed again from the rows that it has read, as they are now.
     backfill(lab, model="copy")
     assert amounts(lab, "copy") == amounts(lab)
+
+
+POINTS = ["backfilling", "committing", "checked", "backfilled", "reader moved"]
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_backfill_that_is_killed_is_finished_by_the_same_command(lab: Lab, point: str) -> None:
+    """Two commits; a build in between works, and the stream of the table has each of its rows once."""
+    shop(lab)
+    lab.model("copy", READER)
+    lab.land("a", days(1, 2, 3))
+    lab.build()
+    lab.model("paid", text(NEW))
+    lab.build()
+    command = (*RANGE, "--yes", "--rows-per-commit", "2")
+    with reached(point, kill, 1) as seen:
+        assert lab.run("backfill", "paid", *command).code == 2
+    assert seen == ["paid"]
+    lab.land("b", days(4))
+    result = lab.run("build")
+    if point == "backfilled":
+        # Its stream is before a commit that it cannot read: the command moves it.
+        assert result.codes() == ["upstream-rewritten"]
+        assert "engine backfill paid" in result.text
+        assert backfill(lab, *command, code=1).codes() == ["backfill-unread"]
+        lab.build()
+    else:
+        assert result.code == 0, result.text
+    backfill(lab, *command)
+    assert amounts(lab) == {10: 1, 11: 1, 20: 10, 21: 10, 30: 10, 31: 10, 40: 10, 41: 10}
+    lab.land("c", days(5))
+    lab.build()
+    assert amounts(lab, "copy") == {**dict.fromkeys((10, 11, 20, 21, 30, 31), 1), **dict.fromkeys((40, 41, 50, 51), 10)}
+
+
+def test_rows_that_only_come_or_only_go_are_no_append_and_no_delete_to_a_stream(lab: Lab) -> None:
+    """One file holds rows of several days: those outside of the range stay."""
+    plain = STREAM.replace("partition_by: [day(at)]\n", "")
+    shop(lab, plain)
+    lab.model("copy", READER)
+    lab.model("paid", text(OLD, "amount < 5", plain))
+    lab.land("a", [*days(1, 2), *days(3, amount=9.0), {**event(7, 1), "at": None}])
+    lab.build()
+    assert lab.ids("paid") == [7, 10, 11, 20, 21]
+    lab.model("paid", text(OLD, "amount > 5", plain))
+    lab.build()
+    few = backfill(lab, code=1)
+    assert few.codes() == ["backfill-rejected"]
+    assert "2024-05-02 has 2, and would have 0" in few.text
+    done = backfill(lab, *RANGE, "--yes", "--accept", "fewer-rows", "--rows-per-commit", "1")
+    assert replaced(done) == [(2, 0), (0, 2)]
+    assert lab.ids("paid") == [7, 10, 11, 30, 31]
+    lab.land("b", days(5, amount=9.0))
+    lab.build()
+    assert lab.ids("copy") == [7, 10, 11, 20, 21, 50, 51]
+    # Without the range of times nothing is left, and rows come into an empty table.
+    lab.model("paid", text(OLD, "amount > 50", plain))
+    lab.build()
+    whole = ("--from", "2024-01-01", "--yes", "--accept", "fewer-rows")
+    backfill(lab, *whole)
+    assert lab.ids("paid") == [7]
+    lab.model("paid", text(OLD, "amount > 5", plain))
+    lab.build()
+    backfill(lab, *whole)
+    lab.build()
+    assert lab.ids("paid") == [7, 30, 31, 50, 51]
+    assert lab.ids("copy") == [7, 10, 11, 20, 21, 50, 51]
+
+
+def test_what_cannot_be_computed_again_is_rejected_and_nothing_is_changed(lab: Lab) -> None:
+    shop(lab)
+    lab.model("copy", READER)
+    landed = lab.land("a", days(1, 2, 3))
+    lab.build()
+    lab.model("paid", text(NEW))
+    assert "has changed since it was built" in backfill(lab, code=1).text
+    lab.build("-s", "paid")
+    lab.land("b", days(2, amount=2.0))
+    lab.build("-s", "paid")
+    assert backfill(lab, code=1).codes() == ["backfill-unread"]
+    lab.build()
+    before, content = facts(lab, "paid").snapshot, landed.read_text()
+    times = landed.stat().st_mtime
+    landed.unlink()
+    gone = backfill(lab, code=1)
+    assert gone.codes() == ["backfill-rejected"]
+    assert "1 file of 'shop.events' changed or gone since they were read: landing/events/a.json" in gone.text
+    landed.write_text(content)
+    assert backfill(lab, code=1).codes() == ["backfill-rejected"]
+    os.utime(landed, (times, times))
+    assert backfill(lab, "--from", "yesterday", code=2).codes() == ["usage"]
+    assert backfill(lab, *RANGE, "--column", "idd", code=2).codes() == ["unknown-column"]
+    assert facts(lab, "paid").snapshot == before
+    assert replaced(backfill(lab, *RANGE, "--column", "at", "--yes")) == [(6, 6)]
+    lab.build("--reset-checkpoint", "now", "-s", "paid")
+    assert "was reset" in backfill(lab, code=1).text
+
+
+CHECKED = STREAM.replace(
+    "partition_by",
+    "expectations:\n  - {name: small, check: amount < 50, on_fail: quarantine}\n"
+    "  - {name: known, check: id > 0, on_fail: fail}\npartition_by",
+)
+
+
+def test_rows_that_fail_an_expectation_are_left_out_and_counted(lab: Lab) -> None:
+    shop(lab, CHECKED)
+    lab.land("a", [*days(1, 2), *days(3, amount=9.0)])
+    lab.build()
+    lab.model("paid", text(NEW, stream=CHECKED))
+    lab.build()
+    backfill(lab, *RANGE, "--yes", "--accept", "fewer-rows")
+    assert amounts(lab) == {10: 1, 11: 1, 20: 10, 21: 10}
+    lab.model("paid", text("amount", stream=CHECKED).replace("select id,", "select -id as id,"))
+    lab.build()
+    assert backfill(lab, code=1).codes() == ["expectation-failed"]
+
+
+def test_a_table_that_was_read_when_it_had_fewer_rows_is_read_as_it_was(lab: Lab) -> None:
+    """Rows of a model that came after the stream of it has ended are unread, as files are."""
+    shop(lab)
+    lab.model("copy", READER)
+    lab.land("a", days(1, 2))
+    lab.build()
+    lab.model("copy", READER.replace("amount from", "amount * 2 as amount from"))
+    lab.build()
+    lab.land("b", [event(99, "2024-05-02T12:00")])
+    lab.build("-s", "paid")
+    backfill(lab, model="copy")
+    assert amounts(lab, "copy") == {10: 1, 11: 1, 20: 2, 21: 2}
+    lab.build()
+    assert amounts(lab, "copy") == {10: 1, 11: 1, 20: 2, 21: 2, 99: 2}

@@ -129,9 +129,8 @@ def _show(found: Backfill, *, as_json: bool) -> None:
         have = "has" if len(same) == 1 else "have"
         lines.append(f"  {amount(len(same), 'day')} {have} the same rows and stay as they are")
     if found.left_out:
-        lines.append(
-            f"  {amount(found.left_out, 'row')} of the query fail an expectation and are left out, also of the quarantine"
-        )
+        left_out = amount(found.left_out, "row")
+        lines.append(f"  {left_out} of the query fail an expectation and are left out, also of the quarantine")
     if found.ranges:
         before, after = sum(one.before for one in found.ranges), sum(one.after for one in found.ranges)
         commits = amount(len(found.ranges), "commit")
@@ -174,6 +173,5 @@ def _tell(chosen: CommandSettings, found: Backfill, done: ReplacedRange, *, as_j
         record = {"model": found.model.name, "relation": str(found.model.relation), "range": str(done.within)}
         write_json({"event": "RowsReplaced", **record, "rows_before": done.before, "rows_after": done.after})
     else:
-        chosen.out.say(
-            f"Replaced {amount(done.before, 'row')} of {found.model.relation} by {amount(done.after, 'row')}: {done.within}"
-        )
+        before, after = amount(done.before, "row"), amount(done.after, "row")
+        chosen.out.say(f"Replaced {before} of {found.model.relation} by {after}: {done.within}")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from engine import faults
 from engine.compile import Model
 from engine.compile.nodes.model_settings import OnFail
-from engine.errors import RunError, StateError
+from engine.errors import RunError
 from engine.lake.changes.range_replacement import replace_range
 from engine.lake.commit_guard import ExpectedTable
 from engine.lake.table_facts import BACKFILL, TableFacts
@@ -35,7 +35,7 @@ from engine.runtime.spark_support.spark_errors import diagnose, spark_exceptions
 from engine.state import ModelState, Phase
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 _LEFT_OUT = (OnFail.DROP, OnFail.QUARANTINE)
 
@@ -106,7 +106,7 @@ def looked(run: Run, model: Model, within: TimeRange, most: int, *, dry_run: boo
         stack.callback(rows.unpersist)
         left_out = _checked(model, rows)
         kept = rows.where(~expectations.failing_any(model.expectations, _LEFT_OUT)).drop(expectations.FAILED)
-        days = days_of(_there(run, model, within), kept, within)
+        days = days_of(_there(kept.sparkSession, model, within), kept, within)
         ranges = tuple(ReplacedRange(*piece) for piece in pieces(days, within, most))
         yield Backfill(run, model, within, days, ranges, left_out, table, kept)
 
@@ -147,10 +147,10 @@ def _table(run: Run, model: Model) -> TableFacts:
     return table
 
 
-def _there(run: Run, model: Model, within: TimeRange) -> DataFrame:
-    session, relation = run.spark.newSession(), model.relation.sql
-    session.catalog.refreshTable(relation)
-    return session.table(relation).where(within.condition)
+def _there(session: SparkSession, model: Model, within: TimeRange) -> DataFrame:
+    """The rows of the table in a range, in the session of the query: times are printed as there."""
+    session.catalog.refreshTable(model.relation.sql)
+    return session.table(model.relation.sql).where(within.condition)
 
 
 def _checked(model: Model, rows: DataFrame) -> int:

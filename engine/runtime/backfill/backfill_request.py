@@ -6,13 +6,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 
 from engine.compile import Model
-from engine.compile.nodes.model_settings import OutputMode, Publish
 from engine.errors import UsageError, near
+from engine.lake.quoted_names import quoted
 from engine.lake.table_facts import TableFacts
+from engine.plan.edits.recomputed_rows import not_recomputed
 from engine.runtime.backfill.read_input import rejected
 
 # By the type of a column as PyIceberg prints it, what begins a literal of Spark's.
 _TIMES = {"timestamptz": "TIMESTAMP", "timestamp": "TIMESTAMP_NTZ", "date": "DATE"}
+# In microseconds.
+_DAY = 86_400_000_000
 _FORM = "Write a date or a time in UTC: 2026-05-01 or '2026-05-01 10:30:00'."
 
 
@@ -35,12 +38,24 @@ class TimeRange:
     @property
     def condition(self) -> str:
         """The condition over the columns of the table, as SQL; NULL is outside."""
-        name = "`" + self.column.replace("`", "``") + "`"
+        name = quoted(self.column)
         upper = f" AND {name} < {self._literal(self.end)}" if self.end is not None else ""
         return f"({name} >= {self._literal(self.begin)}{upper})"
 
     def _literal(self, at: datetime) -> str:
-        return f"{self.kind} '{at:%Y-%m-%d}'" if self.kind == "DATE" else f"{self.kind} '{at:%Y-%m-%d %H:%M:%S.%f}'"
+        if self.kind == "DATE":
+            return f"{self.kind} '{at:%Y-%m-%d}'"
+        # A `pre_hook` may give the session another time zone.
+        zone = "+00:00" if self.kind == "TIMESTAMP" else ""
+        return f"{self.kind} '{at:%Y-%m-%d %H:%M:%S.%f}{zone}'"
+
+    @property
+    def day(self) -> str:
+        """The day of a row in UTC, as SQL."""
+        micros = f"unix_micros({quoted(self.column)})"
+        if self.kind == "TIMESTAMP":
+            return f"date_from_unix_date(cast(({micros} - pmod({micros}, {_DAY})) div {_DAY} as int))"
+        return f"to_date({quoted(self.column)})"
 
     def __str__(self) -> str:
         upper = f" to {_shown(self.end)}" if self.end is not None else ""
@@ -58,25 +73,12 @@ def check_model(model: Model) -> None:
         UsageError: it is not a streaming table.
         StateError: `backfill-rejected`.
     """
-    name, write = model.name, model.write
+    name = model.name
     if not model.streaming:
         hint = f"A build computes it: engine build -s {name}"
         raise UsageError("usage", f"'{name}' is not a streaming table (materialized: {model.materialized.value})", hint)
-    if model.stateful:
-        # What is late, and which repeats are dropped, depends on when rows came.
-        message = f"'{name}' keeps state: which rows its windows, joins or dedup have seen depends on their arrival"
-        raise rejected(model, message)
-    if write.unique_key:
-        message = (
-            f"'{name}' has a unique_key: a key whose row moves into the range or out of it would be twice in the "
-            "table, or not at all"
-        )
-        raise rejected(model, message)
-    if write.output_mode is OutputMode.COMPLETE:
-        raise rejected(model, f"'{name}' has output_mode: complete, and is rewritten by each micro-batch")
-    if write.publish is Publish.ON_TESTS_PASS:
-        message = f"'{name}' has publish: on_tests_pass, and rows that are replaced would not wait for its tests"
-        raise rejected(model, message)
+    if (reason := not_recomputed(model)) is not None:
+        raise rejected(model, reason)
 
 
 def read_range(model: Model, table: TableFacts, column: str | None, begin: str, end: str | None) -> TimeRange:

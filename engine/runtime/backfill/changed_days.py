@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, time
 from typing import TYPE_CHECKING
 
-from engine.lake.quoted_names import quoted
 from engine.runtime.backfill.backfill_request import TimeRange, day_after
 from engine.sources import record_checks
 
@@ -42,7 +41,7 @@ def days_of(before: DataFrame, after: DataFrame, within: TimeRange) -> tuple[Day
         after: the rows that are to take their place, with the same columns.
         within: the range.
     """
-    there, come = _summed(before, within.column), _summed(after, within.column)
+    there, come = _summed(before, within), _summed(after, within)
     none = (0, None)
     return tuple(
         Day(day, there.get(day, none)[0], come.get(day, none)[0], there.get(day, none) == come.get(day, none))
@@ -50,13 +49,13 @@ def days_of(before: DataFrame, after: DataFrame, within: TimeRange) -> tuple[Day
     )
 
 
-def _summed(frame: DataFrame, column: str) -> dict[date, tuple[int, object]]:
+def _summed(frame: DataFrame, within: TimeRange) -> dict[date, tuple[int, object]]:
     """The number of rows of each day, and a sum that is another one for other rows."""
     from pyspark.sql import functions as f
 
     # Spark hashes no maps: rows are compared as JSON, which tells all values that a table holds.
     hashed = f.xxhash64(record_checks.as_json(frame)).cast("decimal(38,0)").alias(_HASH)
-    rows = frame.select(f.to_date(f.col(quoted(column))).alias("day"), hashed)
+    rows = frame.select(f.expr(within.day).alias("day"), hashed)
     found = rows.groupBy("day").agg(f.count(f.lit(1)), f.sum(_HASH)).collect()
     return {row[0]: (row[1], row[2]) for row in found}
 

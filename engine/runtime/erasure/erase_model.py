@@ -202,10 +202,8 @@ def _erase(run: Run, one: FoundRows) -> None:
     if facts.history:
         if matches.files:
             expected = ExpectedTable(table.owner.name, facts.uuid, facts.snapshot)
-            erase_rows(
-                session, relation.sql, matches.files, lambda rows: _kept(table, rows), repeated_markers(run, table.owner, facts),
-                expected,
-            )  # fmt: skip
+            markers = repeated_markers(run, table.owner, facts)
+            erase_rows(session, relation.sql, matches.files, lambda rows: _kept(table, rows), markers, expected)
             faults.reach("erased", relation.name)
             facts = _now(run, table)
         if facts.history[0].marker(ERASE) != LISTS:

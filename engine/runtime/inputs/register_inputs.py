@@ -44,7 +44,7 @@ def register(
         tables: where the tables that are read as streams begin or continue, by node; left out, each with what is left
             of its history: enough to know the columns.
         since: files that are read as streams count from this time of theirs on, milliseconds; None: all do.
-        instead: gives the rows of an input, in place of what it names (for unit tests and backfills); None: it does not.
+        instead: gives the rows of an input, in place of what it names (unit tests, backfills); None: it does not.
 
     Returns:
         The inputs whose bad records are counted.
