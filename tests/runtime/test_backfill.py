@@ -9,7 +9,7 @@ import pytest
 
 from engine.lake.table_facts import TableFacts
 from tests.fault_injection.points import kill, reached
-from tests.lab import EVENTS, Lab, Result, event
+from tests.lab import EVENTS, REPOSITORY, Lab, Result, event
 
 pytestmark = pytest.mark.spark
 
@@ -233,3 +233,18 @@ def test_a_table_that_was_read_when_it_had_fewer_rows_is_read_as_it_was(lab: Lab
     assert amounts(lab, "copy") == {10: 1, 11: 1, 20: 2, 21: 2}
     lab.build()
     assert amounts(lab, "copy") == {10: 1, 11: 1, 20: 2, 21: 2, 99: 2}
+
+
+def test_the_commands_of_its_page(lab: Lab) -> None:
+    lab.write("sources/shop.yml", EVENTS)
+    lab.model("orders", text(OLD))
+    lab.land("a", days(1, 2, 3))
+    lab.build()
+    lab.model("orders", text(NEW))
+    page = (REPOSITORY / "docs" / "how-to" / "backfill.md").read_text(encoding="utf-8")
+    lines = page.partition("```sh\n")[2].partition("```")[0].splitlines()
+    assert len(lines) == 3
+    for line in lines:
+        result = lab.run(*line.removeprefix("engine ").split())
+        assert result.code == 0, result.text
+    assert amounts(lab, "orders") == {10: 1, 11: 1, 20: 10, 21: 10, 30: 10, 31: 10}

@@ -51,6 +51,7 @@ sources:
 """
 # Arguments that a command needs to get as far as it can.
 ARGUMENTS = {
+    "backfill": ["base", "--from", "2024-05-01", "--yes"],
     "compare": ["base"],
     "completion": ["bash"],
     "drop": ["base", "--yes"],
@@ -273,6 +274,7 @@ WRITES = (
     "publish",
     "drop",
     "erase",
+    "backfill",
     "rollback",
     "show",
     "state",
