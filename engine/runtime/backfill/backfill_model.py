@@ -101,7 +101,7 @@ def looked(run: Run, model: Model, within: TimeRange, most: int, *, dry_run: boo
         if not dry_run:
             # What an earlier command was killed before.
             pass_readers(run, model, table)
-        check_unread(run, model, table)
+            check_unread(run, model, table)
         rows = open_rows(run, model, state, within, stack).persist()
         stack.callback(rows.unpersist)
         left_out = _checked(model, rows)

@@ -8,12 +8,17 @@ from datetime import date, datetime, time
 from typing import TYPE_CHECKING
 
 from engine.runtime.backfill.backfill_request import TimeRange, day_after
-from engine.sources import record_checks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _HASH = "__hash"
+# All that a table holds of a value, NULLs and microseconds too.
+_AS_JSON = {
+    "ignoreNullFields": "false",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +58,8 @@ def _summed(frame: DataFrame, within: TimeRange) -> dict[date, tuple[int, object
     """The number of rows of each day, and a sum that is another one for other rows."""
     from pyspark.sql import functions as f
 
-    # Spark hashes no maps: rows are compared as JSON, which tells all values that a table holds.
-    hashed = f.xxhash64(record_checks.as_json(frame)).cast("decimal(38,0)").alias(_HASH)
+    # Spark hashes no maps, and tells no -0.0 from 0.0.
+    hashed = f.xxhash64(f.to_json(f.struct("*"), _AS_JSON)).cast("decimal(38,0)").alias(_HASH)
     rows = frame.select(f.expr(within.day).alias("day"), hashed)
     found = rows.groupBy("day").agg(f.count(f.lit(1)), f.sum(_HASH)).collect()
     return {row[0]: (row[1], row[2]) for row in found}

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.compile import Model
+from engine.compile.nodes.model_settings import OnSchemaChange
 from engine.lake.quoted_names import quoted
 from engine.plan.deployed.checkpoint_facts import read_checkpoint
 from engine.plan.deployed.stream_order import recorded
@@ -58,7 +59,8 @@ def _as_table(session: SparkSession, model: Model, frame: DataFrame) -> DataFram
 
     rows = table_setup.columns_of(model, frame.drop(expectations.FAILED))
     match = match_table(rows, model.relation.sql)
-    if match.alters or match.incompatible:
+    ignored = model.write.on_schema_change is OnSchemaChange.IGNORE
+    if match.incompatible or match.promoted or (match.added and not ignored):
         hint = f"Build it first: engine build -s {model.name}"
         raise rejected(model, f"{model.relation} does not have the columns of the query yet", hint)
     given = {name.lower() for name in rows.columns}
