@@ -58,7 +58,7 @@ def _summed(frame: DataFrame, within: TimeRange) -> dict[date, tuple[int, object
     """The number of rows of each day, and a sum that is another one for other rows."""
     from pyspark.sql import functions as f
 
-    # Spark hashes no maps, and tells no -0.0 from 0.0.
+    # Spark hashes no maps, and takes -0.0 for 0.0.
     hashed = f.xxhash64(f.to_json(f.struct("*"), _AS_JSON)).cast("decimal(38,0)").alias(_HASH)
     rows = frame.select(f.expr(within.day).alias("day"), hashed)
     found = rows.groupBy("day").agg(f.count(f.lit(1)), f.sum(_HASH)).collect()

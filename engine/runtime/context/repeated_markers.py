@@ -1,4 +1,4 @@
-"""The markers of commits that are no micro-batch: those of the last commit of the table's owner are repeated.
+"""The markers of commits other than micro-batches: those of the last commit of the table's owner are repeated.
 
 After a kill before `model.json` hears of such a commit, or once the snapshot before it has expired, the table itself
 still says which micro-batch its writer has reached.
