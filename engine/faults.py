@@ -33,7 +33,9 @@ listens kills the process, fails, or acts on the table as somebody else would. T
     compacting      files of a table are about to be joined
     erased          rows are erased from a table, its earlier snapshots have them
     listed          so are the lists of files that had them
-    reader moved    a stream has passed the erasure; where: its model
+    reader moved    a stream has passed the erasure or the backfill; where: its model
+    backfilling     rows of a range are computed, and nothing of them is in the table
+    backfilled      they are, and streams of the table have not passed the commit
     previous kept   what a full refresh is about to replace has its tag, and no state has heard of it
     rolling back    a rollback is noted, and nothing else of it is done
     put back        the table is what it was, and its state is not

@@ -194,6 +194,46 @@ def erase(model: str, where: str, quarantine: str | None, *, dry_run: bool, yes:
 
 @click.command(cls=Command)
 @click.argument("model", shell_complete=of_models)
+@click.option("--from", "begin", required=True, metavar="TIME", help="The first time, in UTC: 2026-05-01.")
+@click.option("--to", "end", metavar="TIME", help="Rows before this time; default: all later rows.")
+@click.option("--column", metavar="NAME", help="Of the table; default: the watermark's or the partitions' column.")
+@click.option(
+    "--rows-per-commit",
+    type=click.IntRange(min=1),
+    default=1_000_000,
+    show_default=True,
+    help="Replace so many rows at a time, or one day.",
+)
+@click.option("--dry-run", is_flag=True, help="Print what would be replaced without changing anything.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--accept", multiple=True, type=click.Choice(["fewer-rows"]), help="Accept a named consequence.")
+@project_options
+def backfill(
+    model: str,
+    begin: str,
+    end: str | None,
+    column: str | None,
+    rows_per_commit: int,
+    accept: tuple[str, ...],
+    *,
+    dry_run: bool,
+    yes: bool,
+    **shared: Any,
+) -> int:
+    """Compute rows of a stateless stream again from the input it has read, after its query changed; asks first."""
+
+    def work(chosen: CommandSettings) -> None:
+        from engine.cli.backfill.backfill_command import backfill_rows
+
+        backfill_rows(
+            chosen, model, (column, begin, end), rows_per_commit, accept, shared["log_format"], dry_run=dry_run, yes=yes
+        )
+
+    return carry_out(work, **shared)
+
+
+@click.command(cls=Command)
+@click.argument("model", shell_complete=of_models)
 @click.option("--output", type=click.Choice(["text", "markdown", "json"]), default="text", show_default=True)
 @project_options
 def compare(model: str, output: str, **shared: Any) -> int:
@@ -264,4 +304,4 @@ def freshness(output: Path | None, **options: Any) -> int:
     return carry_out(work, **shared)
 
 
-COMMANDS = (show, sql, state, maintain, publish, drop, erase, compare, rollback, source)
+COMMANDS = (show, sql, state, maintain, publish, drop, erase, backfill, compare, rollback, source)

@@ -66,7 +66,7 @@ _BY_PAGE = {
         reset-duplicates reset-position reset-totals reset-windows batch-unfinished table-missing
         table-replaced table-rolled-back table-schema name-taken orphan-table drop-unfinished refresh-unfinished
         full-refresh-protected
-        erase-blocked erase-unread rollback-unavailable rollback-unfinished
+        erase-blocked erase-unread backfill-rejected backfill-unread rollback-unavailable rollback-unfinished
         downstream-stops upstream-history upstream-replaced upstream-rewritten not-published staged-rows
         publish-diverged empty-existing refresh-not-incremental
     """,

@@ -16,8 +16,8 @@ from engine.lake.catalog.locations import resolve
 from engine.lake.catalog.metadata_document import read_document
 from engine.lake.catalog.object_warehouse import ObjectWarehouse
 
-# The marker of commits of `engine erase`.
-ERASE = "erase"
+# The markers of commits of `engine erase` and of `engine backfill`.
+ERASE, BACKFILL = "erase", "backfill"
 _MAIN = "main"
 # Iceberg keeps 100 unless a table says otherwise.
 _MOST_OLDER = 1_000
@@ -53,6 +53,11 @@ class SnapshotFacts:
     def erases(self) -> bool:
         """Whether `engine erase` made it: it repeats the markers of the commit before it, and adds no row."""
         return self.marker(ERASE) is not None
+
+    @property
+    def backfills(self) -> bool:
+        """Whether `engine backfill` made it: it repeats the markers of the commit before it too."""
+        return self.marker(BACKFILL) is not None
 
 
 @dataclass(frozen=True, slots=True)

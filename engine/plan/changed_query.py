@@ -27,6 +27,7 @@ from engine.plan.deployed.deployed_facts import LastWriter
 from engine.plan.earlier_facts import is_earlier, noted, without_letter_case
 from engine.plan.edits.changed_clauses import with_clauses
 from engine.plan.edits.open_windows import can_follow
+from engine.plan.edits.recomputed_rows import not_recomputed
 from engine.plan.unused_columns import comparable, renamed
 
 _RULES = "its expectations changed; they apply to new rows"
@@ -96,7 +97,7 @@ def _compare(
     identity = _identity_reasons(old, new)
     if identity or difference is not None:
         return (Change.IDENTITY_CHANGED, identity) if identity else (Change.SOURCE_CHANGED, (str(difference),))
-    found = _continued(old, new, settings_changed)
+    found = _continued(model, old, new, settings_changed)
     if elsewhere and found[0] not in _BREAKING:
         found = Change.FORWARD, (*elsewhere, *(reason for reason in found[1] if reason not in elsewhere))
     changed = key_changes.key_changes(old, new) if found[0] not in _BREAKING else ()
@@ -114,7 +115,7 @@ def _rebuilt_reasons(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[st
 
 
 def _continued(
-    old: Mapping[str, Any], new: Mapping[str, Any], settings_changed: list[str]
+    model: Model, old: Mapping[str, Any], new: Mapping[str, Any], settings_changed: list[str]
 ) -> tuple[Change, tuple[str, ...]]:
     """What an edit means that leaves the table what it is."""
     kept = new["stateful"] or _kept_state(old)
@@ -126,9 +127,15 @@ def _continued(
         zones = [f"the {text}; this applies to new rows" for text in key_changes.zone_changes(old, new)]
         same = _same({**old, "inputs": []}, {**new, "inputs": []})
         what = f"{_query_changed(old, new)}; it keeps no state, so the new SQL applies to new rows"
-        query = () if zones and same else (what,)
+        query = () if zones and same else (what, *_earlier_rows(model))
         return Change.FORWARD, (*query, *zones)
     return _stateful(old, new)
+
+
+def _earlier_rows(model: Model) -> tuple[str, ...]:
+    """The command that applies a changed query to the rows that are there, where there is one."""
+    fits = not_recomputed(model) is None
+    return (f"to compute earlier rows again after the build: engine backfill {model.name} --from DATE",) if fits else ()
 
 
 def _kept_state(old: Mapping[str, Any]) -> bool:

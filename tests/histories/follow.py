@@ -22,7 +22,7 @@ REFRESH, NOW, EARLIEST, LOST = "refresh", "reset-now", "reset-earliest", "lost"
 # What belongs to a generation, and comes back with it.
 _OF_A_GENERATION = (
     "oracle", "generation", "applied", "deployed", "tidy", "skipped", "warned", "begun", "read", "gap", "gaps", "owed",
-    "shown", "count",
+    "shown", "count", "base", "since",
 )  # fmt: skip
 
 
@@ -51,6 +51,8 @@ class Followed:
         read: of a stream of a table, how many of its rows were read by the last build that ended.
         gap: rows of that table that a reset to now may have skipped, from and to.
         gaps: those that were skipped.
+        base: rows of that table that were read before a backfill of it, as they were then.
+        since: how many rows the table had after the backfill, which brought the stream none.
         owed: a rebuild of a stream of a table was asked for and has not happened.
         shown: what readers see of a table whose rows wait for a test.
         count: how many of its rows, if rows are appended.
@@ -73,6 +75,8 @@ class Followed:
     read: int = 0
     gap: tuple[int, int] | None = None
     gaps: tuple[tuple[int, int], ...] = ()
+    base: tuple[dict[str, Any], ...] = ()
+    since: int = 0
     owed: bool = False
     shown: Content = field(default_factory=Counter)
     count: int = 0
@@ -364,7 +368,7 @@ class Followed:
     def _follow_table(self, upstream: Followed, *, done: bool) -> None:
         """A stream of a table: it holds what the rows of the other table give."""
         asked, self.asked = self.asked, ""
-        rows = upstream.visible
+        rows = self._streamed(upstream)
         if asked == NOW and self.read < len(rows):
             self.gap = self.read, len(rows)
         self.owed = self.owed or asked == REFRESH
@@ -372,17 +376,30 @@ class Followed:
             return
         if asked in (REFRESH, LOST):
             self.gap, self.gaps = None, ()
+            self.base, self.since, rows = (), 0, upstream.visible
         # A build that was killed may have begun the new checkpoint, or not; a rebuild that was asked for is finished.
-        tried = [self.gaps, (*self.gaps, self.gap)] if self.gap is not None else [self.gaps]
-        tried += [()] if self.owed else []
+        tried = [(rows, self.gaps)] + ([(rows, (*self.gaps, self.gap))] if self.gap is not None else [])
+        tried += [(upstream.visible, ())] if self.owed else []
         self.owed = False
-        for gaps in tried:
-            self._computed([row for n, row in enumerate(rows) if not any(a <= n < b for a, b in gaps)])
+        for rows, gaps in tried:
+            self._computed(_without(rows, gaps))
             self.gaps = gaps
+            if rows is upstream.visible:
+                self.base, self.since = (), 0
             if self.rows() == self.oracle.table():
                 break
         self.read, self.gap = len(rows), None
         self.same()
+
+    def _streamed(self, upstream: Followed) -> list[dict[str, Any]]:
+        """The rows of another table that a stream of it has read, or is about to."""
+        return [*self.base, *upstream.visible[self.since :]] if self.base or self.since else upstream.visible
+
+    def keeps_what_it_has_read(self) -> None:
+        """The rows of the table that it streams are about to be replaced."""
+        if self.upstream is not None:
+            self.base = tuple(_without(self._streamed(self.upstream), self.gaps))
+            self.gaps, self.read = (), len(self.base)
 
     def _follow_batch(self, *, done: bool) -> None:
         """A batch table: it is what the rows that there are now give, or before the build ended what they gave before."""
@@ -414,3 +431,7 @@ class Followed:
         wanted, found = self.oracle.quarantined, self.rows("__quarantine").total()
         if wanted != found:
             self.differs(f"the quarantine has {found} rows, not {wanted}")
+
+
+def _without(rows: list[dict[str, Any]], gaps: tuple[tuple[int, int], ...]) -> list[dict[str, Any]]:
+    return [row for n, row in enumerate(rows) if not any(a <= n < b for a, b in gaps)]

@@ -8,6 +8,7 @@ from typing import Any
 from tests.histories.follow import EARLIEST, LOST, NOW, REFRESH, DifferenceError, Followed
 from tests.histories.go_back import go_back
 from tests.histories.points import Armed, Points, fail
+from tests.histories.recompute import recompute
 from tests.histories.steps import Step
 from tests.histories.world import World
 
@@ -45,7 +46,7 @@ def begin(step: Step, world: World, models: dict[str, Followed], points: Points,
             _BY_OTHERS[step.operation](world, step.model)
         case "rename" | "foreign-column" | "move", _:
             undo += filter(None, [_changed(step, world)])
-        case (("accept" | "test" | "maintain" | "go-back"), _):
+        case (("accept" | "test" | "maintain" | "go-back" | "backfill"), _):
             _command(step, world, models, points)
         case "lost-state", Followed():
             known.asked = LOST if world.lose(step.model, checkpoint=False) else known.asked
@@ -98,12 +99,12 @@ def _roll_back(known: Followed, undo: Undo) -> None:
 
 
 def _command(step: Step, world: World, models: dict[str, Followed], points: Points) -> None:
-    """Another command: publish what waits, let the tests decide about it, maintain the tables, or undo a refresh."""
+    """Another command: publish what waits, let the tests decide about it, maintain the tables, undo a refresh, or recompute."""
     if step.operation == "maintain":
         _maintain(world, models)
         return
-    if step.operation == "go-back":
-        go_back(step, world, models, points)
+    if step.operation in ("go-back", "backfill"):
+        (go_back if step.operation == "go-back" else recompute)(step, world, models, points)
         return
     for name, known in models.items():
         if known.kind.tested and known.frozen is None and world.lab.table(name) is not None:

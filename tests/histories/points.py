@@ -10,6 +10,7 @@ from engine import faults
 from engine.errors import RunError
 
 NAMES = ("computing", "committing", "committed", "recorded")
+IN_BACKFILL = ("backfilling", "committing", "backfilled", "reader moved")
 IN_ROLLBACK = ("rolling back", "put back", "brought back", "retired", "unnoted")
 # A code that the engine knows; no history meets it otherwise.
 CODE = "interrupted"

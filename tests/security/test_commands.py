@@ -51,6 +51,7 @@ sources:
 """
 # Arguments that a command needs to get as far as it can.
 ARGUMENTS = {
+    "backfill": ["copy", "--from", "2024-05-01", "--yes"],
     "compare": ["base"],
     "completion": ["bash"],
     "drop": ["base", "--yes"],
@@ -141,6 +142,7 @@ def lab(
     lab.write("sources/shop.yml", SOURCES)
     lab.write("landing/a.json", '{"id": 1}\n')
     lab.model("base", "/*---\nmaterialized: table\n---*/\nselect id from {{ source('shop', 'events') }}")
+    lab.model("copy", "/*---\nstreams: [shop.events]\n---*/\nselect id, at from {{ source('shop', 'events') }}")
     lab.write("tests/none.sql", "select id from {{ ref('base') }} where id is null")
     other = tmp_path / "other"
     other.mkdir()
@@ -275,6 +277,7 @@ WRITES = (
     "publish",
     "drop",
     "erase",
+    "backfill",
     "rollback",
     "show",
     "state",

@@ -283,6 +283,11 @@ def _refuse_rewriting(model: Model, upstream: Upstream, unread: Sequence[Snapsho
         f"operation '{found.operation}', but a stream reads append-only tables, not rows that "
         f"{'are deleted' if found.operation == 'delete' else 'are replaced'}"
     )
+    if found.backfills and found.marker("model"):
+        # A kill: streams are moved behind such a commit by the command that made it.
+        command = f"engine backfill {found.marker('model')} .."
+        hint = f"Run the backfill that made it again, which moves '{model.name}' behind it: {command}"
+        raise StateError("upstream-rewritten", message, hint, node=model.name)
     ways = [f"read it in full (remove '{upstream.name}' from 'streams:')"]
     if found.operation == "delete":
         ways.append("skip deletions (on_upstream_delete: ignore)")

@@ -10,7 +10,7 @@ repeat its markers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,6 +25,8 @@ from engine.lake.table_facts import ERASE, TableFacts
 from engine.plan.deployed.previous_generation import discard_others
 from engine.plan.deployed.state_folder import table_state
 from engine.runtime.build import spark_session
+from engine.runtime.context.needed_jars import CORE
+from engine.runtime.context.repeated_markers import repeated_markers
 from engine.runtime.context.run_context import Run, command_run
 from engine.runtime.erasure.erase_checks import blocked, check_unread
 from engine.runtime.erasure.erase_request import EraseRequest
@@ -44,7 +46,6 @@ if TYPE_CHECKING:
 
 # The prefix of the engine's own tags and branches.
 _OURS = "engine_"
-_NOT_CARRIED = ("lease", "fence", ERASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,22 +82,31 @@ class Erasure:
 
 @contextmanager
 def opened(
-    manifest: Manifest, target: Target, root: Path, model: Model, target_dir: Path, *, dry_run: bool
+    manifest: Manifest,
+    target: Target,
+    root: Path,
+    model: Model,
+    target_dir: Path,
+    *,
+    dry_run: bool,
+    sets: Sequence[str] = CORE,
 ) -> Iterator[Run]:
     """Open the session of a command, with the locks of the model and of its readers unless nothing will be changed.
+
+    `sets` are those of jars.
 
     Raises:
         StateError: `table-locked`, `state-unwritable`.
         SetupError: Spark or the catalog cannot be had.
     """
     if dry_run:
-        with spark_session(target, target_dir) as spark:
+        with spark_session(target, target_dir, sets=sets) as spark:
             yield command_run(manifest, target, root, spark)
         return
     readers = [m for m in manifest.models if m.streaming and m.id != model.id and _may_read(manifest, m, model)]
     with (
         locked([table_state(target, one) for one in (model, *readers)]) as locks,
-        spark_session(target, target_dir, locks) as spark,
+        spark_session(target, target_dir, locks, sets) as spark,
     ):
         run = command_run(manifest, target, root, spark)
         raise_fences(run, [model, *readers])
@@ -192,15 +202,13 @@ def _erase(run: Run, one: FoundRows) -> None:
     if facts.history:
         if matches.files:
             expected = ExpectedTable(table.owner.name, facts.uuid, facts.snapshot)
-            erase_rows(
-                session, relation.sql, matches.files, lambda rows: _kept(table, rows), _markers(run, table, facts),
-                expected,
-            )  # fmt: skip
+            markers = repeated_markers(run, table.owner, facts)
+            erase_rows(session, relation.sql, matches.files, lambda rows: _kept(table, rows), markers, expected)
             faults.reach("erased", relation.name)
             facts = _now(run, table)
         if facts.history[0].marker(ERASE) != LISTS:
             expected = ExpectedTable(table.owner.name, facts.uuid, facts.snapshot)
-            rewrite_lists(session, relation.sql, _markers(run, table, facts), expected)
+            rewrite_lists(session, relation.sql, repeated_markers(run, table.owner, facts), expected)
             faults.reach("listed", relation.name)
             facts = _now(run, table)
         for position in positions(run.manifest, run.target):
@@ -229,15 +237,6 @@ def _kept_by_others(table: ErasedTable, count: int) -> StateError:
     message = f"{count - 1} earlier snapshots of {table.relation} did not expire, and may still have the rows"
     hint = "A tag or a branch of another program keeps them: remove it and run the command again."
     return StateError("erase-blocked", message, hint, node=table.owner.name)
-
-
-def _markers(run: Run, table: ErasedTable, facts: TableFacts) -> dict[str, str]:
-    """The markers of the last commit of the table's owner, which goes: a build continues from what they say."""
-    last = next((s for s in facts.history if s.marker("generation") is not None), None)
-    summary = last.summary if last is not None else {}
-    known = {key.removeprefix("engine."): text for key, text in summary.items() if key.startswith("engine.")}
-    carried = {key: text for key, text in known.items() if key not in _NOT_CARRIED}
-    return {**carried, "model": table.owner.name, "run-id": run.id, **run.lease_marker(table.owner)}
 
 
 def _note(run: Run, model: Model) -> None:

@@ -30,7 +30,7 @@ def register(
     *,
     bounded: bool,
     tables: Mapping[str, TableReading] | None = None,
-    instead: Callable[[Input], DataFrame] | None = None,
+    instead: Callable[[Input], DataFrame | None] | None = None,
     since: int | None = None,
     events_from: int | None = None,
 ) -> tuple[Watched, ...]:
@@ -47,7 +47,7 @@ def register(
             of its history: enough to know the columns.
         since: files that are read as streams count from this time of theirs on, milliseconds; None: all do.
         events_from: events of streams count from this time on, milliseconds since 1970; None: all do.
-        instead: gives the rows of an input, in place of what it names (for unit tests).
+        instead: gives the rows of an input, in place of what it names (unit tests, backfills); None: it does not.
 
     Returns:
         The inputs whose bad records are counted.
@@ -58,7 +58,9 @@ def register(
         if not item.stream and isinstance(manifest.nodes[item.node], Model):
             continue
         reading = (tables or {}).get(item.node)
-        frame = instead(item) if instead else _read(session, manifest, item, place, reading, bounded=bounded)
+        frame = instead(item) if instead else None
+        if frame is None:
+            frame = _read(session, manifest, item, place, reading, bounded=bounded)
         if since is not None and item.stream and _is_files(manifest.nodes[item.node]):
             frame = frame.where(f"unix_millis({ORIGIN}.file_modification_time) >= {since}")
         mark = _mark(frame, item)

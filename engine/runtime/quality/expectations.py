@@ -8,7 +8,9 @@ says which checks they fail.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any
 
 from engine.compile.nodes.model_settings import Expectation, OnFail
@@ -43,8 +45,7 @@ def checked(frame: DataFrame, checks: Sequence[Expectation]) -> DataFrame:
     if not checks:
         return frame
     row = record_checks.as_json(frame)
-    marks = [~f.coalesce(executions.tried(frame.sparkSession, check.check), f.lit(False)) for check in checks]
-    marked = frame.withColumn(FAILED, f.array(*marks))
+    marked = marked_rows(frame, checks)
     metrics = [f.count_if(f.col(FAILED)[index]).alias(_name("count", index)) for index in range(len(checks))]
     for index in _with(checks, OnFail.FAIL):
         metrics += _samples(f.when(f.col(FAILED)[index], row), index)
@@ -52,6 +53,21 @@ def checked(frame: DataFrame, checks: Sequence[Expectation]) -> DataFrame:
     dropped = _any(checks, OnFail.DROP) & ~_any(checks, OnFail.QUARANTINE)
     kept = marked.where(~dropped) if _with(checks, OnFail.DROP) else marked
     return kept if splits(checks) else kept.drop(FAILED)
+
+
+def marked_rows(frame: DataFrame, checks: Sequence[Expectation]) -> DataFrame:
+    """All rows, with FAILED."""
+    from pyspark.sql import functions as f
+
+    marks = [~f.coalesce(executions.tried(frame.sparkSession, check.check), f.lit(False)) for check in checks]
+    return frame.withColumn(FAILED, f.array(*marks).cast("array<boolean>"))
+
+
+def failing_any(checks: Sequence[Expectation], policies: Collection[OnFail]) -> Column:
+    """Whether a row of `marked_rows` fails a check with one of some policies."""
+    from pyspark.sql import functions as f
+
+    return reduce(or_, (_any(checks, policy) for policy in policies), f.lit(False))
 
 
 def passing(frame: DataFrame, checks: Sequence[Expectation]) -> DataFrame:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import astuple
 from typing import TYPE_CHECKING, Any
 
@@ -193,6 +193,20 @@ def read_batch(session: SparkSession, spec: SourceSpec, place: Place) -> DataFra
     file_schema.check(session, spec, place)
     reader = session.read.options(**_options(spec, stream=False))
     return file_formats.read(session, reader, spec, listing.for_spark(spec, place), place)
+
+
+def read_files(session: SparkSession, spec: SourceSpec, place: Place, uris: Collection[str]) -> DataFrame:
+    """All rows of some of its files.
+
+    Args:
+        session: that reads.
+        spec: the source.
+        place: where sources are read.
+        uris: of the files, as Hadoop prints them.
+    """
+    spec = with_connection(spec, place)
+    reader = session.read.options(**_options(spec, stream=False))
+    return file_formats.read(session, reader, spec, [listing.literally(uri) for uri in sorted(uris)], place)
 
 
 def read_stream(session: SparkSession, spec: SourceSpec, place: Place) -> DataFrame:

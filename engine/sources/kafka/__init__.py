@@ -51,7 +51,7 @@ MEANING: tuple[str, ...] = (*TOPICS, "value")
 REPLAYABLE = True
 LISTED = True
 # Of a source that ends somewhere: the offset behind the last record of each partition, by topic.
-_ENDS = "ends"
+ENDS = "ends"
 _ISOLATION = "isolation.level"
 # Spark asks for offsets after each fetch, on the connection on which Kafka's consumer already waits for records behind
 # the end (KafkaDataConsumer.fetch, 4.1): each partition of each micro-batch took the broker's full wait, half a second.
@@ -250,7 +250,7 @@ def until_now(session: SparkSession, spec: SourceSpec, place: Place) -> SourceSp
     """
     at = position(session, spec, place)
     ends = {name: {p: offsets[1] for p, offsets in partitions.items() if p != "id"} for name, partitions in at.items()}
-    return replace(spec, settings={**spec.settings, **_retained(spec), _ENDS: ends})
+    return replace(spec, settings={**spec.settings, **_retained(spec), ENDS: ends})
 
 
 def _retained(spec: SourceSpec) -> dict[str, Any]:
@@ -351,7 +351,7 @@ def _options(spec: SourceSpec, *, stream: bool, topics: Mapping[str, Topic] | No
     else:
         options["startingOffsets"] = _starting(spec, topics or {})
     if not stream:
-        options["endingOffsets"] = json.dumps(said[_ENDS]) if _ENDS in said else "latest"
+        options["endingOffsets"] = json.dumps(said[ENDS]) if ENDS in said else "latest"
     elif limit := said.get("max_offsets_per_trigger"):
         options["maxOffsetsPerTrigger"] = str(limit)
     return {**options, "includeHeaders": "true", "failOnDataLoss": str(said.get("fail_on_data_loss", True)).lower()}

@@ -1,0 +1,177 @@
+"""`engine backfill MODEL --from .. --to ..`: what will be replaced, a question, and a line for each commit."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING
+
+from engine.characters import one_line
+from engine.cli.command_setup import CommandSettings, Failed, Warnings, compiled, log_file
+from engine.cli.console.amounts import amount
+from engine.cli.console.confirm import confirmed
+from engine.cli.console.terminal import write, write_json
+from engine.compile import Manifest, Materialized, Model, Target
+from engine.errors import UsageError, near
+
+if TYPE_CHECKING:
+    from engine.runtime.backfill.backfill_model import Backfill, ReplacedRange
+    from engine.runtime.backfill.backfill_request import TimeRange
+
+# Days that are printed, each in a line; JSON has them all.
+_SHOWN = 31
+FEWER_ROWS = "fewer-rows"
+
+
+def backfill_rows(
+    chosen: CommandSettings,
+    name: str,
+    times: tuple[str | None, str, str | None],
+    most: int,
+    accept: Collection[str],
+    log_format: str,
+    *,
+    dry_run: bool,
+    yes: bool,
+) -> None:
+    """Compute rows of a model again, after asking.
+
+    Args:
+        chosen: the shared options.
+        name: of the model.
+        times: the column, the first time, and the one behind the last.
+        most: rows of a commit, unless a day has more.
+        accept: consequences that are accepted.
+        log_format: of what is printed.
+        dry_run: print what would be replaced, and change nothing.
+        yes: do not ask.
+
+    Raises:
+        UsageError: there is no such model or range, or nobody can be asked.
+        StateError: `table-locked`, `backfill-rejected`, `backfill-unread`, `source-gap`, and those of a build.
+        RunError: `query-failed`, `expectation-failed`, `commit-conflict`.
+        SetupError: Spark or the catalog cannot be had.
+    """
+    from engine.lake.catalog.moved_lake import check as lake_check
+    from engine.runtime.backfill.backfill_model import carry_out, looked
+    from engine.runtime.backfill.read_input import rejected
+    from engine.runtime.context.needed_jars import jar_sets
+    from engine.runtime.erasure.erase_model import opened
+
+    with log_file(chosen):
+        result = compiled(chosen, warnings=Warnings.DAILY)
+        manifest, target = result.manifest, result.target
+        lake_check(target.catalog)
+        model = _model(manifest, name)
+        within = _range(target, model, times)
+        as_json, sets = log_format == "json", jar_sets(manifest, [model])
+        with (
+            opened(manifest, target, chosen.root, model, chosen.target_dir, dry_run=dry_run, sets=sets) as run,
+            looked(run, model, within, most, dry_run=dry_run) as found,
+        ):
+            _show(found, as_json=as_json)
+            if dry_run or not found.ranges:
+                return
+            if found.fewer and FEWER_ROWS not in accept and yes:
+                day = found.fewer[0]
+                message = (
+                    f"{amount(len(found.fewer), 'day')} would have fewer rows than now: {day.day} has {day.before:,}, "
+                    f"and would have {day.after:,}"
+                )
+                hint = (
+                    f"If the query is meant to give fewer rows, add --accept {FEWER_ROWS}. engine show {name} runs it."
+                )
+                raise rejected(model, message, hint)
+            if not yes and not confirmed("backfill", "Replace them?"):
+                chosen.out.say("Nothing was replaced")
+                raise Failed
+            for done in carry_out(found):
+                _tell(chosen, found, done, as_json=as_json)
+
+
+def _model(manifest: Manifest, name: str) -> Model:
+    from engine.runtime.backfill.backfill_request import check_model
+
+    node = manifest.nodes.get(f"model.{name.removeprefix('model.')}")
+    if not isinstance(node, Model):
+        hint = near(name, {model.name for model in manifest.models}) or "List the models: engine ls"
+        raise UsageError("usage", f"model '{name}' not found", hint)
+    check_model(node)
+    return node
+
+
+def _range(target: Target, model: Model, times: tuple[str | None, str, str | None]) -> TimeRange:
+    from engine.lake.lake_reader import Lake
+    from engine.runtime.backfill.backfill_request import read_range
+    from engine.runtime.backfill.read_input import rejected
+
+    table = Lake(target.catalog).table(model.relation.schema, model.relation.name)
+    if table is None:
+        raise rejected(model, f"{model.relation} does not exist yet", f"Build it: engine build -s {model.name}")
+    return read_range(model, table, *times)
+
+
+def _show(found: Backfill, *, as_json: bool) -> None:
+    """Print what will be replaced, and what does not see it."""
+    readers = tuple(_readers(found))
+    if as_json:
+        for day in found.days:
+            record = {"day": str(day.day), "rows_before": day.before, "rows_after": day.after, "same": day.same}
+            write_json({"event": "DayCompared", "model": found.model.name, **record})
+        for name, what, command in readers:
+            write_json({"event": "ReaderFound", "node": name, "what": what, "command": command})
+        return
+    changed = [day for day in found.days if not day.same]
+    lines = [f"Rows of {found.model.relation} with {found.within}, by the query of now over what its stream has read:"]
+    lines += [f"  {day.day}  {day.before:>12,} -> {amount(day.after, 'row')}" for day in changed[:_SHOWN]]
+    lines += [f"  and {amount(len(changed) - _SHOWN, 'more day')}"] * (len(changed) > _SHOWN)
+    same = [day for day in found.days if day.same]
+    if same:
+        have = "has" if len(same) == 1 else "have"
+        lines.append(f"  {amount(len(same), 'day')} {have} the same rows and stay as they are")
+    if found.left_out:
+        left_out = amount(found.left_out, "row")
+        lines.append(f"  {left_out} of the query fail an expectation and are left out, also of the quarantine")
+    if found.ranges:
+        before, after = sum(one.before for one in found.ranges), sum(one.after for one in found.ranges)
+        commits = amount(len(found.ranges), "commit")
+        lines.append(f"{amount(before, 'row')} will be replaced by {amount(after, 'row')}, in {commits}.")
+        lines += ["What reads the table:"] * bool(readers)
+        lines += [f"  {name:16} {what}{f'; {command}' if command else ''}" for name, what, command in readers]
+    else:
+        lines.append("Nothing to replace: the rows are those of the query")
+    write("\n".join(map(one_line, lines)))
+
+
+def _readers(found: Backfill) -> Iterator[tuple[str, str, str]]:
+    """Yield the models that read the table: name, what they do, and the command that recomputes them."""
+    for reader in found.run.manifest.models:
+        mine = [item for item in reader.inputs if item.node == found.model.id]
+        if not mine or not reader.stored:
+            continue
+        if any(item.stream for item in mine):
+            keeps = "keeps the rows that it has computed"
+            yield reader.name, keeps, _recompute(reader)
+        elif reader.streaming:
+            yield reader.name, "reads the new rows in its next micro-batches", ""
+        elif reader.materialized is not Materialized.VIEW:
+            yield reader.name, "is computed again by the next build", ""
+
+
+def _recompute(reader: Model) -> str:
+    from engine.errors import EngineError
+    from engine.runtime.backfill.backfill_request import check_model
+
+    try:
+        check_model(reader)
+    except EngineError:
+        return f"engine build -f -s {reader.name}"
+    return f"engine backfill {reader.name} --from .. --to .., or engine build -f -s {reader.name}"
+
+
+def _tell(chosen: CommandSettings, found: Backfill, done: ReplacedRange, *, as_json: bool) -> None:
+    if as_json:
+        record = {"model": found.model.name, "relation": str(found.model.relation), "range": str(done.within)}
+        write_json({"event": "RowsReplaced", **record, "rows_before": done.before, "rows_after": done.after})
+    else:
+        before, after = amount(done.before, "row"), amount(done.after, "row")
+        chosen.out.say(f"Replaced {before} of {found.model.relation} by {after}: {done.within}")

@@ -1,0 +1,1 @@
+"""Computing rows of a stateless streaming table again from the input that its stream has read."""

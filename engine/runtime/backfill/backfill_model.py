@@ -1,0 +1,201 @@
+"""`engine backfill`: the rows of a range are computed again by the query of now, and take the place of those there.
+
+The input is what the stream has read and committed; its checkpoint, its offsets and model.json stay as they are, so
+that it continues as if nothing had happened. Each commit replaces the rows of some days, and can be repeated: a day
+whose rows are those of the query is left alone, which is how the same command finishes after a kill. Streams of the
+table are moved behind each commit; the locks of all of them are held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from engine import faults
+from engine.compile import Model
+from engine.compile.nodes.model_settings import OnFail
+from engine.errors import RunError
+from engine.lake.changes.range_replacement import replace_range
+from engine.lake.commit_guard import ExpectedTable
+from engine.lake.table_facts import BACKFILL, TableFacts
+from engine.plan.actions.state_checks import check_table
+from engine.plan.deployed.checkpoint_facts import read_checkpoint
+from engine.runtime.backfill.backfill_request import TimeRange, check_model
+from engine.runtime.backfill.changed_days import Day, days_of, pieces
+from engine.runtime.backfill.new_rows import open_rows
+from engine.runtime.backfill.pass_readers import check_unread, pass_readers
+from engine.runtime.backfill.read_input import rejected
+from engine.runtime.context.repeated_markers import repeated_markers
+from engine.runtime.context.run_context import Run
+from engine.runtime.operations.drop_table import check_finished
+from engine.runtime.quality import expectations
+from engine.runtime.spark_support.spark_errors import diagnose, spark_exceptions
+from engine.state import ModelState, Phase
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_LEFT_OUT = (OnFail.DROP, OnFail.QUARANTINE)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplacedRange:
+    """What one commit replaces: a range, and its rows before and after."""
+
+    within: TimeRange
+    before: int
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
+class Backfill:
+    """What one command replaces.
+
+    Attributes:
+        run: with the session, and the locks.
+        model: whose rows.
+        within: the range that was asked for.
+        days: of the range that have rows.
+        ranges: that are replaced, each in a commit.
+        left_out: how many rows of the query fail an expectation that drops or quarantines them.
+        table: as it was looked at.
+        rows: that take the place of those that are there; kept while the command runs.
+    """
+
+    run: Run
+    model: Model
+    within: TimeRange
+    days: tuple[Day, ...]
+    ranges: tuple[ReplacedRange, ...]
+    left_out: int
+    table: TableFacts
+    rows: DataFrame = field(repr=False)
+
+    @property
+    def fewer(self) -> tuple[Day, ...]:
+        """The days that have fewer rows afterwards."""
+        return tuple(day for day in self.days if day.after < day.before)
+
+
+@contextmanager
+def looked(run: Run, model: Model, within: TimeRange, most: int, *, dry_run: bool) -> Iterator[Backfill]:
+    """Compute the rows of a range, and find out what they replace; they are released at the end.
+
+    Args:
+        run: with the session and, unless nothing will be changed, the locks of the model and its streams.
+        model: whose rows.
+        within: the range.
+        most: rows of a commit, unless a day has more.
+        dry_run: nothing will be changed.
+
+    Raises:
+        StateError: `backfill-rejected`, `backfill-unread`, `source-gap`; nothing was changed.
+        RunError: the query failed, or `expectation-failed`.
+    """
+    with ExitStack() as stack, _explained(model):
+        check_model(model)
+        state = _finished(run, model)
+        table = _table(run, model)
+        if not dry_run:
+            # What an earlier command was killed before.
+            pass_readers(run, model, table)
+            check_unread(run, model, table)
+        rows = open_rows(run, model, state, within, stack).persist()
+        stack.callback(rows.unpersist)
+        left_out = _checked(model, rows)
+        kept = rows.where(~expectations.failing_any(model.expectations, _LEFT_OUT)).drop(expectations.FAILED)
+        days = days_of(_there(kept.sparkSession, model, within), kept, within)
+        ranges = tuple(ReplacedRange(*piece) for piece in pieces(days, within, most))
+        yield Backfill(run, model, within, days, ranges, left_out, table, kept)
+
+
+@contextmanager
+def _explained(model: Model) -> Iterator[None]:
+    try:
+        yield
+    except spark_exceptions() as error:
+        raise RunError.of(diagnose(error, model)) from error
+
+
+def _finished(run: Run, model: Model) -> ModelState:
+    """The state of the model, of which nothing is begun and not finished, and which the query of now has written."""
+    folder, build = run.state(model), f"engine build -s {model.name}"
+    check_finished([folder])
+    state = folder.load()
+    if state is None or state.batch is None or state.phase is not Phase.PUBLISHED:
+        raise rejected(model, f"'{model.name}' has not been built yet", f"Build it: {build}")
+    checkpoint = read_checkpoint(folder.checkpoint(state.generation), files=False)
+    check_table(model, state, checkpoint, run.lake.table(model.relation.schema, model.relation.name))
+    begun = folder.pending() is not None or folder.refresh() is not None or folder.rollback() is not None
+    if begun or checkpoint.started != checkpoint.committed or checkpoint.committed != state.batch:
+        message = f"a micro-batch, a full refresh or a rollback of '{model.name}' was begun and is not finished"
+        raise rejected(model, message, f"Finish it first: {build}")
+    if state.fingerprint != model.fingerprint:
+        message = f"'{model.name}' has changed since it was built, and its new rows are still to be written"
+        raise rejected(model, message, f"Build it first: {build}")
+    if state.begin:
+        raise rejected(model, f"the checkpoint of '{model.name}' was reset: what was read before it is not known")
+    return state
+
+
+def _table(run: Run, model: Model) -> TableFacts:
+    table = run.lake.table(model.relation.schema, model.relation.name)
+    if table is None or not table.history:
+        raise rejected(model, f"{model.relation} has no rows yet")
+    return table
+
+
+def _there(session: SparkSession, model: Model, within: TimeRange) -> DataFrame:
+    """The rows of the table in a range, in the session of the query: times are printed as there."""
+    session.catalog.refreshTable(model.relation.sql)
+    return session.table(model.relation.sql).where(within.condition)
+
+
+def _checked(model: Model, rows: DataFrame) -> int:
+    """How many rows fail an expectation that keeps them out of the table.
+
+    Raises:
+        RunError: `expectation-failed`.
+    """
+    from pyspark.sql import functions as f
+
+    failing = [
+        f.count_if(expectations.failing_any(model.expectations, policies)) for policies in (_LEFT_OUT, (OnFail.FAIL,))
+    ]
+    left_out, failed = rows.agg(*failing).collect()[0]
+    if failed:
+        names = ", ".join(check.name for check in model.expectations if check.on_fail is OnFail.FAIL)
+        message = f"{failed:,} rows of the range fail an expectation with on_fail: fail ({names})"
+        raise RunError(
+            "expectation-failed", message, "Nothing was replaced. Correct the query or the check.", node=model.name
+        )
+    return int(left_out)
+
+
+def carry_out(backfill: Backfill) -> Iterator[ReplacedRange]:
+    """Replace what was found, and yield each range that is done.
+
+    Raises:
+        RunError: `commit-conflict`, `query-failed`.
+        StateError: the table or the lock is not what it was.
+    """
+    run, model, snapshot = backfill.run, backfill.model, backfill.table.snapshot
+    name = model.relation.name
+    for one in backfill.ranges:
+        facts = _table(run, model)
+        expected = ExpectedTable(model.name, backfill.table.uuid, snapshot)
+        if facts.snapshot != snapshot:
+            message = f"{model.relation} was changed by another writer since its rows were compared"
+            raise RunError("commit-conflict", message, "Run the command again.", node=model.name)
+        markers = {**repeated_markers(run, model, facts), BACKFILL: str(one.within)}
+        faults.reach("backfilling", name)
+        commit = replace_range(
+            backfill.rows.sparkSession, model.relation.sql, one.within.condition,
+            backfill.rows.where(one.within.condition), markers, expected, model.write.write_options,
+        )  # fmt: skip
+        snapshot = commit.snapshot
+        faults.reach("backfilled", name)
+        pass_readers(run, model, _table(run, model))
+        yield one
