@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from engine.compile import DataTest, Manifest, Materialized, Model, Node
 from engine.compile.nodes.model_settings import OnSchemaChange, Overwrite, Refresh
-from engine.errors import Diagnostic
+from engine.errors import Diagnostic, Location
 from engine.plan import setting_changes
 from engine.plan.actions.action import Action, ActionKind, Plan, PlanOptions
 from engine.plan.actions.empty_tables import has_rows, left_alone
@@ -25,6 +26,7 @@ from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
 from engine.plan.deployed.generations import has_commits
 from engine.plan.deployed.previous_generation import ROLLBACK_UNFINISHED
 from engine.plan.deployed.read_deployed import read_by
+from engine.plan.deployed.renamed_tables import BLOCKED, Renaming
 from engine.plan.refresh.refresh_choice import RefreshChoice, Way, refused, refused_query
 from engine.plan.tables.upstream_checks import upstream_faults
 from engine.state import Phase
@@ -122,7 +124,13 @@ def _model_action(
     reasons = (*refresh_reasons(known, options), *comparison.reasons, *work)
     followed = choice is not None and choice.way is Way.NOTHING and unchanged
     inputs = batch_inputs_now(manifest, model, deployed) if followed else None
-    return Action(model.id, kind, reasons, tuple(refusals), unread, unchanged, comparison, notes, inputs)
+    action = Action(model.id, kind, reasons, tuple(refusals), unread, unchanged, comparison, notes, inputs)
+    return action if known.renaming is None else _renamed(action, known.renaming)
+
+
+def _renamed(action: Action, renaming: Renaming) -> Action:
+    """An action over a table that gets its name before."""
+    return replace(action, reasons=(str(renaming), *action.reasons), unchanged=False, renaming=renaming)
 
 
 def _refresh_faults(
@@ -264,6 +272,10 @@ def _unfinished(model: Model, known: DeployedModel) -> Iterator[Diagnostic]:
         message = f"a drop of {model.relation} was begun and not finished"
         hint = f"Finish it: engine drop {model.relation}"
         yield Diagnostic("drop-unfinished", message, hint, node=model.relation.name)
+    if known.renaming_to:
+        message = f"a rename of {model.relation} to {known.renaming_to} was begun and not finished"
+        hint = f"Finish it: build a model whose table is {known.renaming_to}, with renamed_from: {model.relation.name}."
+        yield Diagnostic(BLOCKED, message, hint, node=model.name, location=Location(model.file))
     if known.rolling_back:
         message = f"a rollback of {model.relation} was begun and not finished"
         yield Diagnostic(ROLLBACK_UNFINISHED, message, f"Finish it: engine rollback {model.name}", node=model.name)

@@ -8,8 +8,8 @@ from pathlib import Path
 from engine.compile import Manifest, Materialized, Model, Target
 from engine.errors import Diagnostic, Location, UsageError, near
 from engine.plan.actions.refresh_checks import DOWNSTREAM_STOPS, FILES_GONE, files_gone
+from engine.plan.deployed.built_tables import KnownTable, built_tables
 from engine.plan.deployed.state_folder import table_state
-from engine.runtime.lifecycle.orphaned_tables import KnownTable, tables_of
 from engine.state import ModelState
 from engine.state.model_state import as_json
 
@@ -29,7 +29,7 @@ def named(manifest: Manifest, target: Target, root: Path, names: Sequence[str]) 
 
 def everything(manifest: Manifest, target: Target, root: Path) -> tuple[KnownTable, ...]:
     """The tables that this project and target have built, and those of its models, which may not exist."""
-    known = {table.name: table for table in tables_of(manifest, target, root)}
+    known = {table.name: table for table in built_tables(manifest, target, root)}
     for model in manifest.models:
         if model.stored:
             # The state may be lost; and a state without a note of its model may name another.
