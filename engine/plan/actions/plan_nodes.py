@@ -26,7 +26,7 @@ from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
 from engine.plan.deployed.generations import has_commits
 from engine.plan.deployed.previous_generation import ROLLBACK_UNFINISHED
 from engine.plan.deployed.read_deployed import read_by
-from engine.plan.deployed.renamed_tables import BLOCKED, Renaming
+from engine.plan.deployed.renamed_tables import Renaming, interrupted
 from engine.plan.refresh.refresh_choice import RefreshChoice, Way, refused, refused_query
 from engine.plan.tables.upstream_checks import upstream_faults
 from engine.state import Phase
@@ -273,9 +273,7 @@ def _unfinished(model: Model, known: DeployedModel) -> Iterator[Diagnostic]:
         hint = f"Finish it: engine drop {model.relation}"
         yield Diagnostic("drop-unfinished", message, hint, node=model.relation.name)
     if known.renaming_to:
-        message = f"a rename of {model.relation} to {known.renaming_to} was begun and not finished"
-        hint = f"Finish it: build a model whose table is {known.renaming_to}, with renamed_from: {model.relation.name}."
-        yield Diagnostic(BLOCKED, message, hint, node=model.name, location=Location(model.file))
+        yield interrupted(str(model.relation), known.renaming_to).at(Location(model.file), model.name)
     if known.rolling_back:
         message = f"a rollback of {model.relation} was begun and not finished"
         yield Diagnostic(ROLLBACK_UNFINISHED, message, f"Finish it: engine rollback {model.name}", node=model.name)

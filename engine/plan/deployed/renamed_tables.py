@@ -7,7 +7,6 @@ the old name; once it is, nothing is left of the rename, and `renamed_from` mean
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +20,7 @@ from engine.lake.lake_reader import Lake
 from engine.plan.deployed.built_tables import KnownTable, built_tables
 from engine.plan.deployed.ownership_marks import role_beside
 from engine.plan.deployed.state_folder import table_state
-from engine.state import ModelState, TableState
+from engine.state import ModelState, Phase, TableState
 
 BLOCKED = "rename-blocked"
 
@@ -129,8 +128,7 @@ def _found(target: Target, model: Model, known: KnownTable, lake: Lake) -> Renam
     folder, state = known.folder, known.state
     note = folder.rename()
     if note is not None and note.get("to") != str(model.relation):
-        hint = f"Finish it: build a model whose table is {note.get('to')}, with renamed_from: {folder.table}."
-        return _blocked(model, f"the rename of {folder.name} to {note.get('to')} was interrupted", hint)
+        return interrupted(folder.name, str(note.get("to"))).at(Location(model.file), model.name)
     reason = _unfinished(folder)
     if state is None or reason:
         hint = (
@@ -147,13 +145,20 @@ def _found(target: Target, model: Model, known: KnownTable, lake: Lake) -> Renam
 def _unfinished(folder: TableState) -> str:
     """What was begun with a table and not finished."""
     states = folder.states()
+    unmade = states[:1] if not any(state.uuid or state.phase is Phase.PUBLISHED for state in states) else ()
     begun: dict[str, object] = {
-        "its first build was interrupted": None if any(state.uuid for state in states) else states[:1] or None,
+        "its first build was interrupted": next(iter(states), None)
+        if not any(_is_made(state) for state in states)
+        else None,
         "a drop of it was interrupted": folder.drop(),
         "a rollback of it was interrupted": folder.rollback(),
         "a full refresh of it was interrupted": folder.refresh() or folder.pending(),
     }
     return next((reason for reason, found in begun.items() if found is not None), "")
+
+
+def _is_made(state: ModelState) -> bool:
+    return state.uuid is not None or state.phase is Phase.PUBLISHED
 
 
 def _tables(
@@ -191,19 +196,26 @@ def _noted(model: Model, note: Mapping[str, Any]) -> Iterator[RenamedTable]:
 
 
 def _beside(lake: Lake, model: Model, old: Relation, state: ModelState) -> Iterator[RenamedTable]:
-    """The table of a model and those beside it, by their marks."""
+    """The table of a model and those beside it, by their marks; another program may have renamed some of them."""
     new = model.relation
+    found: dict[str, tuple[Relation, str]] = {}
     yield RenamedTable(old, new, state.uuid or _uuid(lake, old))
     owners = {state.model or old.name}
-    if (own := lake.table(old.schema, old.name)) is not None:
-        owners |= {own.properties.get("engine.model", "")}
-    for name in sorted(lake.names(old.schema)):
-        ending = name.removeprefix(old.name)
-        if not name.startswith(f"{old.name}__"):
-            continue
-        facts = lake.table(old.schema, name)
-        if facts is not None and role_beside(ending, facts.properties) and facts.properties["engine.model"] in owners:
-            yield RenamedTable(replace(old, name=name), replace(new, name=new.name + ending), facts.uuid)
+    for own in (new, old):
+        facts = lake.table(own.schema, own.name)
+        if facts is not None and facts.uuid == state.uuid:
+            owners |= {facts.properties.get("engine.model", "")}
+        # What has its old name counts where both are there.
+        found |= {end: (own, name) for name in lake.names(own.schema) if (end := _ending(own, name))}
+    for end, (own, name) in sorted(found.items()):
+        facts = lake.table(own.schema, name)
+        if facts is not None and role_beside(end, facts.properties) and facts.properties.get("engine.model") in owners:
+            yield RenamedTable(replace(old, name=old.name + end), replace(new, name=new.name + end), facts.uuid)
+
+
+def _ending(own: Relation, name: str) -> str:
+    """What follows the name of a table in that of one beside it; empty: it is not beside it."""
+    return name.removeprefix(own.name) if name.startswith(f"{own.name}__") else ""
 
 
 def _uuid(lake: Lake, relation: Relation) -> str:
@@ -231,6 +243,12 @@ def _elsewhere(target: Target, model: Model, tables: Sequence[RenamedTable]) -> 
     return _blocked(model, f"no table of a catalog of type {target.catalog.type} is renamed without Java", hint)
 
 
+def interrupted(old: str, new: str) -> Diagnostic:
+    """Say that a rename was begun and not finished, by the full names of the table."""
+    hint = f"Finish it: build the model whose table is {new}, with renamed_from: {old.rpartition('.')[2]}."
+    return Diagnostic(BLOCKED, f"a rename of {old} to {new} was begun and not finished", hint)
+
+
 def _blocked(model: Model, message: str, hint: str) -> Diagnostic:
     return Diagnostic(BLOCKED, message, hint, node=model.name, location=Location(model.file))
 
@@ -246,8 +264,9 @@ def moved_state(one: Renaming, state: ModelState) -> ModelState:
 
 
 def moved_facts(one: Renaming, facts: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-    """Return the facts of a query as if its table had always had its new name, and their fingerprint."""
-    old, new = one.old, one.tables[0].new
-    # Hooks name the table as Spark does.
-    known: dict[str, Any] = json.loads(json.dumps({**facts, "relation": str(new)}).replace(old.sql, new.sql))
-    return fingerprint(known), known
+    """Return the facts of a query as if its table had always had its new name, and their fingerprint.
+
+    Hooks and checks name the table as `this`.
+    """
+    moved = {**facts, "relation": str(one.tables[0].new)}
+    return fingerprint(moved), moved

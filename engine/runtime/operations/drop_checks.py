@@ -9,6 +9,7 @@ from engine.compile import Manifest, Materialized, Model, Target
 from engine.errors import Diagnostic, Location, UsageError, near
 from engine.plan.actions.refresh_checks import DOWNSTREAM_STOPS, FILES_GONE, files_gone
 from engine.plan.deployed.built_tables import KnownTable, built_tables
+from engine.plan.deployed.renamed_tables import interrupted
 from engine.plan.deployed.state_folder import table_state
 from engine.state import ModelState
 from engine.state.model_state import as_json
@@ -65,6 +66,7 @@ def refusals(
     models = [model for model in manifest.models if model.stored and str(model.relation) in names]
     protected = (model for model in models if model.operation.full_refresh is False and PROTECTED not in accept)
     found = [_protected(model) for model in protected]
+    found += [interrupted(t.name, str(note["to"])) for t in tables if (note := t.folder.rename()) is not None]
     if FILES_GONE not in accept:
         found += [d for m in models if table_state(target, m).load() for d in files_gone(manifest, m)]
     if DOWNSTREAM_STOPS not in accept:
