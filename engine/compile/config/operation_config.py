@@ -127,7 +127,7 @@ def _keep_previous(section: Section | None) -> str:
 
 def _renamed_from(section: Section | None) -> str:
     text = section.text().strip() if section else ""
-    if section is not None and not _TABLE.fullmatch(text):
+    if section is not None and text and not _TABLE.fullmatch(text):
         hint = "Write the name of the model, or of its table with or without its schema: renamed_from: main.old_orders."
         section.report("bad-value", f"{shown(text)} is not the name of a model or table", hint)
         return ""

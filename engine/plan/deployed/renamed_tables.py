@@ -7,6 +7,7 @@ the old name; once it is, nothing is left of the rename, and `renamed_from` mean
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,8 +22,10 @@ from engine.plan.deployed.built_tables import KnownTable, built_tables
 from engine.plan.deployed.ownership_marks import role_beside
 from engine.plan.deployed.state_folder import table_state
 from engine.state import ModelState, Phase, TableState
+from engine.state.model_state import RENAME_FILE
 
 BLOCKED = "rename-blocked"
+_ENDING = re.compile(r"(__\w+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +136,7 @@ def _found(target: Target, model: Model, known: KnownTable, lake: Lake) -> Renam
     if state is None or reason:
         hint = (
             f"Finish that first: give '{model.name}' its table of before (alias: {folder.table}) and build it, or "
-            f"remove the table: engine drop {folder.name}. Then the rename goes on."
+            f"remove the table: engine drop {folder.name}. Then build again."
         )
         return _blocked(model, f"{folder.name} cannot become {model.relation}: {reason}", hint)
     if not isinstance(target.state, Path):
@@ -147,9 +150,7 @@ def _unfinished(folder: TableState) -> str:
     states = folder.states()
     unmade = states[:1] if not any(state.uuid or state.phase is Phase.PUBLISHED for state in states) else ()
     begun: dict[str, object] = {
-        "its first build was interrupted": next(iter(states), None)
-        if not any(_is_made(state) for state in states)
-        else None,
+        "its first build was interrupted": unmade or None,
         "a drop of it was interrupted": folder.drop(),
         "a rollback of it was interrupted": folder.rollback(),
         "a full refresh of it was interrupted": folder.refresh() or folder.pending(),
@@ -157,15 +158,11 @@ def _unfinished(folder: TableState) -> str:
     return next((reason for reason, found in begun.items() if found is not None), "")
 
 
-def _is_made(state: ModelState) -> bool:
-    return state.uuid is not None or state.phase is Phase.PUBLISHED
-
-
 def _tables(
     target: Target, model: Model, folder: TableState, state: ModelState, note: Mapping[str, Any] | None, lake: Lake
 ) -> Renaming | Diagnostic:
     old = Relation(folder.catalog, folder.schema, folder.table)
-    wanted = tuple(_noted(model, note) if note is not None else _beside(lake, model, old, state))
+    wanted = tuple(_noted(folder, model, note) if note is not None else _beside(lake, model, old, state))
     entries = {schema: client(target.catalog).entries(schema) for schema in (old.schema, model.relation.schema)}
     taken = {(schema, entry.name): entry for schema, found in entries.items() for entry in found}
     done = set()
@@ -187,12 +184,21 @@ def _tables(
     return Renaming(model, folder, state, wanted, frozenset(done))
 
 
-def _noted(model: Model, note: Mapping[str, Any]) -> Iterator[RenamedTable]:
-    """The tables of a rename that was interrupted."""
-    catalog = model.relation.catalog
-    for item in note.get("tables") or ():
-        (schema, name), (to, called) = item["old"], item["new"]
-        yield RenamedTable(Relation(catalog, schema, name), Relation(catalog, to, called), str(item["uuid"]))
+def _noted(folder: TableState, model: Model, note: Mapping[str, Any]) -> Iterator[RenamedTable]:
+    """The tables of a rename that was interrupted.
+
+    Raises:
+        StateError: `state-unreadable`: the note is not one that a build wrote.
+    """
+    old, new = Relation(folder.catalog, folder.schema, folder.table), model.relation
+    try:
+        known = {_ENDING.fullmatch(end)[0]: str(uuid) for end, uuid in note["tables"].items()}  # type: ignore[index]
+    except (KeyError, TypeError, AttributeError) as error:
+        message = f"{folder.folder / RENAME_FILE} cannot be read: {error!r}"
+        raise StateError("state-unreadable", message, "Restore the file from a backup of the state folder.") from error
+    # The model's own table first.
+    for end, uuid in sorted(known.items()):
+        yield RenamedTable(replace(old, name=old.name + end), replace(new, name=new.name + end), uuid)
 
 
 def _beside(lake: Lake, model: Model, old: Relation, state: ModelState) -> Iterator[RenamedTable]:

@@ -83,10 +83,9 @@ def sign_tables(run: Run, models: Iterable[Model], deployed: Mapping[str, Deploy
 
 
 def _note(one: Renaming) -> dict[str, object]:
-    tables = [
-        {"old": [t.old.schema, t.old.name], "new": [t.new.schema, t.new.name], "uuid": t.uuid} for t in one.tables
-    ]
-    return {"to": str(one.tables[0].new), "tables": tables}
+    """The full name of the table then, and of each table its UUID by what follows that name."""
+    old = one.old.name
+    return {"to": str(one.tables[0].new), "tables": {t.old.name.removeprefix(old): t.uuid for t in one.tables}}
 
 
 def _rename(config: CatalogConfig, table: RenamedTable) -> None:
