@@ -55,5 +55,5 @@ def _hint(known: KnownTable) -> str:
         return f"Finish it: engine drop {known.name}"
     return (
         f"Remove it with its state: engine drop {known.name}. Or continue it: add to the model that has its query "
-        f"now 'alias: {known.folder.table}'."
+        f"now 'renamed_from: {known.folder.table}', which gives the table its name, or 'alias: {known.folder.table}'."
     )
