@@ -205,12 +205,12 @@ def test_what_is_unfinished_comes_first(lab: Orphaned) -> None:
 def test_a_table_that_is_gone_and_one_that_never_was(lab: Orphaned) -> None:
     lab.built("current")
     lab.noted("old", uuid="u", model="old")
-    assert "it is no table, or was dropped" in blocked(lab)
+    assert "it is not a table, or was dropped" in blocked(lab)
     lab.model("new", NEW.replace("renamed_from: old", "renamed_from: never"))
     assert renaming(lab)[1] is None
     lab.view("seen")
     lab.model("new", NEW.replace("renamed_from: old", "renamed_from: seen"))
-    assert "it is no table" in blocked(lab)
+    assert "it is not a table" in blocked(lab)
 
 
 def test_a_first_build_that_was_interrupted(lab: Orphaned) -> None:

@@ -103,7 +103,8 @@ def _renaming(target: Target, model: Model, known: Sequence[KnownTable], lake: L
     try:
         if meant:
             return _found(target, model, meant[0], lake)
-        _check_readable(target, model)
+        # The state of a table that is named and not known may be damaged.
+        _earlier(table_state(target, model), model).load()
     except StateError as error:
         return error.diagnostic.at(Location(model.file), model.name)
     return None
@@ -115,15 +116,19 @@ def _names(table: KnownTable) -> set[str]:
     return {name.lower() for name in names}
 
 
-def _check_readable(target: Target, model: Model) -> None:
-    """Read the state of a table that is named and not known: it may be damaged.
+def state_now(target: Target, model: Model) -> TableState:
+    """Return the state folder of a model's table; before it is renamed that of its earlier name, if that is said so.
 
-    Raises:
-        StateError: `state-unreadable`.
+    For commands that look at what a stream has read without a plan.
     """
     own = table_state(target, model)
+    earlier = _earlier(own, model) if model.operation.renamed_from else own
+    return earlier if earlier.generations() and not own.generations() else own
+
+
+def _earlier(own: TableState, model: Model) -> TableState:
     schema, _, name = model.operation.renamed_from.rpartition(".")
-    replace(own, schema=schema or own.schema, table=name).load()
+    return replace(own, schema=schema.removeprefix(f"{own.catalog}.") or own.schema, table=name)
 
 
 def _found(target: Target, model: Model, known: KnownTable, lake: Lake) -> Renaming | Diagnostic:
@@ -174,7 +179,7 @@ def _tables(
             return _both(model, table, there=before is not None)
         elif before is None or not table.uuid or _uuid(lake, table.old) != table.uuid:
             # Of a view nothing is kept.
-            message = f"{table.old} cannot become {table.new}: it is no table, or was dropped and recreated"
+            message = f"{table.old} cannot become {table.new}: it is not a table, or was dropped and recreated"
             hint = f"Restore it. Or begin with a new table: remove 'renamed_from', and engine drop {old}."
             return _blocked(model, message, hint)
     if table_state(target, model).generations():

@@ -9,7 +9,7 @@ from engine.compile import Manifest, Materialized, Model, Target
 from engine.errors import Diagnostic, Location, UsageError, near
 from engine.plan.actions.refresh_checks import DOWNSTREAM_STOPS, FILES_GONE, files_gone
 from engine.plan.deployed.built_tables import KnownTable, built_tables
-from engine.plan.deployed.renamed_tables import interrupted
+from engine.plan.deployed.renamed_tables import interrupted, state_now
 from engine.plan.deployed.state_folder import table_state
 from engine.state import ModelState
 from engine.state.model_state import as_json
@@ -87,7 +87,7 @@ def _readers(
     for model in manifest.models:
         if not model.stored or model.id in dropped:
             continue
-        state = table_state(target, model).load()
+        state = state_now(target, model).load()
         if state is None:
             continue
         view = model.materialized is Materialized.VIEW
