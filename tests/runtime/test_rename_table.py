@@ -13,8 +13,9 @@ from engine.api import Project
 from engine.compile.nodes.fingerprint import fingerprint
 from engine.errors import EngineError, StateError
 from engine.lake.clients.catalog_client import SqliteCatalog
+from engine.lake.clients.table_removal import shared_folders
 from engine.lake.lake_reader import Lake
-from engine.plan.deployed.renamed_tables import Renaming, renamings
+from engine.plan.deployed.renamed_tables import Renaming, renamings, state_now
 from engine.runtime.lifecycle.rename_table import rename_table
 from engine.state import locked
 from tests.fault_injection.points import KilledError, kill, reached
@@ -306,3 +307,32 @@ def test_the_source_of_a_stream_is_known_by_its_uuid() -> None:
     assert difference(before, with_earlier_tables(now, before, {"model.new": "v"})) is not None
     same = (StreamSource("model.new", "new", "table", {"table": "lake.s.old"}),)
     assert with_earlier_tables(same, before, {"model.new": "v"}) == same
+
+
+def test_what_a_stream_has_read_is_found_under_either_name(lab: Orphaned) -> None:
+    built(lab)
+    compiled = Project(lab.root).compile()
+    model = compiled.manifest.model("new")
+    assert state_now(compiled.target, model).table == "old"
+    rename(lab)
+    assert state_now(compiled.target, model).table == "new"
+    assert state_now(compiled.target, compiled.manifest.model("current")).table == "current"
+
+
+def test_two_tables_of_one_folder_are_known(lab: Orphaned) -> None:
+    built(lab)
+    assert shared_folders(lab.config, ["s"]) == frozenset()
+    folder = lab.warehouse / "s" / "old"
+    rename(lab)
+    assert shared_folders(lab.config, ["s"]) == frozenset()
+    # PyIceberg makes it in the folder of its name, where the other one has its files.
+    lab.table_of("old")
+    assert shared_folders(lab.config, ["s"]) == {folder.as_uri()}
+
+
+def test_a_note_that_no_build_wrote(lab: Orphaned) -> None:
+    built(lab)
+    for tables in ([], {"_x": "u"}, {"__a; b": "u"}):
+        lab.folder("old").save_rename({"to": "lake.s.new", "tables": tables})
+        (refusal,) = planned(lab)["refusals"]
+        assert refusal["code"] == "state-unreadable"

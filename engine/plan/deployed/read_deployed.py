@@ -23,7 +23,7 @@ from engine.plan.deployed.checkpoint_facts import read_checkpoint
 from engine.plan.deployed.deployed_facts import Deployed, DeployedModel, DeployedSource, LastWriter
 from engine.plan.deployed.generations import has_commits
 from engine.plan.deployed.killed_refresh import begun_refresh, published_refresh
-from engine.plan.deployed.renamed_tables import Renaming, moved_facts, moved_state, renamings
+from engine.plan.deployed.renamed_tables import Renaming, moved_facts, moved_state, renamings, state_now
 from engine.plan.deployed.schema_names import SchemaNames, schema_names
 from engine.plan.deployed.state_folder import environment, table_state
 from engine.plan.deployed.stream_order import in_text, recorded, with_earlier_tables
@@ -279,7 +279,7 @@ def _built(
             and any(item.stream and item.node in chosen for item in model.inputs)
         ):
             try:
-                folder = table_state(target, model, once=True)
+                folder = state_now(target, model, once=True)
                 state = folder.load()
                 built = state is not None and begun_refresh(folder, state) is None
             except EngineError:

@@ -116,12 +116,12 @@ def _names(table: KnownTable) -> set[str]:
     return {name.lower() for name in names}
 
 
-def state_now(target: Target, model: Model) -> TableState:
-    """Return the state folder of a model's table; before it is renamed that of its earlier name, if that is said so.
+def state_now(target: Target, model: Model, *, once: bool = False) -> TableState:
+    """Return the state folder of a model's table, before it is renamed that of its earlier name.
 
-    For commands that look at what a stream has read without a plan.
+    For those that look at what a stream has read without a plan of it; `once` as in `table_state`.
     """
-    own = table_state(target, model)
+    own = table_state(target, model, once=once)
     earlier = _earlier(own, model) if model.operation.renamed_from else own
     return earlier if earlier.generations() and not own.generations() else own
 
