@@ -51,7 +51,7 @@ def remove(folder: TableState) -> None:
 
 
 def move(folder: TableState, to: TableState) -> None:
-    """Give the folder of a table another name, at once; both locks must be held, and go on to be.
+    """Give the folder of a table another name, at once; both locks must be held, and stay so.
 
     The lock of the new name is the file that was the old one's, whose lock the process holds.
 
