@@ -138,25 +138,6 @@ def test_tables_state_and_readers_continue(lab: Lab, undisturbed: dict[str, list
     assert f"lake.{lab.schema}.payments__quarantine" in maintained.text
 
 
-@pytest.mark.parametrize("point", POINTS)
-def test_a_kill_at_any_step_is_finished_by_the_next_build(
-    lab: Lab, undisturbed: dict[str, list[str]], point: str
-) -> None:
-    shop(lab, *MODELS)
-    names = {name: NEW.get(name, name) for name in MODELS}
-    rename(lab, *NEW)
-    with reached(point, kill, times=1) as seen:
-        lab.run("build")
-    assert len(seen) == 1
-    planned = planned_nodes(lab)
-    assert {name: planned[name]["change"] for name in NEW.values()} == dict.fromkeys(NEW.values(), "unchanged"), planned
-    assert not any(one["refusals"] for one in planned.values()), planned
-    lab.land("b", SECOND)
-    lab.build()
-    assert contents(lab, names) == undisturbed
-    assert lab.table("paid") is None
-
-
 def test_an_interrupted_rename_is_not_forgotten(lab: Lab) -> None:
     shop(lab, "paid")
     rename(lab, "paid")
@@ -266,6 +247,25 @@ def test_a_new_model_of_the_old_name_has_files_of_its_own(lab: Lab) -> None:
     lab.land("b", [event(9)])
     lab.build("-s", "paid")
     assert lab.ids("paid") == [1, 2, 3, 9]
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_kill_at_any_step_is_finished_by_the_next_build(
+    lab: Lab, undisturbed: dict[str, list[str]], point: str
+) -> None:
+    shop(lab, *MODELS)
+    names = {name: NEW.get(name, name) for name in MODELS}
+    rename(lab, *NEW)
+    with reached(point, kill, times=1) as seen:
+        lab.run("build")
+    assert len(seen) == 1
+    planned = planned_nodes(lab)
+    assert {name: planned[name]["change"] for name in NEW.values()} == dict.fromkeys(NEW.values(), "unchanged"), planned
+    assert not any(one["refusals"] for one in planned.values()), planned
+    lab.land("b", SECOND)
+    lab.build()
+    assert contents(lab, names) == undisturbed
+    assert lab.table("paid") is None
 
 
 def _place(lab: Lab, name: str) -> Any:
