@@ -42,6 +42,10 @@ listens kills the process, fails, or acts on the table as somebody else would. T
     brought back    the earlier generation has its state again, and so has the other
     retired         the other one has none any more, and the rollback is still noted
     unnoted         a rollback is done, except that its generation is still noted as one that is kept
+    renaming        a rename is noted, and nothing else of it is done
+    renamed         a table has its new name in the catalog; where: that name
+    rewritten       all of them have, and the state says so, in the folder of the old name
+    moved           the folder has its new name, and the rename is still noted
     expired         the earlier snapshots of the table are gone, model.json names one of them
 """
 

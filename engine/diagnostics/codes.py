@@ -67,6 +67,7 @@ _BY_PAGE = {
         table-replaced table-rolled-back table-schema name-taken orphan-table drop-unfinished refresh-unfinished
         full-refresh-protected
         erase-blocked erase-unread backfill-rejected backfill-unread rollback-unavailable rollback-unfinished
+        rename-blocked table-renamed
         downstream-stops upstream-history upstream-replaced upstream-rewritten not-published staged-rows
         publish-diverged empty-existing refresh-not-incremental
     """,
@@ -91,7 +92,7 @@ _BY_PAGE = {
     "yaml-and-settings": """
         yaml-syntax yaml-duplicate-key yaml-too-large yaml-split-item header-unclosed header-position
         header-comment-end unknown-key missing-key wrong-type bad-value bad-name bad-duration bad-schema
-        duplicate-name duplicate-table config-conflict dbt-materialization not-supported setting-needs
+        duplicate-name duplicate-table renamed-from config-conflict dbt-materialization not-supported setting-needs
         setting-conflict setting-pinned setting-wap condition-syntax partition-clash partition-type trigger-continuous
         trigger-once schedule-syntax unknown-option duplicate-option acknowledge-unused folder-not-shared
     """,

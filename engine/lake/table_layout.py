@@ -6,9 +6,12 @@ specification would stay in the table. So tables are made through Iceberg's cata
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 
 from engine.relations import Partition, SortColumn
 from engine.spark.executions import java_map
@@ -74,12 +77,30 @@ def builder(session: SparkSession, relation: str, columns: DataFrame, layout: Ta
     iceberg = session._jvm.org.apache.iceberg  # type: ignore[union-attr] # noqa: SLF001
     tables, identifier = _catalog(session, relation)
     schema = iceberg_schema(session, columns)
+    made = tables.buildTable(identifier, schema)
+    if (place := _place_of_its_own(session, relation)) and not tables.tableExists(identifier):
+        made = made.withLocation(place)
     return (
-        tables.buildTable(identifier, schema)
-        .withPartitionSpec(_partition_spec(iceberg, schema, layout))
+        made.withPartitionSpec(_partition_spec(iceberg, schema, layout))
         .withSortOrder(_sort_order(iceberg, schema, layout))
         .withProperties(java_map(session, layout.all_properties()))
     )
+
+
+def _place_of_its_own(session: SparkSession, relation: str) -> str:
+    """Where a table is made whose folder has the files of another one, which was renamed; empty: in its folder.
+
+    Two tables in one folder would lose files to each other's removal of orphans. Of a warehouse on this machine only:
+    elsewhere the server decides, or `engine maintain` leaves the orphans of such tables.
+    """
+    catalog, *schema, name = relation.replace("`", "").split(".")
+    warehouse = str(session.conf.get(f"spark.sql.catalog.{catalog}.warehouse", "") or "")
+    if not warehouse.startswith("file:"):
+        return ""
+    folder = Path(unquote(urlsplit(warehouse).path), *schema, name)
+    if not any((folder / "metadata").glob("*.metadata.json*")):
+        return ""
+    return f"{warehouse.rstrip('/')}/{'/'.join([*schema, name])}-{uuid.uuid4().hex[:8]}"
 
 
 def _catalog(session: SparkSession, relation: str) -> tuple[Any, Any]:

@@ -43,8 +43,8 @@ def changed_query(manifest: Manifest, model: Model, writer: LastWriter, read: St
     if (facts := writer.facts) is None:
         return _refused(model, Change.IDENTITY_CHANGED, ("the query that wrote the table is unknown",))
     read_now = (manifest.nodes.get(item.node) for item in model.inputs)
-    tables = {node.name: node.relation.name for node in read_now if isinstance(node, Model)}
-    static = source_changes.static_renames(facts, model.facts, tables, manifest.nodes)
+    names = {m.name: (m.relation.name, m.operation.renamed_from) for m in read_now if isinstance(m, Model)}
+    static = source_changes.static_renames(facts, model.facts, names, manifest.nodes)
     old, said = renamed(facts, {**static, **source_changes.renames(read.before, read.now)}), model.facts
     if is_earlier(facts):
         old, said = without_letter_case(old), without_letter_case(said)

@@ -202,14 +202,14 @@ def rejection(relation: str, model: str, reason: str, ways: Sequence[str]) -> Di
 
 
 def static_renames(
-    old: Mapping[str, Any], new: Mapping[str, Any], tables: Mapping[str, str], known: Collection[str]
+    old: Mapping[str, Any], new: Mapping[str, Any], names_before: Mapping[str, Collection[str]], known: Collection[str]
 ) -> dict[str, StreamSource]:
     """Return the inputs read in full that have another name now, by the node that they were.
 
     Args:
         old: the facts of the query that wrote last.
         new: those of the query now.
-        tables: by the name of each model that is read now, that of its table: an alias can be its earlier name.
+        names_before: by the name of each model that is read now, names that it may have had: an alias, `renamed_from`.
         known: ids of all nodes of the project.
     """
     names = [{item["name"]: item for item in facts["inputs"] if not item["stream"]} for facts in (old, new)]
@@ -219,7 +219,7 @@ def static_renames(
         if f"{kind}.{name}" in known:
             continue
         for other, one in names[1].items():
-            same = one.get("source") == item["source"] if kind == "source" else tables.get(other) == name
+            same = one.get("source") == item["source"] if kind == "source" else name in names_before.get(other, ())
             if other not in names[0] and same:
                 found[f"{kind}.{name}"] = StreamSource(f"{kind}.{other}", other, "static")
     return found

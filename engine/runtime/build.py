@@ -40,6 +40,7 @@ from engine.plan.actions.refused_build import refused_build
 from engine.plan.actions.staged_rows import decided_by_tests
 from engine.plan.deployed.deployed_facts import Deployed
 from engine.plan.deployed.read_deployed import read_deployed, read_sources, with_topics
+from engine.plan.deployed.renamed_tables import Renaming, renamings
 from engine.plan.deployed.state_folder import table_state
 from engine.plan.deployed.work_size import is_little
 from engine.plan.test_passes.known_passes import KnownPasses, PassCache
@@ -55,7 +56,7 @@ from engine.spark.java import NO_JAVA, find_java
 from engine.spark.jvm import LOG_NAME
 from engine.spark.session import SessionSettings, open_session
 from engine.spark_master import runs_locally
-from engine.state import locked
+from engine.state import TableState, locked
 from engine.target_folder import own_folder
 
 if TYPE_CHECKING:
@@ -165,21 +166,18 @@ def build(
 
     if any(source.fault is not None for source in sources.values()):
         planned()  # which raises before anything is made
-    for folder in (*_own_lake(target), *([target.state] if isinstance(target.state, Path) else [])):
-        own_folder(folder, root)
-    catalog_settings.prepare(target.catalog)
-    lake = Lake(target.catalog)
-    with locked([table_state(target, m) for m in [*models, *decided_by_tests(manifest, order)]]) as locks:
+    _make_folders(target, root)
+    lake, decided = Lake(target.catalog), [*models, *decided_by_tests(manifest, order)]
+    before = _earlier_names(manifest, target, root, models, lake)
+    with locked([*(table_state(target, model) for model in decided), *before]) as locks:
         plan, deployed = planned()
+        if _rename(target, plan, both):
+            plan, deployed = planned()
         if plan.unchanged:
             both(RunStarted(run_id, options.command, target.name, len(order), now()))
             _nothing_new(manifest, target, plan, deployed, both)
             return _ended(both, events, begin, notes())
-        # What Spark needs is imported when it is clear that it is needed, most of it while Java starts.
-        from engine.runtime.lifecycle.full_refresh import settle
-
-        for model in models:
-            settle(model, table_state(target, model), lake)
+        _settle(target, models, lake)
         noted = note_refreshes(target, models, plan, deployed, options.planned)
         both(StepStarted(Step.SESSION))
         run_unit = run_unit and _units_first(manifest, target, order, options, run_unit, passes, opening)
@@ -187,7 +185,6 @@ def build(
         jars = jar_sets(manifest, read)
         with opening(target, options.target_dir, locks, jars, brief=is_little(deployed)) as spark:
             from engine.runtime.lifecycle.expire_snapshots import expire_snapshots
-            from engine.runtime.lifecycle.raise_fences import raise_fences
             from engine.runtime.turns import run_nodes
 
             both(RunStarted(run_id, options.command, target.name, len(order), now()))
@@ -195,7 +192,7 @@ def build(
             run = Run(
                 run_id, manifest, target, place, plan, spark, lake, both, options.planned.reset, **_bounds(options)
             )
-            raise_fences(run, [*models, *decided_by_tests(manifest, order)])
+            _claim(run, decided, deployed)
             skipped = run_nodes(
                 run, order, run_unit, options.target_dir / "logs" / LOG_NAME, passes,
                 threads=options.threads, fail_fast=options.fail_fast,
@@ -203,6 +200,50 @@ def build(
             forget_untouched(target, manifest, plan, noted, skipped)
             expire_snapshots(run, _written(events, models))
     return _ended(both, events, begin, notes())
+
+
+def _make_folders(target: Target, root: Path) -> None:
+    """Make the folders that a build writes, where they are local."""
+    for folder in (*_own_lake(target), *([target.state] if isinstance(target.state, Path) else [])):
+        own_folder(folder, root)
+    catalog_settings.prepare(target.catalog)
+
+
+def _earlier_names(
+    manifest: Manifest, target: Target, root: Path, models: Sequence[Model], lake: Lake
+) -> list[TableState]:
+    """The states of the tables that get another name: they are locked under both."""
+    found = renamings(manifest, target, root, models, lake).values()
+    return [one.folder for one in found if isinstance(one, Renaming)]
+
+
+def _rename(target: Target, plan: Plan, emit: Emit) -> bool:
+    """Give the tables of a plan their names, and note which had others; False: none had."""
+    renamed = [action.renaming for action in plan.actions.values() if action.renaming is not None]
+    for one in renamed:
+        from engine.runtime.lifecycle.rename_table import rename_table, told
+
+        rename_table(target, one)
+        emit(Diagnosed(told(one)))
+    return bool(renamed)
+
+
+def _settle(target: Target, models: Iterable[Model], lake: Lake) -> None:
+    """Decide what builds that were killed have left of each model."""
+    # What Spark needs is imported when it is clear that it is needed, most of it while Java starts.
+    from engine.runtime.lifecycle.full_refresh import settle
+
+    for model in models:
+        settle(model, table_state(target, model), lake)
+
+
+def _claim(run: Run, models: Iterable[Model], deployed: Deployed) -> None:
+    """Make the tables of some models those of this run, and of the names that the models have."""
+    from engine.runtime.lifecycle.raise_fences import raise_fences
+    from engine.runtime.lifecycle.rename_table import sign_tables
+
+    raise_fences(run, models)
+    sign_tables(run, models, deployed.models)
 
 
 def _bounds(options: Options) -> dict[str, Any]:

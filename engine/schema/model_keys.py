@@ -84,6 +84,14 @@ _READ = (
     ),
     ConfigKey("alias", ValueForm.NAME, "the file's name", "name of the table", "alias: sales", kinds=_STORED),
     ConfigKey(
+        "renamed_from",
+        ValueForm.TEXT,
+        NONE,
+        "the model or table that it was: the next build gives that table its name, and continues it",
+        "renamed_from: old_orders",
+        kinds=_TABLES,
+    ),
+    ConfigKey(
         "streams",
         ValueForm.BY_NAME,
         NONE,

@@ -68,7 +68,7 @@ class Folder:
         try:
             _write(temporary, content)
             temporary.replace(path)
-            _sync_folder(path.parent)
+            sync_folder(path.parent)
         except OSError as error:
             temporary.unlink(missing_ok=True)
             raise unwritable(path, error) from error
@@ -81,7 +81,7 @@ class Folder:
         try:
             _write(temporary, content)
             os.link(temporary, path)
-            _sync_folder(path.parent)
+            sync_folder(path.parent)
         except FileExistsError:
             return False
         except OSError as error:
@@ -157,7 +157,8 @@ def _write(path: Path, content: bytes) -> None:
         os.fsync(stream.fileno())
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Have the names in a folder on the disk."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from engine.characters import whole_number
-from engine.state.blob_store import unwritable
-from engine.state.model_state import DROP_FILE, MODEL_FILE, REFRESH_FILE, TableState
+from engine.state.blob_store import make_private, sync_folder, unwritable
+from engine.state.model_state import DROP_FILE, MODEL_FILE, REFRESH_FILE, RENAME_FILE, ROLLBACK_FILE, TableState
 from engine.state.object_path import ObjectPath
 from engine.state.state_path import StatePath, local, remove_tree
 
@@ -50,6 +50,28 @@ def remove(folder: TableState) -> None:
         _remove_folder(path)
 
 
+def move(folder: TableState, to: TableState) -> None:
+    """Give the folder of a table another name, at once; both locks must be held, and stay so.
+
+    The lock of the new name is the file that was the old one's, whose lock the process holds.
+
+    Args:
+        folder: in the local file system.
+        to: of the same state, without a generation.
+
+    Raises:
+        StateError: `state-unwritable`.
+    """
+    old, new = local(folder.folder), local(to.folder)
+    _remove_folder(new)
+    make_private(new.parent)
+    with _told(new):
+        # Fails if another run has begun to wait there: the next build moves it then.
+        old.rename(new)
+        for parent in {new.parent, old.parent}:
+            sync_folder(parent)
+
+
 def _remove_folder(path: StatePath) -> None:
     for name in _names(path):
         if whole_number(name) is not None:
@@ -57,7 +79,7 @@ def _remove_folder(path: StatePath) -> None:
                 # Without model.json it is not a generation: that goes first, as in `TableState.discard`.
                 _remove(path / name / MODEL_FILE)
             _remove(path / name)
-    for name in (REFRESH_FILE, DROP_FILE, "lock"):
+    for name in (REFRESH_FILE, ROLLBACK_FILE, RENAME_FILE, DROP_FILE, "lock"):
         _remove(path / name)
     # What writes that were killed have left behind.
     for name in _names(path):

@@ -29,6 +29,7 @@ DROP_FILE = "drop.json"
 REFRESH_FILE = "refresh.json"
 ROLLBACK_FILE = "rollback.json"
 PREVIOUS_FILE = "previous.json"
+RENAME_FILE = "rename.json"
 
 # It is the name of a file.
 _FINGERPRINT = re.compile(r"[\w-]{0,128}")
@@ -164,6 +165,14 @@ class TableState:
         names = self._store.list(f"{self.key}/{number}")
         return sorted((name for name in names if name.startswith(MODEL_FILE)), key=_lease_number)
 
+    def states(self) -> tuple[ModelState, ...]:
+        """The content of each model.json, by generation.
+
+        Raises:
+            StateError: `state-unreadable`.
+        """
+        return tuple(self._read(number) for number in self.generations())
+
     def load(self) -> ModelState | None:
         """The state of the table: the newest published generation, or the first one while it is being made.
 
@@ -173,13 +182,13 @@ class TableState:
         Raises:
             StateError: `state-unreadable`.
         """
-        states = [self._read(number) for number in self.generations()]
+        states = self.states()
         published = [state for state in states if state.phase is Phase.PUBLISHED]
         return published[-1] if published else next(iter(states), None)
 
     def pending(self) -> ModelState | None:
         """A generation that is, or was being, built beside the published one (or a table whose state is lost)."""
-        states = [self._read(number) for number in self.generations()]
+        states = self.states()
         newest = states[-1] if states else None
         beside = newest is not None and newest.phase is not Phase.PUBLISHED and newest.table != self.name
         return newest if beside else None
@@ -285,6 +294,24 @@ class TableState:
     def end_rollback(self) -> None:
         """Forget a rollback: it is finished."""
         self._forget(ROLLBACK_FILE)
+
+    def rename(self) -> Mapping[str, Any] | None:
+        """What is noted of a rename of the table that was begun and not finished, or None.
+
+        Raises:
+            StateError: `state-unreadable`.
+        """
+        noted = self._noted(RENAME_FILE)
+        # In the folder of the new name it is finished.
+        return None if noted is None or noted.get("to") == self.name else noted
+
+    def save_rename(self, what: Mapping[str, Any]) -> None:
+        """Note that the table is being renamed: its name then (`to`), and the tables that get another name."""
+        self._store.put(f"{self.key}/{RENAME_FILE}", as_json(what))
+
+    def end_rename(self) -> None:
+        """Forget a rename: it is finished."""
+        self._forget(RENAME_FILE)
 
     def _noted(self, name: str) -> Mapping[str, Any] | None:
         # A folder of a bucket has been listed before, and each object that is asked for takes some milliseconds.

@@ -195,6 +195,8 @@ ROWS_OF: dict[tuple[str, str], list[Row]] = {
     ("model", "trigger"): [Row({"trigger": "every 30 seconds"}, SAME)],
     ("model", "schedule"): [of_tables({"schedule": "0 6 * * *"}, SAME, SAME)],
     ("model", "stalled_after"): [Row({"stalled_after": "2 hours"}, SAME)],
+    # Of a table that never was, or has its name already.
+    ("model", "renamed_from"): [of_tables({"renamed_from": "before"}, SAME, SAME)],
     ("model", "keep_previous"): [Row({"keep_previous": "1 day"}, SAME)],
     ("model", "explain"): [everywhere({"explain": True}, DUE)],
     # Hooks of a stream run with each build.

@@ -281,9 +281,14 @@ from {{{{ source('shop', 'events') }}}} as e join {{{{ %s }}}} as p on p.id = e.
 
 
 @pytest.mark.parametrize(
-    ("alias", "change"), [("alias: paid", Change.UNCHANGED), ("alias: other", Change.STATE_BREAKING)]
+    ("alias", "change"),
+    [
+        ("alias: paid", Change.UNCHANGED),
+        ("materialized: table\nrenamed_from: paid", Change.UNCHANGED),
+        ("alias: other", Change.STATE_BREAKING),
+    ],
 )
-def test_a_static_input_that_is_renamed_keeps_its_table_by_an_alias(tmp_path: Path, alias: str, change: Change) -> None:
+def test_a_static_input_that_is_renamed_keeps_its_table(tmp_path: Path, alias: str, change: Change) -> None:
     (tmp_path / "models").mkdir()
     other = tmp_path / "models" / "paid.sql"
     other.write_text("select 1 as id")

@@ -235,6 +235,7 @@ BESIDE: dict[str, Data] = {
     "model.trigger": STREAM,
     "model.stalled_after": STREAM,
     "model.keep_previous": STREAM,
+    "model.renamed_from": STREAM,
     "model.acknowledge": {**STREAM, "trigger": "once"},
     "source_table.acknowledge": {"format": "iceberg", "table": "a.b", "path": None, "schema": None},
     "model.overwrite": {"partition_by": "day(ts)"},

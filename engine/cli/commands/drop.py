@@ -13,7 +13,7 @@ from engine.cli.console.terminal import json_text, write, write_json
 
 if TYPE_CHECKING:
     from engine.compile import Compiled, Target
-    from engine.runtime.lifecycle.orphaned_tables import KnownTable
+    from engine.plan.deployed.built_tables import KnownTable
     from engine.runtime.operations.drop_table import Drop, Part
 
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")

@@ -238,6 +238,7 @@ def _settings(model: Model) -> dict[str, Any]:
         "stalled_after": run.stalled_after,
         "full_refresh": run.full_refresh,
         "keep_previous": run.keep_previous,
+        "renamed_from": run.renamed_from or None,
         "pre-hook": [{"sql": sql, "transaction": False, "index": None} for sql in run.pre_hook],
         "post-hook": [{"sql": sql, "transaction": False, "index": None} for sql in run.post_hook],
         "explain": run.explain,

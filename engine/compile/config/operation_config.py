@@ -19,6 +19,7 @@ from engine.project.yaml_section import Section, shown
 from engine.schema.stream_keys import PERSIST_DOCS, STATE_STORE
 from engine.times import duration_seconds, parse_duration
 
+_TABLE = re.compile(r"\w+(?:\.\w+)*")
 _EVERY = re.compile(r"every\s+(.+)", re.DOTALL)
 _TRIGGERS = "Write 'every 30 seconds', or remove it: micro-batches then follow each other without a pause."
 _CONTINUOUS = (
@@ -45,6 +46,7 @@ def read_operation(settings: MergedSettings) -> Operation:
         post_hook=_hooks(settings.get("post_hook")),
         explain=settings.boolean("explain"),
         persist_docs=_persist_docs(settings.get("persist_docs")),
+        renamed_from=_renamed_from(settings.get("renamed_from")),
         state_provider=provider,
     )
 
@@ -121,6 +123,15 @@ def _stalled_after(section: Section | None) -> str | None:
 
 def _keep_previous(section: Section | None) -> str:
     return (section.duration() if section else "") or Operation().keep_previous
+
+
+def _renamed_from(section: Section | None) -> str:
+    text = section.text().strip() if section else ""
+    if section is not None and text and not _TABLE.fullmatch(text):
+        hint = "Write the name of the model, or of its table with or without its schema: renamed_from: main.old_orders."
+        section.report("bad-value", f"{shown(text)} is not the name of a model or table", hint)
+        return ""
+    return text
 
 
 def _hooks(section: Section | None) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ class Face:
         selects: the names its SELECT gives, in lower case, as far as they are in the text.
         reads: ids of the models and sources its query names.
         place: where its `alias` is said.
+        renamed_from: the model or table that it was; empty: none is named.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Face:
     selects: tuple[str, ...]
     reads: tuple[str, ...]
     place: Location | None
+    renamed_from: str = ""
 
     @property
     def id(self) -> str:

@@ -199,6 +199,7 @@ class Operation:
         post_hook: SQL after the model was built.
         explain: show Spark's plan.
         persist_docs: which descriptions are stored in the catalog.
+        renamed_from: the model or table that it was; empty: none is named.
         state_provider: where state is kept; None: the engine's default.
     """
 
@@ -211,6 +212,7 @@ class Operation:
     post_hook: tuple[str, ...] = ()
     explain: bool = False
     persist_docs: PersistDocs = PersistDocs()
+    renamed_from: str = ""
     state_provider: StateProvider | None = None
 
 

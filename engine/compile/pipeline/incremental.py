@@ -30,7 +30,7 @@ from engine.compile.pipeline.project_graph import (
 )
 from engine.compile.pipeline.worker import Local
 from engine.compile.pipeline.worker_pool import crew
-from engine.compile.pipeline.written_tables import shared_tables
+from engine.compile.pipeline.written_tables import renamed_twice, shared_tables
 from engine.compile.sql.dialect import spark
 from engine.compile.templates.rendered_values import ValueRenderer
 from engine.compile.templates.template_names import TemplateNames
@@ -120,6 +120,7 @@ def compile_models(
     )
     kept_rows = {i: None for model in models.values() for i in model.nodes if _keeps_rows(i, stored)}
     diagnostics += shared_tables(faces.values(), (*Nodes(kept_rows, stored.json).values(), *tests))
+    diagnostics += renamed_twice(faces.values())
     tests += read_unit_tests(project, nodes, values, diagnostics)
     of_files = {test.id: encoded(test, about) for test in tests}
     exposures = {e.id: encoded(e, about) for e in read_exposures(project, nodes, values, diagnostics)}

@@ -50,6 +50,7 @@ class Read:
             selects=tuple(name.lower() for name in selected if name and name != "*"),
             reads=_reads(query),
             place=config.alias_place,
+            renamed_from=config.operation.renamed_from,
         )
 
     def place_of(self, name: str) -> Location:

@@ -60,6 +60,35 @@ def shared_tables(faces: Iterable[Face], tests: Iterable[Node]) -> Iterator[Diag
     yield from _beside(models, writers)
 
 
+def renamed_twice(faces: Iterable[Face]) -> Iterator[Diagnostic]:
+    """Findings about models that are to continue a table that another model of the project has, or is to continue."""
+    every = [face for face in faces if face.kind is not Materialized.EPHEMERAL]
+    first: dict[str, Face] = {}
+    for face in every:
+        if not (name := face.renamed_from.lower()):
+            continue
+        place = Location(face.file)
+        owner = next((other for other in every if other is not face and name in _called(other)), None)
+        if owner is not None:
+            message = f"'{face.name}' is renamed from '{face.renamed_from}', but that is '{owner.name}' ({owner.file})"
+            hint = (
+                f"Remove {owner.file}; or 'renamed_from', if each target was built since and '{owner.name}' is a new "
+                "model of that name."
+            )
+            yield Diagnostic("renamed-from", message, hint, node=face.name, location=place)
+        elif (other := first.setdefault(name, face)) is not face:
+            message = f"'{face.name}' and '{other.name}' ({other.file}) are both renamed from '{face.renamed_from}'"
+            hint = "One of them continues its table: remove 'renamed_from' from the other, which begins with a new one."
+            yield Diagnostic("renamed-from", message, hint, node=face.name, location=place)
+
+
+def _called(face: Face) -> set[str]:
+    """The names by which a model or its table may be meant, in lower case."""
+    relation = face.relation
+    whole = f"{relation.schema}.{relation.name}"
+    return {name.lower() for name in (face.name, relation.name, whole, f"{relation.catalog}.{whole}")}
+
+
 def _beside(models: Iterable[_Writer], writers: dict[tuple[str, str], _Writer]) -> Iterator[Diagnostic]:
     for one in models:
         match = _BESIDE.fullmatch(one.relation.name)

@@ -204,6 +204,8 @@ def _runs(model: Model) -> Iterator[Detail]:
         yield from (Detail(about, sql) for sql in hooks)
     if run.full_refresh is False:
         yield Detail("Protected", "from a full refresh")
+    if run.renamed_from:
+        yield Detail("Renamed", f"from {run.renamed_from}")
     if model.streaming and run.keep_previous != Operation().keep_previous:
         yield Detail("Rollback", f"of a full refresh within {duration(run.keep_previous)}")
 

@@ -1,4 +1,4 @@
-"""The SQLite file of a local catalog, without Java: fixed queries of one plain table. Only `remove` writes.
+"""The SQLite file of a local catalog, without Java: fixed queries of one plain table. Only `remove` and `rename` write.
 
 The file may come with a project that somebody else wrote. Its schema runs nothing (no views, no computed columns), and
 neither a lock file, a journal nor an index is made beside it: SQLite would follow a link of that name.
@@ -22,6 +22,7 @@ from engine.lake.catalog.catalog_settings import CatalogConfig, database
 
 _TABLE = "iceberg_tables"
 _VIEW = "VIEW"
+_THAT_ENTRY = "catalog_name = ? AND table_namespace = ? AND table_name = ? AND metadata_location = ?"
 _ROW_BYTES = 100_000
 # Bytes 18 and 19 of the header: the file is written through a log (WAL).
 _WAL_MODE = b"\x02\x02"
@@ -123,10 +124,24 @@ def remove(config: CatalogConfig, entry: CatalogEntry) -> bool:
     Raises:
         SetupError: `lake-outside`, `catalog-unusable`; `catalog-busy`: another process writes all the time.
     """
+    kind = f"AND iceberg_type = '{_VIEW}'" if entry.view else ""
+    return _changed(config, f"DELETE FROM {_TABLE} WHERE {_THAT_ENTRY} {kind}", (), entry)  # noqa: S608 - of constants
+
+
+def rename(config: CatalogConfig, entry: CatalogEntry, schema: str, name: str) -> bool:
+    """Give a table another name, if it is still what it was; its files stay.
+
+    Raises:
+        SetupError: `lake-outside`, `catalog-unusable`: there is something of that name; `catalog-busy`.
+    """
+    statement = f"UPDATE {_TABLE} SET table_namespace = ?, table_name = ? WHERE {_THAT_ENTRY}"  # noqa: S608 - of constants
+    return _changed(config, statement, (schema, name), entry)
+
+
+def _changed(config: CatalogConfig, statement: str, values: tuple[str, ...], entry: CatalogEntry) -> bool:
+    """Run a statement that changes one row, and say whether there was one."""
     if not exists(config):
         return False
-    kind = f"AND iceberg_type = '{_VIEW}'" if entry.view else ""
-    condition = f"catalog_name = ? AND table_namespace = ? AND table_name = ? AND metadata_location = ? {kind}"
     try:
         address = f"{database(config).absolute().as_uri()}?mode=rw"
         with closing(sqlite3.connect(address, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)) as connection:
@@ -138,10 +153,8 @@ def remove(config: CatalogConfig, entry: CatalogEntry) -> bool:
                 raise sqlite3.DatabaseError(message)
             if not _query(connection, "", views=True):
                 return False
-            done = connection.execute(
-                f"DELETE FROM {_TABLE} WHERE {condition}",  # noqa: S608 - of constants
-                (config.name, entry.schema, entry.name, entry.location),
-            )
+            named = (config.name, entry.schema, entry.name, entry.location)
+            done = connection.execute(statement, (*values, *named))
             return done.rowcount > 0
     except sqlite3.OperationalError as error:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:

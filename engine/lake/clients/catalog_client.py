@@ -43,6 +43,13 @@ class CatalogClient(Protocol):
     def remove(self, entry: CatalogEntry) -> bool:
         """Take a table or view out of the catalog, if it is still what it was."""
 
+    def rename(self, entry: CatalogEntry, schema: str, name: str) -> bool:
+        """Give a table another name, under which there is nothing, if it is still what it was; its files stay."""
+
+    @property
+    def renames(self) -> bool:
+        """Whether tables can be renamed without Java."""
+
     @property
     def purges(self) -> bool:
         """Whether `remove` lets the server remove the files."""
@@ -56,6 +63,7 @@ class SqliteCatalog:
     """The SQLite file of a local warehouse."""
 
     purges = False
+    renames = True
     at_a_time = 1
 
     def __init__(self, config: CatalogConfig) -> None:
@@ -85,6 +93,10 @@ class SqliteCatalog:
     def remove(self, entry: CatalogEntry) -> bool:
         """Take a table or view out of the catalog, if it is still what it was; its files stay."""
         return catalog_database.remove(self._config, entry)
+
+    def rename(self, entry: CatalogEntry, schema: str, name: str) -> bool:
+        """Give a table another name, if it is still what it was."""
+        return catalog_database.rename(self._config, entry, schema, name)
 
 
 _lock = threading.Lock()

@@ -43,6 +43,7 @@ class PointerCatalog:
     """
 
     purges = False
+    renames = False
     at_a_time = 8
 
     def __init__(self, config: CatalogConfig, register: TableRegister) -> None:
@@ -81,6 +82,10 @@ class PointerCatalog:
         if found is None or found.location != entry.location:
             return False
         return self._register.drop(entry.schema, entry.name)
+
+    def rename(self, entry: CatalogEntry, schema: str, name: str) -> bool:  # noqa: ARG002 - see `renames`
+        """Never done: Glue knows no such operation, and Hive's may move the files."""
+        return False
 
 
 def _location(parameters: Mapping[str, Any]) -> str:

@@ -46,6 +46,7 @@ class PostgresCatalog:
     """
 
     purges = False
+    renames = True
     at_a_time = 1
 
     def __init__(self, config: CatalogConfig) -> None:
@@ -86,6 +87,15 @@ class PostgresCatalog:
             (self._config.name, entry.schema, entry.name, entry.location),
         )
         return bool(gone)
+
+    def rename(self, entry: CatalogEntry, schema: str, name: str) -> bool:
+        """Give a table another name, if it is still what it was; its files stay."""
+        moved = self._rows(
+            "UPDATE iceberg_tables t SET table_namespace = %s, table_name = %s WHERE catalog_name = %s"
+            " AND table_namespace = %s AND table_name = %s AND metadata_location = %s RETURNING table_name",
+            (schema, name, self._config.name, entry.schema, entry.name, entry.location),
+        )
+        return bool(moved)
 
     def _named(self, schema: str, name: str) -> tuple[CatalogEntry, ...]:
         return self._entries("AND table_namespace = %s AND table_name = %s", schema, name)

@@ -109,6 +109,21 @@ class RestClient:
                 raise
             return self._answer("DELETE", place, purgeRequested="false") is not None
 
+    @property
+    def renames(self) -> bool:
+        """Whether tables can be renamed without Java: a request with a body is not signed in AWS's way."""
+        return self._session.settings.get("rest.sigv4-enabled", "false").lower() != "true"
+
+    def rename(self, entry: CatalogEntry, schema: str, name: str) -> bool:
+        """Give a table another name; the caller has just seen that it is the one that was meant."""
+        if self._answer("GET", self._schema(schema)) is None:
+            self._session.ask("POST", "namespaces", {}, {"namespace": schema.split("."), "properties": {}})
+        names = {
+            key: {"namespace": place.split("."), "name": table}
+            for key, place, table in (("source", entry.schema, entry.name), ("destination", schema, name))
+        }
+        return self._session.ask("POST", "tables/rename", {}, names) is not None
+
     def _loaded(self, schema: str, name: str, *, view: bool) -> CatalogEntry | None:
         answer = self._answer("GET", self._place(schema, name, view=view))
         if answer is None:

@@ -8,6 +8,7 @@ Source: Iceberg's REST specification.
 from __future__ import annotations
 
 import http.client
+import json
 import ssl
 import time
 import urllib.error
@@ -74,16 +75,28 @@ class RestSession:
         """The place of a schema."""
         return f"namespaces/{self._separator.join(quote(part, safe='') for part in schema.split('.'))}"
 
-    def ask(self, method: str, place: str, query: Mapping[str, str]) -> dict[str, Any] | None:
-        """Ask for a place below the catalog's; None: there is no such table, view or schema."""
-        return self._answer(method, f"{self._base}{place}", query)
+    def ask(
+        self, method: str, place: str, query: Mapping[str, str], content: Mapping[str, Any] | None = None
+    ) -> dict[str, Any] | None:
+        """Ask for a place below the catalog's; None: there is no such table, view or schema.
 
-    def _answer(self, method: str, address: str, query: Mapping[str, str]) -> dict[str, Any] | None:
+        Args:
+            method: of HTTP.
+            place: below the catalog's.
+            query: behind it.
+            content: sent as JSON; None: nothing is.
+        """
+        return self._answer(method, f"{self._base}{place}", query, content)
+
+    def _answer(
+        self, method: str, address: str, query: Mapping[str, str], content: Mapping[str, Any] | None = None
+    ) -> dict[str, Any] | None:
         url = f"{address}?{urlencode(query)}" if query else address
-        answer = self._sent(method, url, self._login.headers(method, url), None)
+        body = json.dumps(content).encode() if content is not None else None
+        answer = self._sent(method, url, self._headers(method, url, body), body)
         if answer.status in {_UNAUTHORIZED, _EXPIRED} and self._login.renews:
             self._login.renew(self._login.token)
-            answer = self._sent(method, url, self._login.headers(method, url), None)
+            answer = self._sent(method, url, self._headers(method, url, body), body)
         if answer.status == _NOT_FOUND and _error(answer.body, "type") in _MISSING:
             return None
         if answer.status in {_UNAUTHORIZED, _FORBIDDEN, _EXPIRED}:
@@ -101,6 +114,10 @@ class RestSession:
         if not isinstance(found, dict):
             raise unusable(self._config, "its answer is not a JSON object")
         return found
+
+    def _headers(self, method: str, url: str, body: bytes | None) -> dict[str, str]:
+        kind = {"Content-Type": "application/json"} if body is not None else {}
+        return {**self._login.headers(method, url), **kind}
 
     def _sent(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> HttpAnswer:
         with self._errors():

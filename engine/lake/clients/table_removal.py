@@ -12,7 +12,9 @@ from __future__ import annotations
 import os
 import shutil
 import zlib
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
@@ -112,6 +114,32 @@ def why_kept(config: CatalogConfig, folder: PurePath, own: CatalogEntry | None =
         if path.is_relative_to(folder) or folder.is_relative_to(path.parent.parent):
             return "another table of the catalog has its files in the same folder"
     return ""
+
+
+def shared_folders(config: CatalogConfig, schemas: Collection[str]) -> frozenset[str]:
+    """The folders that have the files of several tables: of one that was renamed and of another that got its name.
+
+    Args:
+        config: of the catalog.
+        schemas: whose tables a server is asked for; other catalogs have all locations in one place.
+
+    Raises:
+        SetupError: the catalog cannot be read.
+    """
+    catalog = client(config)
+    if catalog.purges:
+        names = [(schema, name) for schema in schemas for name in catalog.names(schema)]
+        with ThreadPoolExecutor(catalog.at_a_time) as pool:
+            found = pool.map(lambda name: catalog.table(*name), names)
+        locations = [entry.location for entry in found if entry is not None]
+    else:
+        locations = _every_location(config)
+    return frozenset(folder for folder, count in Counter(map(table_folder, locations)).items() if count > 1)
+
+
+def table_folder(location: str) -> str:
+    """The folder of a table whose metadata file has an address: `<table>/metadata/<file>`."""
+    return location.rsplit("/", _DEPTH)[0]
 
 
 def folder_of(config: CatalogConfig, text: str) -> PurePath:

@@ -9,6 +9,7 @@ from typing import Any
 
 from engine.errors import Diagnostic
 from engine.plan.comparison import Comparison
+from engine.plan.deployed.renamed_tables import Renaming
 
 
 class ActionKind(StrEnum):
@@ -99,6 +100,7 @@ class Action:
         unchanged: there is nothing to do; False: there is; None: only a build can tell.
         comparison: of a model with what wrote its table last; None: a test.
         notes: what the build notes of an edit, and of settings without effect as long as a checkpoint lives.
+        renaming: what gets its table its name before that; None: it has it.
         inputs: of an unchanged batch table, what it counts as computed from now on; None: what is recorded.
         events_from: of a reset, the event time before which no window is written again, in milliseconds since 1970.
         writes: what is written, in a phrase; empty: nothing, or a test.
@@ -114,6 +116,7 @@ class Action:
     comparison: Comparison | None = None
     notes: tuple[str, ...] = ()
     inputs: Mapping[str, Any] | None = None
+    renaming: Renaming | None = None
     events_from: int | None = None
     writes: str = ""
     rows: int | None = None

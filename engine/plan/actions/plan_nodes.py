@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from engine.compile import DataTest, Manifest, Materialized, Model, Node
 from engine.compile.nodes.model_settings import OnSchemaChange, Overwrite, Refresh
-from engine.errors import Diagnostic
+from engine.errors import Diagnostic, Location
 from engine.plan import setting_changes
 from engine.plan.actions.action import Action, ActionKind, Plan, PlanOptions
 from engine.plan.actions.empty_tables import has_rows, left_alone
@@ -31,6 +32,7 @@ from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
 from engine.plan.deployed.generations import has_commits
 from engine.plan.deployed.previous_generation import ROLLBACK_UNFINISHED
 from engine.plan.deployed.read_deployed import read_by
+from engine.plan.deployed.renamed_tables import Renaming, interrupted
 from engine.plan.refresh.refresh_choice import RefreshChoice, Way, refused, refused_query
 from engine.plan.tables.upstream_checks import upstream_faults
 from engine.state import Phase
@@ -133,20 +135,11 @@ def _model_action(
     inputs = batch_inputs_now(manifest, model, deployed) if followed else None
     rows = rows_in(known.written)
     writes = "" if refusals or unchanged else written_rows(model, kind, rows, choice, edited=edited)
-    return Action(
-        model.id,
-        kind,
-        reasons,
-        tuple(refusals),
-        unread,
-        unchanged,
-        comparison,
-        notes,
-        inputs,
-        events_from,
-        writes,
-        rows,
-    )
+    action = Action(
+        model.id, kind, reasons, tuple(refusals), unread, unchanged, comparison, notes, inputs,
+        events_from=events_from, writes=writes, rows=rows,
+    )  # fmt: skip
+    return action if known.renaming is None else _renamed(action, known.renaming)
 
 
 def _rewritten(model: Model, comparison: Comparison, work: Iterable[str]) -> Iterator[str]:
@@ -159,6 +152,11 @@ def _rewritten(model: Model, comparison: Comparison, work: Iterable[str]) -> Ite
 
             same = "; it means the same" if comparison.change is Change.UNCHANGED else ""
             yield f"{with_clauses(REWRITTEN, comparison.before, model.facts)}{same}"
+
+
+def _renamed(action: Action, renaming: Renaming) -> Action:
+    """An action over a table that gets its name before."""
+    return replace(action, reasons=(str(renaming), *action.reasons), unchanged=False, renaming=renaming)
 
 
 def _refresh_faults(
@@ -300,6 +298,8 @@ def _unfinished(model: Model, known: DeployedModel) -> Iterator[Diagnostic]:
         message = f"a drop of {model.relation} was begun and not finished"
         hint = f"Finish it: engine drop {model.relation}"
         yield Diagnostic("drop-unfinished", message, hint, node=model.relation.name)
+    if known.renaming_to:
+        yield interrupted(str(model.relation), known.renaming_to).at(Location(model.file), model.name)
     if known.rolling_back:
         message = f"a rollback of {model.relation} was begun and not finished"
         yield Diagnostic(ROLLBACK_UNFINISHED, message, f"Finish it: engine rollback {model.name}", node=model.name)

@@ -68,7 +68,7 @@ def _of_any(model: Model, known: DeployedModel, state: ModelState, deployed: Dep
         yield f"it was built by version {state.engine_version or 'unknown'} of the engine"
     if state.spark_version != deployed.spark_version:
         yield f"it was built with Spark {state.spark_version or 'unknown'}"
-    if state.model != model.name or state.environment != deployed.environment:
+    if known.renaming is None and (state.model != model.name or state.environment != deployed.environment):
         yield "it was built under another name, project or target"
     if known.leftovers:
         yield "will clean up after an interrupted build"

@@ -11,6 +11,7 @@ from engine.errors import Diagnostic
 from engine.lake.table_facts import TableFacts, ViewFacts
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts
 from engine.plan.deployed.killed_refresh import BegunRefresh
+from engine.plan.deployed.renamed_tables import Renaming
 from engine.plan.source_changes import Recorded, StreamSource
 from engine.sources.files.listing import Listed
 from engine.sources.kafka.native_client import ClusterOffsets
@@ -51,7 +52,9 @@ class DeployedModel:
         dropping: a drop of the table was begun and not finished.
         rolling_back: a rollback of the table was.
         refresh: a full refresh of it that was begun and not finished; None: there is none.
-        faults: why something of it cannot be read.
+        renaming: its table has its earlier name still, and gets its name before it is built; None: it has it.
+        renaming_to: the name that its table was to get when a rename was interrupted; empty: there was none.
+        faults: why something of it cannot be read, or its table not be renamed.
     """
 
     state: ModelState | None = None
@@ -66,6 +69,8 @@ class DeployedModel:
     dropping: bool = False
     rolling_back: bool = False
     refresh: BegunRefresh | None = None
+    renaming: Renaming | None = None
+    renaming_to: str = ""
     faults: tuple[Diagnostic, ...] = ()
 
 

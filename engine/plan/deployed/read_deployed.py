@@ -23,9 +23,11 @@ from engine.plan.deployed.checkpoint_facts import read_checkpoint
 from engine.plan.deployed.deployed_facts import Deployed, DeployedModel, DeployedSource, LastWriter
 from engine.plan.deployed.generations import has_commits
 from engine.plan.deployed.killed_refresh import begun_refresh, published_refresh
+from engine.plan.deployed.renamed_tables import Renaming, moved_facts, moved_state, renamings, state_now
 from engine.plan.deployed.schema_names import SchemaNames, schema_names
 from engine.plan.deployed.state_folder import environment, table_state
-from engine.plan.deployed.stream_order import in_text, recorded
+from engine.plan.deployed.stream_order import in_text, recorded, with_earlier_tables
+from engine.plan.source_changes import StreamSource
 from engine.sources import KINDS, Place, iceberg, kafka
 from engine.sources.files import file_source, listing
 from engine.state import ModelState, Phase, TableState
@@ -56,16 +58,19 @@ def read_deployed(
     models = [node for i in selected if isinstance(node := manifest.nodes[i], Model)]
     read = dict.fromkeys(i for model in models for i in read_by(manifest, model))
     upstream = [n for i in read if isinstance(n := manifest.nodes[i], Model) and n not in models]
-    names = {schema: schema_names(lake.names(schema)) for schema in {m.relation.schema for m in models}}
+    renamed = renamings(manifest, target, place.root, models, lake)
+    schemas = {schema for m in models for schema in (m.relation.schema, _relation(m, renamed.get(m.id)).schema)}
+    names = {schema: schema_names(lake.names(schema)) for schema in schemas}
     there = [m for m in models if m.relation.name in names[m.relation.schema].tables]
     lake.load((m.relation.schema, m.relation.name) for m in [*there, *upstream])
-    reads = [partial(_steady, partial(_model, target, lake, m, names[m.relation.schema])) for m in models]
+    reads = [partial(_steady, partial(_known, target, lake, m, names, renamed.get(m.id))) for m in models]
     found = dict(zip((m.id for m in models), _all_of(target, reads), strict=True))
     waiting = {i for m in models if found[m.id].refresh is not None for i in read_by(manifest, m)}
+    found |= {m.id: _steady(partial(_upstream, target, lake, m, noted=m.id in waiting)) for m in upstream}
     return Deployed(
-        {**found, **{m.id: _steady(partial(_upstream, target, lake, m, noted=m.id in waiting)) for m in upstream}},
+        found,
         sources,
-        {m.id: in_text(manifest, m, place) for m in models if m.streaming},
+        {m.id: _streams(manifest, m, place, found) for m in models if m.streaming},
         frozenset(_built(manifest, target, models, found)),
         environment(manifest, target),
         metadata.version("pyspark"),
@@ -141,9 +146,47 @@ def _upstream(target: Target, lake: Lake, model: Model, *, noted: bool) -> Deplo
     return DeployedModel(table=lake.table(model.relation.schema, model.relation.name), refresh=refresh)
 
 
-def _model(target: Target, lake: Lake, model: Model, names: SchemaNames) -> DeployedModel:
-    folder, relation = table_state(target, model, once=True), model.relation
-    dropping = folder.drop() is not None
+def _relation(model: Model, renaming: Renaming | Diagnostic | None) -> Relation:
+    """Where the table of a model is as long as it is not renamed."""
+    return renaming.now if isinstance(renaming, Renaming) else model.relation
+
+
+def _streams(
+    manifest: Manifest, model: Model, place: Place, found: Mapping[str, DeployedModel]
+) -> tuple[StreamSource, ...]:
+    """What a model reads as a stream; tables that had another name when it began have that name."""
+    writer = found[model.id].writer
+    before = writer.recorded.streams if writer is not None and writer.recorded is not None else ()
+    tables = {node: known.table for node, known in found.items()}
+    uuids = {node: table.uuid for node, table in tables.items() if table is not None}
+    return with_earlier_tables(in_text(manifest, model, place), before, uuids)
+
+
+def _known(
+    target: Target,
+    lake: Lake,
+    model: Model,
+    names: Mapping[str, SchemaNames],
+    renaming: Renaming | Diagnostic | None,
+) -> DeployedModel:
+    """What there is of a model; before a rename, what there will be then."""
+    relation = _relation(model, renaming)
+    if not isinstance(renaming, Renaming):
+        known = _model(lake, model, names[relation.schema], relation, table_state(target, model, once=True))
+        return known if renaming is None else replace(known, faults=(*known.faults, renaming))
+    known = _model(lake, model, names[relation.schema], relation, renaming.folder)
+    state, writer = known.state, known.writer
+    if state is not None:
+        state = moved_state(renaming, state)
+    if writer is not None and writer.facts is not None:
+        mark, facts = moved_facts(renaming, writer.facts)
+        writer = replace(writer, fingerprint=mark, facts=facts)
+        state = state and replace(state, fingerprint=mark)
+    return replace(known, state=state, writer=writer, renaming=renaming, renaming_to="")
+
+
+def _model(lake: Lake, model: Model, names: SchemaNames, relation: Relation, folder: TableState) -> DeployedModel:
+    dropping, renaming = folder.drop() is not None, folder.rename()
     pending = folder.pending()
     table = lake.table(relation.schema, relation.name)
     done = published_refresh(model, pending, table) if pending is not None else None
@@ -174,6 +217,7 @@ def _model(target: Target, lake: Lake, model: Model, names: SchemaNames) -> Depl
         dropping,
         folder.rollback() is not None,
         begun_refresh(folder, state),
+        renaming_to=str(renaming.get("to")) if renaming is not None else "",
     )
 
 
@@ -235,7 +279,7 @@ def _built(
             and any(item.stream and item.node in chosen for item in model.inputs)
         ):
             try:
-                folder = table_state(target, model, once=True)
+                folder = state_now(target, model, once=True)
                 state = folder.load()
                 built = state is not None and begun_refresh(folder, state) is None
             except EngineError:

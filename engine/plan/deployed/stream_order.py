@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -38,6 +39,28 @@ def in_text(manifest: Manifest, model: Model, place: Place) -> tuple[StreamSourc
     views = streams_by_view(model)
     named = (slot.view.strip("`") for slot in model.slots)
     return tuple(identified_stream(manifest, views[view], place) for view in named if view in views)
+
+
+def with_earlier_tables(
+    now: Sequence[StreamSource], before: Sequence[StreamSource], uuids: Mapping[str, str]
+) -> tuple[StreamSource, ...]:
+    """Return streams with the names that their tables had when a generation began to read them.
+
+    Args:
+        now: that a query reads.
+        before: with which its generation began.
+        uuids: of the tables that are read, by node.
+    """
+    tables = {source.identity.get("table") for source in before}
+    earlier = {source.identity["uuid"]: source.identity for source in before if source.identity.get("uuid")}
+
+    def known(source: StreamSource) -> StreamSource:
+        was = earlier.get(uuids.get(source.node, ""))
+        # A table that has the name of before may be another one of that name: that is found out elsewhere.
+        renamed = was is not None and source.kind == "table" and source.identity.get("table") not in tables
+        return replace(source, identity={**source.identity, "table": was["table"]}) if was and renamed else source
+
+    return tuple(map(known, now))
 
 
 def streams_by_view(model: Model) -> dict[str, Input]:

@@ -93,6 +93,8 @@ def _beside(run: Run, model: Model, suffix: str, mark: str) -> tuple[Relation, T
 
 def _initial_snapshots(run: Run, model: Model) -> Iterator[tuple[Relation, Model, TableFacts]]:
     """The initial snapshots that the model has begun with, and those of its table that its readers have begun with."""
+    state = run.state(model).load()
+    uuid = state.uuid if state is not None else None
     for position in positions(run.manifest, run.target):
         reader = position.reader
         own = reader.relation
@@ -100,7 +102,10 @@ def _initial_snapshots(run: Run, model: Model) -> Iterator[tuple[Relation, Model
             names = [n for n in run.lake.names(own.schema) if _SEEDS.fullmatch(n.removeprefix(own.name))]
             names = [name for name in names if name.startswith(own.name)]
         else:
-            full = str(position.state.starts.get(model.id, {}).get("seed") or "")
+            # It may have another name since the reader was built.
+            starts = position.state.starts.items()
+            found = (start.get("seed") for node, start in starts if node == model.id or start.get("uuid") == uuid)
+            full = next((str(seed) for seed in found if seed), "")
             names = [full.removeprefix(f"{own.catalog}.{own.schema}.")] if full else []
         for name in names:
             facts = run.lake.table(own.schema, name)

@@ -11,7 +11,7 @@ from engine.compile.nodes.model_settings import OnUpstreamDelete
 from engine.errors import Diagnostic
 from engine.lake.table_facts import SnapshotFacts, TableFacts
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts, read_checkpoint
-from engine.plan.deployed.state_folder import table_state
+from engine.plan.deployed.renamed_tables import state_now
 from engine.state import ModelState, TableState
 from engine.state.moved_offsets import move_offsets
 
@@ -62,7 +62,7 @@ def positions(manifest: Manifest, target: Target) -> tuple[StreamPosition, ...]:
     for reader in manifest.models:
         if not reader.streaming or reader.deferred_from is not None:
             continue
-        folder = table_state(target, reader)
+        folder = state_now(target, reader)
         if (state := folder.load()) is not None:
             checkpoint = read_checkpoint(folder.checkpoint(state.generation), files=False)
             rebuilt = folder.pending() is not None

@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any
 from engine.compile import Input, Model
 from engine.errors import Location, StateError
 from engine.plan import new_checkpoint, source_changes
-from engine.plan.deployed.stream_order import RECORD, identified_stream, in_text, recorded, streams_by_view
+from engine.plan.deployed.stream_order import (
+    RECORD,
+    identified_stream,
+    in_text,
+    recorded,
+    streams_by_view,
+    with_earlier_tables,
+)
 from engine.plan.source_changes import Recorded, StreamSource
 from engine.runtime.context.run_context import Run
 from engine.runtime.inputs.read_upstreams import read_upstreams
@@ -143,4 +150,8 @@ def renamed(run: Run, model: Model, state: ModelState, folder: TableState) -> Mo
     before = recorded(folder, state.generation)
     if before is None:
         return state
-    return source_changes.with_new_names(state, before.streams, in_text(run.manifest, model, run.place))
+    now = in_text(run.manifest, model, run.place)
+    if {s.node for s in before.streams if s.kind == "table"} - {s.node for s in now}:
+        uuids = {upstream.node: upstream.facts.uuid for upstream in read_upstreams(run, model)}
+        now = with_earlier_tables(now, before.streams, uuids)
+    return source_changes.with_new_names(state, before.streams, now)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from engine.compile import Manifest, Materialized, Model, Relation, Target
 from engine.errors import RunError
 from engine.lake.table_facts import SnapshotFacts, TableFacts
+from engine.plan.deployed.renamed_tables import state_now
 from engine.plan.deployed.state_folder import table_state
 from engine.runtime.quality import quarantine
 from engine.runtime.sinks import deleted_keys
@@ -82,7 +83,7 @@ def _last_written(target: Target, model: Model, relation: Relation, table: Table
 
 def _computed_from(target: Target, reader: Model, model: Model) -> Iterator[int]:
     """The snapshot of a model's table that a batch table was computed from, if a refresh can begin with it."""
-    state = table_state(target, reader).load() if reader.materialized is Materialized.TABLE else None
+    state = state_now(target, reader).load() if reader.materialized is Materialized.TABLE else None
     at = state.inputs.get(model.id) if state is not None and state.pinned else None
     if isinstance(at, Mapping) and isinstance(at.get("snapshot"), int):
         yield at["snapshot"]
@@ -93,7 +94,7 @@ def _positions(target: Target, reader: Model) -> Iterator[int]:
 
     One that is kept for a rollback is not: a table that is written all the time would keep each snapshot for days.
     """
-    folder = table_state(target, reader)
+    folder = state_now(target, reader)
     for generation in folder.generations():
         for offset in spark_checkpoint.standing(folder.checkpoint(generation)):
             snapshot = offset.get("snapshot_id")

@@ -7,62 +7,16 @@ neither Java nor PyIceberg.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 from engine.compile import Manifest, Model, Target
-from engine.errors import Diagnostic, Level, StateError
-from engine.plan.deployed.state_folder import environment, state_root
+from engine.errors import Diagnostic, Level
+from engine.plan.deployed.built_tables import KnownTable, built_tables
 from engine.sources import location
-from engine.state import ModelState, TableState
-from engine.state.known_tables import tables_in
 
 # After that many, one note says how many more there are.
 _NOTES = 10
-
-
-@dataclass(frozen=True, slots=True)
-class KnownTable:
-    """A table that the state knows.
-
-    Attributes:
-        folder: of its state.
-        model: that built it last; a version that did not note it named most tables as their models.
-        state: what is kept of it; None: nothing is left but a drop that was not finished.
-        unfinished: a drop of it was begun and not finished.
-    """
-
-    folder: TableState
-    model: str
-    state: ModelState | None = None
-    unfinished: bool = False
-
-    @property
-    def name(self) -> str:
-        """The table's full name."""
-        return self.folder.name
-
-
-def known_table(folder: TableState) -> tuple[KnownTable, Mapping[str, str]] | None:
-    """What the state knows of a table, and the environment that it was built in; None: nothing.
-
-    Raises:
-        StateError: `state-unreadable`.
-    """
-    state, begun = folder.load(), folder.drop()
-    if state is None and begun is None:
-        return None
-    said = begun if isinstance(begun, Mapping) else {}
-    model = (state.model if state is not None else "") or str(said.get("model") or "") or folder.table
-    built_in = state.environment if state is not None else said.get("environment")
-    where = {str(k): str(v) for k, v in built_in.items()} if isinstance(built_in, Mapping) else {}
-    return KnownTable(folder, model, state, begun is not None), where
-
-
-def tables_of(manifest: Manifest, target: Target, root: Path) -> Iterator[KnownTable]:
-    """The tables that this project and target have built, as far as their state can be read."""
-    yield from _tables(manifest, target, root, frozenset())
 
 
 def orphans(manifest: Manifest, target: Target, root: Path) -> tuple[KnownTable, ...]:
@@ -70,33 +24,8 @@ def orphans(manifest: Manifest, target: Target, root: Path) -> tuple[KnownTable,
     named = (location(s.spec) for s in manifest.sources if s.spec.format == "iceberg")
     sources = {tuple(name.removeprefix(f"{target.catalog.name}.").rpartition(".")[::2]) for name in named}
     current = frozenset(str(model.deferred_from or model.relation) for model in manifest.models if model.stored)
-    found = _tables(manifest, target, root, current)
+    found = built_tables(manifest, target, root, current)
     return tuple(known for known in found if (known.folder.schema, known.folder.table) not in sources)
-
-
-def _tables(manifest: Manifest, target: Target, root: Path, without: frozenset[str]) -> Iterator[KnownTable]:
-    inside = isinstance(target.state, Path) and target.state.resolve().is_relative_to(root.resolve())
-    schemas = {target.schema, *((model.deferred_from or model.relation).schema for model in manifest.models)}
-    now = environment(manifest, target)
-    for folder in tables_in(state_root(target), target.catalog.name):
-        # Those of models are not read: a build without changes looks at thousands.
-        if folder.name in without:
-            continue
-        try:
-            found = known_table(folder)
-        except StateError:
-            continue
-        if found is None:
-            continue
-        known, built_in = found
-        if not built_in:
-            ours = inside and folder.schema in schemas
-        else:
-            same = built_in.get("target") == now["target"] and (inside or built_in.get("project") == now["project"])
-            # A schema that is a template's is another environment; one that is written was changed.
-            ours = same and (built_in.get("schema") == now["schema"] or not target.schema_varies)
-        if ours:
-            yield known
 
 
 def notes(manifest: Manifest, target: Target, root: Path) -> Iterator[Diagnostic]:
@@ -126,5 +55,5 @@ def _hint(known: KnownTable) -> str:
         return f"Finish it: engine drop {known.name}"
     return (
         f"Remove it with its state: engine drop {known.name}. Or continue it: add to the model that has its query "
-        f"now 'alias: {known.folder.table}'."
+        f"now 'renamed_from: {known.folder.table}', which gives the table its name, or 'alias: {known.folder.table}'."
     )

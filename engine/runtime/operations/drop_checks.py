@@ -8,8 +8,9 @@ from pathlib import Path
 from engine.compile import Manifest, Materialized, Model, Target
 from engine.errors import Diagnostic, Location, UsageError, near
 from engine.plan.actions.refresh_checks import DOWNSTREAM_STOPS, FILES_GONE, files_gone
+from engine.plan.deployed.built_tables import KnownTable, built_tables
+from engine.plan.deployed.renamed_tables import interrupted, state_now
 from engine.plan.deployed.state_folder import table_state
-from engine.runtime.lifecycle.orphaned_tables import KnownTable, tables_of
 from engine.state import ModelState
 from engine.state.model_state import as_json
 
@@ -29,7 +30,7 @@ def named(manifest: Manifest, target: Target, root: Path, names: Sequence[str]) 
 
 def everything(manifest: Manifest, target: Target, root: Path) -> tuple[KnownTable, ...]:
     """The tables that this project and target have built, and those of its models, which may not exist."""
-    known = {table.name: table for table in tables_of(manifest, target, root)}
+    known = {table.name: table for table in built_tables(manifest, target, root)}
     for model in manifest.models:
         if model.stored:
             # The state may be lost; and a state without a note of its model may name another.
@@ -65,6 +66,7 @@ def refusals(
     models = [model for model in manifest.models if model.stored and str(model.relation) in names]
     protected = (model for model in models if model.operation.full_refresh is False and PROTECTED not in accept)
     found = [_protected(model) for model in protected]
+    found += [interrupted(t.name, str(note["to"])) for t in tables if (note := t.folder.rename()) is not None]
     if FILES_GONE not in accept:
         found += [d for m in models if table_state(target, m).load() for d in files_gone(manifest, m)]
     if DOWNSTREAM_STOPS not in accept:
@@ -85,7 +87,7 @@ def _readers(
     for model in manifest.models:
         if not model.stored or model.id in dropped:
             continue
-        state = table_state(target, model).load()
+        state = state_now(target, model).load()
         if state is None:
             continue
         view = model.materialized is Materialized.VIEW

@@ -11,7 +11,6 @@ tables that carry the marks of the model, or the UUID that the state has, go, an
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -24,16 +23,10 @@ from engine.lake.catalog.catalog_settings import CatalogConfig
 from engine.lake.clients import table_removal
 from engine.lake.clients.catalog_client import client
 from engine.lake.clients.table_removal import StoredRelation
-from engine.plan.deployed.ownership_marks import SEED, STAGING
-from engine.runtime.lifecycle.orphaned_tables import KnownTable
+from engine.plan.deployed.built_tables import KnownTable
+from engine.plan.deployed.ownership_marks import ROLES, role_beside
 from engine.state import TableState, known_tables
 
-_BESIDE = {
-    "engine.quarantine": ("quarantine", re.compile("__quarantine")),
-    "engine.deleted": ("deleted keys", re.compile("__deleted")),
-    STAGING: ("staging table", re.compile(r"__g\d+")),
-    SEED: ("initial snapshot", re.compile(r"__seed\d+_\w+")),
-}
 _ATTEMPTS = 10
 
 
@@ -90,7 +83,7 @@ def look(target: Target, known: KnownTable) -> Drop:
     for name, entry in sorted(entries.items()):
         if name.startswith(f"{folder.table}__") and not entry.view:
             beside = table_removal.stored(config, entry)
-            role = _role(name.removeprefix(folder.table), beside.properties)
+            role = role_beside(name.removeprefix(folder.table), beside.properties)
             if role and beside.properties.get("engine.model") in owners:
                 parts.append(_part(role, beside))
     parts += _left(config, begun, {(part.schema, part.name, part.uuid) for part in parts})
@@ -166,15 +159,7 @@ def _is_ours(known: KnownTable, main: StoredRelation, owners: set[str]) -> bool:
     if main.missing or (uuid and uuid == main.uuid):
         return True
     marked = main.properties.get("engine.model") in owners
-    return marked and not any(role in main.properties for role in _BESIDE)
-
-
-def _role(ending: str, properties: Mapping[str, str]) -> str:
-    """What a table beside a model's table is, by its marks and by its name; empty: something else."""
-    for mark, (role, name) in _BESIDE.items():
-        if properties.get(mark) == "true" and name.fullmatch(ending):
-            return role
-    return ""
+    return marked and not any(role in main.properties for role in ROLES)
 
 
 def _part(role: str, found: StoredRelation) -> Part:

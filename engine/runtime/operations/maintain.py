@@ -19,6 +19,8 @@ from engine.compile import Manifest, Model, Relation, Target
 from engine.errors import EngineError
 from engine.lake import branches, maintenance_procedures
 from engine.lake.catalog import catalog_settings
+from engine.lake.clients import table_removal
+from engine.lake.clients.catalog_client import client
 from engine.lake.commits import STAGED
 from engine.lake.lake_reader import Lake
 from engine.lake.table_facts import TableFacts
@@ -53,12 +55,13 @@ class Care:
     Attributes:
         dry_run: say what would be done, and change nothing.
         older_than: seconds; snapshots of that age may go; None: as the table's properties say.
-        orphans_after: seconds; files of that age that no snapshot knows go.
+        orphans_after: seconds; files of that age that no snapshot knows go; None: none are looked for, as another table
+            has its files in the same folder.
     """
 
     dry_run: bool = False
     older_than: int | None = None
-    orphans_after: int = ORPHANS_AFTER
+    orphans_after: int | None = ORPHANS_AFTER
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +121,12 @@ def maintain(
         return
     catalog_settings.prepare(target.catalog)
     with (opening or spark_session)(target, target_dir) as spark:
+        shared = table_removal.shared_folders(target.catalog, {model.relation.schema for model in manifest.models})
         for model, relation, _ in ours:
-            yield _care(spark.newSession(), manifest, target, model, relation, care)
+            entry = client(target.catalog).table(relation.schema, relation.name)
+            alone = entry is None or table_removal.table_folder(entry.location) not in shared
+            own = care if alone else replace(care, orphans_after=None)
+            yield _care(spark.newSession(), manifest, target, model, relation, own)
 
 
 def _care(
@@ -165,7 +172,7 @@ def _told(
         done,
         joined=maintenance_procedures.small_files(session, relation, table.properties),
         expired=maintenance_procedures.would_expire(session, relation, older_than, retain),
-        orphans=maintenance_procedures.orphans(session, relation, _orphans_before(care), dry_run=True),
+        orphans=_orphans(session, relation, care),
     )
 
 
@@ -180,8 +187,12 @@ def _steps(
     before = maintenance_procedures.snapshots(session, relation)
     maintenance_procedures.expire(session, relation, older_than, retain)
     yield {"expired": max(before - maintenance_procedures.snapshots(session, relation), 0)}
-    yield {"orphans": maintenance_procedures.orphans(session, relation, _orphans_before(care), dry_run=False)}
+    yield {"orphans": _orphans(session, relation, care)}
 
 
-def _orphans_before(care: Care) -> int:
-    return int(time.time() * 1000) - care.orphans_after * 1000
+def _orphans(session: SparkSession, relation: Relation, care: Care) -> int:
+    """Remove, or count, the files that no snapshot knows."""
+    if care.orphans_after is None:
+        return 0
+    before = int(time.time() * 1000) - care.orphans_after * 1000
+    return maintenance_procedures.orphans(session, relation, before, dry_run=care.dry_run)

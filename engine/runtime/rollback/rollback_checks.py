@@ -14,6 +14,7 @@ from engine.plan.actions.refresh_checks import DOWNSTREAM_STOPS
 from engine.plan.actions.state_checks import check_table
 from engine.plan.deployed.checkpoint_facts import read_checkpoint
 from engine.plan.deployed.previous_generation import PreviousGeneration, noted_previous, previous_generation
+from engine.plan.deployed.renamed_tables import state_now
 from engine.plan.deployed.state_folder import table_state
 from engine.runtime.sinks import deleted_keys
 from engine.state import TableState
@@ -195,7 +196,7 @@ def _stopped(manifest: Manifest, target: Target, found: Sequence[Rollback]) -> I
 
 def _positions(target: Target, reader: Model, back: Rollback | None) -> Iterator[int]:
     """The snapshots that the generation of a reader has read up to with which it will continue."""
-    folder = table_state(target, reader)
+    folder = state_now(target, reader)
     state = back.previous.state if back is not None else folder.load()
     for offset in spark_checkpoint.standing(folder.checkpoint(state.generation)) if state is not None else ():
         if isinstance(snapshot := offset.get("snapshot_id"), int):

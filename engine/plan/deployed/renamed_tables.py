@@ -1,0 +1,283 @@
+"""The tables that the next build gives another name: `renamed_from` of a model names what the state knows.
+
+A rename moves three things: the table in the catalog with those beside it, what the state says of them, and the folder
+of the state (`engine.runtime.lifecycle.rename_table`). Until the folder is moved, all of it is found from the folder of
+the old name; once it is, nothing is left of the rename, and `renamed_from` means nothing any more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from engine.compile import Manifest, Model, Relation, Target
+from engine.compile.nodes.fingerprint import fingerprint
+from engine.errors import Diagnostic, Location, StateError
+from engine.lake.clients.catalog_client import client
+from engine.lake.lake_reader import Lake
+from engine.plan.deployed.built_tables import KnownTable, built_tables
+from engine.plan.deployed.ownership_marks import role_beside
+from engine.plan.deployed.state_folder import table_state
+from engine.state import ModelState, Phase, TableState
+from engine.state.model_state import RENAME_FILE
+
+BLOCKED = "rename-blocked"
+_ENDING = re.compile(r"(__\w+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class RenamedTable:
+    """A table that gets another name: the model's own, or one beside it.
+
+    Attributes:
+        old: its name.
+        new: its name then.
+        uuid: of it.
+    """
+
+    old: Relation
+    new: Relation
+    uuid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Renaming:
+    """What becomes another name of a model's table.
+
+    Attributes:
+        model: whose table it is now.
+        folder: of its state, under the old name.
+        state: in it.
+        tables: the model's own, and those beside it.
+        done: those of them that have their new names.
+    """
+
+    model: Model
+    folder: TableState
+    state: ModelState
+    tables: tuple[RenamedTable, ...]
+    done: frozenset[str] = frozenset()
+
+    @property
+    def old(self) -> Relation:
+        """The old name of the model's own table."""
+        return self.tables[0].old
+
+    @property
+    def now(self) -> Relation:
+        """The name that the model's own table has now."""
+        return self.tables[0].new if self.tables[0].uuid in self.done else self.old
+
+    def __str__(self) -> str:
+        more = ", ".join(table.old.name.removeprefix(self.old.name) for table in self.tables[1:])
+        beside = f" (also {more})" if more else ""
+        return f"renamed from {self.old} to {self.tables[0].new}, with its state{beside}"
+
+
+def renamings(
+    manifest: Manifest, target: Target, root: Path, models: Iterable[Model], lake: Lake
+) -> dict[str, Renaming | Diagnostic]:
+    """Return what is to be renamed before some models are built, or why it cannot be, by id of the model.
+
+    Raises:
+        SetupError: the catalog cannot be read.
+    """
+    named = [model for model in models if model.operation.renamed_from and model.stored]
+    if not named:
+        return {}
+    current = frozenset(str(model.deferred_from or model.relation) for model in manifest.models if model.stored)
+    known = tuple(built_tables(manifest, target, root, current))
+    found = ((model.id, _renaming(target, model, known, lake)) for model in named)
+    return {node: one for node, one in found if one is not None}
+
+
+def _renaming(target: Target, model: Model, known: Sequence[KnownTable], lake: Lake) -> Renaming | Diagnostic | None:
+    meant = [table for table in known if model.operation.renamed_from.lower() in _names(table)]
+    if len(meant) > 1:
+        names = ", ".join(table.name for table in meant)
+        hint = "Write the table that the model continues, with its schema: renamed_from: <schema>.<table>."
+        return _blocked(model, f"'{model.operation.renamed_from}' was {len(meant)} tables: {names}", hint)
+    try:
+        if meant:
+            return _found(target, model, meant[0], lake)
+        # The state of a table that is named and not known may be damaged.
+        _earlier(table_state(target, model), model).load()
+    except StateError as error:
+        return error.diagnostic.at(Location(model.file), model.name)
+    return None
+
+
+def _names(table: KnownTable) -> set[str]:
+    folder = table.folder
+    names = (table.name, f"{folder.schema}.{folder.table}", folder.table, table.model)
+    return {name.lower() for name in names}
+
+
+def state_now(target: Target, model: Model, *, once: bool = False) -> TableState:
+    """Return the state folder of a model's table, before it is renamed that of its earlier name.
+
+    For those that look at what a stream has read without a plan of it; `once` as in `table_state`.
+    """
+    own = table_state(target, model, once=once)
+    earlier = _earlier(own, model) if model.operation.renamed_from else own
+    return earlier if earlier.generations() and not own.generations() else own
+
+
+def _earlier(own: TableState, model: Model) -> TableState:
+    schema, _, name = model.operation.renamed_from.rpartition(".")
+    return replace(own, schema=schema.removeprefix(f"{own.catalog}.") or own.schema, table=name)
+
+
+def _found(target: Target, model: Model, known: KnownTable, lake: Lake) -> Renaming | Diagnostic:
+    """The rename of a table that the state knows, or why it is not renamed."""
+    folder, state = known.folder, known.state
+    note = folder.rename()
+    if note is not None and note.get("to") != str(model.relation):
+        return interrupted(folder.name, str(note.get("to"))).at(Location(model.file), model.name)
+    reason = _unfinished(folder)
+    if state is None or reason:
+        hint = (
+            f"Finish that first: give '{model.name}' its table of before (alias: {folder.table}) and build it, or "
+            f"remove the table: engine drop {folder.name}. Then build again."
+        )
+        return _blocked(model, f"{folder.name} cannot become {model.relation}: {reason}", hint)
+    if not isinstance(target.state, Path):
+        hint = f"Keep the name of the table: replace 'renamed_from' by 'alias: {folder.table}'."
+        return _blocked(model, f"the state of {folder.name} is in a bucket, where a checkpoint cannot be moved", hint)
+    return _tables(target, model, folder, state, note, lake)
+
+
+def _unfinished(folder: TableState) -> str:
+    """What was begun with a table and not finished."""
+    states = folder.states()
+    unmade = states[:1] if not any(state.uuid or state.phase is Phase.PUBLISHED for state in states) else ()
+    begun: dict[str, object] = {
+        "its first build was interrupted": unmade or None,
+        "a drop of it was interrupted": folder.drop(),
+        "a rollback of it was interrupted": folder.rollback(),
+        "a full refresh of it was interrupted": folder.refresh() or folder.pending(),
+    }
+    return next((reason for reason, found in begun.items() if found is not None), "")
+
+
+def _tables(
+    target: Target, model: Model, folder: TableState, state: ModelState, note: Mapping[str, Any] | None, lake: Lake
+) -> Renaming | Diagnostic:
+    old = Relation(folder.catalog, folder.schema, folder.table)
+    wanted = tuple(_noted(folder, model, note) if note is not None else _beside(lake, model, old, state))
+    entries = {schema: client(target.catalog).entries(schema) for schema in (old.schema, model.relation.schema)}
+    taken = {(schema, entry.name): entry for schema, found in entries.items() for entry in found}
+    done = set()
+    for table in wanted:
+        before, after = (taken.get((one.schema, one.name)) for one in (table.old, table.new))
+        if after is not None and not after.view and _uuid(lake, table.new) == table.uuid:
+            done.add(table.uuid)
+        elif after is not None:
+            return _both(model, table, there=before is not None)
+        elif before is None or not table.uuid or _uuid(lake, table.old) != table.uuid:
+            # Of a view nothing is kept.
+            message = f"{table.old} cannot become {table.new}: it is not a table, or was dropped and recreated"
+            hint = f"Restore it. Or begin with a new table: remove 'renamed_from', and engine drop {old}."
+            return _blocked(model, message, hint)
+    if table_state(target, model).generations():
+        return _both(model, wanted[0], there=True)
+    if len(done) < len(wanted) and not client(target.catalog).renames:
+        return _elsewhere(target, model, [table for table in wanted if table.uuid not in done])
+    return Renaming(model, folder, state, wanted, frozenset(done))
+
+
+def _noted(folder: TableState, model: Model, note: Mapping[str, Any]) -> Iterator[RenamedTable]:
+    """The tables of a rename that was interrupted.
+
+    Raises:
+        StateError: `state-unreadable`: the note is not one that a build wrote.
+    """
+    old, new = Relation(folder.catalog, folder.schema, folder.table), model.relation
+    try:
+        known = {_ENDING.fullmatch(end)[0]: str(uuid) for end, uuid in note["tables"].items()}  # type: ignore[index]
+    except (KeyError, TypeError, AttributeError) as error:
+        message = f"{folder.folder / RENAME_FILE} cannot be read: {error!r}"
+        raise StateError("state-unreadable", message, "Restore the file from a backup of the state folder.") from error
+    # The model's own table first.
+    for end, uuid in sorted(known.items()):
+        yield RenamedTable(replace(old, name=old.name + end), replace(new, name=new.name + end), uuid)
+
+
+def _beside(lake: Lake, model: Model, old: Relation, state: ModelState) -> Iterator[RenamedTable]:
+    """The table of a model and those beside it, by their marks; another program may have renamed some of them."""
+    new = model.relation
+    found: dict[str, tuple[Relation, str]] = {}
+    yield RenamedTable(old, new, state.uuid or _uuid(lake, old))
+    owners = {state.model or old.name}
+    for own in (new, old):
+        facts = lake.table(own.schema, own.name)
+        if facts is not None and facts.uuid == state.uuid:
+            owners |= {facts.properties.get("engine.model", "")}
+        # What has its old name counts where both are there.
+        found |= {end: (own, name) for name in lake.names(own.schema) if (end := _ending(own, name))}
+    for end, (own, name) in sorted(found.items()):
+        facts = lake.table(own.schema, name)
+        if facts is not None and role_beside(end, facts.properties) and facts.properties.get("engine.model") in owners:
+            yield RenamedTable(replace(old, name=old.name + end), replace(new, name=new.name + end), facts.uuid)
+
+
+def _ending(own: Relation, name: str) -> str:
+    """What follows the name of a table in that of one beside it; empty: it is not beside it."""
+    return name.removeprefix(own.name) if name.startswith(f"{own.name}__") else ""
+
+
+def _uuid(lake: Lake, relation: Relation) -> str:
+    facts = lake.table(relation.schema, relation.name)
+    return facts.uuid if facts is not None else ""
+
+
+def _both(model: Model, table: RenamedTable, *, there: bool) -> Diagnostic:
+    old, new = table.old, table.new
+    if not there:
+        return _blocked(model, f"{new} exists and is not {old}", "Drop or rename it, or choose another 'alias'.")
+    hint = (
+        f"Keep one of them. To continue the old one: engine drop {new}, then build. To keep the new one: remove "
+        f"'renamed_from', then engine drop {old}."
+    )
+    return _blocked(model, f"{old} cannot become {new}: both exist", hint)
+
+
+def _elsewhere(target: Target, model: Model, tables: Sequence[RenamedTable]) -> Diagnostic:
+    statements = "; ".join(f"ALTER TABLE {table.old.sql} RENAME TO {table.new.sql}" for table in tables)
+    hint = (
+        f"Rename it with a program of the catalog, in Spark: {statements}. The next build continues it. Or keep its "
+        f"name: replace 'renamed_from' by 'alias: {tables[0].old.name}'."
+    )
+    return _blocked(model, f"no table of a catalog of type {target.catalog.type} is renamed without Java", hint)
+
+
+def interrupted(old: str, new: str) -> Diagnostic:
+    """Say that a rename was begun and not finished, by the full names of the table."""
+    hint = f"Finish it: build the model whose table is {new}, with renamed_from: {old.rpartition('.')[2]}."
+    return Diagnostic(BLOCKED, f"a rename of {old} to {new} was begun and not finished", hint)
+
+
+def _blocked(model: Model, message: str, hint: str) -> Diagnostic:
+    return Diagnostic(BLOCKED, message, hint, node=model.name, location=Location(model.file))
+
+
+def moved_state(one: Renaming, state: ModelState) -> ModelState:
+    """Return a state of a table, of any of its generations, with the names of the tables as they are then."""
+    names = {str(table.old): str(table.new) for table in one.tables}
+    starts = {
+        node: {**start, "seed": names.get(str(start["seed"]), start["seed"])} if start.get("seed") else start
+        for node, start in state.starts.items()
+    }
+    return replace(state, table=names.get(state.table, state.table), starts=starts)
+
+
+def moved_facts(one: Renaming, facts: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    """Return the facts of a query as if its table had always had its new name, and their fingerprint.
+
+    Hooks and checks name the table as `this`.
+    """
+    moved = {**facts, "relation": str(one.tables[0].new)}
+    return fingerprint(moved), moved
