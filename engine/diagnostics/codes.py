@@ -66,6 +66,7 @@ _BY_PAGE = {
         reset-duplicates reset-position reset-totals batch-unfinished table-missing table-replaced
         table-rolled-back table-schema name-taken orphan-table drop-unfinished refresh-unfinished full-refresh-protected
         erase-blocked erase-unread rollback-unavailable rollback-unfinished
+        rebuild-unavailable rebuild-unfinished rebuild-restarted
         downstream-stops upstream-history upstream-replaced upstream-rewritten not-published staged-rows
         publish-diverged empty-existing refresh-not-incremental
     """,

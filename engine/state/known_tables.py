@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from engine.characters import whole_number
 from engine.state.blob_store import unwritable
-from engine.state.model_state import DROP_FILE, MODEL_FILE, REFRESH_FILE, TableState
+from engine.state.model_state import DROP_FILE, MODEL_FILE, REBUILD_FILE, REFRESH_FILE, TableState
 from engine.state.object_path import ObjectPath
 from engine.state.state_path import StatePath, local, remove_tree
 
@@ -45,6 +45,7 @@ def remove(folder: TableState) -> None:
             if (number := whole_number(name)) is not None:
                 folder.discard(number)
         folder.end_refresh()
+        folder.end_rebuild()
         _remove(path / DROP_FILE)
     else:
         _remove_folder(path)
@@ -57,7 +58,7 @@ def _remove_folder(path: StatePath) -> None:
                 # Without model.json it is not a generation: that goes first, as in `TableState.discard`.
                 _remove(path / name / MODEL_FILE)
             _remove(path / name)
-    for name in (REFRESH_FILE, DROP_FILE, "lock"):
+    for name in (REFRESH_FILE, REBUILD_FILE, DROP_FILE, "lock"):
         _remove(path / name)
     # What writes that were killed have left behind.
     for name in _names(path):

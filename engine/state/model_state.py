@@ -29,6 +29,7 @@ DROP_FILE = "drop.json"
 REFRESH_FILE = "refresh.json"
 ROLLBACK_FILE = "rollback.json"
 PREVIOUS_FILE = "previous.json"
+REBUILD_FILE = "rebuild.json"
 
 # It is the name of a file.
 _FINGERPRINT = re.compile(r"[\w-]{0,128}")
@@ -285,6 +286,22 @@ class TableState:
     def end_rollback(self) -> None:
         """Forget a rollback: it is finished."""
         self._forget(ROLLBACK_FILE)
+
+    def rebuild(self) -> Mapping[str, Any] | None:
+        """What is noted of the rebuild that the table is made for, or None (see `begun_rebuild`).
+
+        Raises:
+            StateError: `state-unreadable`.
+        """
+        return self._noted(REBUILD_FILE)
+
+    def save_rebuild(self, what: Mapping[str, Any]) -> None:
+        """Note that the table is made for a rebuild of another one."""
+        self._store.put(f"{self.key}/{REBUILD_FILE}", as_json(what))
+
+    def end_rebuild(self) -> None:
+        """Forget that the table is made for a rebuild."""
+        self._forget(REBUILD_FILE)
 
     def _noted(self, name: str) -> Mapping[str, Any] | None:
         # A folder of a bucket has been listed before, and each object that is asked for takes some milliseconds.

@@ -9,6 +9,7 @@ from dataclasses import replace
 from engine.compile import Manifest, Materialized, Model, Relation, Target
 from engine.errors import RunError
 from engine.lake.table_facts import SnapshotFacts, TableFacts
+from engine.plan.deployed.begun_rebuild import next_state
 from engine.plan.deployed.state_folder import table_state
 from engine.runtime.quality import quarantine
 from engine.runtime.sinks import deleted_keys
@@ -89,12 +90,13 @@ def _computed_from(target: Target, reader: Model, model: Model) -> Iterator[int]
 
 
 def _positions(target: Target, reader: Model) -> Iterator[int]:
-    """The snapshots that the generations of a reader have read up to; one that is being built is a reader too.
+    """The snapshots that the generations of a reader have read up to; one that is being built is a reader too,
+    also beside the table (`engine build --rebuild`).
 
     One that is kept for a rollback is not: a table that is written all the time would keep each snapshot for days.
     """
-    folder = table_state(target, reader)
-    for generation in folder.generations():
+    folders = (table_state(target, reader), next_state(target, reader))
+    for folder, generation in ((folder, number) for folder in folders for number in folder.generations()):
         for offset in spark_checkpoint.standing(folder.checkpoint(generation)):
             snapshot = offset.get("snapshot_id")
             if isinstance(snapshot, int):

@@ -7,12 +7,13 @@ neither Java nor PyIceberg.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from engine.compile import Manifest, Model, Target
 from engine.errors import Diagnostic, Level, StateError
+from engine.plan.deployed.begun_rebuild import BegunRebuild, begun_rebuild
 from engine.plan.deployed.state_folder import environment, state_root
 from engine.sources import location
 from engine.state import ModelState, TableState
@@ -31,12 +32,14 @@ class KnownTable:
         model: that built it last; a version that did not note it named most tables as their models.
         state: what is kept of it; None: nothing is left but a drop that was not finished.
         unfinished: a drop of it was begun and not finished.
+        rebuild: the rebuild that it is made for; None: it is a table like others.
     """
 
     folder: TableState
     model: str
     state: ModelState | None = None
     unfinished: bool = False
+    rebuild: BegunRebuild | None = None
 
     @property
     def name(self) -> str:
@@ -50,14 +53,18 @@ def known_table(folder: TableState) -> tuple[KnownTable, Mapping[str, str]] | No
     Raises:
         StateError: `state-unreadable`.
     """
-    state, begun = folder.load(), folder.drop()
-    if state is None and begun is None:
+    state, begun, rebuild = folder.load(), folder.drop(), begun_rebuild(folder)
+    if state is None and begun is None and rebuild is None:
         return None
     said = begun if isinstance(begun, Mapping) else {}
-    model = (state.model if state is not None else "") or str(said.get("model") or "") or folder.table
+    model = (
+        (state.model if state is not None else "")
+        or str(said.get("model") or "")
+        or (rebuild.model if rebuild is not None else folder.table)
+    )
     built_in = state.environment if state is not None else said.get("environment")
     where = {str(k): str(v) for k, v in built_in.items()} if isinstance(built_in, Mapping) else {}
-    return KnownTable(folder, model, state, begun is not None), where
+    return KnownTable(folder, model, state, begun is not None, rebuild), where
 
 
 def tables_of(manifest: Manifest, target: Target, root: Path) -> Iterator[KnownTable]:
@@ -67,6 +74,15 @@ def tables_of(manifest: Manifest, target: Target, root: Path) -> Iterator[KnownT
 
 def orphans(manifest: Manifest, target: Target, root: Path) -> tuple[KnownTable, ...]:
     """Those of them that no model of the project has, and no source names."""
+    return tuple(known for known in _without_model(manifest, target, root) if not _rebuilt(manifest, known))
+
+
+def _rebuilt(manifest: Manifest, known: KnownTable) -> bool:
+    """Whether a model of the project is being rebuilt in a table."""
+    return known.rebuild is not None and f"model.{known.rebuild.model}" in manifest.nodes
+
+
+def _without_model(manifest: Manifest, target: Target, root: Path) -> tuple[KnownTable, ...]:
     named = (location(s.spec) for s in manifest.sources if s.spec.format == "iceberg")
     sources = {tuple(name.removeprefix(f"{target.catalog.name}.").rpartition(".")[::2]) for name in named}
     current = frozenset(str(model.deferred_from or model.relation) for model in manifest.models if model.stored)
@@ -101,12 +117,25 @@ def _tables(manifest: Manifest, target: Target, root: Path, without: frozenset[s
 
 def notes(manifest: Manifest, target: Target, root: Path) -> Iterator[Diagnostic]:
     """What a build notes of tables that nothing builds any more."""
-    found = orphans(manifest, target, root)
+    tables = _without_model(manifest, target, root)
+    yield from _begun(known.rebuild for known in tables if known.rebuild is not None and _rebuilt(manifest, known))
+    found = [known for known in tables if not _rebuilt(manifest, known)]
     for known in found[:_NOTES]:
         yield Diagnostic("orphan-table", reason(manifest, known), _hint(known), Level.NOTE, node=known.model)
     if len(found) > _NOTES:
         message = f"{len(found) - _NOTES} more tables without a model"
         yield Diagnostic("orphan-table", message, "List them: engine ls --orphans", Level.NOTE)
+
+
+def _begun(rebuilds: Iterable[BegunRebuild]) -> Iterator[Diagnostic]:
+    """Note each rebuild once, however many tables it has."""
+    for models, at in sorted({(one.models, one.at) for one in rebuilds}):
+        names = " ".join(models)
+        message = f"the rebuild of {', '.join(map(repr, models))} that was begun at {at} (UTC) is not published"
+        hint = (
+            f"Continue it: engine build --rebuild -s {names}. Or remove it: engine build --rebuild --discard -s {names}"
+        )
+        yield Diagnostic("rebuild-unfinished", message, hint, Level.NOTE, node=models[0] if models else "")
 
 
 def reason(manifest: Manifest, known: KnownTable) -> str:
