@@ -40,6 +40,10 @@ listens kills the process, fails, or acts on the table as somebody else would. T
     brought back    the earlier generation has its state again, and so has the other
     retired         the other one has none any more, and the rollback is still noted
     unnoted         a rollback is done, except that its generation is still noted as one that is kept
+    rebuild noted   nothing more is written to the tables of a rebuild, and none of them is published
+    generation copied  the checkpoint of a rebuilt table is its model's pending one
+    taken over      so are its remembered deletes and quarantined records
+    rebuild published  all tables of a rebuild are published, and those beside them are still there
     expired         the earlier snapshots of the table are gone, model.json names one of them
 """
 

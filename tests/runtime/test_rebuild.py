@@ -25,6 +25,10 @@ TOTAL = "select count(*) as n, max(version) as version from {{ ref('copy') }}"
 
 def shop(lab: Lab) -> None:
     lab.write("sources/shop.yml", EVENTS)
+    land(lab)
+
+
+def land(lab: Lab) -> None:
     lab.land("a", [event(1, "10:05"), event(2, "11:50")])
     lab.land("b", [event(3, "13:40")])
 
@@ -32,11 +36,11 @@ def shop(lab: Lab) -> None:
 @pytest.fixture
 def edited(lab: Lab, tmp_path: Path) -> Lab:
     """A second folder of the same project, with the same landing, lake and state: where the edit is."""
-    root = tmp_path / "edited"
-    root.mkdir()
-    other = Lab(root, lab.session, lab.capsys, lab.schema)
-    (root / "landing").symlink_to(lab.root / "landing")
-    (root / ".engine").symlink_to(lab.root / ".engine")
+    other = Lab(tmp_path / "edited", lab.session, lab.capsys, lab.schema)
+    text = (other.root / "project.yml").read_text()
+    other.write("project.yml", text.replace("    schema:", f"    state: {lab.root / '.engine' / 'state'}\n    schema:"))
+    for folder in (lab, other):
+        folder.write("sources/shop.yml", EVENTS.replace("landing", str(lab.root / "landing")))
     return other
 
 
@@ -80,9 +84,8 @@ def test_a_table_is_rebuilt_beside_the_old_one(lab: Lab) -> None:
 
 
 def test_the_old_code_continues_while_the_new_generation_is_built(lab: Lab, edited: Lab) -> None:
-    shop(lab)
+    land(lab)
     for folder, version in ((lab, 1), (edited, 2)):
-        folder.write("sources/shop.yml", EVENTS)
         folder.model("paid", PAID.format(version))
     lab.build()
     rebuild(edited, "-s", "paid", "--no-publish")
@@ -171,3 +174,127 @@ def test_a_rebuild_that_is_killed_is_finished_by_the_same_command(lab: Lab, poin
     lab.build()
     assert "Traceback" not in between.text
     check_chain(lab)
+
+
+OTHER = "/*---\nstreams: [shop.events]\n---*/\nselect id + 100 as id from {{ source('shop', 'events') }}\n"
+BOTH = """/*---
+streams: [paid, other]
+---*/
+select id, version from {{ ref('paid') }} where id > 2 union all select id, 0 as version from {{ ref('other') }}
+"""
+CHECKED = PAID.replace(
+    "streams:", "columns: {{version: {{tests: [{{accepted_values: {{values: [1, 2]}}}}]}}}}\nstreams:"
+)
+LAST = """/*---
+streams: [shop.events]
+unique_key: id
+sequence_by: at
+delete_when: kind = 'gone'
+exclude: [kind]
+expectations: [{{name: known, check: amount is not null, on_fail: quarantine}}]
+---*/
+select id, at, kind, amount, {0} as version from {{{{ source('shop', 'events') }}}}
+"""
+
+
+def test_a_stream_of_a_rebuilt_and_of_another_table(lab: Lab) -> None:
+    shop(lab)
+    lab.model("paid", PAID.format(1))
+    lab.model("other", OTHER)
+    lab.model("both", BOTH)
+    lab.build()
+    lab.land("c", [event(4)])
+    lab.build()
+    lab.model("paid", PAID.format(2))
+    before = lab.snapshot("other")
+    rebuild(lab, "-s", "paid+")
+    assert lab.snapshot("other") == before
+    lab.land("d", [event(5)])
+    lab.build()
+    assert versions(lab, "both") == [(3, 2), (4, 2), (5, 2), *((n, 0) for n in (101, 102, 103, 104, 105))]
+
+
+def test_a_table_without_a_row_is_published_with_its_streams(lab: Lab) -> None:
+    shop(lab)
+    for version in (1, 2):
+        lab.model("paid", PAID.format(version).rstrip() + " where id > 3\n")
+        lab.model("copy", COPY)
+        if version == 1:
+            lab.build()
+    rebuild(lab, "-s", "paid+")
+    lab.land("c", [event(4)])
+    lab.build()
+    assert versions(lab, "copy") == [(4, 2)]
+
+
+def test_a_failing_test_publishes_nothing_and_an_edit_begins_again(lab: Lab) -> None:
+    shop(lab)
+    lab.model("paid", CHECKED.format(1))
+    lab.build()
+    lab.model("paid", CHECKED.format(3))
+    rebuild(lab, "-s", "paid", code=1)
+    assert {version for _, version in versions(lab, "paid")} == {1}
+    said = rebuild(lab, "-s", "paid", code=1)
+    assert "rebuild-restarted" not in said.codes()
+    lab.model("paid", CHECKED.format(2))
+    said = rebuild(lab, "-s", "paid")
+    assert "rebuild-restarted" in said.codes()
+    assert versions(lab, "paid") == [(n, 2) for n in (1, 2, 3)]
+
+
+def test_a_rebuild_is_discarded_and_is_of_the_same_models(lab: Lab) -> None:
+    shop(lab)
+    chain(lab, 1)
+    lab.build()
+    before = lab.snapshots()
+    chain(lab, 2)
+    assert rebuild(lab, "-s", "paid", code=1).codes() == ["downstream-stops"]
+    rebuild(lab, "-s", "paid+", "--no-publish")
+    assert left(lab) == ["copy__next", "hourly__next", "paid__next"]
+    said = rebuild(lab, "-s", "copy", code=1)
+    assert said.codes() == ["rebuild-unfinished"]
+    assert lab.run("erase", "paid", "--where", "id = 1", "--yes").codes() == ["erase-blocked"] * 3
+    # The name of the model means its own table.
+    assert "paid__next" not in lab.run("drop", "total", "--yes").out
+    rebuild(lab, "-s", "paid+", "--discard")
+    assert left(lab) == []
+    assert lab.table("paid__next") is None
+    assert {name: lab.snapshot(name) for name in ("paid", "copy", "hourly")} == {
+        name: before[name] for name in ("paid", "copy", "hourly")
+    }
+
+
+def test_deleted_keys_and_the_quarantine_of_the_new_generation_count(lab: Lab) -> None:
+    shop(lab)
+    lab.land("c", [event(1, "10:30", kind="gone"), event(9, "10:40", amount=None)])
+    lab.model("last", LAST.format(1))
+    lab.build()
+    lab.model("last", LAST.format(2))
+    point = reached("taken over", kill, times=1)
+    with point as seen:
+        assert lab.run("build", "--rebuild", "-s", "last").code != 0
+    assert seen == ["last"]
+    rebuild(lab, "-s", "last")
+    assert left(lab) == []
+    # One of each generation; the killed attempt has added none.
+    assert len(lab.rows("last__quarantine")) == 2
+    # Older than the delete.
+    lab.land("d", [event(1, "10:10"), event(4, "10:50")])
+    lab.build()
+    assert versions(lab, "last") == [(2, 2), (3, 2), (4, 2)]
+
+
+def test_what_cannot_be_rebuilt_beside_its_table_is_rejected_before(lab: Lab) -> None:
+    shop(lab)
+    lab.write("sources/shop.yml", EVENTS + "        after_reading: delete\n")
+    lab.model("paid", PAID.format(1).replace("streams:", "post_hook: select 1\nstreams:"))
+    lab.model("total", "select count(*) as n from {{ ref('paid') }}")
+    lab.model(
+        "ratio", COPY.replace("version from", "n from").replace("paid') }}", "paid') }} cross join {{ ref('total') }}")
+    )
+    said = rebuild(lab, "-s", "paid+", code=1)
+    assert said.codes() == ["rebuild-unavailable"] * 3
+    for text in ("archived or deleted after reading", "hooks", "'total' in full, which is made from 'paid'"):
+        assert text in said.text
+    assert not lab.state.exists()
+    assert rebuild(lab, "-s", "total", code=2).codes() == ["usage"]

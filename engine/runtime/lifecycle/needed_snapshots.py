@@ -90,14 +90,14 @@ def _computed_from(target: Target, reader: Model, model: Model) -> Iterator[int]
 
 
 def _positions(target: Target, reader: Model) -> Iterator[int]:
-    """The snapshots that the generations of a reader have read up to; one that is being built is a reader too,
-    also beside the table (`engine build --rebuild`).
+    """The snapshots that the generations of a reader have read up to; one that is being built is a reader too.
 
     One that is kept for a rollback is not: a table that is written all the time would keep each snapshot for days.
     """
+    # A rebuild beside the table (`engine build --rebuild`) has a folder of its own.
     folders = (table_state(target, reader), next_state(target, reader))
-    for folder, generation in ((folder, number) for folder in folders for number in folder.generations()):
-        for offset in spark_checkpoint.standing(folder.checkpoint(generation)):
+    for checkpoint in (folder.checkpoint(number) for folder in folders for number in folder.generations()):
+        for offset in spark_checkpoint.standing(checkpoint):
             snapshot = offset.get("snapshot_id")
             if isinstance(snapshot, int):
                 yield snapshot

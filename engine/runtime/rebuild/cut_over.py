@@ -2,7 +2,8 @@
 
 Order: the locks of the models' own tables, one more bounded run, a note that nothing is built beside them any more;
 then for each model its checkpoint is copied, its rows are published as those of a full refresh are, and when all are,
-the tables beside them go. After a kill at any moment the same command finishes: the marker of the commit says which are published.
+the tables beside them go. After a kill at any moment the same command finishes: the marker of the commit says which
+are published.
 """
 
 from __future__ import annotations
@@ -24,10 +25,9 @@ from engine.runtime.context.run_context import Run, command_run
 from engine.runtime.erasure.stream_positions import StreamPosition, unread_faults
 from engine.runtime.lifecycle import full_refresh
 from engine.runtime.lifecycle.raise_fences import raise_fences
-from engine.runtime.quality.quarantine import SUFFIX as QUARANTINE
 from engine.runtime.rebuild.copied_generation import PublishedInput, copied, published_input
 from engine.runtime.rebuild.tables_beside import Rebuild, drop, note, run_once
-from engine.runtime.rebuild.taken_over import take_over_quarantine
+from engine.runtime.rebuild.taken_over import take_over
 from engine.state import ModelState, TableState, locked
 
 if TYPE_CHECKING:
@@ -150,5 +150,6 @@ def _publish_one(
     session, relation = spark.newSession(), next_relation(model.relation)
     state = copied(run, model, beside, {i.node: published[i.node] for i in model.inputs if i.node in published})
     faults.reach("generation copied", model.name)
-    take_over_quarantine(run, session, model, state, relation.name + QUARANTINE)
+    take_over(run, session, model, state, relation)
+    faults.reach("taken over", model.name)
     return full_refresh.publish(run, model, run.state(model), session, state, relation)

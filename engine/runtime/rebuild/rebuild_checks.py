@@ -58,8 +58,6 @@ def _faults(manifest: Manifest, model: Model, rebuilt: Collection[str]) -> Itera
                 yield message, full
     if model.operation.pre_hook or model.operation.post_hook:
         yield f"'{model.name}' has hooks, which would run for both generations", full
-    if model.write.delete_when is not None:
-        yield f"'{model.name}' remembers deleted keys, which are not taken over yet", full
 
 
 def _behind(manifest: Manifest, node: Model, rebuilt: Collection[str]) -> list[str]:
