@@ -119,7 +119,7 @@ def check_chain(lab: Lab) -> None:
     lab.land("d", [event(5, "13:55"), event(6, "20:00")])
     lab.build()
     assert versions(lab, "paid") == versions(lab, "copy") == [(n, 2) for n in (1, 2, 3, 4, 5, 6)]
-    assert hours(lab) == {10: 3, 12: 2}
+    assert hours(lab) == {10: 2, 12: 3}
     assert lab.rows("total") == [{"n": 6, "version": 2}]
     assert lab.build().model("copy")["status"] == "unchanged"
 
@@ -131,33 +131,25 @@ def test_a_chain_is_rebuilt_together(lab: Lab) -> None:
     chain(lab, 2, "2 hours")
     rebuild(lab, "-s", "paid+", "--no-publish")
     assert lab.rows("total") == [{"n": 3, "version": 1}]
-    lab.land("c", [event(4, "10:30")])
+    lab.land("c", [event(4, "13:50")])
     rebuild(lab, "-s", "paid+")
     check_chain(lab)
 
 
+# Of the tables in which two models are rebuilt, of the rebuild, and of the tables that are published, in this order.
 POINTS = [
-    "rebuild noted",
-    "generation copied",
-    "renewed",
-    "previous kept",
-    "replacing",
-    "replaced",
-    "noted",
-    "rebuild published",
-]
+    ("committed", "paid__next"),
+    ("recorded", "hourly__next"),
+    ("rebuild noted", "paid"),
+    *((point, table) for table in ("paid", "hourly") for point in (
+        "renewed", "generation copied", "taken over", "previous kept", "replacing", "replaced", "noted",
+    )),
+    ("rebuild published", "paid"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("table", ["paid", "hourly"])
-@pytest.mark.parametrize("point", POINTS)
-def test_a_rebuild_that_is_killed_is_finished_by_the_same_command(lab: Lab, point: str, table: str) -> None:
-    if point.startswith("rebuild") and table != "paid":
-        pytest.skip("of the rebuild, not of a table")
-    shop(lab)
-    chain(lab, 1)
-    lab.build()
-    chain(lab, 2, "2 hours")
-    lab.land("c", [event(4, "10:30")])
+def killed(lab: Lab, point: str, table: str) -> None:
+    """Kill a rebuild where a table passes a point for the first time."""
     seen: list[str] = []
 
     def at(name: str, *_: Any) -> None:
@@ -166,14 +158,49 @@ def test_a_rebuild_that_is_killed_is_finished_by_the_same_command(lab: Lab, poin
             kill()
 
     with reached(point, at):
-        assert lab.run("build", "--rebuild", "-s", "paid+").code != 0
-    assert seen == [table]
-    # Somebody builds in between, with the edit: nothing of that is lost or read twice.
-    between = lab.run("build")
-    rebuild(lab, "-s", "paid+")
+        assert lab.run("build", "--rebuild", "-s", "paid", "hourly").code != 0
+    assert seen == [table], point
+
+
+def pair(lab: Lab, version: int, size: str) -> None:
+    lab.model("paid", PAID.format(version))
+    lab.model("hourly", HOURLY.format(size))
+
+
+def check_pair(lab: Lab) -> None:
+    """A published pair continues: each row once, and the window that was open has all of its rows."""
+    assert left(lab) == []
+    lab.land("d", [event(5, "13:55"), event(6, "20:00")])
     lab.build()
-    assert "Traceback" not in between.text
-    check_chain(lab)
+    assert versions(lab, "paid") == [(n, 2) for n in (1, 2, 3, 4, 5, 6, 7)]
+    assert hours(lab) == {10: 3, 12: 3}
+
+
+def test_a_rebuild_that_is_killed_at_every_point_is_finished_by_the_same_command(lab: Lab) -> None:
+    shop(lab)
+    pair(lab, 1, "1 hour")
+    lab.build()
+    pair(lab, 2, "2 hours")
+    lab.land("c", [event(4, "10:30")])
+    for point, table in POINTS:
+        killed(lab, point, table)
+    lab.land("e", [event(7, "13:45")])
+    rebuild(lab, "-s", "paid", "hourly")
+    check_pair(lab)
+
+
+@pytest.mark.parametrize(("point", "table"), [("replacing", "paid"), ("replaced", "paid"), ("replaced", "hourly")])
+def test_a_build_between_a_kill_and_the_end_loses_nothing(lab: Lab, point: str, table: str) -> None:
+    shop(lab)
+    pair(lab, 1, "1 hour")
+    lab.build()
+    pair(lab, 2, "2 hours")
+    lab.land("c", [event(4, "10:30")])
+    killed(lab, point, table)
+    lab.land("e", [event(7, "13:45")])
+    lab.build("-s", "paid")
+    rebuild(lab, "-s", "paid", "hourly")
+    check_pair(lab)
 
 
 OTHER = "/*---\nstreams: [shop.events]\n---*/\nselect id + 100 as id from {{ source('shop', 'events') }}\n"
@@ -298,3 +325,8 @@ def test_what_cannot_be_rebuilt_beside_its_table_is_rejected_before(lab: Lab) ->
         assert text in said.text
     assert not lab.state.exists()
     assert rebuild(lab, "-s", "total", code=2).codes() == ["usage"]
+
+
+for _name, _test in list(globals().items()):
+    if _name.startswith("test_"):
+        _test.together = True
