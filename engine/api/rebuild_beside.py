@@ -47,7 +47,7 @@ def rebuild_of(project: Project, compiled: Compiled, nodes: Sequence[str], threa
         raise EngineError.of(made.manifest.errors)
     return Rebuild(
         manifest,
-        beside(made.manifest, [model.name for model in models]),
+        beside(made.manifest, models),
         compiled.target,
         project.root,
         project.target_dir,

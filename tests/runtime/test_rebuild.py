@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from engine.state import TableState, locked
 from tests.fault_injection.points import kill, reached
 from tests.lab import EVENTS, Lab, Result, event
 
@@ -327,6 +328,42 @@ def test_what_cannot_be_rebuilt_beside_its_table_is_rejected_before(lab: Lab) ->
     assert rebuild(lab, "-s", "total", code=2).codes() == ["usage"]
 
 
-for _name, _test in list(globals().items()):
-    if _name.startswith("test_"):
-        _test.together = True
+def test_the_lock_of_the_table_is_wanted_only_to_publish(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop(lab)
+    lab.model("paid", PAID.format(1))
+    lab.build()
+    lab.model("paid", PAID.format(2))
+    monkeypatch.setattr("engine.runtime.rebuild.cut_over._WAIT_SECONDS", 2.0)
+    with locked([TableState(lab.root / ".engine" / "state", "lake", lab.schema, "paid")]):
+        rebuild(lab, "-s", "paid", "--no-publish")
+        assert rebuild(lab, "-s", "paid", code=1).codes() == ["table-locked"]
+    assert versions(lab, "paid") == [(n, 1) for n in (1, 2, 3)]
+    rebuild(lab, "-s", "paid")
+    assert versions(lab, "paid") == [(n, 2) for n in (1, 2, 3)]
+
+
+RANKING = """/*---
+streams: {shop.events: {watermark: at delay 1 hour}}
+output_mode: complete
+---*/
+select kind, count(*) as id, FACTOR as version from {{ source('shop', 'events') }} group by kind
+"""
+STAGED = CHECKED.replace("streams:", "publish: on_tests_pass\nstreams:")
+
+
+def test_a_ranking_and_a_table_that_waits_for_its_tests_are_rebuilt(lab: Lab) -> None:
+    shop(lab)
+    for version in (1, 2):
+        lab.model("ranking", RANKING.replace("FACTOR", str(version)))
+        lab.model("staged", STAGED.format(version))
+        if version == 1:
+            lab.build()
+    rebuild(lab)
+    assert versions(lab, "ranking") == [(3, 2)]
+    assert versions(lab, "staged") == [(n, 2) for n in (1, 2, 3)]
+    lab.land("c", [event(4)])
+    lab.build()
+    assert versions(lab, "ranking") == [(4, 2)]
+    assert versions(lab, "staged") == [(n, 2) for n in (1, 2, 3, 4)]
+    lab.model("staged", STAGED.format(1).replace("streams:", "full_refresh: false\nstreams:"))
+    assert rebuild(lab, "-s", "staged", code=1).codes() == ["full-refresh-protected"]

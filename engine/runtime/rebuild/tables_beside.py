@@ -77,16 +77,17 @@ class Rebuild:
         return {i: note for i, note in read if note is not None}
 
 
-def beside(manifest: Manifest, names: Iterable[str]) -> Manifest:
+def beside(manifest: Manifest, models: Iterable[Model]) -> Manifest:
     """Return a project that was compiled with the tables of a rebuild (`deferred`) as one that builds them.
 
-    Rows wait for no tests there: nobody reads those tables yet.
+    The models keep the facts of the project, which name other tables: they are the same queries. Rows wait for no tests
+    there: nobody reads those tables yet.
     """
-    models = [manifest.model(name) for name in names]
-    made = {
-        model.id: replace(model, deferred_from=None, write=replace(model.write, publish=Publish.IMMEDIATELY))
-        for model in models
-    }
+    made = {}
+    for own in models:
+        model = manifest.model(own.name)
+        write = replace(model.write, publish=Publish.IMMEDIATELY)
+        made[own.id] = replace(model, deferred_from=None, write=write, facts=own.facts, fingerprint=own.fingerprint)
     return replace(manifest, nodes={**manifest.nodes, **made}, records={})
 
 
