@@ -45,8 +45,8 @@ def remove(folder: TableState) -> None:
             if (number := whole_number(name)) is not None:
                 folder.discard(number)
         folder.end_refresh()
-        folder.end_rebuild()
         _remove(path / DROP_FILE)
+        folder.end_rebuild()
     else:
         _remove_folder(path)
 
@@ -58,7 +58,7 @@ def _remove_folder(path: StatePath) -> None:
                 # Without model.json it is not a generation: that goes first, as in `TableState.discard`.
                 _remove(path / name / MODEL_FILE)
             _remove(path / name)
-    for name in (REFRESH_FILE, REBUILD_FILE, DROP_FILE, "lock"):
+    for name in (REFRESH_FILE, DROP_FILE, REBUILD_FILE, "lock"):
         _remove(path / name)
     # What writes that were killed have left behind.
     for name in _names(path):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from engine.api import Selection, runnable
 from engine.cli.command_setup import CommandSettings, Warnings, compiled, log_file, selected
-from engine.cli.console.amounts import amount
+from engine.cli.console.amounts import amount, bytes_text
 from engine.cli.console.terminal import write, write_json
 from engine.cli.exits import terminable
 from engine.errors import Diagnostic, Level
@@ -93,30 +93,26 @@ def _removed(names: Sequence[str]) -> str:
 
 
 def _show_sizes(chosen: CommandSettings, one: Rebuild) -> None:
-    """Say how large the tables are that are built again: so much more disk is needed."""
+    """Say how large the tables are that are built again, and what that needs."""
     from engine.lake.lake_reader import Lake
     from engine.plan.deployed.begun_rebuild import next_relation
 
-    lake = Lake(one.target.catalog)
+    lake, total = Lake(one.target.catalog), 0
     for node in one.models:
         model = one.model(node)
         table = lake.table(model.relation.schema, model.relation.name)
         summary = table.history[0].summary if table is not None and table.history else {}
-        rows, size = (summary.get(key, "") for key in ("total-records", "total-files-size"))
-        numbers = (
-            f"{amount(int(rows), 'row')}, {_bytes(int(size))}" if rows.isdecimal() and size.isdecimal() else "no rows"
-        )
+        rows, size = (int(text) if (text := summary.get(key, "")).isdecimal() else 0 for key in _SIZES)
+        total += size
+        numbers = f"{amount(rows, 'row')}, {bytes_text(size)}"
         chosen.out.say(f"Rebuilding {model.relation} ({numbers} now) in {next_relation(model.relation).name}")
+    chosen.out.say(
+        f"This needs about {bytes_text(total)} of disk beside them, and as much again while they are published; all of "
+        "their input is read again, which takes as long as a full refresh"
+    )
 
 
-_UNITS = ("bytes", "kB", "MB", "GB", "TB")
-
-
-def _bytes(size: float) -> str:
-    unit = 0
-    while size >= 1000 and unit < len(_UNITS) - 1:  # noqa: PLR2004 - decimal units
-        size, unit = size / 1000, unit + 1
-    return f"{size:.0f} {_UNITS[unit]}" if unit == 0 else f"{size:.1f} {_UNITS[unit]}"
+_SIZES = ("total-records", "total-files-size")
 
 
 def _compare(one: Rebuild, output: str) -> None:

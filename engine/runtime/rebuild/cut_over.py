@@ -9,7 +9,7 @@ are published.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
@@ -122,34 +122,37 @@ def _unread(one: Rebuild) -> Iterator[str]:
 
 def _publish(one: Rebuild, run: Run, spark: SparkSession) -> None:
     """Publish each model that is not published yet, after those that it reads."""
-    published: dict[str, PublishedInput] = {}
     for node in one.models:
-        model, folder = one.model(node), next_state(one.target, one.model(node))
-        made = folder.load()
-        if made is None:
-            raise StateError(
-                "rebuild-unfinished",
-                f"the state of {next_relation(model.relation)} is lost",
-                f"Rebuild it in place: engine build -f -s {model.name}+",
-                node=model.name,
-            )
-        state = run.state(model).load()
+        model = one.model(node)
+        made, state = _made(one, model), run.state(model).load()
         if state is None or state.generation_id != made.generation_id:
-            state = _publish_one(run, spark, model, folder, published)
-        relation = next_relation(model.relation)
-        table, source = (run.lake.table(r.schema, r.name) for r in (model.relation, relation))
-        if any(item.stream and item.node == node for i in one.models for item in one.model(i).inputs):
-            if table is None or source is None:
-                raise ValueError(model.name)
-            published[node] = published_input(model, state, table, source)
+            read = [item.node for item in model.inputs if item.stream and item.node in one.models]
+            _publish_one(run, spark, model, {name: _published(one, run, one.model(name)) for name in read})
 
 
-def _publish_one(
-    run: Run, spark: SparkSession, model: Model, beside: TableState, published: dict[str, PublishedInput]
-) -> ModelState:
+def _made(one: Rebuild, model: Model) -> ModelState:
+    """The state of the table in which a model was rebuilt."""
+    made = next_state(one.target, model).load()
+    if made is None:
+        message = f"the state of {next_relation(model.relation)} is lost"
+        hint = f"Rebuild it in place: engine build -f -s {model.name}+"
+        raise StateError("rebuild-unfinished", message, hint, node=model.name)
+    return made
+
+
+def _published(one: Rebuild, run: Run, model: Model) -> PublishedInput:
+    """A model that is published, for those that stream from it."""
+    relations = (model.relation, next_relation(model.relation))
+    table, made = (run.lake.table(relation.schema, relation.name) for relation in relations)
+    if table is None or made is None:
+        raise ValueError(model.name)
+    return published_input(model, _made(one, model), table, made)
+
+
+def _publish_one(run: Run, spark: SparkSession, model: Model, inputs: Mapping[str, PublishedInput]) -> None:
     session, relation = spark.newSession(), next_relation(model.relation)
-    state = copied(run, model, beside, {i.node: published[i.node] for i in model.inputs if i.node in published})
+    state = copied(run, model, next_state(run.target, model), inputs)
     faults.reach("generation copied", model.name)
     take_over(run, session, model, state, relation)
     faults.reach("taken over", model.name)
-    return full_refresh.publish(run, model, run.state(model), session, state, relation)
+    full_refresh.publish(run, model, run.state(model), session, state, relation)

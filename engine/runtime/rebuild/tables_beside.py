@@ -74,7 +74,7 @@ class Rebuild:
     def notes(self) -> dict[str, BegunRebuild]:
         """What is noted of each that was begun, by id."""
         read = ((i, begun_rebuild(next_state(self.target, self.model(i)))) for i in self.models)
-        return {i: note for i, note in read if note is not None}
+        return {i: note for i, note in read if note is not None and note.model == self.model(i).name}
 
 
 def beside(manifest: Manifest, models: Iterable[Model]) -> Manifest:
@@ -183,10 +183,11 @@ def discard(one: Rebuild) -> tuple[str, ...]:
 
 
 def drop(one: Rebuild) -> tuple[str, ...]:
-    """Remove the tables of a rebuild whose locks are held."""
+    """Remove the tables of a rebuild whose locks are held; tables of such a name that are not noted as its own stay."""
     gone: list[str] = []
     where: Mapping[str, str] = environment(one.manifest, one.target)
-    for node in reversed(one.models):
+    notes = one.notes()
+    for node in (node for node in reversed(one.models) if node in notes):
         model = one.model(node)
         folder = next_state(one.target, model)
         try:
