@@ -367,3 +367,15 @@ def test_a_ranking_and_a_table_that_waits_for_its_tests_are_rebuilt(lab: Lab) ->
     assert versions(lab, "staged") == [(n, 2) for n in (1, 2, 3, 4)]
     lab.model("staged", STAGED.format(1).replace("streams:", "full_refresh: false\nstreams:"))
     assert rebuild(lab, "-s", "staged", code=1).codes() == ["full-refresh-protected"]
+
+
+def test_a_name_that_is_taken_blocks_a_rebuild(lab: Lab) -> None:
+    shop(lab)
+    lab.model("paid__next", OTHER)
+    lab.build()
+    lab.model("paid", PAID.format(1))
+    assert rebuild(lab, "-s", "paid", code=1).codes() == ["name-taken"]
+    rebuild(lab, "-s", "paid", "--discard")
+    assert lab.ids("paid__next") == [101, 102, 103]
+    assert lab.run("drop", "paid__next", "--yes").code == 0
+    assert lab.table("paid__next") is None
