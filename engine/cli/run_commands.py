@@ -147,10 +147,9 @@ _NOT_WITH_REBUILD = {
 }
 
 
-def _rebuild(*, rebuild: bool, no_publish: bool, discard: bool, **options: Any) -> int:
-    for key, option in _NOT_WITH_REBUILD.items():
-        if options.pop(key) if key == "watch" else options.get(key):
-            raise UsageError("usage", f"--rebuild and {option} cannot be combined", "Use one of them.")
+def _rebuild(*, rebuild: bool, no_publish: bool, discard: bool, watch: bool, **options: Any) -> int:
+    said = {**options, "watch": watch}
+    both = next((option for key, option in _NOT_WITH_REBUILD.items() if said[key]), "")
     wanted, shared = split(options)
     how = {key: shared.pop(key) for key in RunOptions.__annotations__ if key in shared}
 
@@ -160,6 +159,8 @@ def _rebuild(*, rebuild: bool, no_publish: bool, discard: bool, **options: Any) 
 
         if not rebuild:
             raise UsageError("usage", "--no-publish and --discard need --rebuild", "Add --rebuild.")
+        if both:
+            raise UsageError("usage", f"--rebuild and {both} cannot be combined", "Use one of them.")
         if discard and no_publish:
             raise UsageError("usage", "--discard and --no-publish cannot be combined", "Use one of them.")
         ways = RebuildWanted(how["accept"], how["threads"], not no_publish, discard, shared["log_format"])

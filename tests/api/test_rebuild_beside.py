@@ -11,6 +11,7 @@ import pytest
 from engine.api import Project
 from engine.api.one_session import unheard
 from engine.api.rebuild_beside import check_rebuild, rebuild_of
+from engine.cli.main import invoke
 from engine.errors import EngineError, StateError, UsageError
 from engine.plan.deployed.begun_rebuild import BegunRebuild, RebuildStep, begun_rebuild, next_state
 from engine.runtime.lifecycle.orphaned_tables import notes, orphans
@@ -148,3 +149,15 @@ def test_an_offset_moves_behind_the_files_that_were_read(tmp_path: Path) -> None
     assert json.loads(moved) == {**offsets[0], "snapshot_id": 9, "position": 3}
     assert (json.loads(other), none) == (offsets[1], "-")
     assert not move_offsets(tmp_path, {6, 7}, 9, 3)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--no-publish",), ("--discard",), ("--rebuild", "-f"), ("--rebuild", "--watch"), ("--rebuild", "--empty"),
+     ("--rebuild", "--defer"), ("--rebuild", "--reset-checkpoint", "now"), ("--rebuild", "--discard", "--no-publish")],
+)  # fmt: skip
+def test_options_that_contradict_a_rebuild(
+    project: Project, options: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert invoke(["build", *options, "--project-dir", str(project.root)]) == 2
+    assert "[usage]" in capsys.readouterr().err
