@@ -8,6 +8,7 @@ are published.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -32,6 +33,8 @@ from engine.state import ModelState, TableState, locked
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_log = logging.getLogger("engine.runtime")
 
 # How long to wait for a turn of `engine start`, or for a build.
 _WAIT_SECONDS, _POLL_SECONDS = 600.0, 1.0
@@ -77,7 +80,7 @@ def _waiting(states: Sequence[TableState]) -> Iterator[tuple[int, ...]]:
     Raises:
         StateError: `table-locked`.
     """
-    deadline = time.monotonic() + _WAIT_SECONDS
+    deadline, waits = time.monotonic() + _WAIT_SECONDS, False
     with ExitStack() as stack:
         while True:
             try:
@@ -86,6 +89,9 @@ def _waiting(states: Sequence[TableState]) -> Iterator[tuple[int, ...]]:
             except StateError as error:
                 if error.diagnostic.code != "table-locked" or time.monotonic() > deadline:
                     raise
+                if not waits:
+                    _log.info("waiting: %s", error.diagnostic.message)
+                waits = True
                 time.sleep(_POLL_SECONDS)
         yield locks
 
