@@ -139,6 +139,8 @@ _OPENERS = (
     "erasure.erase_model",
     "rollback.roll_back",
     "rollback.compare_versions",
+    "rebuild.compare_tables",
+    "rebuild.cut_over",
     *(f"operations.{name}" for name in _COMMANDS),
 )
 

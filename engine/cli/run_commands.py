@@ -85,8 +85,17 @@ def plan(
 @selection_options
 @project_options
 @_watch_option
-def build(watch: bool, **options: Any) -> int:
+@click.option(
+    "--rebuild",
+    is_flag=True,
+    help="Rebuild the selected streaming tables beside the existing ones; test, compare, and publish them at the end.",
+)
+@click.option("--no-publish", is_flag=True, help="With --rebuild: stop before publishing.")
+@click.option("--discard", is_flag=True, help="With --rebuild: remove the unpublished tables of a rebuild.")
+def build(watch: bool, rebuild: bool, no_publish: bool, discard: bool, **options: Any) -> int:
     """Run models and tests in dependency order."""
+    if rebuild or no_publish or discard:
+        return _rebuild(rebuild=rebuild, watch=watch, no_publish=no_publish, discard=discard, **options)
     return _run("build", watch=watch, **options)
 
 
@@ -132,6 +141,40 @@ def _run(command: RunCommand, junit: Path | None = None, *, watch: bool = False,
     if how.get("full_refresh"):
         stopped = _REFRESHING
     return carry_out(work, stopped=stopped, **shared)
+
+
+# What a rebuild beside the tables decides itself.
+_NOT_WITH_REBUILD = {
+    "watch": "--watch",
+    "empty": "--empty",
+    "full_refresh": "--full-refresh",
+    "reset_checkpoint": "--reset-checkpoint",
+    "discard_refresh": "--discard-refresh",
+    "store_failures": "--store-failures",
+    "defer": "--defer",
+}
+
+
+def _rebuild(*, rebuild: bool, no_publish: bool, discard: bool, watch: bool, **options: Any) -> int:
+    said = {**options, "watch": watch}
+    both = next((option for key, option in _NOT_WITH_REBUILD.items() if said[key]), "")
+    wanted, shared = split(options)
+    how = {key: shared.pop(key) for key in RunOptions.__annotations__ if key in shared}
+
+    def work(chosen: CommandSettings) -> bool:
+        from engine.cli.rollback.rebuild_command import RebuildWanted
+        from engine.cli.rollback.rebuild_command import rebuild as rebuild_tables
+
+        if not rebuild:
+            raise UsageError("usage", "--no-publish and --discard need --rebuild", "Add --rebuild.")
+        if both:
+            raise UsageError("usage", f"--rebuild and {both} cannot be combined", "Use one of them.")
+        if discard and no_publish:
+            raise UsageError("usage", "--discard and --no-publish cannot be combined", "Use one of them.")
+        ways = RebuildWanted(how["accept"], how["threads"], not no_publish, discard, shared["log_format"])
+        return rebuild_tables(chosen, wanted, ways)
+
+    return carry_out(work, stopped="the next build --rebuild continues where this one stopped", **shared)
 
 
 def _check_repeatable(how: RunOptions, junit: Path | None) -> None:

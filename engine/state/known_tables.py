@@ -13,7 +13,15 @@ from contextlib import contextmanager
 
 from engine.characters import whole_number
 from engine.state.blob_store import make_private, sync_folder, unwritable
-from engine.state.model_state import DROP_FILE, MODEL_FILE, REFRESH_FILE, RENAME_FILE, ROLLBACK_FILE, TableState
+from engine.state.model_state import (
+    DROP_FILE,
+    MODEL_FILE,
+    REBUILD_FILE,
+    REFRESH_FILE,
+    RENAME_FILE,
+    ROLLBACK_FILE,
+    TableState,
+)
 from engine.state.object_path import ObjectPath
 from engine.state.state_path import StatePath, local, remove_tree
 
@@ -46,6 +54,7 @@ def remove(folder: TableState) -> None:
                 folder.discard(number)
         folder.end_refresh()
         _remove(path / DROP_FILE)
+        folder.end_rebuild()
     else:
         _remove_folder(path)
 
@@ -79,7 +88,7 @@ def _remove_folder(path: StatePath) -> None:
                 # Without model.json it is not a generation: that goes first, as in `TableState.discard`.
                 _remove(path / name / MODEL_FILE)
             _remove(path / name)
-    for name in (REFRESH_FILE, ROLLBACK_FILE, RENAME_FILE, DROP_FILE, "lock"):
+    for name in (REFRESH_FILE, ROLLBACK_FILE, RENAME_FILE, DROP_FILE, REBUILD_FILE, "lock"):
         _remove(path / name)
     # What writes that were killed have left behind.
     for name in _names(path):

@@ -30,6 +30,7 @@ REFRESH_FILE = "refresh.json"
 ROLLBACK_FILE = "rollback.json"
 PREVIOUS_FILE = "previous.json"
 RENAME_FILE = "rename.json"
+REBUILD_FILE = "rebuild.json"
 
 # It is the name of a file.
 _FINGERPRINT = re.compile(r"[\w-]{0,128}")
@@ -312,6 +313,22 @@ class TableState:
     def end_rename(self) -> None:
         """Forget a rename: it is finished."""
         self._forget(RENAME_FILE)
+
+    def rebuild(self) -> Mapping[str, Any] | None:
+        """What is noted of the rebuild that the table is made for, or None (see `begun_rebuild`).
+
+        Raises:
+            StateError: `state-unreadable`.
+        """
+        return self._noted(REBUILD_FILE)
+
+    def save_rebuild(self, what: Mapping[str, Any]) -> None:
+        """Note that the table is made for a rebuild of another one."""
+        self._store.put(f"{self.key}/{REBUILD_FILE}", as_json(what))
+
+    def end_rebuild(self) -> None:
+        """Forget that the table is made for a rebuild."""
+        self._forget(REBUILD_FILE)
 
     def _noted(self, name: str) -> Mapping[str, Any] | None:
         # A folder of a bucket has been listed before, and each object that is asked for takes some milliseconds.

@@ -13,20 +13,21 @@ from engine.state import checkpoint as spark_checkpoint
 from engine.state.state_path import StatePath, content, store_of
 
 
-def move_offsets(checkpoint: StatePath, snapshots: Collection[int], to: int) -> bool:
+def move_offsets(checkpoint: StatePath, snapshots: Collection[int], to: int, files: int = 0) -> bool:
     """Move the sources that are at some snapshots of a table to another one; return whether any was.
 
     Args:
         checkpoint: of a query that does not run; its last micro-batch is committed.
         snapshots: of the table.
         to: a snapshot that the query has read all rows of.
+        files: how many data files that snapshot added; they were read, too.
     """
     batch = spark_checkpoint.last_committed(checkpoint)
     if batch is None:
         return False
     path = checkpoint / "offsets" / str(batch)
     before = content(path).decode().split("\n")
-    after = [*before[:2], *(_moved(line, snapshots, to) for line in before[2:])]
+    after = [*before[:2], *(_moved(line, snapshots, to, files) for line in before[2:])]
     if after == before:
         return False
     # Hadoop compares the file with the sum of its old content.
@@ -35,11 +36,11 @@ def move_offsets(checkpoint: StatePath, snapshots: Collection[int], to: int) -> 
     return True
 
 
-def _moved(line: str, snapshots: Collection[int], to: int) -> str:
+def _moved(line: str, snapshots: Collection[int], to: int, files: int) -> str:
     try:
         offset = json.loads(line)
     except ValueError:
         return line
     if not isinstance(offset, dict) or offset.get("snapshot_id") not in snapshots or offset["snapshot_id"] == to:
         return line
-    return json.dumps({**offset, "snapshot_id": to, "position": 0, "scan_all_files": False}, separators=(",", ":"))
+    return json.dumps({**offset, "snapshot_id": to, "position": files, "scan_all_files": False}, separators=(",", ":"))

@@ -6,6 +6,7 @@ files are read as ever. In a bucket a folder is a prefix: it is there while some
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -104,6 +105,16 @@ def remove_tree(path: StatePath, *, ignore_errors: bool = False) -> None:
         path.remove()
     else:
         shutil.rmtree(local(path), ignore_errors=ignore_errors)
+
+
+def copy_tree(path: StatePath, to: StatePath) -> None:
+    """Copy a local folder with all that is in it; what is there already is overwritten. It is on the disk afterwards.
+
+    Raises:
+        OSError: it cannot be read or written.
+    """
+    shutil.copytree(local(path), local(to), dirs_exist_ok=True)
+    os.sync()
 
 
 def names_below(path: StatePath, folder: StatePath) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from engine.characters import one_line
 from engine.cli.command_setup import CommandSettings, Failed, Warnings, compiled, log_file
-from engine.cli.console.amounts import amount
+from engine.cli.console.amounts import amount, bytes_text
 from engine.cli.console.confirm import confirmed
 from engine.cli.console.terminal import json_text, write, write_json
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from engine.compile import Compiled, Target
     from engine.plan.deployed.built_tables import KnownTable
     from engine.runtime.operations.drop_table import Drop, Part
-
-_UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 
 def list_orphans(chosen: CommandSettings, output: str) -> None:
@@ -139,17 +137,10 @@ def _numbers(part: Part) -> str:
         return "  (already removed from the catalog)"
     parts = [
         amount(stored.rows, "row") if stored.rows is not None else "",
-        _bytes(stored.size) if stored.size is not None else "",
+        bytes_text(stored.size) if stored.size is not None else "",
     ]
     text = ", ".join(filter(None, parts))
     return f"  ({text})" if text else ""
-
-
-def _bytes(size: float) -> str:
-    unit = 0
-    while size >= 1000 and unit + 1 < len(_UNITS):  # noqa: PLR2004 - of the next unit
-        size, unit = size / 1000, unit + 1
-    return f"{size:,.0f} {_UNITS[unit]}" if not unit else f"{size:,.1f} {_UNITS[unit]}"
 
 
 def _tell(chosen: CommandSettings, part: Part, target: Target, *, as_json: bool) -> None:

@@ -27,11 +27,16 @@ def show_difference(chosen: CommandSettings, name: str, output: str) -> None:
             raise UsageError("usage", f"model '{name}' not found", near(name, {m.name for m in result.manifest.models}))
         found = compare(result.manifest, result.target, chosen.root, model, chosen.target_dir)
     if output == "json":
-        write_json({"model": name, **_record(found)})
+        write_json({"model": name, **difference_record(found)})
         return
     write(f"{name}: {found.what}")
-    write(format_rows(_counts(found), output))
-    write(format_rows(_columns(found), output))
+    for text in difference_text(found, output):
+        write(text)
+
+
+def difference_text(found: VersionDifference, output: str) -> tuple[str, str]:
+    """Return a difference as two tables: of rows and keys, and of columns."""
+    return format_rows(_counts(found), output), format_rows(_columns(found), output)
 
 
 def _counts(found: VersionDifference) -> tuple[list[str], list[tuple[Any, ...]]]:
@@ -61,7 +66,8 @@ def _type(column: ComparedColumn) -> str:
     return column.now if column.before == column.now else f"{column.before}, now {column.now}"
 
 
-def _record(found: VersionDifference) -> dict[str, Any]:
+def difference_record(found: VersionDifference) -> dict[str, Any]:
+    """Return a difference as a record."""
     columns = [
         {
             "name": column.name,

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from engine.compile import Manifest, Target
 from engine.errors import StateError
+from engine.plan.deployed.begun_rebuild import BegunRebuild, begun_rebuild
 from engine.plan.deployed.state_folder import environment, state_root
 from engine.state import ModelState, TableState
 from engine.state.known_tables import tables_in
@@ -25,12 +26,14 @@ class KnownTable:
         model: that built it last; a version that did not note it named most tables as their models.
         state: what is kept of it; None: nothing is left but a drop that was not finished.
         unfinished: a drop of it was begun and not finished.
+        rebuild: the rebuild that it is made for; None: it is a table like others.
     """
 
     folder: TableState
     model: str
     state: ModelState | None = None
     unfinished: bool = False
+    rebuild: BegunRebuild | None = None
 
     @property
     def name(self) -> str:
@@ -44,14 +47,18 @@ def known_table(folder: TableState) -> tuple[KnownTable, Mapping[str, str]] | No
     Raises:
         StateError: `state-unreadable`.
     """
-    state, begun = folder.load(), folder.drop()
-    if state is None and begun is None:
+    state, begun, rebuild = folder.load(), folder.drop(), begun_rebuild(folder)
+    if state is None and begun is None and rebuild is None:
         return None
     said = begun if isinstance(begun, Mapping) else {}
-    model = (state.model if state is not None else "") or str(said.get("model") or "") or folder.table
+    model = (
+        (state.model if state is not None else "")
+        or str(said.get("model") or "")
+        or (rebuild.model if rebuild is not None else folder.table)
+    )
     built_in = state.environment if state is not None else said.get("environment")
     where = {str(k): str(v) for k, v in built_in.items()} if isinstance(built_in, Mapping) else {}
-    return KnownTable(folder, model, state, begun is not None), where
+    return KnownTable(folder, model, state, begun is not None, rebuild), where
 
 
 def built_tables(manifest: Manifest, target: Target, root: Path, without: Collection[str] = ()) -> Iterator[KnownTable]:

@@ -89,7 +89,7 @@ def renamings(
     if not named:
         return {}
     current = frozenset(str(model.deferred_from or model.relation) for model in manifest.models if model.stored)
-    known = tuple(built_tables(manifest, target, root, current))
+    known = tuple(table for table in built_tables(manifest, target, root, current) if table.rebuild is None)
     found = ((model.id, _renaming(target, model, known, lake)) for model in named)
     return {node: one for node, one in found if one is not None}
 

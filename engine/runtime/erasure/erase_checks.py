@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from engine.compile import Model
 from engine.errors import Diagnostic, Location, StateError
 from engine.lake.commits import STAGED
+from engine.plan.deployed.begun_rebuild import begun_rebuild, next_state
 from engine.plan.deployed.checkpoint_facts import read_checkpoint
 from engine.runtime.context.run_context import Run
 from engine.runtime.erasure.erased_tables import ErasedTable
@@ -23,7 +24,7 @@ def blocked(run: Run, model: Model, tables: Sequence[ErasedTable]) -> None:
         StateError: `erase-blocked` with each reason, `drop-unfinished`; nothing was changed.
     """
     check_finished([run.state(model)])
-    found = [*_unfinished(run, model, tables), *(fault for table in tables for fault in _kept(table))]
+    found = [*_unfinished(run, model, tables), *_rebuilt(run), *(fault for table in tables for fault in _kept(table))]
     if found:
         raise StateError.of([fault.at(Location(model.file), model.name) for fault in found])
 
@@ -42,6 +43,14 @@ def _unfinished(run: Run, model: Model, tables: Sequence[ErasedTable]) -> Iterat
         if checkpoint.started != checkpoint.committed:
             message = f"a micro-batch of '{model.name}' was started and is not finished"
             yield Diagnostic(BLOCKED, message, f"Finish it first: {build}")
+
+
+def _rebuilt(run: Run) -> Iterator[Diagnostic]:
+    """Yield the tables that models are rebuilt in: they may have the rows, too."""
+    for model in run.manifest.models:
+        if model.streaming and begun_rebuild(next_state(run.target, model)) is not None:
+            message = f"the rebuild of '{model.name}' is not published, and may have the rows"
+            yield Diagnostic(BLOCKED, message, "Finish it, or remove it with engine build --rebuild --discard.")
 
 
 def _kept(table: ErasedTable) -> Iterator[Diagnostic]:

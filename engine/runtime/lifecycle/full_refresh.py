@@ -81,18 +81,27 @@ def begin(model: Model, folder: TableState, frame: DataFrame, table: TableFacts 
         folder.lease.check()
     if (begun := folder.refresh()) is not None:
         folder.save_refresh({**begun, "attempt": generation})
+    # A kill may have left half a checkpoint of that number.
+    folder.discard(generation)
     state = table_setup.make(model, staging(model, generation), generation, folder, frame)
     folder.save(state)
     return state
 
 
-def publish(run: Run, model: Model, folder: TableState, session: SparkSession, state: ModelState) -> ModelState:
-    """Put the rows of a finished generation into the table, at once; its staging table is not needed any more.
+def publish(
+    run: Run,
+    model: Model,
+    folder: TableState,
+    session: SparkSession,
+    state: ModelState,
+    source: Relation | None = None,
+) -> ModelState:
+    """Put the rows of a finished generation into the table, at once; where it was made is not needed any more.
 
-    The staging table says which micro-batch it holds, and it is read as of then: where the query was stopped, the note
-    of its last commit may be missing.
+    `source` is the table with its rows; None: the staging table of the generation. It says which micro-batch it holds,
+    and it is read as of then: where the query was stopped, the note of its last commit may be missing.
     """
-    source = staging(model, state.generation)
+    source = source or staging(model, state.generation)
     made = run.lake.table(source.schema, source.name)
     marked = generations.committed_batch(made.history, state) if made is not None else None
     state = replace(state, batch=max((b for b in (marked, state.batch) if b is not None), default=None))

@@ -9,6 +9,7 @@ from dataclasses import replace
 from engine.compile import Manifest, Materialized, Model, Relation, Target
 from engine.errors import RunError
 from engine.lake.table_facts import SnapshotFacts, TableFacts
+from engine.plan.deployed.begun_rebuild import next_state
 from engine.plan.deployed.renamed_tables import state_now
 from engine.plan.deployed.state_folder import table_state
 from engine.runtime.quality import quarantine
@@ -94,9 +95,10 @@ def _positions(target: Target, reader: Model) -> Iterator[int]:
 
     One that is kept for a rollback is not: a table that is written all the time would keep each snapshot for days.
     """
-    folder = state_now(target, reader)
-    for generation in folder.generations():
-        for offset in spark_checkpoint.standing(folder.checkpoint(generation)):
+    # A rebuild beside the table (`engine build --rebuild`) has a folder of its own.
+    folders = (state_now(target, reader), next_state(target, reader))
+    for checkpoint in (folder.checkpoint(number) for folder in folders for number in folder.generations()):
+        for offset in spark_checkpoint.standing(checkpoint):
             snapshot = offset.get("snapshot_id")
             if isinstance(snapshot, int):
                 yield snapshot

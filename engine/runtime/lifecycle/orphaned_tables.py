@@ -7,11 +7,12 @@ neither Java nor PyIceberg.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from engine.compile import Manifest, Model, Target
 from engine.errors import Diagnostic, Level
+from engine.plan.deployed.begun_rebuild import BegunRebuild
 from engine.plan.deployed.built_tables import KnownTable, built_tables
 from engine.sources import location
 
@@ -21,6 +22,15 @@ _NOTES = 10
 
 def orphans(manifest: Manifest, target: Target, root: Path) -> tuple[KnownTable, ...]:
     """Those of them that no model of the project has, and no source names."""
+    return tuple(known for known in _without_model(manifest, target, root) if not _rebuilt(manifest, known))
+
+
+def _rebuilt(manifest: Manifest, known: KnownTable) -> bool:
+    """Whether a model of the project is being rebuilt in a table."""
+    return known.rebuild is not None and f"model.{known.rebuild.model}" in manifest.nodes
+
+
+def _without_model(manifest: Manifest, target: Target, root: Path) -> tuple[KnownTable, ...]:
     named = (location(s.spec) for s in manifest.sources if s.spec.format == "iceberg")
     sources = {tuple(name.removeprefix(f"{target.catalog.name}.").rpartition(".")[::2]) for name in named}
     current = frozenset(str(model.deferred_from or model.relation) for model in manifest.models if model.stored)
@@ -30,12 +40,25 @@ def orphans(manifest: Manifest, target: Target, root: Path) -> tuple[KnownTable,
 
 def notes(manifest: Manifest, target: Target, root: Path) -> Iterator[Diagnostic]:
     """What a build notes of tables that nothing builds any more."""
-    found = orphans(manifest, target, root)
+    tables = _without_model(manifest, target, root)
+    yield from _begun(known.rebuild for known in tables if known.rebuild is not None and _rebuilt(manifest, known))
+    found = [known for known in tables if not _rebuilt(manifest, known)]
     for known in found[:_NOTES]:
         yield Diagnostic("orphan-table", reason(manifest, known), _hint(known), Level.NOTE, node=known.model)
     if len(found) > _NOTES:
         message = f"{len(found) - _NOTES} more tables without a model"
         yield Diagnostic("orphan-table", message, "List them: engine ls --orphans", Level.NOTE)
+
+
+def _begun(rebuilds: Iterable[BegunRebuild]) -> Iterator[Diagnostic]:
+    """Note each rebuild once, however many tables it has."""
+    for models, at in sorted({(one.models, one.at) for one in rebuilds}):
+        names = " ".join(models)
+        message = f"the rebuild of {', '.join(map(repr, models))} that was begun at {at} (UTC) is not published"
+        hint = (
+            f"Continue it: engine build --rebuild -s {names}. Or remove it: engine build --rebuild --discard -s {names}"
+        )
+        yield Diagnostic("rebuild-unfinished", message, hint, Level.NOTE, node=models[0] if models else "")
 
 
 def reason(manifest: Manifest, known: KnownTable) -> str:

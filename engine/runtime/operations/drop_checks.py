@@ -55,7 +55,8 @@ def _one(name: str, known: Iterable[KnownTable]) -> KnownTable:
 
 def _names(table: KnownTable) -> set[str]:
     folder = table.folder
-    return {table.name, f"{folder.schema}.{folder.table}", folder.table, table.model}
+    model = {table.model} if table.rebuild is None else set()
+    return {table.name, f"{folder.schema}.{folder.table}", folder.table, *model}
 
 
 def refusals(

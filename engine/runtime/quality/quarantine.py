@@ -101,6 +101,10 @@ class Quarantine:
         self.last = commit.snapshot
         return commit.rows
 
+    def take_over(self, session: SparkSession, rows: DataFrame, markers: Mapping[str, str]) -> None:
+        """Append rows of another quarantine as they are, in one marked commit."""
+        lake.append(lake.stage(rows, self._made(session)), markers, None, self._expected())
+
     def _expected(self) -> ExpectedTable:
         """What the table must be for the next commit."""
         last = self.last if self.last is not None or self.facts is None else self.facts.snapshot

@@ -26,7 +26,7 @@ from engine.secrets import scrub
 from engine.times import time_text
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import DataType
 
 _HINT = (
@@ -107,11 +107,18 @@ def compare(manifest: Manifest, target: Target, root: Path, model: Model, target
 
 
 def _compared(run: Run, model: Model) -> VersionDifference:
-    what, *versions = _versions(run, model)
-    session = run.spark.newSession()
+    return compare_relations(run.spark.newSession(), model, *_versions(run, model))
+
+
+def compare_relations(session: SparkSession, model: Model, what: str, earlier: str, later: str) -> VersionDifference:
+    """Compare two versions of a model's table, each as SQL reads it; `what` they are, in words.
+
+    Raises:
+        RunError: `query-failed`.
+    """
     key = model.write.unique_key if not model.write.history else ()
     try:
-        before, now = (session.sql(f"SELECT * FROM {version}") for version in versions)  # noqa: S608 - names of ours
+        before, now = (session.sql(f"SELECT * FROM {one}") for one in (earlier, later))  # noqa: S608 - names of ours
         return _difference(what, before, now, key)
     except spark_exceptions() as error:
         message = f"the versions of {model.relation} could not be compared: {scrub(summary(str(error)))}"

@@ -137,6 +137,24 @@ class Deleted:
         made = lake.append(lake.stage(kept, self.relation.sql), said, None, self._expected())
         self.last = made.snapshot if made else self.last
 
+    def take_over(self, session: SparkSession, rows: DataFrame, query: str, markers: Mapping[str, str]) -> None:
+        """Remember the deletes of another such table as they are; of other types, in place of those that there were.
+
+        Args:
+            session: that writes.
+            rows: of the other table.
+            query: for whose rows they count.
+            markers: of the commit.
+        """
+        if self.facts is None:
+            lake.create_table(session, self.relation.sql, rows, self._layout())
+        elif (match := match_table(rows, self.relation.sql)).incompatible or match.added or match.missing:
+            lake.replace(rows, self.relation.sql, self._layout(), {"model": self.model.name})
+            return
+        elif match.alters:
+            lake.add_columns(self.relation.sql, rows)
+        lake.append(lake.stage(rows, self.relation.sql), {**markers, _BEGAN: query}, None, self._expected())
+
     def _rows(self, rows: DataFrame, batch: int, query: str) -> DataFrame:
         from pyspark.sql import functions as f
 

@@ -1,0 +1,74 @@
+"""A rebuild beside the tables, as a project is asked for it: which models and tests it has, and what forbids it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from engine.api.one_session import one_at_a_time
+from engine.errors import EngineError, UsageError
+from engine.events import Emit
+
+if TYPE_CHECKING:
+    from engine.api.project import Project
+    from engine.compile import Compiled
+    from engine.runtime.rebuild.tables_beside import Rebuild
+
+
+def rebuild_of(project: Project, compiled: Compiled, nodes: Sequence[str], threads: int, on_event: Emit) -> Rebuild:
+    """Return what a rebuild of some nodes is: of the streaming tables among them, with their data tests.
+
+    Args:
+        project: whose.
+        compiled: without errors.
+        nodes: ids of what is selected.
+        threads: nodes that are built side by side.
+        on_event: gets the events of its runs, one at a time.
+
+    Raises:
+        UsageError: there is no streaming table among them.
+    """
+    from engine.api.warnings_as_errors import failing_on_warnings
+    from engine.compile import DataTest, Model, compile_project
+    from engine.plan.actions.build_order import run_order
+    from engine.runtime.rebuild.tables_beside import Rebuild, beside, instead
+
+    manifest = compiled.manifest
+    order = run_order(manifest, nodes)
+    models = [node for i in order if isinstance(node := manifest.nodes[i], Model) and node.streaming]
+    if not models:
+        message = "the selection has no streaming table to rebuild"
+        raise UsageError("usage", message, "Batch tables and views are computed by an ordinary build.")
+    ids = {model.id for model in models}
+    tests = [node for i in order if isinstance(node := manifest.nodes[i], DataTest) and ids & set(node.depends_on)]
+    made = compile_project(compiled.project, target=project.target, variables=project.vars, deferred=instead(models))
+    made = failing_on_warnings(made) if project.warnings_fail(compiled.project) else made
+    if made.manifest.errors:
+        raise EngineError.of(made.manifest.errors)
+    return Rebuild(
+        manifest,
+        beside(made.manifest, models),
+        compiled.target,
+        project.root,
+        project.target_dir,
+        tuple(model.id for model in models),
+        tuple(test.id for test in tests),
+        threads,
+        one_at_a_time(on_event),
+    )
+
+
+def check_rebuild(project: Project, compiled: Compiled, one: Rebuild, accept: Sequence[str]) -> None:
+    """Check that the models can be rebuilt beside their tables.
+
+    Raises:
+        EngineError: all that forbids it, as for a full refresh, and `rebuild-unavailable`.
+    """
+    from engine.runtime.rebuild.rebuild_checks import rebuild_faults
+
+    place = compiled.target.place(project.root)
+    models = [one.model(node) for node in one.models]
+    plan = project.decide(compiled, one.models, full_refresh=True, accept=accept)
+    faults = [*plan.refusals, *rebuild_faults(compiled.manifest, compiled.target, place, models)]
+    if faults:
+        raise EngineError.of(faults)

@@ -1,0 +1,1 @@
+"""`engine build --rebuild`: streaming tables rebuilt beside those that are read and written meanwhile."""

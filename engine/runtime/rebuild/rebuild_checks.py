@@ -1,0 +1,101 @@
+"""What cannot be rebuilt beside its table, found before anything is made."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from engine.compile import Manifest, Model, Source, Target
+from engine.compile.nodes.topological_order import ancestors
+from engine.errors import Diagnostic, EngineError, Location
+from engine.lake.lake_reader import Lake
+from engine.plan.deployed.begun_rebuild import begun_rebuild, next_relation, next_state
+from engine.plan.tables.upstream_tables import decided, upstreams_of
+from engine.sources import Place, iceberg
+
+UNAVAILABLE = "rebuild-unavailable"
+
+
+def rebuild_faults(manifest: Manifest, target: Target, place: Place, models: Sequence[Model]) -> Iterator[Diagnostic]:
+    """Yield why some models cannot be rebuilt beside their tables.
+
+    Args:
+        manifest: the compiled project.
+        target: where the tables are.
+        place: the project's folder, and what the target knows.
+        models: that are rebuilt together.
+    """
+    if not isinstance(target.state, Path):
+        message = f"the state of target '{target.name}' is in a bucket, where no checkpoint is copied yet"
+        yield Diagnostic(UNAVAILABLE, message, _FULL.format(f"{models[0].name}+"))
+        return
+    rebuilt, lake = {model.id for model in models}, Lake(target.catalog)
+    owners = {str(model.relation): model for model in manifest.models if model.stored}
+    for model in models:
+        for message, hint in _faults(manifest, model, rebuilt):
+            yield Diagnostic(UNAVAILABLE, message, hint, node=model.name, location=Location(model.file))
+        yield from _name_faults(lake, target, model, owners.get(str(next_relation(model.relation))))
+        yield from _initial_snapshots(manifest, lake, place, model, rebuilt)
+
+
+_FULL = "Rebuild it in place: engine build -f -s {0}"
+
+
+def _faults(manifest: Manifest, model: Model, rebuilt: Collection[str]) -> Iterator[tuple[str, str]]:
+    """What of a model's own settings and inputs is not sound with two generations; each with how to fix it."""
+    full = _FULL.format(f"{model.name}+")
+    for item in model.inputs:
+        node = manifest.nodes[item.node]
+        if item.stream and isinstance(node, Source) and "after_reading" in node.spec.settings:
+            message = f"'{model.name}' reads '{item.name}', whose files are archived or deleted after reading"
+            yield message, f"Two generations cannot both read them. {full}"
+        if not item.stream and isinstance(node, Model) and node.id not in rebuilt:
+            for read in _behind(manifest, node, rebuilt)[:1]:
+                message = (
+                    f"'{model.name}' reads '{node.name}' in full, which is made from '{read}' and not rebuilt here"
+                )
+                yield message, full
+    if model.operation.pre_hook or model.operation.post_hook:
+        yield f"'{model.name}' has hooks, which would run for both generations", full
+
+
+def _behind(manifest: Manifest, node: Model, rebuilt: Collection[str]) -> list[str]:
+    """The names of the rebuilt models that a table or view is made from."""
+    parents = {name: set(manifest.parents(name)) for name in manifest.order}
+    return [manifest.nodes[name].name for name in sorted(ancestors(parents, node.id).intersection(rebuilt))]
+
+
+def _name_faults(lake: Lake, target: Target, model: Model, other: Model | None) -> Iterator[Diagnostic]:
+    relation, folder = next_relation(model.relation), next_state(target, model)
+    begun = begun_rebuild(folder)
+    if begun is not None and begun.model == model.name and other is None:
+        return
+    table = lake.table(relation.schema, relation.name)
+    if other is not None or table is not None or folder.load() is not None:
+        message = f"{relation} exists, and '{model.name}' would be rebuilt there"
+        hint = f"Give the other table another 'alias', or drop {relation} if nobody needs it."
+        yield Diagnostic("name-taken", message, hint, node=model.name, location=Location(model.file))
+
+
+def _initial_snapshots(
+    manifest: Manifest, lake: Lake, place: Place, model: Model, rebuilt: Collection[str]
+) -> Iterator[Diagnostic]:
+    """Yield the tables that a model could only stream from after an initial snapshot, which is not taken over yet."""
+    others = replace(model, inputs=tuple(item for item in model.inputs if item.node not in rebuilt))
+    try:
+        found = upstreams_of(
+            manifest,
+            others,
+            lambda source: (iceberg.table_parts(source.spec, place), iceberg.facts(source.spec, place)),
+            lambda node: lake.table(node.relation.schema, node.relation.name),
+        )
+        read = [u for u in found if decided(model, u, "", {}).seed is not None]
+    except EngineError as error:
+        yield from error.diagnostics
+        return
+    for upstream in read:
+        message = (
+            f"'{model.name}' would begin with an initial snapshot of {upstream.full}, whose first commits have expired"
+        )
+        yield Diagnostic(UNAVAILABLE, message, _FULL.format(f"{model.name}+"), node=model.name)

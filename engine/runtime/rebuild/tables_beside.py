@@ -1,0 +1,200 @@
+"""The tables in which models are rebuilt: what is noted of them, what is built there, and their end."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from engine.compile import Manifest, Model, Relation, Target
+from engine.compile.nodes.model_settings import Publish
+from engine.errors import EngineError, StateError
+from engine.events import Emit, RunResults
+from engine.plan.deployed.begun_rebuild import BegunRebuild, RebuildStep, begun_rebuild, next_relation, next_state
+from engine.plan.deployed.built_tables import KnownTable
+from engine.plan.deployed.state_folder import environment
+from engine.runtime.build import Options, Turn, build
+from engine.runtime.operations.drop_table import carry_out, look
+from engine.state import locked
+from engine.times import time_text
+
+# Runs that follow each other, until one had little to read.
+_RUNS, _ENOUGH_SECONDS = 10, 60.0
+_DISCARD = "engine build --rebuild --discard -s {0}"
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuild:
+    """Models that are rebuilt beside their tables.
+
+    Attributes:
+        manifest: of the project, with the tables that are read and written by others.
+        beside: the same with the tables in which the models are rebuilt.
+        target: where they are.
+        root: the project's folder.
+        target_dir: of logs.
+        models: their ids, in the order of their references.
+        tests: ids of the data tests that decide on them.
+        threads: how many nodes are built side by side.
+        emit: gets the events of the runs.
+    """
+
+    manifest: Manifest
+    beside: Manifest
+    target: Target
+    root: Path
+    target_dir: Path
+    models: tuple[str, ...]
+    tests: tuple[str, ...]
+    threads: int
+    emit: Emit
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the models."""
+        return tuple(self.model(i).name for i in self.models)
+
+    def model(self, node: str) -> Model:
+        """Return a model as the project has it."""
+        found = self.manifest.nodes[node]
+        if not isinstance(found, Model):
+            raise TypeError(node)
+        return found
+
+    def made(self, node: str) -> Model:
+        """Return a model as it is rebuilt."""
+        found = self.beside.nodes[node]
+        if not isinstance(found, Model):
+            raise TypeError(node)
+        return found
+
+    def notes(self) -> dict[str, BegunRebuild]:
+        """What is noted of each that was begun, by id."""
+        read = ((i, begun_rebuild(next_state(self.target, self.model(i)))) for i in self.models)
+        return {i: note for i, note in read if note is not None and note.model == self.model(i).name}
+
+
+def beside(manifest: Manifest, models: Iterable[Model]) -> Manifest:
+    """Return a project that was compiled with the tables of a rebuild (`deferred`) as one that builds them.
+
+    The models keep the facts of the project, which name other tables: they are the same queries. Rows wait for no tests
+    there: nobody reads those tables yet.
+    """
+    made = {}
+    for own in models:
+        model = manifest.model(own.name)
+        write = replace(model.write, publish=Publish.IMMEDIATELY)
+        made[own.id] = replace(model, deferred_from=None, write=write, facts=own.facts, fingerprint=own.fingerprint)
+    return replace(manifest, nodes={**manifest.nodes, **made}, records={})
+
+
+def instead(models: Iterable[Model]) -> dict[str, Relation]:
+    """Return the tables in which some models are rebuilt, by name."""
+    return {model.name: next_relation(model.relation) for model in models}
+
+
+def check_begun(one: Rebuild) -> RebuildStep:
+    """Return how far a rebuild is that was begun before.
+
+    Raises:
+        StateError: `rebuild-unfinished`: it is of other models, or it is being published with other queries.
+    """
+    notes = one.notes()
+    for node, note in notes.items():
+        if set(note.models) != set(one.names):
+            names = " ".join(note.models)
+            message = f"a rebuild of {', '.join(map(repr, note.models))} was begun at {note.at} (UTC)"
+            hint = f"Continue it: engine build --rebuild -s {names}. Or discard it: {_DISCARD.format(names)}"
+            raise StateError("rebuild-unfinished", message, hint, node=one.model(node).name)
+    step = max((note.step for note in notes.values()), key=list(RebuildStep).index, default=RebuildStep.BUILDING)
+    if step is RebuildStep.PUBLISHING and (changed := edited(one)):
+        names = " ".join(one.names)
+        message = f"the query of {', '.join(map(repr, changed))} was edited while its rebuild is being published"
+        hint = f"Undo the edit and run the command again, or discard the rebuild: {_DISCARD.format(names)}"
+        raise StateError("rebuild-unfinished", message, hint, node=changed[0])
+    return step
+
+
+def edited(one: Rebuild) -> list[str]:
+    """Return the models that a rebuild was begun with other queries of."""
+    found = []
+    for node in one.models:
+        state = next_state(one.target, one.model(node)).load()
+        if state is not None and state.fingerprint and state.fingerprint != one.model(node).fingerprint:
+            found.append(one.model(node).name)
+    return found
+
+
+def note(one: Rebuild, step: RebuildStep) -> None:
+    """Note in the state of each table how far its rebuild is; against the order of references.
+
+    The locks are held, or nobody builds the tables yet.
+    """
+    notes = one.notes()
+    at = min((known.at for known in notes.values()), default=time_text(int(time.time()) * 1000))
+    for node in reversed(one.models):
+        model = one.model(node)
+        folder = next_state(one.target, model)
+        if step is RebuildStep.BUILDING or node in notes:
+            folder.save_rebuild(BegunRebuild(at, model.name, one.names, step).as_json())
+
+
+def run_once(one: Rebuild, nodes: Sequence[str]) -> RunResults:
+    """Build some of the tables, or run tests against them, once.
+
+    Raises:
+        EngineError: nothing could be started.
+    """
+    # Notes about tables without a model are those of the project's own build.
+    turn = Turn(math.inf, threading.Event())
+    how = Options("build", one.threads, fail_fast=False, target_dir=one.target_dir, turn=turn)
+    return build(one.beside, one.target, one.root, nodes, how, one.emit)
+
+
+def catch_up(one: Rebuild) -> bool:
+    """Build the tables in bounded runs until one had little to read, with the tests; False: something failed.
+
+    Raises:
+        EngineError: nothing could be started.
+    """
+    with locked([next_state(one.target, one.model(node)) for node in one.models]):
+        note(one, RebuildStep.BUILDING)
+    for _ in range(_RUNS):
+        begin = time.monotonic()
+        if run_once(one, [*one.models, *one.tests]).failed:
+            return False
+        if time.monotonic() - begin < _ENOUGH_SECONDS:
+            break
+    return True
+
+
+def discard(one: Rebuild) -> tuple[str, ...]:
+    """Remove the tables of a rebuild with their state, streams before what they read; return their names.
+
+    Raises:
+        StateError: `table-locked`, `state-unwritable`.
+        SetupError: the catalog cannot be changed.
+    """
+    with locked([next_state(one.target, one.model(node)) for node in one.models]):
+        return drop(one)
+
+
+def drop(one: Rebuild) -> tuple[str, ...]:
+    """Remove the tables of a rebuild whose locks are held; tables of such a name that are not noted as its own stay."""
+    gone: list[str] = []
+    where: Mapping[str, str] = environment(one.manifest, one.target)
+    notes = one.notes()
+    for node in (node for node in reversed(one.models) if node in notes):
+        model = one.model(node)
+        folder = next_state(one.target, model)
+        try:
+            state = folder.load()
+        except EngineError:
+            state = None
+        known = KnownTable(folder, model.name, state, folder.drop() is not None)
+        parts = carry_out(one.target, look(one.target, known), where)
+        gone += [f"{one.target.catalog.name}.{part.schema}.{part.name}" for part in parts]
+    return tuple(gone)
