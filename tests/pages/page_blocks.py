@@ -11,6 +11,7 @@ _CLOCK = re.compile(r"^\d\d:\d\d:\d\d  ", re.MULTILINE)
 _RATE = re.compile(r"\b[\d,]+ rows/s")
 _SNAPSHOT = re.compile(r"\b\d{17,}\b")
 _SECONDS = re.compile(r"\b\d+(?:\.\d+)?( ?)s\b")
+_WHEN = re.compile(r"\b(replaced at|as of) \d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +81,9 @@ def put(block: Block, folder: Path) -> None:
 
 
 def comparable(output: str) -> str:
-    """Return output without what differs from run to run: clock, durations, rates, ids of snapshots,
+    """Return output without what differs from run to run: clock, times of commits, durations, rates, ids of snapshots,
     and the order of what runs side by side."""
+    output = _WHEN.sub(r"\1 TIME", output)
     output = _RATE.sub("N rows/s", _SECONDS.sub(r"N.N\1s", _CLOCK.sub("HH:MM:SS  ", output)))
     lines = _SNAPSHOT.sub("SNAPSHOT", output).splitlines()
     return "\n".join(sorted(line for line in lines if line))
