@@ -39,17 +39,33 @@ def query(path) -> str:
 
 def test_the_summary_counts_what_compiles(imported):
     _, report = imported
-    assert report.summary == "7 of 11 models compile; 2 marked as drafts, 1 do not compile, 1 not imported"
+    assert report.summary == "8 of 11 models compile; 2 marked as drafts, 1 not imported"
     assert {each.name for each in report.models if each.outcome is ImportOutcome.COMPILES} == {
         "stg_orders", "stg_customers", "customers", "by_kind", "prices_v1", "prices_v2", "price_list",
+        "qualified",
     }  # fmt: skip
 
 
-def test_a_model_that_does_not_compile_has_line_reason_and_code(imported):
-    _, report = imported
-    failed = item(report, "qualified")
+FAILING = model(
+    "failing", "select 1 as id\n{% if var('all', true) %}\nqualify row_number() over (order by 1) = 1\n{% endif %}"
+)
+
+
+def test_a_model_that_does_not_compile_has_line_reason_and_code(tmp_path):
+    report = import_dbt(written(tmp_path / "shop", FAILING), tmp_path / "new")
+    failed = item(report, "failing")
     assert (failed.outcome, failed.code) == (ImportOutcome.FAILS, "qualify-not-supported")
     assert failed.reason.startswith("line 6: Spark has no QUALIFY")
+    text = (tmp_path / "new" / "import-report.md").read_text()
+    assert "| model failing | models/failing.sql | line 6: Spark has no QUALIFY" in text
+
+
+def test_the_sql_is_translated_from_the_dialect_of_the_adapter(imported):
+    root, report = imported
+    text = query(root / "models/marts/qualified.sql")
+    assert "row_number() over (partition by order_id order by ordered_at desc) = 1 as qualify_" in text
+    assert text.endswith(") where qualify_\n")
+    assert item(report, "qualified").notes == ()
 
 
 def test_the_reports_in_the_folder_say_the_same(imported):
@@ -57,20 +73,17 @@ def test_the_reports_in_the_folder_say_the_same(imported):
     data = json.loads((root / "import-report.json").read_text())
     assert data["summary"] == report.summary
     assert data["models"] == {
-        "total": 11, "compiles": 7, "does not compile": 1, "draft": 2, "not imported": 1,
+        "total": 11, "compiles": 8, "does not compile": 0, "draft": 2, "not imported": 1,
     }  # fmt: skip
     text = (root / "import-report.md").read_text()
     assert report.summary in text
-    assert "| model qualified | models/marts/qualified.sql | line 6: Spark has no QUALIFY" in text
 
 
 def test_the_compiler_finds_nothing_else_in_the_project_as_it_is_written(imported):
     root, _ = imported
     errors = compile_project(load_project(root)).manifest.errors
-    # The draft that another model reads, and the clause that Spark lacks.
-    assert {(error.node, error.code) for error in errors} == {
-        ("by_kind", "unknown-ref"), ("qualified", "qualify-not-supported"),
-    }  # fmt: skip
+    # The draft that another model reads.
+    assert {(error.node, error.code) for error in errors} == {("by_kind", "unknown-ref")}
 
 
 def test_config_becomes_a_header_and_descriptions_are_read_back_unchanged(imported):
@@ -133,7 +146,7 @@ def test_keys_of_a_merge_are_suggested(imported):
 
 def test_incremental_models_can_become_tables(tmp_path):
     report = import_dbt(real_project(tmp_path / "shop"), tmp_path / "new", incremental="table")
-    assert report.summary == "9 of 11 models compile; 1 do not compile, 1 not imported"
+    assert report.summary == "10 of 11 models compile; 1 not imported"
     assert header(tmp_path / "new/models/marts/daily_sales.sql") == {"materialized": "table", "schema": "marts"}
 
 
@@ -245,9 +258,11 @@ def test_variables_come_from_the_project_beside_the_manifest(imported, tmp_path)
     assert any("dbt_project.yml was not found" in note for note in report.notes)
 
 
-def test_dispatch_leads_to_the_macro_for_spark_or_the_default(imported):
+def test_dispatch_leads_to_the_macro_of_the_warehouse_whose_sql_is_translated(imported):
     root, _ = imported
-    assert "return(default__cents_to_units(column))" in (root / "macros/money.sql").read_text()
+    text = (root / "macros/money.sql").read_text()
+    assert "return(duckdb__cents_to_units(column))" in text
+    assert "({{ column }} / 100)::decimal(16, 2)" in text
 
 
 def test_macros_of_packages_that_are_called_are_named(tmp_path):
@@ -306,12 +321,12 @@ def test_the_command_prints_what_is_left_to_do(tmp_path, capsys):
     target = real_project(tmp_path / "shop")
     assert invoke(["import", "dbt", str(target), "--out", str(tmp_path / "new")]) == 0
     out = capsys.readouterr().out
-    assert "7 of 11 models compile; 2 marked as drafts" in out
-    assert "does not compile: model qualified (models/marts/qualified.sql): line 6: Spark has no QUALIFY" in out
+    assert "8 of 11 models compile; 2 marked as drafts" in out
+    assert "draft: model events_log (models/marts/events_log.sql): incremental (append)" in out
     assert invoke(["import", "dbt", str(target), "--out", str(tmp_path / "json"), "--log-format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["models"]["total"] == 11
     assert invoke(["import", "dbt", str(target), "--out", str(tmp_path / "all"), "--must-compile"]) == 1
-    assert "7 of 11 models compile" in capsys.readouterr().out
+    assert "8 of 11 models compile" in capsys.readouterr().out
     assert (tmp_path / "all" / "import-report.md").is_file()
 
 

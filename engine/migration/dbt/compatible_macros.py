@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from engine.migration.dbt.manifest.read_manifest import DbtManifest
+from engine.migration.dialects.translate import WAREHOUSES
 from engine.migration.templates.template_parts import in_code
 
 PACKAGES: Final = ("dbt", "dbt_utils")
@@ -54,6 +55,7 @@ def qualified(template: str, needed: Mapping[str, set[str]], manifest: DbtManife
 
 
 def _implementation(found: re.Match[str], own: set[str], adapter: str) -> str:
-    """The macro that a dispatch leads to: that for Spark, the default, or that of the project's own warehouse."""
-    names = (f"{prefix}__{found[2]}" for prefix in ("spark", "databricks", "default", adapter))
+    """The macro that a dispatch leads to: that for Spark, that of a warehouse whose SQL is translated, the default."""
+    prefixes = ("spark", "databricks", *((adapter,) if adapter in WAREHOUSES else ()), "default", adapter)
+    names = (f"{prefix}__{found[2]}" for prefix in prefixes)
     return next((name for name in names if name in own), found[0])

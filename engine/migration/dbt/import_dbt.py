@@ -20,6 +20,7 @@ from engine.migration.dbt.import_tests import import_singular_tests, read_generi
 from engine.migration.dbt.import_unit_tests import import_unit_tests
 from engine.migration.dbt.manifest.new_names import new_names
 from engine.migration.dbt.manifest.read_manifest import NEWEST, DbtManifest, read_manifest
+from engine.migration.dialects.translate import WAREHOUSES
 from engine.migration.output.compiled_project import Errors, compile_errors
 from engine.migration.output.import_report import ImportOutcome, ImportReport, Item, plain
 from engine.migration.output.new_project import check_empty
@@ -163,7 +164,12 @@ def _notes(manifest: DbtManifest) -> list[str]:
     )
     if foreign:
         notes.append(f"models of packages are not imported: {plain(', '.join(foreign))}")
-    if manifest.adapter not in ("", "spark", "databricks"):
+    if manifest.adapter in WAREHOUSES:
+        notes.append(
+            f"the SQL was translated from the dialect of {manifest.adapter}: notes name lines whose rows may differ; "
+            "compare results"
+        )
+    elif manifest.adapter not in ("", "spark", "databricks"):
         notes.append(
             f"the SQL was written for {plain(manifest.adapter)}: what Spark does not have is reported, but a function "
             "of the same name may compute something else; compare results"

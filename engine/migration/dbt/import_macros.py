@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 
 from engine.compile.templates.dbt_functions import package_answer
 from engine.migration.dbt.compatible_macros import PACKAGES, package_text, provided
 from engine.migration.dbt.import_context import ImportContext
 from engine.migration.dbt.manifest.read_manifest import DbtMacro
-from engine.migration.dbt.model_text import query_text
+from engine.migration.dbt.model_text import line_notes, query_text
+from engine.migration.dialects.translate import WAREHOUSES
 from engine.migration.output.import_report import ImportOutcome, Item, plain
 from engine.migration.output.new_project import is_safe, safe_folders
 
@@ -32,10 +34,11 @@ def import_macros(context: ImportContext) -> None:
             files[_file(macro)].append(macro)
     for name, macros in sorted(files.items()):
         # dbt's macros may call each other in any order: the text is that of the file, without what is around.
-        text = "\n\n".join(query_text(context, macro.code) for macro in macros)
+        codes = [query_text(context, macro.code, adapter=_adapter(macro)) for macro in macros]
+        text = "\n\n".join(code.text for code in codes)
         file = context.files.add(name, f"{text}\n")
-        for macro in macros:
-            _note(context, macro, ImportOutcome.IMPORTED, file=file)
+        for macro, code in zip(macros, codes, strict=True):
+            _note(context, macro, ImportOutcome.IMPORTED, file=file, notes=line_notes(text, code))
     for package in PACKAGES:
         if context.needed[package]:
             context.files.add(f"packages/{package}/macros/{package}.sql", package_text(package))
@@ -53,6 +56,12 @@ def _is_carried(context: ImportContext, macro: DbtMacro) -> bool:
     return True
 
 
+def _adapter(macro: DbtMacro) -> str | None:
+    """The warehouse that a macro names at its beginning, as `spark__x`; else None."""
+    prefix = macro.name.partition("__")[0]
+    return prefix if "__" in macro.name and prefix in ("spark", "databricks", *WAREHOUSES) else None
+
+
 def _file(macro: DbtMacro) -> str:
     """The file of a macro; generic tests may be under tests/generic."""
     parts = macro.path.split("/")
@@ -61,8 +70,17 @@ def _file(macro: DbtMacro) -> str:
     return "/".join(("macros", *folders[folders[:1] in (("macros",), ("tests",)) :], last))
 
 
-def _note(context: ImportContext, macro: DbtMacro, outcome: ImportOutcome, reason: str = "", file: str = "") -> None:
-    context.items[macro.id] = Item("macro", plain(macro.name), outcome, file, plain(macro.path), reason)
+def _note(
+    context: ImportContext,
+    macro: DbtMacro,
+    outcome: ImportOutcome,
+    reason: str = "",
+    file: str = "",
+    notes: Iterable[str] = (),
+) -> None:
+    context.items[macro.id] = Item(
+        "macro", plain(macro.name), outcome, file, plain(macro.path), reason, notes=tuple(notes)
+    )
 
 
 def _name_packages(context: ImportContext) -> None:

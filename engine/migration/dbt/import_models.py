@@ -7,7 +7,7 @@ from typing import Any
 
 from engine.migration.dbt.import_context import ImportContext, ModelDraft
 from engine.migration.dbt.manifest.read_manifest import DbtNode, text_of, texts_of
-from engine.migration.dbt.model_text import common_header, model_text, query_text, table_header
+from engine.migration.dbt.model_text import common_header, line_notes, model_text, query_text, table_header
 from engine.migration.output.import_report import ImportOutcome, Item, plain
 from engine.migration.output.new_project import safe_folders
 from engine.migration.templates.incremental_blocks import FullQuery, full_query
@@ -65,7 +65,9 @@ def _import(context: ImportContext, node: DbtNode) -> None:
         notes.append("tests are not carried over: an ephemeral model has no table")
     # Only an incremental model has incremental runs.
     query = query_text(context, full_query(node.code).template)
-    name = context.files.add(model_file(context, node), model_text(header, query))
+    text = model_text(header, query.text)
+    name = context.files.add(model_file(context, node), text)
+    notes += line_notes(text, query)
     add_item(context, node, ImportOutcome.IMPORTED, file=name, notes=tuple(notes))
 
 
@@ -87,19 +89,23 @@ def _import_incremental(context: ImportContext, node: DbtNode, notes: list[str])
     full = full_query(node.code)
     if full.unclear:
         notes.append("is_incremental() is used in a way that is not taken apart: write the query of a full refresh")
-    query = query_text(context, full.template) + _left_out(full)
+    translation = query_text(context, full.template)
+    query = translation.text + _left_out(full)
     shared = common_header(context, node)
     placed = table_header(context, node, notes, stored=True)
     as_table = {**shared, "materialized": "table", **placed}
     if context.incremental == "table":
         notes.append("was incremental: each build that finds changed inputs rebuilds the table")
-        name = context.files.add(model_file(context, node), model_text(as_table, query))
+        text = model_text(as_table, query)
+        name = context.files.add(model_file(context, node), text)
+        notes += line_notes(text, translation)
         add_item(context, node, ImportOutcome.IMPORTED, file=name, notes=tuple(notes))
         return
     stream = _stream(context, node)
     comments = [_headline(node), *_decisions(context, node, full, stream)]
     text = model_text({**shared, "enabled": False, "materialized": "table", **placed}, query, comments)
     name = context.files.add(model_file(context, node), text)
+    notes += line_notes(text, translation)
     as_stream = model_text({**shared, **stream, **placed}, query) if stream else ""
     new_name = context.names.models[node.id]
     context.drafts[new_name] = ModelDraft(node.id, model_text(as_table, query), as_stream)

@@ -16,7 +16,7 @@ from engine.migration.dbt.import_models import add_item
 from engine.migration.dbt.manifest.new_names import SEEDS
 from engine.migration.dbt.manifest.read_manifest import DbtNode, mapping_of, text_of
 from engine.migration.dbt.model_text import common_header, model_text, table_header
-from engine.migration.dbt.warehouse_types import spark_type
+from engine.migration.dialects.syntax.warehouse_types import spark_type
 from engine.migration.output.import_report import ImportOutcome, plain
 from engine.migration.output.input_folder import read_bounded
 from engine.migration.output.yaml_text import yaml_text

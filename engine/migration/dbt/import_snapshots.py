@@ -7,7 +7,7 @@ from typing import Any
 from engine.migration.dbt.import_context import ImportContext
 from engine.migration.dbt.import_models import add_item, model_file
 from engine.migration.dbt.manifest.read_manifest import DbtNode, text_of, texts_of
-from engine.migration.dbt.model_text import common_header, model_text, query_text, table_header
+from engine.migration.dbt.model_text import common_header, line_notes, model_text, query_text, table_header
 from engine.migration.output.import_report import ImportOutcome, plain
 
 _COLUMNS = (
@@ -46,7 +46,10 @@ def _import(context: ImportContext, node: DbtNode) -> None:
         **placed,
         "on_schema_change": "append_columns",
     }
-    name = context.files.add(model_file(context, node), model_text(header, query_text(context, node.code)))
+    query = query_text(context, node.code)
+    text = model_text(header, query.text)
+    name = context.files.add(model_file(context, node), text)
+    notes += line_notes(text, query)
     add_item(context, node, ImportOutcome.IMPORTED, file=name, notes=tuple(notes))
 
 

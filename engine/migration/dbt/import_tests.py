@@ -12,7 +12,7 @@ from engine.migration.dbt.import_context import ImportContext
 from engine.migration.dbt.import_models import add_item
 from engine.migration.dbt.manifest.new_names import valid_name
 from engine.migration.dbt.manifest.read_manifest import DbtNode, mapping_of, text_of, texts_of
-from engine.migration.dbt.model_text import query_text
+from engine.migration.dbt.model_text import line_notes, query_text
 from engine.migration.output.import_report import ImportOutcome, plain
 from engine.migration.output.new_project import safe_folders
 from engine.migration.output.yaml_text import Raw
@@ -41,8 +41,10 @@ def import_singular_tests(context: ImportContext) -> None:
         options = json.dumps(_options(node), ensure_ascii=False, default=str)
         config = f"{{{{ config({options.replace('null', 'none')}) }}}}\n" if _options(node) else ""
         path = "/".join(("tests", *safe_folders(node.path), f"{valid_name(node.name)}.sql"))
-        file = context.files.add(path, f"{config}{query_text(context, node.code)}\n")
-        add_item(context, node, ImportOutcome.IMPORTED, kind="test", file=file)
+        query = query_text(context, node.code)
+        text = f"{config}{query.text}\n"
+        file = context.files.add(path, text)
+        add_item(context, node, ImportOutcome.IMPORTED, kind="test", file=file, notes=tuple(line_notes(text, query)))
 
 
 def _tests(context: ImportContext) -> Iterable[DbtNode]:

@@ -9,10 +9,10 @@ from typing import Any
 from engine.migration.dbt.compatible_macros import qualified
 from engine.migration.dbt.import_context import ImportContext
 from engine.migration.dbt.manifest.read_manifest import DbtNode, mapping_of, sequence_of, text_of, texts_of
-from engine.migration.dbt.warehouse_types import spark_type
+from engine.migration.dialects.syntax.warehouse_types import spark_type
+from engine.migration.dialects.translate import Translation, translated
 from engine.migration.output.import_report import plain
 from engine.migration.output.yaml_text import Raw, yaml_text
-from engine.migration.templates.backticks import with_backticks
 from engine.migration.templates.template_parts import Piece, PieceKind, called, joined, pieces
 from engine.project.yaml_section import is_name
 
@@ -40,15 +40,27 @@ def model_text(header: Mapping[str, Any], query: str, comments: Iterable[str] = 
     return f"/*---\n{said}{keys}---*/\n{query.strip()}\n" if said or keys else f"{query.strip()}\n"
 
 
-def query_text(context: ImportContext, template: str) -> str:
-    """Return a template of dbt without config(), with the new names, Spark's quotes, and macros that exist here."""
+def query_text(context: ImportContext, template: str, *, adapter: str | None = None) -> Translation:
+    """Return a template of dbt without config(), with the new names and macros that exist here, in Spark's dialect.
+
+    Args:
+        context: the import.
+        template: SQL with Jinja.
+        adapter: the warehouse it was written for, if it is not that of the manifest.
+    """
     kept: list[Piece] = []
     for piece in pieces(template):
         is_config = piece.part is PieceKind.EXPRESSION and called(piece.inner) == "config"
         if not is_config:
             kept.append(piece)
-    text = with_backticks(joined(kept), context.manifest.adapter)
-    return context.names.in_template(qualified(text, context.needed, context.manifest)).strip()
+    text = context.names.in_template(qualified(joined(kept), context.needed, context.manifest))
+    return translated(text.strip(), context.manifest.adapter if adapter is None else adapter)
+
+
+def line_notes(file_text: str, query: Translation) -> list[str]:
+    """The notes of a translation with their lines in the file that it was written to."""
+    before = file_text[: max(file_text.find(query.text), 0)].count("\n")
+    return [plain(f"line {before + note.line}: {note.message}") for note in query.notes]
 
 
 def common_header(context: ImportContext, node: DbtNode) -> dict[str, Any]:
@@ -145,7 +157,7 @@ def hook_texts(context: ImportContext, node: DbtNode, key: str) -> list[str]:
     for hook in sequence_of(node.config, key):
         sql = text_of(hook, "sql") if isinstance(hook, dict) else hook
         if isinstance(sql, str) and sql.strip():
-            hooks.append(query_text(context, sql))
+            hooks.append(query_text(context, sql).text)
     return hooks
 
 

@@ -1,0 +1,1 @@
+"""SQL of other warehouses, around Jinja, in Spark's dialect."""

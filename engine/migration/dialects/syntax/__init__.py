@@ -1,0 +1,1 @@
+"""SQL as it is read: tokens, calls, strings, types and patterns of a warehouse."""

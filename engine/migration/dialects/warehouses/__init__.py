@@ -1,0 +1,1 @@
+"""The functions, types and habits of each warehouse."""
