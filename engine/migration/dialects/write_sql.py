@@ -194,7 +194,7 @@ def _by_rule(rule: Rule, call: Call) -> str | Noted | None:
 
 
 def _lost_comments(script: Script, brackets: Node, text: str) -> str:
-    """The comments between the arguments of a call that is written anew."""
+    """The comments between the arguments of a call that a rule has written."""
     places = [
         brackets.start + 1,
         *(place for node in brackets.inside for place in (node.start, node.end)),

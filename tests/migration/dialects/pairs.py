@@ -83,6 +83,11 @@ PAIRS = [
         "select a from t qualify count(*) over (partition by a) > 1 union all select a from u",
         "select * except (qualify_) from (select a, count(*) over (partition by a) > 1 as qualify_ from t ) where qualify_ union all select a from u",
     ),
+    (
+        "bigquery",
+        "{% if a %}select a from t qualify rank() over (order by a) = 1{% endif %}",
+        "{% if a %}select * except (qualify_) from (select a, rank() over (order by a) = 1 as qualify_ from t ) where qualify_{% endif %}",
+    ),
     # NULLs in an order.
     (
         "postgres",
@@ -173,6 +178,12 @@ NOTED = [
         "QUALIFY is not translated",
     ),
     ("bigquery", "qualify row_number() over (order by a) = 1", 1, "QUALIFY is not translated"),
+    (
+        "bigquery",
+        "{% if a %}select a from t\n{% else %}qualify rank() over (order by a) = 1{% endif %}",
+        2,
+        "QUALIFY is not translated",
+    ),
     ("bigquery", "select\nsafe.ln(a)", 2, "SAFE.ln() is not translated"),
     ("bigquery", "select initcap(a)", 1, "a word begins after white space here"),
     ("duckdb", "select list(a order by b)", 1, "NULLs are elements"),

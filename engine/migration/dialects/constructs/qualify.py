@@ -36,7 +36,7 @@ def _wrapped(script: Script, made: list[Written], at: int, write: Callable[[Scri
         return "its SELECT is not clear"
     start = next(place for place in range(begin, at) if words[place] == "from" and words[place - 1] != "distinct")
     places = [made[place].nodes[0].start for place in (begin, start, at)]
-    last = made[end - 1].nodes[-1].end
+    last = made[end - 1].nodes[-1].end - 1
     if len({script.tree.branch(place) for place in (*places, last)}) > 1 or script.tree.has_block(places[2], last):
         return "blocks of Jinja are in between"
     nodes = [node for entry in made[at + 1 : end] for node in entry.nodes]

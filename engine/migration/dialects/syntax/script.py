@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from engine.migration.dialects.syntax.sql_tree import Node, SqlTree
 from engine.migration.dialects.syntax.warehouse import Warehouse
 
-# A note's number stands between these in the text until all of it is written: then the line is known.
+# A note's number is between these in the text until all of it is written: then the line is known.
 _OPEN, _CLOSE = "\ue000", "\ue001"
 _MARK = re.compile(f"{_OPEN}(\\d+){_CLOSE}")
 _HASH_COMMENT = re.compile(r"(\{[#%].*?[#%]\}|--[^\n]*|/\*.*?\*/)|#", re.DOTALL)

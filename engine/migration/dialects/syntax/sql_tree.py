@@ -1,4 +1,4 @@
-"""The SQL of a template as tokens and brackets with their places; Jinja stands in it as names and spaces."""
+"""The SQL of a template as tokens and brackets with their places; Jinja is replaced by names and spaces."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from engine.migration.templates.template_parts import PieceKind, pieces
 
-# An expression of Jinja is as long as what stands for it, so that all places stay; a letter continues a name.
-_STANDS_FOR = "J"
+# An expression of Jinja is replaced by as many letters, so that all places stay; a letter continues a name.
+_REPLACEMENT = "J"
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 _OPENS = re.compile(r"(?:if|for|macro|call|filter|set|block|with|test|snapshot)\b")
 _STRINGS = frozenset(
@@ -71,7 +71,7 @@ class SqlTree:
         return self.blocks[at - 1][1] if at else ()
 
     def has_block(self, start: int, end: int) -> bool:
-        """Whether a block of Jinja stands between two places."""
+        """Whether a block of Jinja is between two places."""
         at = bisect_right(self.blocks, start - 1, key=lambda block: block[0])
         return at < len(self.blocks) and self.blocks[at][0] < end
 
@@ -116,7 +116,7 @@ def _masked(template: str) -> tuple[str, list[tuple[int, int]], list[tuple[int, 
         if piece.part is PieceKind.TEXT:
             made.append(piece.text)
         elif piece.part is PieceKind.EXPRESSION:
-            made.append(_STANDS_FOR * length)
+            made.append(_REPLACEMENT * length)
             jinja.append((at, at + length))
         else:
             made.append(" " * length)
