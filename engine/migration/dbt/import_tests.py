@@ -13,7 +13,7 @@ from engine.migration.dbt.import_models import add_item
 from engine.migration.dbt.manifest.new_names import valid_name
 from engine.migration.dbt.manifest.read_manifest import DbtNode, mapping_of, text_of, texts_of
 from engine.migration.dbt.model_text import line_notes, query_text
-from engine.migration.dbt.warehouse_types import spark_type
+from engine.migration.dialects.syntax.warehouse_types import spark_type
 from engine.migration.output.import_report import ImportOutcome, plain
 from engine.migration.output.new_project import safe_folders
 from engine.migration.output.yaml_text import Raw
