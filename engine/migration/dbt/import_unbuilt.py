@@ -9,7 +9,7 @@ from engine.migration.dbt.import_context import ImportContext
 from engine.migration.dbt.import_models import add_item
 from engine.migration.dbt.manifest.new_names import valid_name
 from engine.migration.dbt.manifest.read_manifest import DbtNode, texts_of
-from engine.migration.dbt.model_text import query_text
+from engine.migration.dbt.model_text import line_notes, query_text
 from engine.migration.output.import_report import ImportOutcome, plain
 from engine.migration.output.new_project import safe_folders
 
@@ -36,9 +36,11 @@ def import_analyses(context: ImportContext) -> None:
         path = "/".join(
             (_ANALYSES, *folders[folders[:1] in (("analyses",), ("analysis",)) :], f"{valid_name(node.name)}.sql")
         )
-        file = context.files.add(path, f"{query_text(context, node.code)}\n")
+        query = query_text(context, node.code)
+        text = f"{query.text}\n"
+        file = context.files.add(path, text)
         note = f'not compiled with the others: engine compile --inline "$(cat {file})" checks it, show --inline runs it'
-        add_item(context, node, ImportOutcome.IMPORTED, file=file, notes=(note,))
+        add_item(context, node, ImportOutcome.IMPORTED, file=file, notes=(note, *line_notes(text, query)))
 
 
 def import_run_hooks(context: ImportContext) -> None:
