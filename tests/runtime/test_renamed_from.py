@@ -121,7 +121,7 @@ def test_tables_state_and_readers_continue(lab: Lab, undisturbed: dict[str, list
         now = lab.table("__".join(filter(None, [names[first], end])))
         assert now is not None
         assert table is not None
-        assert (now.uuid, name if name not in NEW else None) == (table.uuid, name if lab.table(name) else None)
+        assert (now.uuid, lab.table(name) is None) == (table.uuid, first in NEW)
         assert now.properties["engine.model"] == names[first]
         assert name == "listed" or now.snapshot == table.snapshot, name
     assert set(statuses(lab.build()).values()) == {"unchanged"}
