@@ -120,8 +120,8 @@ def check_begun(one: Rebuild) -> RebuildStep:
 
 def edited(one: Rebuild) -> list[str]:
     """Return the models that a rebuild was begun with other queries of."""
-    found = []
-    for node in one.models:
+    found, notes = [], one.notes()
+    for node in (i for i in one.models if i in notes):
         state = next_state(one.target, one.model(node)).load()
         if state is not None and state.fingerprint and state.fingerprint != one.model(node).fingerprint:
             found.append(one.model(node).name)
