@@ -10,6 +10,8 @@ from engine.project.parse_yaml import Yaml, load_yaml
 
 # Longer rows of dashes are ornament, not a header.
 _BEGIN = re.compile(r"\s*/\*---(?!-)")
+# The front matter of other tools; a row of dashes is a comment in SQL.
+_UNCOMMENTED = re.compile(r"\s*---[ \t]*\n(?=\s*[\w'\"]+\s*:)(?:.*\n)*?---[ \t]*$", re.MULTILINE)
 _LATE = re.compile(r"/\*---[ \t]*$", re.MULTILINE)
 
 
@@ -31,6 +33,8 @@ class SplitFile:
 def split_header(text: str, file: str) -> SplitFile:
     """Take the header off a model file."""
     begin = _BEGIN.match(text)
+    if begin is None and (plain := _UNCOMMENTED.match(text)) is not None:
+        return _uncommented(text, plain.end(), file)
     if begin is None:
         return SplitFile(None, text, _late_header(text, 0, file))
     end = text.find("*/", begin.end())
@@ -51,6 +55,14 @@ def split_header(text: str, file: str) -> SplitFile:
     sql = blank(text[: end + 2]) + text[end + 2 :]
     found += _late_header(text, end + 2, file)
     return SplitFile(replace(header, data=data, origin=origin), sql, tuple(found))
+
+
+def _uncommented(text: str, end: int, file: str) -> SplitFile:
+    """A header that is no comment: to SQL it is not what it is to YAML."""
+    place = location_of(text, text.index("---"), file)
+    hint = "Begin it with a line /*--- and end it with a line ---*/, so that every SQL tool reads the file."
+    problem = Diagnostic("header-position", "the header is not in a comment", hint, location=place)
+    return SplitFile(None, blank(text[:end]) + text[end:], (problem,))
 
 
 def _early_end(text: str, end: int, file: str) -> SplitFile:

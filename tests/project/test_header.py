@@ -58,6 +58,8 @@ def test_no_header(text):
          "header-position a.sql:2:1 the header is not at the top of the file"),
         ("/*---\ntags: [a]\n---*/\n/*---\ntags: [b]\n---*/\nselect 1\n",
          "header-position a.sql:4:1 a second header"),
+        ("---\ntags: [a]\n\nmeta: {b: c}\n---\nselect {{ a }}\n", "header-position a.sql:1:1 the header is not in a comment"),
+        ("\n---  \n tags: [a]\n---\nselect 1\n", "header-position a.sql:2:1 the header is not in a comment"),
         ("/*---\n- a\n---*/\nselect 1\n", "wrong-type a.sql:2:1 the header is not a mapping"),
         ("/*--- Orders ---*/\nselect 1\n", "wrong-type a.sql:1:7 the header is not a mapping"),
         ("/*---\na: b: c\n---*/\nselect 1\n", "yaml-syntax a.sql:2:5 YAML: unexpected ':'"),

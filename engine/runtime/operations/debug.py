@@ -106,15 +106,18 @@ def _classes(java: Java, memory: str) -> Finding:
 
 
 def _jars(needed: frozenset[str]) -> Iterator[Finding]:
+    others = 0
     for coordinates, path, state in status():
         if state is JarState.MISSING and coordinates not in needed:
-            yield Finding("jars", True, f"{coordinates}: not downloaded, not needed here")
+            others += 1
             continue
         good = state is JarState.READY
         remedy = "" if good else f"Delete {path} and run 'engine jars fetch'."
         if state is JarState.MISSING:
             remedy = "Run 'engine jars fetch', or the first build downloads them."
         yield Finding("jars", good, f"{coordinates}: {state.value}", remedy)
+    if others:
+        yield Finding("jars", True, f"{others} more are not needed here, and not downloaded (engine jars status)")
 
 
 def _catalog(target: Target) -> Finding:
