@@ -117,7 +117,7 @@ def _jars(needed: frozenset[str]) -> Iterator[Finding]:
             remedy = "Run 'engine jars fetch', or the first build downloads them."
         yield Finding("jars", good, f"{coordinates}: {state.value}", remedy)
     if others:
-        yield Finding("jars", True, f"{others} more are not needed here, and not downloaded (engine jars status)")
+        yield Finding("jars", True, f"{others} more, of other sources and catalogs, are not downloaded and not needed here")
 
 
 def _catalog(target: Target) -> Finding:
