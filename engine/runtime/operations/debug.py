@@ -117,7 +117,8 @@ def _jars(needed: frozenset[str]) -> Iterator[Finding]:
             remedy = "Run 'engine jars fetch', or the first build downloads them."
         yield Finding("jars", good, f"{coordinates}: {state.value}", remedy)
     if others:
-        yield Finding("jars", True, f"{others} more, of other sources and catalogs, are not downloaded and not needed here")
+        text = f"{others} more, of other sources and catalogs, are not downloaded and not needed here"
+        yield Finding("jars", True, text)
 
 
 def _catalog(target: Target) -> Finding:
