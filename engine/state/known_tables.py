@@ -6,6 +6,7 @@ table's folder only what the engine writes there is removed.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Iterator
@@ -27,6 +28,10 @@ from engine.state.state_path import StatePath, local, remove_tree
 
 # A schema of several levels has dots between them.
 _NAME = re.compile(r"\w+(?:\.\w+)*")
+
+
+# How often a folder is moved to a name for which others wait.
+_ATTEMPTS = 50
 
 
 def tables_in(root: StatePath, catalog: str) -> Iterator[TableState]:
@@ -72,11 +77,17 @@ def move(folder: TableState, to: TableState) -> None:
         StateError: `state-unwritable`.
     """
     old, new = local(folder.folder), local(to.folder)
-    _remove_folder(new)
     make_private(new.parent)
     with _told(new):
-        # Fails if another run has begun to wait there: the next build moves it then.
-        old.rename(new)
+        # A run that begins to wait for the new name makes a file there meanwhile.
+        for attempt in range(_ATTEMPTS):
+            _remove_folder(new)
+            try:
+                old.rename(new)
+                break
+            except OSError as error:
+                if error.errno not in {errno.ENOTEMPTY, errno.EEXIST} or attempt + 1 == _ATTEMPTS:
+                    raise
         for parent in {new.parent, old.parent}:
             sync_folder(parent)
 

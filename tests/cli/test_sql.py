@@ -278,7 +278,7 @@ def test_the_prompt_completes_cancels_and_keeps_a_history(shop: Lab, tmp_path: P
         screen.type("select 41 + 1 as answer;\n")
         screen.until("42")
         screen.type("\\q\n")
-        assert screen.process.wait(30) == 0
+        assert screen.process.wait(120) == 0
     (history,) = cache.rglob("sql_history")
     assert stat.S_IMODE(history.stat().st_mode) == 0o600
     lines = history.read_text().splitlines()
@@ -289,8 +289,10 @@ def test_the_prompt_completes_cancels_and_keeps_a_history(shop: Lab, tmp_path: P
         # Up twice: the line before \q.
         screen.type("\x1b[A\x1b[A\n")
         screen.until("42")
+        # The end of the input means something once the prompt reads it.
+        screen.until("sql> ")
         screen.type("\x04")
-        assert screen.process.wait(30) == 0
+        assert screen.process.wait(120) == 0
     assert stat.S_IMODE(history.stat().st_mode) == 0o600
 
 

@@ -135,6 +135,7 @@ def test_the_tree_of_a_project(forward: Path, capsys: pytest.CaptureFixture[str]
         "   writes     creates the table",
         "resume    plain  streaming_table lake.s.plain",
         "│  why        the query changed (column 'id'); it keeps no state, so the new SQL applies to new rows",
+        "│             to compute earlier rows again after the build: engine backfill plain --from DATE",
         "│  diff         output_mode: append",
         "│             - select id",
         "│             + select id + 1 as id",

@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.cli.console.terminal import write
 from engine.user_cache import is_own
 
 if TYPE_CHECKING:
@@ -64,11 +65,11 @@ def _lines(typed: _Typed) -> Iterator[str | None]:
         try:
             line = input(_NEXT if typed.lines else _FIRST)
         except EOFError:
-            print()  # noqa: T201 - the line of the prompt is left
+            write()  # the line of the prompt is left
             return
         except KeyboardInterrupt:
             # What was typed is discarded, as in a shell.
-            print()  # noqa: T201
+            write()
             typed.lines = []
             yield None
             continue

@@ -19,7 +19,7 @@ from engine.migration.dialects.syntax.script import Script, Written, last_operan
 from engine.migration.dialects.syntax.sql_tree import Node, is_brackets, split
 from engine.migration.dialects.syntax.warehouse import Noted, Rule
 
-_COMMENT = re.compile(r"--([^\n]*)|/\*(.*?)\*/", re.DOTALL)
+_COMMENT = re.compile(r"--([^\n]*)|/\*(.*?)(?:\*/|\Z)", re.DOTALL)
 _RENAMED = re.compile(r"\w+\(\{\*\}\)")
 _CASTS = ("cast", "safe_cast", "try_cast")
 # Brackets after these words are not arguments.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from engine.migration.dialects.syntax.script import Script
@@ -40,7 +39,7 @@ def _type(text: str, warehouse: Warehouse) -> str:
     plain = " ".join(text.casefold().split())
     if plain in warehouse.types:
         return warehouse.types[plain]
-    word = re.sub(r"\s*\(.*", "", plain)
+    word = plain.partition("(")[0].rstrip()
     if "(" in plain and word in warehouse.types and word not in ("numeric", "number", "decimal"):
         return warehouse.types[word]
     return plain if plain in _SAME else spark_type(plain)

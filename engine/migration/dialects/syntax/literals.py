@@ -53,7 +53,7 @@ def string_text(text: str, *, escapes: bool) -> str | None:
 
 def _outside_jinja(text: str) -> str:
     """A text with its backslashes doubled, except for those in Jinja."""
-    parts = re.split(r"(\{\{.*?\}\}|\{%.*?%\})", text, flags=re.DOTALL)
+    parts = re.split(r"(\{\{.*?(?:\}\}|\Z)|\{%.*?(?:%\}|\Z))", text, flags=re.DOTALL)
     return "".join(part if at % 2 else part.replace("\\", "\\\\") for at, part in enumerate(parts))
 
 

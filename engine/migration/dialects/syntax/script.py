@@ -13,7 +13,7 @@ from engine.migration.dialects.syntax.warehouse import Warehouse
 # A note's number is between these in the text until all of it is written: then the line is known.
 _OPEN, _CLOSE = "\ue000", "\ue001"
 _MARK = re.compile(f"{_OPEN}(\\d+){_CLOSE}")
-_HASH_COMMENT = re.compile(r"(\{[#%].*?[#%]\}|--[^\n]*|/\*.*?\*/)|#", re.DOTALL)
+_HASH_COMMENT = re.compile(r"(\{[#%].*?(?:[#%]\}|\Z)|--[^\n]*|/\*.*?(?:\*/|\Z))|#", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

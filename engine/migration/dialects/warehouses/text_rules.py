@@ -12,7 +12,7 @@ from engine.migration.dialects.syntax.literals import quoted
 from engine.migration.dialects.syntax.warehouse import Noted
 
 _SPECIAL = re.compile(r"[\\^$.|?*+()\[\]{}]")
-_GROUP = re.compile(r"(?:\\.|\[(?:\\.|[^\]\\])*\])|\((?!\?)|\(\?P?<(?![=!])")
+_GROUP = re.compile(r"(?:\\.|\[(?:\\.|[^\]\\])*(?:\]|\\?\Z))|\((?!\?)|\(\?P?<(?![=!])")
 FIRST_ONLY: Final = "replaces the first match only; Spark's replaces all of them"
 
 
