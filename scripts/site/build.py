@@ -12,6 +12,7 @@ from pathlib import Path
 
 from sphinx.cmd.build import build_main
 
+from scripts.site.page_texts import write_texts
 from scripts.site.pages import HOME, ROOT, stage
 
 
@@ -28,6 +29,7 @@ def build(target: Path) -> int:
             ["-b", "html", "-q", "-W", "--keep-going", "-c", settings, "-d", doctrees, str(source), str(target)]
         )
     if code == 0:
+        write_texts(target)
         # The home page also under the name that a browser asks for.
         shutil.copyfile(target / f"{HOME.removesuffix('.md')}.html", target / "index.html")
     return code

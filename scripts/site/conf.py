@@ -32,8 +32,9 @@ pygments_dark_style = "github-dark"
 
 html_theme = "furo"
 html_title = f"Headrace {release}"
-html_static_path = [str(HERE / "style.css")]
+html_static_path = [str(HERE / name) for name in ("style.css", "copy_code.js", "search_from_disk.js")]
 html_css_files = ["style.css"]
+html_js_files = ["copy_code.js"]
 html_copy_source = False
 html_show_sphinx = False
 html_theme_options = {
@@ -42,7 +43,14 @@ html_theme_options = {
 }
 
 
+def _search_scripts(app: Sphinx, page: str, *_: object) -> None:
+    """Give the page of the search what it needs when it is opened from disk."""
+    if page == "search":
+        app.add_js_file("search_from_disk.js")
+
+
 def setup(app: Sphinx) -> None:
     """Read SQL as Jinja templates of SQL, and CSV as text."""
+    app.connect("html-page-context", _search_scripts)
     app.add_lexer("sql", SqlJinjaLexer)
     app.add_lexer("csv", TextLexer)

@@ -20,6 +20,7 @@ NAVIGATION = Path(__file__).with_name("navigation.yml")
 HOME = "README.md"
 # The page of a folder that a page links to.
 FOLDER = "FOLDER.md"
+_NOTES = "docs/design/"
 _LINK = re.compile(r"\]\(([^)\s#]+)[^)]*\)")
 _CODE = re.compile(r"^(`{3,}).*?^\1$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 
@@ -80,6 +81,9 @@ def stage(target: Path, root: Path = ROOT) -> None:
     """
     for page in pages(root):
         _copy(root / page, target / page)
+        if page.startswith(_NOTES):
+            # Users look for what the engine does, not for how it was decided.
+            _replace(target / page, "# ", "---\nnosearch: true\n---\n\n# ", times=1)
         for link in linked(root / page):
             path = ((root / page).parent / link).resolve()
             if path.is_dir():
@@ -109,8 +113,8 @@ def _list_folder(folder: Path, target: Path) -> None:
     (target / FOLDER).write_text(text, encoding="utf-8")
 
 
-def _replace(path: Path, before: str, after: str) -> None:
-    path.write_text(path.read_text(encoding="utf-8").replace(before, after), encoding="utf-8")
+def _replace(path: Path, before: str, after: str, times: int = -1) -> None:
+    path.write_text(path.read_text(encoding="utf-8").replace(before, after, times), encoding="utf-8")
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -25,7 +25,7 @@ def documentation(tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("width", [390, 1400])
+@pytest.mark.parametrize("width", [390, 1280, 1400])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pages_fit_the_window(window, documentation, width, scheme):
     one = window(f"{documentation.as_uri()}/", width=width, color_scheme=scheme)
@@ -35,6 +35,10 @@ def test_pages_fit_the_window(window, documentation, width, scheme):
         assert one.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
         images = "[...document.images].every(image => image.complete && image.naturalWidth > 0)"
         assert one.page.evaluate(images), name
+        # Rows of tables may be scrolled.
+        hidden = "[...document.querySelectorAll('article pre')].filter(p => p.scrollWidth > p.clientWidth + 1)"
+        lines = one.page.evaluate(f"{hidden}.map(p => p.textContent)")
+        assert [text for text in lines if not any(line[:1] in "|+│" for line in text.split("\n") if line)] == [], name
     one.shoot(f"documentation-{scheme}-{width}", whole=False)
 
 
@@ -52,7 +56,6 @@ class Quiet(SimpleHTTPRequestHandler):
 
 
 def test_the_search_finds_pages(window, documentation):
-    # From files it lists pages too, without their texts.
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(documentation)))
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -68,6 +71,23 @@ def test_the_search_finds_pages(window, documentation):
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+def test_the_search_of_a_site_on_disk_shows_where_words_are_and_no_design_notes(window, documentation):
+    one = window(f"{documentation.as_uri()}/")
+    one.page.goto(f"{one.start}search.html?q=watermark-held")
+    expect(one.page.locator("#search-results p.context", has_text="One of several inputs").first).to_be_visible()
+    one.page.goto(f"{one.start}search.html?q=spliced")
+    expect(one.page.locator("#search-results", has_text="did not match")).to_be_visible()
+
+
+def test_what_is_typed_is_copied(window, documentation):
+    one = window(f"{documentation.as_uri()}/")
+    one.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    one.page.goto(f"{one.start}docs/getting-started.html")
+    one.page.locator("button.copy").nth(1).click()
+    expect(one.page.locator("button.copy").nth(1)).to_have_text("Copied")
+    assert one.page.evaluate("navigator.clipboard.readText()") == "engine init shop\ncd shop\nengine ls"
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
