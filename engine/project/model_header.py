@@ -58,7 +58,7 @@ def split_header(text: str, file: str) -> SplitFile:
 
 
 def _uncommented(text: str, end: int, file: str) -> SplitFile:
-    """A header that is no comment: to SQL it is not what it is to YAML."""
+    """A header that is not a comment: SQL tools cannot read the file."""
     place = location_of(text, text.index("---"), file)
     hint = "Begin it with a line /*--- and end it with a line ---*/, so that every SQL tool reads the file."
     problem = Diagnostic("header-position", "the header is not in a comment", hint, location=place)
