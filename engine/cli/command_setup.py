@@ -16,13 +16,13 @@ from engine.cli.console.log_level import LogLevel, level_of
 from engine.cli.console.printing import Printer, printer
 from engine.cli.console.terminal import write
 from engine.cli.log_output import LOG, is_shown, logged
-from engine.errors import Diagnostic, EngineError, Level, Location, ProjectError, UsageError
+from engine.errors import Diagnostic, EngineError, Level, Location, ProjectError, UsageError, near
 from engine.secrets import scrub
 from engine.target_folder import TargetFolder
 from engine.user_cache import project_cache
 
 if TYPE_CHECKING:
-    from engine.compile import Compiled, Manifest
+    from engine.compile import Compiled, Manifest, Model
 
 
 class Failed(Exception):  # noqa: N818 - not an error of its own: it ends a command whose errors were printed
@@ -189,6 +189,19 @@ def selected(
     if tell and not choice.nodes:
         chosen.out.say("No nodes match the selection; nothing to do")
     return choice.nodes
+
+
+def named_model(manifest: Manifest, name: str) -> Model:
+    """Return a model by its name, with or without `model.` before it.
+
+    Raises:
+        UsageError: there is no such model.
+    """
+    models = {model.name: model for model in manifest.models}
+    model = models.get(name.removeprefix("model."))
+    if model is None:
+        raise UsageError("usage", f"model '{name}' not found", near(name, models) or "List the models: engine ls")
+    return model
 
 
 def deferred(chosen: CommandSettings, result: Compiled, nodes: Sequence[str], wanted: Selection) -> Compiled:

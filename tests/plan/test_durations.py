@@ -46,7 +46,7 @@ def test_the_median_of_the_last_runs_by_how_the_stream_begins(shop: Manifest, tm
     assert _expected(shop, folder, plain=resume, ids=ActionKind.REBUILD) == {"model.plain": 4.0, "model.ids": 2.5}
     assert _expected(shop, folder, plain=create, ids=create) == {"model.plain": 30.0, "model.ids": 2.5}
     assert _expected(shop, folder, plain=ActionKind.REFRESH) == {"model.plain": 30.0}
-    # Where it begins again, and how much there is, is said anew each time.
+    # Where it begins again, and how much there is, is in each plan.
     assert _expected(shop, folder, plain=ActionKind.RESET, ids=ActionKind.EMPTY, hours=resume) == {}
     assert _expected(shop, folder, "prod", plain=resume) == {}
     assert expected_seconds(None, shop, "dev", Plan({"model.plain": Action("model.plain", resume)})) == {}

@@ -6,12 +6,11 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 from engine.characters import one_line
-from engine.cli.command_setup import CommandSettings, Failed, Warnings, compiled, log_file
+from engine.cli.command_setup import CommandSettings, Failed, Warnings, compiled, log_file, named_model
 from engine.cli.console.amounts import amount
 from engine.cli.console.confirm import confirmed
 from engine.cli.console.terminal import write, write_json
 from engine.compile import Manifest, Materialized, Model, Target
-from engine.errors import UsageError, near
 
 if TYPE_CHECKING:
     from engine.runtime.backfill.backfill_model import Backfill, ReplacedRange
@@ -91,12 +90,9 @@ def backfill_rows(
 def _model(manifest: Manifest, name: str) -> Model:
     from engine.runtime.backfill.backfill_request import check_model
 
-    node = manifest.nodes.get(f"model.{name.removeprefix('model.')}")
-    if not isinstance(node, Model):
-        hint = near(name, {model.name for model in manifest.models}) or "List the models: engine ls"
-        raise UsageError("usage", f"model '{name}' not found", hint)
-    check_model(node)
-    return node
+    model = named_model(manifest, name)
+    check_model(model)
+    return model
 
 
 def _range(target: Target, model: Model, times: tuple[str | None, str, str | None]) -> TimeRange:

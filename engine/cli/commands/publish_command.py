@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from engine.cli.command_setup import CommandSettings, Warnings, compiled, log_file, warn
-from engine.compile import Manifest, Model
+from engine.cli.command_setup import CommandSettings, Warnings, compiled, log_file, named_model, warn
+from engine.compile import Manifest
 from engine.errors import UsageError
 
 
@@ -19,9 +19,7 @@ def accept_rows(chosen: CommandSettings, name: str, *, accept: bool) -> None:
     with log_file(chosen):
         result = compiled(chosen, warnings=Warnings.SELECTED)
         manifest: Manifest = result.manifest
-        model = manifest.nodes.get(f"model.{name}")
-        if not isinstance(model, Model):
-            raise UsageError("usage", f"model '{name}' not found", "List the models: engine ls")
+        model = named_model(manifest, name)
         warn(chosen, manifest, [model.id], daily=True)
         if not accept:
             hint = (

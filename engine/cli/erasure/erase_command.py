@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.characters import one_line
-from engine.cli.command_setup import CommandSettings, Failed, Warnings, compiled, log_file
+from engine.cli.command_setup import CommandSettings, Failed, Warnings, compiled, log_file, named_model
 from engine.cli.console.amounts import amount
 from engine.cli.console.confirm import confirmed
 from engine.cli.console.terminal import write, write_json
 from engine.compile import Manifest, Model, Target
-from engine.errors import UsageError, near
 
 if TYPE_CHECKING:
     from engine.runtime.erasure.erase_model import Erasure, FoundRows
@@ -69,12 +68,9 @@ def erase_rows(
 def _model(manifest: Manifest, name: str) -> Model:
     from engine.runtime.erasure.erase_request import check_model
 
-    node = manifest.nodes.get(f"model.{name.removeprefix('model.')}")
-    if not isinstance(node, Model):
-        hint = near(name, {model.name for model in manifest.models}) or "List the models: engine ls"
-        raise UsageError("usage", f"model '{name}' not found", hint)
-    check_model(node)
-    return node
+    model = named_model(manifest, name)
+    check_model(model)
+    return model
 
 
 def _request(target: Target, model: Model, where: str, quarantine: str | None) -> EraseRequest | None:

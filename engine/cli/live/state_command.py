@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from engine.cli.command_setup import CommandSettings, Warnings, compiled, log_file
+from engine.cli.command_setup import CommandSettings, Warnings, compiled, log_file, named_model
 from engine.cli.console.amounts import amount
 from engine.cli.console.rows_text import format_rows
 from engine.cli.console.terminal import write, write_json
 from engine.compile import Model
-from engine.errors import UsageError, near
 from engine.runtime.operations.held_state import HeldState, held_state
 
 
@@ -19,12 +18,10 @@ def show_state(chosen: CommandSettings, name: str, limit: int, output: str) -> N
     """
     with log_file(chosen):
         result = compiled(chosen, warnings=Warnings.SELECTED)
-        models = {model.name: model for model in result.manifest.models}
-        if name not in models:
-            raise UsageError("usage", f"model '{name}' not found", near(name, models))
-        held = list(held_state(result.target, models[name], chosen.target_dir, limit))
+        model = named_model(result.manifest, name)
+        held = list(held_state(result.target, model, chosen.target_dir, limit))
     if output == "json":
-        write_json(_json(models[name], held))
+        write_json(_json(model, held))
         return
     for one in held:
         shown = len(one.sample.rows)

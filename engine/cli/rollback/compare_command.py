@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.cli.command_setup import CommandSettings, Warnings, compiled, log_file
+from engine.cli.command_setup import CommandSettings, Warnings, compiled, log_file, named_model
 from engine.cli.console.rows_text import format_rows
 from engine.cli.console.terminal import write, write_json
-from engine.compile import Model
-from engine.errors import UsageError, near
 from engine.runtime.rollback.compare_versions import ComparedColumn, VersionDifference, compare
 
 
@@ -22,9 +20,7 @@ def show_difference(chosen: CommandSettings, name: str, output: str) -> None:
     """
     with log_file(chosen):
         result = compiled(chosen, warnings=Warnings.SELECTED)
-        model = result.manifest.nodes.get(f"model.{name}")
-        if not isinstance(model, Model):
-            raise UsageError("usage", f"model '{name}' not found", near(name, {m.name for m in result.manifest.models}))
+        model = named_model(result.manifest, name)
         found = compare(result.manifest, result.target, chosen.root, model, chosen.target_dir)
     if output == "json":
         write_json({"model": name, **difference_record(found)})

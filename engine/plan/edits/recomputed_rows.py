@@ -10,7 +10,7 @@ def not_recomputed(model: Model) -> str | None:
     """Return why `engine backfill` cannot replace rows of a streaming model, in words; None: it can."""
     name, write = model.name, model.write
     if model.stateful:
-        # What is late, and which repeats are dropped, depends on when rows came.
+        # What is late, and which duplicates are dropped, depends on when rows came.
         return f"'{name}' keeps state: what its windows, joins or dedup have seen depends on the arrival of rows"
     if write.unique_key:
         return (
