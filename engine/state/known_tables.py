@@ -6,11 +6,13 @@ table's folder only what the engine writes there is removed.
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from engine.characters import whole_number
 from engine.state.blob_store import make_private, sync_folder, unwritable
@@ -30,8 +32,11 @@ from engine.state.state_path import StatePath, local, remove_tree
 _NAME = re.compile(r"\w+(?:\.\w+)*")
 
 
-# How often a folder is moved to a name for which others wait.
+# How often a folder is moved to a name for which others wait, where two folders cannot be exchanged.
 _ATTEMPTS = 50
+# Paths that are given to renameat2 are below the working directory or absolute; what it does; how it says no.
+_HERE, _EXCHANGE = -100, 2
+_UNSUPPORTED = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP}
 
 
 def tables_in(root: StatePath, catalog: str) -> Iterator[TableState]:
@@ -77,19 +82,43 @@ def move(folder: TableState, to: TableState) -> None:
         StateError: `state-unwritable`.
     """
     old, new = local(folder.folder), local(to.folder)
-    make_private(new.parent)
+    make_private(new)
     with _told(new):
-        # A run that begins to wait for the new name makes a file there meanwhile.
-        for attempt in range(_ATTEMPTS):
-            _remove_folder(new)
-            try:
-                old.rename(new)
-                break
-            except OSError as error:
-                if error.errno not in {errno.ENOTEMPTY, errno.EEXIST} or attempt + 1 == _ATTEMPTS:
-                    raise
+        if _exchanged(old, new):
+            _remove_folder(old)
+        else:
+            _replace(old, new)
         for parent in {new.parent, old.parent}:
             sync_folder(parent)
+
+
+def _exchanged(old: Path, new: Path) -> bool:
+    """Exchange two folders, where the system can: there is no moment at which another run could lock the new name.
+
+    Source: renameat2(2), `RENAME_EXCHANGE`; it is not of every system (macOS) nor of every file system (NFS).
+    """
+    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if rename is None:
+        return False
+    if rename(_HERE, os.fsencode(old), _HERE, os.fsencode(new), _EXCHANGE) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in _UNSUPPORTED:
+        return False
+    raise OSError(number, os.strerror(number), str(old), None, str(new))
+
+
+def _replace(old: Path, new: Path) -> None:
+    """Move a folder to the name of an empty one; a run that begins to wait for it makes a file there meanwhile."""
+    for attempt in range(_ATTEMPTS):
+        _remove_folder(new)
+        try:
+            old.rename(new)
+        except OSError as error:
+            if error.errno not in {errno.ENOTEMPTY, errno.EEXIST} or attempt + 1 == _ATTEMPTS:
+                raise
+        else:
+            return
 
 
 def _remove_folder(path: StatePath) -> None:

@@ -17,7 +17,7 @@ from engine.lake.clients.table_removal import shared_folders
 from engine.lake.lake_reader import Lake
 from engine.plan.deployed.renamed_tables import Renaming, renamings, state_now
 from engine.runtime.lifecycle.rename_table import rename_table
-from engine.state import locked
+from engine.state import known_tables, locked
 from tests.fault_injection.points import KilledError, kill, reached
 from tests.runtime.orphaned import TABLE, Orphaned, project
 
@@ -117,6 +117,13 @@ def test_table_and_state_are_moved(lab: Orphaned) -> None:
     assert renaming(lab)[1] is None
 
 
+def test_where_folders_cannot_be_exchanged(lab: Orphaned, monkeypatch: pytest.MonkeyPatch) -> None:
+    uuid = built(lab)
+    monkeypatch.setattr(known_tables, "_exchanged", lambda *_: False)
+    rename(lab)
+    is_moved(lab, uuid)
+
+
 @pytest.mark.parametrize("point", POINTS)
 @pytest.mark.parametrize("skipped", [0, 2])
 def test_a_kill_at_any_step_is_finished(lab: Orphaned, point: str, skipped: int) -> None:
@@ -155,13 +162,13 @@ def test_both_names_are_locked_until_the_end(lab: Orphaned) -> None:
 def test_who_waits_for_the_new_name_gets_it_afterwards(lab: Orphaned) -> None:
     built(lab)
     target, one = renaming(lab)
-    ended = threading.Event()
+    ended, found = threading.Event(), []
 
     def wait() -> None:
         while not ended.is_set():
             try:
                 with locked([lab.folder("new")]):
-                    assert lab.folder("new").load() is not None
+                    found.append(lab.folder("new").load())
                     ended.set()
             except StateError:
                 continue
@@ -171,6 +178,7 @@ def test_who_waits_for_the_new_name_gets_it_afterwards(lab: Orphaned) -> None:
         waiting.start()
         rename_table(target, one)
     assert ended.wait(20)
+    assert found != [None]
 
 
 def test_two_tables_are_an_error(lab: Orphaned) -> None:
