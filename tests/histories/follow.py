@@ -10,6 +10,7 @@ from typing import Any
 
 from engine.state import ModelState, Phase
 from tests.histories.batches import Batch, Checkpoint, read
+from tests.histories.difference import DifferenceError
 from tests.histories.kinds import FEED, KINDS, SAME, Kind
 from tests.histories.oracle import Content, Oracle, State, content
 from tests.histories.world import World
@@ -24,10 +25,6 @@ _OF_A_GENERATION = (
     "oracle", "generation", "applied", "deployed", "tidy", "skipped", "warned", "begun", "read", "gap", "gaps", "owed",
     "shown", "count", "base", "since",
 )  # fmt: skip
-
-
-class DifferenceError(Exception):
-    """The engine did something else than it should have; the text says what."""
 
 
 @dataclass(slots=True)
@@ -242,8 +239,8 @@ class Followed:
 
     def readers(self) -> Content:
         """What readers see of the table."""
-        there = self.world.lab.table(self.name)
-        return content(self.world.lab.rows(self.name)) if there is not None and there.main is not None else Counter()
+        there = self.world.table(self.name)
+        return content(self.world.rows(self.name)) if there is not None and there.main is not None else Counter()
 
     def freeze(self, back: Callable[[], Any]) -> Callable[[], None]:
         """The table was set back: until that is undone it must stay as it is; how to undo it."""
@@ -258,11 +255,11 @@ class Followed:
 
     def rows(self, ending: str = "") -> Content:
         """What the table holds."""
-        lab, name = self.world.lab, self.name + ending
-        if self.kind.tested and not ending and (staged := self.world.staged(name)) is not None:
-            found = self.world.sql(f"select * from lake.<table> version as of {staged}", name)
+        if self.kind.tested and not ending and (staged := self.world.staged(self.name)) is not None:
+            found = self.world.sql(f"select * from lake.<table> version as of {staged}", self.name)
             return content(row.asDict() for row in found)
-        return content(lab.rows(name)) if lab.table(name) is not None else Counter()
+        there = self.world.table(self.name, ending)
+        return content(self.world.rows(self.name, ending)) if there is not None else Counter()
 
     def differs(self, text: str) -> None:
         raise DifferenceError(f"{self.name}: {text}")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.histories.follow import DifferenceError, Followed
+from tests.histories.difference import DifferenceError
+from tests.histories.follow import Followed
 from tests.histories.points import Armed, Points, fail
 from tests.histories.steps import Step
 from tests.histories.world import World

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from tests.fault_injection.points import killing_after
 from tests.histories import operations
-from tests.histories.follow import EARLIEST, LOST, NOW, REFRESH, DifferenceError, Followed
+from tests.histories.difference import DifferenceError
+from tests.histories.follow import EARLIEST, LOST, NOW, REFRESH, Followed
 from tests.histories.kept_running import keep_running
 from tests.histories.kinds import KINDS
 from tests.histories.points import Points
@@ -80,10 +81,14 @@ class History:
         if step.operation == "go-back" and step.detail[1]:
             # Else there may be nothing to undo.
             self._build(*operations.ask(REFRESH, [step.model], self.models))
+        self.world.said = ""
         arguments = operations.begin(step, self.world, self.models, self.points, self.undo)
+        if self.world.said:
+            self.tell(f"    {self.world.said}")
         result = self._crash(step) if step.operation == "crash" else self._build(*arguments)
         self.points.armed = None
-        if step.operation not in ("kill", "crash"):
+        killed = step.operation in ("kill", "crash") or (step.operation == "rename-table" and step.detail[0])
+        if not killed:
             self._settled(step.way, result)
 
     def _crash(self, step: Step) -> Result:
@@ -171,7 +176,7 @@ class History:
                 known.asked = ""
 
     def _snapshots(self) -> dict[str, int | None]:
-        return {name: self.world.lab.snapshot(name) for name in self.models}
+        return {name: self.world.snapshot(name) for name in self.models}
 
 
 def errors(result: Result) -> set[str]:

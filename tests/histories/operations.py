@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tests.histories.follow import EARLIEST, LOST, NOW, REFRESH, DifferenceError, Followed
+from tests.histories.difference import DifferenceError
+from tests.histories.follow import EARLIEST, LOST, NOW, REFRESH, Followed
 from tests.histories.go_back import go_back
 from tests.histories.points import Armed, Points, fail
+from tests.histories.rebuild import rebuild
 from tests.histories.recompute import recompute
 from tests.histories.steps import Step
 from tests.histories.world import World
 
 Undo = list[Callable[[], Any]]
+_OTHER_COMMANDS = {"go-back": go_back, "backfill": recompute, "rebuild": rebuild}
 _BY_OTHERS = {"compact": World.compact, "expire": World.expire, "foreign-tag": World.tag, "widen": World.widen}
 
 
@@ -46,8 +49,12 @@ def begin(step: Step, world: World, models: dict[str, Followed], points: Points,
             _BY_OTHERS[step.operation](world, step.model)
         case "rename" | "foreign-column" | "move", _:
             undo += filter(None, [_changed(step, world)])
-        case (("accept" | "test" | "maintain" | "go-back" | "backfill"), _):
+        case (("accept" | "test" | "maintain" | "go-back" | "backfill" | "rebuild"), _):
             _command(step, world, models, points)
+        case "rename-table", _:
+            (point,) = step.detail
+            points.armed = Armed(point, step.model, 0, fail) if point else None
+            undo.append(world.rename_table(step.model))
         case "lost-state", Followed():
             known.asked = LOST if world.lose(step.model, checkpoint=False) else known.asked
         case "lost-checkpoint", _:
@@ -99,15 +106,15 @@ def _roll_back(known: Followed, undo: Undo) -> None:
 
 
 def _command(step: Step, world: World, models: dict[str, Followed], points: Points) -> None:
-    """Another command: publish what waits, let the tests decide about it, maintain the tables, undo a refresh, or recompute."""
+    """Another command: publish what waits, let the tests decide about it, maintain the tables, undo a refresh, recompute, or rebuild."""
     if step.operation == "maintain":
         _maintain(world, models)
         return
-    if step.operation in ("go-back", "backfill"):
-        (go_back if step.operation == "go-back" else recompute)(step, world, models, points)
+    if step.operation in _OTHER_COMMANDS:
+        _OTHER_COMMANDS[step.operation](step, world, models, points)
         return
     for name, known in models.items():
-        if known.kind.tested and known.frozen is None and world.lab.table(name) is not None:
+        if known.kind.tested and known.frozen is None and world.table(name) is not None:
             accept = step.operation == "accept"
             known.decided(world.lab.run(*(("publish", name, "--accept") if accept else ("test", "-s", name))), accept)
 

@@ -11,6 +11,13 @@ from engine.errors import RunError
 
 NAMES = ("computing", "committing", "committed", "recorded")
 IN_BACKFILL = ("backfilling", "committing", "backfilled", "reader moved")
+# Of a table that is built beside the other one (with the end of its name), and of the publication.
+IN_REBUILD = (
+    *((point, "__next") for point in ("computing", "committing", "committed", "recorded")),
+    *((point, "") for point in ("rebuild noted", "generation copied", "taken over", "previous kept", "replacing",
+                                "replaced", "noted", "rebuild published")),
+)  # fmt: skip
+IN_RENAME = ("renaming", "renamed", "rewritten", "moved")
 IN_ROLLBACK = ("rolling back", "put back", "brought back", "retired", "unnoted")
 # A code that the engine knows; no history meets it otherwise.
 CODE = "interrupted"

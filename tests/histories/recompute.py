@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tests.histories.batches import read
-from tests.histories.follow import DifferenceError, Followed
+from tests.histories.difference import DifferenceError
+from tests.histories.follow import Followed
 from tests.histories.oracle import Oracle
 from tests.histories.points import Armed, Points, fail
 from tests.histories.steps import Step

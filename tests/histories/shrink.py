@@ -11,7 +11,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from tests.histories.follow import DifferenceError
+from tests.histories.difference import DifferenceError
 from tests.histories.history import History
 from tests.histories.steps import NEEDS, Plan
 from tests.histories.world import World

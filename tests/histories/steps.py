@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tests.histories.kinds import CHANGES, EVENTS, FEED, KINDS, MORE, PROJECT_SETTINGS
-from tests.histories.points import IN_BACKFILL, IN_ROLLBACK, NAMES
+from tests.histories.points import IN_BACKFILL, IN_REBUILD, IN_RENAME, IN_ROLLBACK, NAMES
 
 # What a step does before its build or in it, and how often.
 WEIGHTS = {
@@ -42,6 +42,8 @@ WEIGHTS = {
     "widen": 2,
     "go-back": 3,
     "backfill": 4,
+    "rebuild": 4,
+    "rename-table": 4,
 }
 OPERATIONS = tuple(WEIGHTS)
 LANDING = ("land", "late", "null", "bad", "duplicate")
@@ -197,6 +199,10 @@ def _step(dice: random.Random, operation: str, models: tuple[str, ...], rows: _R
         detail = (dice.choice(("", *IN_ROLLBACK)), dice.random() < 0.7)
     if operation == "backfill":
         detail = (dice.choice(("", *IN_BACKFILL)),)
+    if operation == "rebuild":
+        detail = dice.choice((("", ""), *IN_REBUILD))
+    if operation == "rename-table":
+        detail = (dice.choice(("", *IN_RENAME)),)
     if operation == "rollback-in-build":
         detail = (dice.randrange(2),)
     if operation == "odd-name":

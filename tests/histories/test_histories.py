@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.histories.follow import DifferenceError
+from tests.histories.difference import DifferenceError
 from tests.histories.history import History
 from tests.histories.kinds import FEED, KINDS
 from tests.histories.oracle import content

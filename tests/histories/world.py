@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from engine.lake.commits import STAGED
+from engine.lake.table_facts import TableFacts
 from engine.state import ModelState, TableState
+from tests.histories.difference import DifferenceError
 from tests.histories.kinds import CONNECTION, FED_SOURCE, FEED, KINDS, MACRO, PROJECT_SETTINGS, SOURCES
 from tests.histories.oracle import Row, micros
 from tests.histories.steps import BROKEN, File, Plan
@@ -34,6 +36,8 @@ class World:
         landed: the rows of each file by its name below `landing/`, None for a record that cannot be read; a record of
             the topic is a file of its own, by its partition and offset.
         gone: names of files that are not there any more.
+        names: of the tables of models that were renamed, as it is now and as it was before.
+        said: the codes that a command of the last step ended with.
         broker: of the topic.
         topic: its name; empty: no model reads one.
     """
@@ -43,6 +47,8 @@ class World:
     settings: dict[str, dict[str, str]] = field(default_factory=dict)
     landed: dict[str, list[Row | None]] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
+    names: dict[str, tuple[str, str]] = field(default_factory=dict)
+    said: str = ""
     broker: Broker | None = None
     topic: str = ""
     _ends: Counter[int] = field(default_factory=Counter)
@@ -71,7 +77,44 @@ class World:
         self.lab.write("sources/shop.yml", sources)
         self.lab.write("macros/scaled.sql", MACRO.replace("<macro>", project["macro"]))
         for model in self.models:
-            self.lab.model(model, KINDS[model].file(self.settings[model]))
+            self.lab.model(model, self._renamed(model, KINDS[model].file(self.settings[model])))
+
+    def _renamed(self, model: str, text: str) -> str:
+        if model not in self.names:
+            return text
+        now, before = self.names[model]
+        header, sep, body = text.rpartition("---*/\n")
+        keys = f"alias: {now}\nrenamed_from: {before}\n"
+        return f"{header}{keys}{sep}{body}" if sep else f"/*---\n{keys}---*/\n{body}"
+
+    def rename_table(self, model: str) -> Callable[[], None]:
+        """Give the table of a model another name in its header, or its first one again; how to undo that."""
+        now, _ = self.names.get(model, (model, ""))
+        after = f"{model}_moved" if now == model else model
+
+        def to(name: str, old: str) -> None:
+            self.names[model] = name, old
+            self.write()
+
+        to(after, now)
+        return lambda: to(now, after)
+
+    def _known_as(self, model: str, ending: str = "") -> str:
+        """The name of the table of a model: a rename that was killed has not happened, or has."""
+        names = dict.fromkeys(name + ending for name in self.names.get(model, (model,)))
+        there = [name for name in names if self.lab.table(name) is not None]
+        if len(there) > 1:
+            raise DifferenceError(f"two tables of one model: {there}")
+        return there[0] if there else next(iter(names))
+
+    def table(self, model: str, ending: str = "") -> TableFacts | None:
+        return self.lab.table(self._known_as(model, ending))
+
+    def snapshot(self, model: str) -> int | None:
+        return self.lab.snapshot(self._known_as(model))
+
+    def rows(self, model: str, ending: str = "") -> list[dict[str, Any]]:
+        return self.lab.rows(self._known_as(model, ending))
 
     def effective(self, model: str) -> dict[str, str]:
         """All settings that the rows of a model depend on."""
@@ -111,7 +154,7 @@ class World:
 
     def staged(self, model: str) -> int | None:
         """The snapshot that waits for the tests of a model."""
-        table = self.lab._lake().table(self.lab.schema, model, STAGED)
+        table = self.lab._lake().table(self.lab.schema, self._known_as(model), STAGED)
         return None if table is None or STAGED not in table.branches else table.snapshot
 
     def files(self, model: str) -> set[str]:
@@ -120,7 +163,11 @@ class World:
         return {name for name in self.landed if name.split("/")[0] in sources and name not in self.gone}
 
     def state(self, model: str) -> TableState:
-        return TableState(self.lab.state.parent.parent, "lake", self.lab.schema, model)
+        found = [
+            TableState(self.lab.state.parent.parent, "lake", self.lab.schema, name)
+            for name in self.names.get(model, (model,))
+        ]
+        return next((state for state in found if state.folder.exists() and state.generations()), found[0])
 
     def loaded(self, model: str) -> ModelState | None:
         return self.state(model).load()
@@ -166,11 +213,11 @@ class World:
         """Run SQL in the shared session, `<table>` is the model's."""
         assert self.lab.session is not None
         spark = self.lab.session.spark.newSession()
-        return spark.sql(text.replace("<table>", f"{self.lab.schema}.{model}")).collect()
+        return spark.sql(text.replace("<table>", f"{self.lab.schema}.{self._known_as(model)}")).collect()
 
     def roll_back(self, model: str) -> Callable[[], None] | None:
         """Set a table back by a snapshot, if it has two; how to undo that."""
-        table = self.lab.table(model)
+        table = self.table(model)
         if table is None or len(table.history) < 2 or table.snapshot is None:
             return None
         head = table.snapshot
@@ -182,25 +229,25 @@ class World:
         return lambda: self.sql(f"call lake.system.set_current_snapshot('<table>', {head})", model)
 
     def compact(self, model: str) -> None:
-        if self.lab.table(model) is not None:
+        if self.table(model) is not None:
             options = "map('rewrite-all', 'true')"
             self.sql(f"call lake.system.rewrite_data_files(table => '<table>', options => {options})", model)
 
     def add_column(self, model: str) -> Callable[[], None] | None:
         """Add a column to a table as another engine might; how to undo that."""
-        table = self.lab.table(model)
+        table = self.table(model)
         if table is None or "added" in dict(table.columns):
             return None
         self.sql("alter table lake.<table> add column added int", model)
         return lambda: self.sql("alter table lake.<table> drop column added", model)
 
     def tag(self, model: str) -> None:
-        table = self.lab.table(model)
+        table = self.table(model)
         if table is not None and table.snapshot is not None:
             self.sql(f"alter table lake.<table> create tag if not exists foreign as of version {table.snapshot}", model)
 
     def expire(self, model: str) -> None:
-        if self.lab.table(model) is not None:
+        if self.table(model) is not None:
             at = "timestamp '2100-01-01 00:00:00'"
             self.sql(f"call lake.system.expire_snapshots(table => '<table>', older_than => {at})", model)
 

@@ -379,3 +379,25 @@ def test_a_name_that_is_taken_blocks_a_rebuild(lab: Lab) -> None:
     assert lab.ids("paid__next") == [101, 102, 103]
     assert lab.run("drop", "paid__next", "--yes").code == 0
     assert lab.table("paid__next") is None
+
+
+@pytest.mark.parametrize("built", [True, False], ids=["renamed before", "not renamed yet"])
+def test_a_table_with_another_name_is_not_taken_for_the_one_beside_it(lab: Lab, *, built: bool) -> None:
+    shop(lab)
+    lab.model("paid", PAID.format(1))
+    lab.build()
+    uuid = lab.table("paid").uuid
+    lab.model("paid", PAID.format(2 if not built else 1).replace("streams", "alias: sold\nrenamed_from: paid\nstreams"))
+    if built:
+        lab.build()
+        lab.model("paid", PAID.format(2).replace("streams", "alias: sold\nrenamed_from: paid\nstreams"))
+    said = rebuild(lab, "-s", "paid", "--no-publish", code=0 if built else 1)
+    if not built:
+        assert said.codes() == ["rebuild-unavailable"]
+        assert lab.table("paid").uuid == uuid
+        return
+    assert lab.table("sold").uuid == uuid
+    assert versions(lab, "sold") == [(n, 1) for n in (1, 2, 3)]
+    rebuild(lab, "-s", "paid")
+    assert versions(lab, "sold") == [(n, 2) for n in (1, 2, 3)]
+    assert left(lab) == []

@@ -11,6 +11,8 @@ from engine.compile.nodes.topological_order import ancestors
 from engine.errors import Diagnostic, EngineError, Location
 from engine.lake.lake_reader import Lake
 from engine.plan.deployed.begun_rebuild import begun_rebuild, next_relation, next_state
+from engine.plan.deployed.renamed_tables import state_now
+from engine.plan.deployed.state_folder import table_state
 from engine.plan.tables.upstream_tables import decided, upstreams_of
 from engine.sources import Place, iceberg
 
@@ -35,6 +37,7 @@ def rebuild_faults(manifest: Manifest, target: Target, place: Place, models: Seq
     for model in models:
         for message, hint in _faults(manifest, model, rebuilt):
             yield Diagnostic(UNAVAILABLE, message, hint, node=model.name, location=Location(model.file))
+        yield from _renamed(target, model)
         yield from _name_faults(lake, target, model, owners.get(str(next_relation(model.relation))))
         yield from _initial_snapshots(manifest, lake, place, model, rebuilt)
 
@@ -64,6 +67,15 @@ def _behind(manifest: Manifest, node: Model, rebuilt: Collection[str]) -> list[s
     """The names of the rebuilt models that a table or view is made from."""
     parents = {name: set(manifest.parents(name)) for name in manifest.order}
     return [manifest.nodes[name].name for name in sorted(ancestors(parents, node.id).intersection(rebuilt))]
+
+
+def _renamed(target: Target, model: Model) -> Iterator[Diagnostic]:
+    """Yield that a table has not the name yet by which the rebuild would know it."""
+    own, now = table_state(target, model), state_now(target, model)
+    if now != own:
+        message = f"{now.name} becomes {own.name} first, which the code of before would not find"
+        hint = f"Build it once without the edit of its query, and rebuild it then. {_FULL.format(model.name)}"
+        yield Diagnostic(UNAVAILABLE, message, hint, node=model.name, location=Location(model.file))
 
 
 def _name_faults(lake: Lake, target: Target, model: Model, other: Model | None) -> Iterator[Diagnostic]:

@@ -87,7 +87,11 @@ def beside(manifest: Manifest, models: Iterable[Model]) -> Manifest:
     for own in models:
         model = manifest.model(own.name)
         write = replace(model.write, publish=Publish.IMMEDIATELY)
-        made[own.id] = replace(model, deferred_from=None, write=write, facts=own.facts, fingerprint=own.fingerprint)
+        # A table that has another name is the one that is read and written, not the one that is made here.
+        operation = replace(model.operation, renamed_from="")
+        made[own.id] = replace(
+            model, deferred_from=None, write=write, operation=operation, facts=own.facts, fingerprint=own.fingerprint
+        )
     return replace(manifest, nodes={**manifest.nodes, **made}, records={})
 
 
