@@ -22,7 +22,7 @@ from engine.api.keep_running.live_edits import read_edit
 from engine.api.keep_running.live_turns import EndedTurn, Workshop, ended_turn, maintain_turn, run_turn
 from engine.api.keep_running.source_polls import SourcePolls
 from engine.api.requests import THREADS, Selection
-from engine.api.unused_memory import give_back
+from engine.api.unused_memory import give_back, keep_whole
 from engine.api.warm_session import WarmSession
 from engine.errors import EngineError
 from engine.events import (
@@ -122,6 +122,7 @@ class LiveProject:
     _emitting: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
+        keep_whole()
         self.queue.maintain_after = self.options.maintain_after
         self._session = WarmSession(lambda reason: self.emit(SessionRestarted(reason, now())), FAIR)
 
