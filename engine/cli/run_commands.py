@@ -90,10 +90,17 @@ def plan(
     is_flag=True,
     help="Rebuild the selected streaming tables beside the existing ones; test, compare, and publish them at the end.",
 )
+@click.option(
+    "--clone",
+    metavar="TARGET",
+    help="Build only what differs from another target, from clones of its tables and checkpoints; read the rest there.",
+)
 @click.option("--no-publish", is_flag=True, help="With --rebuild: stop before publishing.")
 @click.option("--discard", is_flag=True, help="With --rebuild: remove the unpublished tables of a rebuild.")
-def build(watch: bool, rebuild: bool, no_publish: bool, discard: bool, **options: Any) -> int:
+def build(watch: bool, rebuild: bool, no_publish: bool, discard: bool, clone: str | None, **options: Any) -> int:
     """Run models and tests in dependency order."""
+    if clone is not None:
+        return _clone(clone, rebuild=rebuild or no_publish or discard, watch=watch, **options)
     if rebuild or no_publish or discard:
         return _rebuild(rebuild=rebuild, watch=watch, no_publish=no_publish, discard=discard, **options)
     return _run("build", watch=watch, **options)
@@ -142,6 +149,25 @@ def _run(command: RunCommand, junit: Path | None = None, *, watch: bool = False,
         stopped = _REFRESHING
     return carry_out(work, stopped=stopped, **shared)
 
+
+def _clone(other: str, *, rebuild: bool, watch: bool, **options: Any) -> int:
+    said = {**options, "watch": watch, "rebuild": rebuild}
+    both = next((option for key, option in _NOT_WITH_CLONE.items() if said[key]), "")
+    wanted, shared = split(options)
+    how = cast("RunOptions", {key: shared.pop(key) for key in RunOptions.__annotations__ if key in shared})
+
+    def work(chosen: CommandSettings) -> bool:
+        from engine.cli.commands.build_command import clone_and_run
+
+        if both:
+            raise UsageError("usage", f"--clone and {both} cannot be combined", "Use one of them.")
+        return clone_and_run(chosen, wanted, how, other)
+
+    return carry_out(work, stopped=_STOPPED, **shared)
+
+
+# What says otherwise where models are read, or what would be done again after each edit.
+_NOT_WITH_CLONE = {"watch": "--watch", "rebuild": "--rebuild", "defer": "--defer", "empty": "--empty"}
 
 # What a rebuild beside the tables decides itself.
 _NOT_WITH_REBUILD = {

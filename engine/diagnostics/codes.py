@@ -68,7 +68,7 @@ _BY_PAGE = {
         full-refresh-protected
         erase-blocked erase-unread backfill-rejected backfill-unread rollback-unavailable rollback-unfinished
         rename-blocked table-renamed
-        rebuild-unavailable rebuild-unfinished rebuild-restarted
+        clone-unavailable table-cloned rebuild-unavailable rebuild-unfinished rebuild-restarted
         downstream-stops upstream-history upstream-replaced upstream-rewritten not-published staged-rows
         publish-diverged empty-existing refresh-not-incremental
     """,

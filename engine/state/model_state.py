@@ -264,6 +264,10 @@ class TableState:
         """Note that the table is being dropped, and what goes with it."""
         self._store.put(f"{self.key}/{DROP_FILE}", as_json(what))
 
+    def end_drop(self) -> None:
+        """Forget a drop: the table stays."""
+        self._forget(DROP_FILE)
+
     def refresh(self) -> Mapping[str, Any] | None:
         """What is noted of a full refresh that was begun and not finished, or None (see `killed_refresh`).
 

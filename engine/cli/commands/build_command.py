@@ -11,7 +11,7 @@ from engine.cli.command_setup import CommandSettings, Warnings, check_project, c
 from engine.cli.console.junit import write_junit
 from engine.cli.exits import terminable
 from engine.errors import UsageError
-from engine.events import Step, StepStarted
+from engine.events import Diagnosed, Step, StepStarted
 
 _WHAT = {"build": "models or tests", "run": "models", "test": "tests"}
 
@@ -32,6 +32,27 @@ def run_nodes(
         results = chosen.project.execute(command, result, nodes, chosen.out.event, **options)
         if junit is not None:
             write_junit(results, result.manifest, junit, chosen.root)
+        chosen.out.summary(results)
+    return not results.failed
+
+
+def clone_and_run(chosen: CommandSettings, selection: Selection, options: RunOptions, target: str) -> bool:
+    """Build what of a selection differs from another target, from clones of its tables; False if something failed."""
+    from engine.api.clone import clone, cloning_of
+
+    with terminable(), log_file(chosen):
+        chosen.out.event(StepStarted(Step.COMPILE))
+        result = compiled(chosen, warnings=Warnings.SELECTED)
+        found = selected(chosen, result.manifest, selection, tell=False)
+        nodes = runnable(result.manifest, found, "build")
+        cloning = cloning_of(chosen.project, result, nodes, target)
+        if not cloning.nodes:
+            chosen.out.say(f"Nothing that is selected differs from target '{target}'; nothing to do")
+            return True
+        result = deferred(chosen, result, cloning.nodes, cloning.selection)
+        for told in clone(chosen.project, result, cloning):
+            chosen.out.event(Diagnosed(told))
+        results = chosen.project.execute("build", result, cloning.nodes, chosen.out.event, **options)
         chosen.out.summary(results)
     return not results.failed
 

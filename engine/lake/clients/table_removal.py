@@ -31,6 +31,8 @@ from engine.lake.clients.postgres_catalog import PostgresCatalog
 
 # <schema>/<table>
 _DEPTH = 2
+# The property of a table over the files of another one: the name and the UUID of that one.
+CLONE_OF = "engine.clone-of"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,8 @@ def stored(config: CatalogConfig, entry: CatalogEntry) -> StoredRelation:
         return StoredRelation(entry, kept=f"its metadata cannot be read ({type(error).__name__})")
     properties = _texts(metadata.get("properties"))
     kept = "" if folder is None else why_kept(config, folder, entry)
-    if not kept and properties.get("gc.enabled", "true").lower() == "false":
+    # The files of a clone that are not its own lie in another folder.
+    if not kept and properties.get("gc.enabled", "true").lower() == "false" and CLONE_OF not in properties:
         kept = "its property gc.enabled is false"
     uuid = str(metadata.get("view-uuid" if entry.view else "table-uuid", ""))
     rows, size = (None, None) if entry.view else _numbers(metadata)

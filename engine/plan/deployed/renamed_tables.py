@@ -137,7 +137,7 @@ def _found(target: Target, model: Model, known: KnownTable, lake: Lake) -> Renam
     note = folder.rename()
     if note is not None and note.get("to") != str(model.relation):
         return interrupted(folder.name, str(note.get("to"))).at(Location(model.file), model.name)
-    reason = _unfinished(folder)
+    reason = unfinished(folder)
     if state is None or reason:
         hint = (
             f"Finish that first: give '{model.name}' its table of before (alias: {folder.table}) and build it, or "
@@ -150,7 +150,7 @@ def _found(target: Target, model: Model, known: KnownTable, lake: Lake) -> Renam
     return _tables(target, model, folder, state, note, lake)
 
 
-def _unfinished(folder: TableState) -> str:
+def unfinished(folder: TableState) -> str:
     """What was begun with a table and not finished."""
     states = folder.states()
     unmade = states[:1] if not any(state.uuid or state.phase is Phase.PUBLISHED for state in states) else ()

@@ -8,10 +8,7 @@ are published.
 
 from __future__ import annotations
 
-import logging
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from engine import faults
@@ -22,6 +19,7 @@ from engine.plan.deployed.begun_rebuild import RebuildStep, next_relation, next_
 from engine.plan.deployed.checkpoint_facts import read_checkpoint
 from engine.plan.deployed.state_folder import table_state
 from engine.runtime.build import spark_session
+from engine.runtime.context.locks_when_free import locked_when_free
 from engine.runtime.context.run_context import Run, command_run
 from engine.runtime.erasure.stream_positions import StreamPosition, unread_faults
 from engine.runtime.lifecycle import full_refresh
@@ -29,15 +27,11 @@ from engine.runtime.lifecycle.raise_fences import raise_fences
 from engine.runtime.rebuild.copied_generation import PublishedInput, copied, published_input
 from engine.runtime.rebuild.tables_beside import Rebuild, drop, note, run_once
 from engine.runtime.rebuild.taken_over import take_over
-from engine.state import ModelState, TableState, locked
+from engine.state import ModelState, locked
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_log = logging.getLogger("engine.runtime")
-
-# How long to wait for a turn of `engine start`, or for a build.
-_WAIT_SECONDS, _POLL_SECONDS = 600.0, 1.0
 _RUNS = 3
 
 
@@ -53,7 +47,7 @@ def cut_over(one: Rebuild, step: RebuildStep) -> bool:
         SetupError: Spark or the catalog cannot be had.
     """
     models = [one.model(node) for node in one.models]
-    with _waiting([table_state(one.target, model) for model in models]) as locks:
+    with locked_when_free([table_state(one.target, model) for model in models]) as locks:
         lake = Lake(one.target.catalog)
         for model in models:
             full_refresh.settle(model, table_state(one.target, model), lake)
@@ -71,29 +65,6 @@ def cut_over(one: Rebuild, step: RebuildStep) -> bool:
                 faults.reach("rebuild published", models[0].name)
             drop(one)
     return True
-
-
-@contextmanager
-def _waiting(states: Sequence[TableState]) -> Iterator[tuple[int, ...]]:
-    """Hold the locks of tables, after the turn of whoever writes them.
-
-    Raises:
-        StateError: `table-locked`.
-    """
-    deadline, waits = time.monotonic() + _WAIT_SECONDS, False
-    with ExitStack() as stack:
-        while True:
-            try:
-                locks = stack.enter_context(locked(states))
-                break
-            except StateError as error:
-                if error.diagnostic.code != "table-locked" or time.monotonic() > deadline:
-                    raise
-                if not waits:
-                    _log.info("waiting: %s", error.diagnostic.message)
-                waits = True
-                time.sleep(_POLL_SECONDS)
-        yield locks
 
 
 def _caught_up(one: Rebuild) -> bool:

@@ -1,0 +1,160 @@
+"""`build --clone TARGET`: what an edit changes continues from another target's tables, the rest is read there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from engine.api.requests import Selection
+from engine.errors import Diagnostic, EngineError, Level, ProjectError
+
+if TYPE_CHECKING:
+    from engine.api.project import Project
+    from engine.compile import Compiled, Model
+    from engine.runtime.clone.cloned_state import Clone
+    from engine.state import TableState
+
+# Below target/: the manifest of the other target, to which models are deferred.
+_FOLDER = "clone"
+
+
+@dataclass(frozen=True, slots=True)
+class Cloning:
+    """What is built here of a selection, and where the rest is read.
+
+    Attributes:
+        other: the project as the other target has it.
+        nodes: ids of the models that differ from what is deployed there, of all that read them, and of their tests.
+        selection: with which models that are not built are deferred to the other target.
+    """
+
+    other: Compiled
+    nodes: tuple[str, ...]
+    selection: Selection
+
+
+def cloning_of(project: Project, compiled: Compiled, nodes: Sequence[str], target: str) -> Cloning:
+    """Find what of a selection is built here, and write the manifest of the other target.
+
+    Args:
+        project: with the target that is built.
+        compiled: it, without errors.
+        nodes: ids of what is selected.
+        target: the other one.
+
+    Raises:
+        UsageError: there is no such target.
+        ProjectError: the project has errors with it.
+        EngineError: `clone-unavailable`: no table of it can be cloned.
+        StateError: `state-unreadable`.
+    """
+    from engine.api.project import Project
+    from engine.compile.artifacts.write_artifacts import write_artifacts
+    from engine.runtime.clone.clone_checks import target_faults
+
+    known = Project(project.root, target=target, vars=project.vars, target_path=project.target_dir / _FOLDER)
+    other = known.compile()
+    if other.manifest.errors:
+        raise ProjectError.of(other.manifest.errors)
+    if found := [*target_faults(compiled.target, other.target)]:
+        raise EngineError.of(found)
+    write_artifacts(other.manifest, known.target_dir)
+    chosen = tuple(_built(compiled, other, nodes))
+    return Cloning(other, chosen, Selection(defer=True, defer_state=known.target_dir))
+
+
+def clone(project: Project, compiled: Compiled, cloning: Cloning) -> tuple[Diagnostic, ...]:
+    """Make the tables that are built here and not here yet over those of the other target; return a note of each.
+
+    Args:
+        project: with the target that is built.
+        compiled: it, with what is deferred.
+        cloning: what is built.
+
+    Raises:
+        EngineError: `clone-unavailable`, `name-taken`: all that forbids it; nothing was made.
+        StateError: `table-locked`, `state-unreadable`, `state-unwritable`.
+        SetupError: Spark or the catalog cannot be had.
+    """
+    from engine.plan.actions.build_order import run_order
+    from engine.runtime.clone.clone_models import clone_models
+
+    order = run_order(compiled.manifest, cloning.nodes)
+    found = [one for node in order if (one := _clone(compiled, cloning.other, node)) is not None]
+    if found:
+        clone_models(compiled.manifest, compiled.target, project.target_dir, found)
+    return tuple(_note(one) for one in found)
+
+
+def _reads_what_is_here(compiled: Compiled, own: Model) -> bool:
+    """Whether a model streams a table that was built here before: the other target's checkpoint is of another one."""
+    from engine.compile import Model
+    from engine.runtime.clone.clone_models import is_begun
+
+    read = [compiled.manifest.nodes[item.node] for item in own.inputs if item.stream]
+    here = [node.id for node in read if isinstance(node, Model) and node.deferred_from is None]
+    folders = [folder for node in here if (folder := _folder(compiled, node)) is not None]
+    return any(not is_begun(folder) and folder.load() is not None for folder in folders)
+
+
+def _note(one: Clone) -> Diagnostic:
+    message = f"{one.own.relation} is a clone of {one.other.relation} and continues from its checkpoint"
+    hint = f"It reads files of {one.other.relation}, which keeps them for 7 days; remove it: engine drop {one.own.name}"
+    return Diagnostic("table-cloned", message, hint, Level.NOTE, node=one.own.name)
+
+
+def _built(compiled: Compiled, other: Compiled, nodes: Sequence[str]) -> Iterator[str]:
+    """The nodes that run: changed models, what reads them, what was built here before, and the tests of these."""
+    from engine.compile import DataTest, Model, UnitTest
+
+    built: set[str] = set()
+    manifest, chosen = compiled.manifest, set(nodes)
+    for node in (node for node in manifest.order if node in chosen):
+        model, read = manifest.nodes[node], built.intersection(manifest.parents(node))
+        if isinstance(model, Model) and (read or _differs(compiled, other, model)):
+            built.add(node)
+    for node in nodes:
+        found = manifest.nodes[node]
+        tested = isinstance(found, (DataTest, UnitTest)) and built.intersection(found.depends_on)
+        if node in built or tested:
+            yield node
+
+
+def _differs(compiled: Compiled, other: Compiled, model: Model) -> bool:
+    """Whether a model is not what the other target has built, or is built here already."""
+    from engine.compile.nodes.fingerprint import definition
+    from engine.plan.deployed.state_folder import table_state
+
+    there = _folder(other, model.id)
+    state = there.load() if there is not None else None
+    if there is None or state is None or table_state(compiled.target, model).load() is not None:
+        return True
+    facts: Any = there.facts(state)
+    return not isinstance(facts, Mapping) or definition(facts) != definition(model.facts)
+
+
+def _folder(compiled: Compiled, node: str) -> TableState | None:
+    """The state of a model in a target; None: it has no such model."""
+    from engine.compile import Model
+    from engine.plan.deployed.state_folder import table_state
+
+    model = compiled.manifest.nodes.get(node)
+    return table_state(compiled.target, model) if isinstance(model, Model) and model.stored else None
+
+
+def _clone(compiled: Compiled, other: Compiled, node: str) -> Clone | None:
+    """The clone of a model; None: it is no stream, it is not there, or it is here already."""
+    from engine.compile import Model
+    from engine.runtime.clone.clone_models import is_begun
+    from engine.runtime.clone.cloned_state import Clone
+
+    own, there = compiled.manifest.nodes[node], other.manifest.nodes.get(node)
+    if not isinstance(own, Model) or not isinstance(there, Model) or not (own.streaming and there.streaming):
+        return None
+    folder, source = _folder(compiled, node), _folder(other, node)
+    if folder is None or source is None or source.load() is None:
+        return None
+    if not is_begun(folder) and (folder.load() is not None or _reads_what_is_here(compiled, own)):
+        return None
+    return Clone(own, there, folder, source)

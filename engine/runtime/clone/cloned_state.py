@@ -1,0 +1,95 @@
+"""The state of another target's table as that of a clone of it: the same checkpoint, with the names of here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from engine.compile import Model
+from engine.compile.nodes.fingerprint import fingerprint
+from engine.plan.deployed.stream_order import RECORD, recorded
+from engine.plan.source_changes import StreamSource
+from engine.state import ModelState, Phase, TableState
+from engine.state.file_log import ACCEPTED
+from engine.state.state_path import copy_tree
+
+
+@dataclass(frozen=True, slots=True)
+class Clone:
+    """A model whose table another target has.
+
+    Attributes:
+        own: as it is built here.
+        other: as it is built there.
+        folder: of the state here.
+        source: of the state there.
+    """
+
+    own: Model
+    other: Model
+    folder: TableState
+    source: TableState
+
+
+def copy_state(
+    one: Clone, state: ModelState, names: Mapping[str, str], uuids: Mapping[str, str], environment: Mapping[str, str]
+) -> None:
+    """Give a table that was cloned the state of the other one; the locks of both are held.
+
+    Args:
+        one: which.
+        state: of the other table.
+        names: of the clones, by the id of their model.
+        uuids: of these.
+        environment: of the build.
+
+    Raises:
+        StateError: `state-unreadable`, `state-unwritable`.
+    """
+    number = state.generation
+    facts = one.source.facts(state)
+    known = _facts(one.own, facts if isinstance(facts, Mapping) else {})
+    starts = {node: _start(start, uuids.get(node)) for node, start in state.starts.items()}
+    made = replace(
+        state,
+        table=str(one.own.relation),
+        uuid=uuids[one.own.id],
+        phase=Phase.PUBLISHED,
+        fingerprint=fingerprint(known),
+        starts=starts,
+        environment=environment,
+    )
+    one.folder.discard(number)
+    copy_tree(one.source.checkpoint(number), one.folder.checkpoint(number))
+    if (accepted := one.source.note(number, ACCEPTED)) is not None:
+        one.folder.save_note(number, ACCEPTED, accepted)
+    if (begun := recorded(one.source, number)) is not None:
+        streams = tuple(_stream(stream, names.get(stream.node), uuids) for stream in begun.streams)
+        one.folder.save_note(number, RECORD, replace(begun, streams=streams).as_json())
+    one.folder.save_facts(number, made.fingerprint, known)
+    one.folder.save(made)
+
+
+def _start(start: Mapping[str, Any], clone: str | None) -> Mapping[str, Any]:
+    return start if clone is None else {**start, "uuid": clone}
+
+
+def _stream(stream: StreamSource, name: str | None, uuids: Mapping[str, str]) -> StreamSource:
+    if name is None:
+        return stream
+    return replace(stream, identity={**stream.identity, "table": name, "uuid": uuids[stream.node]})
+
+
+def _facts(own: Model, known: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts of the query that wrote the other table, with the tables that it would have had here."""
+    deferred = {item["name"]: item["deferred"] for item in own.facts["inputs"] if "deferred" in item}
+    inputs = [
+        {**{key: value for key, value in item.items() if key != "deferred"}, **_deferred(deferred.get(item["name"]))}
+        for item in known["inputs"]
+    ]
+    return {**known, "relation": str(own.relation), "inputs": inputs}
+
+
+def _deferred(table: str | None) -> dict[str, str]:
+    return {} if table is None else {"deferred": table}

@@ -1,0 +1,1 @@
+"""Random histories of a target that is cloned from another one, beside plain Python."""
