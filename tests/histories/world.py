@@ -88,13 +88,17 @@ class World:
         return f"{header}{keys}{sep}{body}" if sep else f"/*---\n{keys}---*/\n{body}"
 
     def rename_table(self, model: str) -> Callable[[], None]:
-        """Give the table of a model another name in its header, or its first one again; how to undo that."""
+        """Give the table of a model another name in its header, or its first one again; how to undo that.
+
+        A rename that was begun is finished before there is another one.
+        """
         now, _ = self.names.get(model, (model, ""))
         after = f"{model}_moved" if now == model else model
 
         def to(name: str, old: str) -> None:
-            self.names[model] = name, old
-            self.write()
+            if self.state(model).rename() is None:
+                self.names[model] = name, old
+                self.write()
 
         to(after, now)
         return lambda: to(now, after)
