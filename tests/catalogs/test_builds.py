@@ -44,3 +44,27 @@ def test_a_renamed_model_keeps_its_table_and_its_readers(shared: CatalogLab) -> 
     assert shared.ids("paid") == shared.ids("copied") == [1, 2, 3, 4]
     assert shared.run("maintain").code == 0
     assert shared.ids("paid") == [1, 2, 3, 4]
+
+
+def test_a_clone_shares_files_and_leaves_them_to_the_other_target(shared: CatalogLab) -> None:
+    text = (shared.root / "project.yml").read_text()
+    pr = text.split("targets:\n", 1)[1].replace("  dev:", "  pr:").replace(shared.schema, f"{shared.schema}_pr")
+    shared.write("project.yml", f"{text.rstrip()}\n{pr}")
+    shared.write("sources/shop.yml", EVENTS)
+    paid = "/*---\nstreams: [shop.events]\n---*/\nselect id{0} from {{{{ source('shop', 'events') }}}}"
+    shared.model("paid", paid.format(""))
+    shared.model("copied", "/*---\nstreams: [paid]\n---*/\nselect id from {{ ref('paid') }}")
+    shared.land("a", [event(1), event(2)])
+    shared.build("-t", "dev")
+    shared.model("paid", paid.format(" + 100 as id"))
+    shared.land("b", [event(3)])
+    said = shared.build("-t", "pr", "--clone", "dev")
+    assert said.codes() == ["table-cloned", "table-cloned"]
+    for name in ("paid", "copied"):
+        _, rows = shared._lake().rows(f"{shared.schema}_pr", name, None) or ((), ())
+        assert sorted(row[0] for row in rows) == [1, 2, 103]
+        assert shared.ids(name) == [1, 2]
+    dropped = shared.run("drop", "--all", "--target", "pr", "--yes")
+    assert dropped.code == 0, dropped.text
+    assert shared._lake().names(f"{shared.schema}_pr") == ()
+    assert shared.ids("paid") == shared.ids("copied") == [1, 2]

@@ -78,8 +78,9 @@ def stored(config: CatalogConfig, entry: CatalogEntry) -> StoredRelation:
         return StoredRelation(entry, kept=f"its metadata cannot be read ({type(error).__name__})")
     properties = _texts(metadata.get("properties"))
     kept = "" if folder is None else why_kept(config, folder, entry)
-    # The files of a clone that are not its own lie in another folder.
-    if not kept and properties.get("gc.enabled", "true").lower() == "false" and CLONE_OF not in properties:
+    # The files of a clone that are not its own lie in another folder; a server might remove them, too.
+    own = CLONE_OF in properties and not catalog.purges
+    if not kept and not own and properties.get("gc.enabled", "true").lower() == "false":
         kept = "its property gc.enabled is false"
     uuid = str(metadata.get("view-uuid" if entry.view else "table-uuid", ""))
     rows, size = (None, None) if entry.view else _numbers(metadata)
