@@ -50,6 +50,9 @@ listens kills the process, fails, or acts on the table as somebody else would. T
     generation copied  the checkpoint of a rebuilt table is its model's pending one
     taken over      so are its remembered deletes and quarantined records
     rebuild published  all tables of a rebuild are published, and those beside them are still there
+    table cloned    a table is there over the files of another target's, and has no state
+    state cloned    it has one, and is still noted as one to be dropped
+    clone noted     it is not any more
     expired         the earlier snapshots of the table are gone, model.json names one of them
 """
 

@@ -144,7 +144,7 @@ def _folder(compiled: Compiled, node: str) -> TableState | None:
 
 
 def _clone(compiled: Compiled, other: Compiled, node: str) -> Clone | None:
-    """The clone of a model; None: it is no stream, it is not there, or it is here already."""
+    """The clone of a model; None: it is not a stream, it is not there, or it is here already."""
     from engine.compile import Model
     from engine.runtime.clone.clone_models import is_begun
     from engine.runtime.clone.cloned_state import Clone
