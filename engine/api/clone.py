@@ -84,7 +84,7 @@ def clone(project: Project, compiled: Compiled, cloning: Cloning) -> tuple[Diagn
     found = [one for node in order if (one := _clone(compiled, cloning.other, node)) is not None]
     if found:
         clone_models(compiled.manifest, compiled.target, project.target_dir, found)
-    return tuple(_note(one) for one in found)
+    return tuple(_note(one, compiled.target.name) for one in found)
 
 
 def _reads_what_is_here(compiled: Compiled, own: Model) -> bool:
@@ -98,9 +98,12 @@ def _reads_what_is_here(compiled: Compiled, own: Model) -> bool:
     return any(not is_begun(folder) and folder.load() is not None for folder in folders)
 
 
-def _note(one: Clone) -> Diagnostic:
-    message = f"{one.own.relation} is a clone of {one.other.relation} and continues from its checkpoint"
-    hint = f"It reads files of {one.other.relation}, which keeps them for 7 days; remove it: engine drop {one.own.name}"
+def _note(one: Clone, target: str) -> Diagnostic:
+    from engine.runtime.clone.clone_table import KEPT_DAYS
+
+    own, other = one.own.relation, one.other.relation
+    message = f"{own} is a clone of {other} and continues from its checkpoint"
+    hint = f"It reads files that {other} keeps for {KEPT_DAYS} days; to remove it: engine drop {own} -t {target}"
     return Diagnostic("table-cloned", message, hint, Level.NOTE, node=one.own.name)
 
 

@@ -166,8 +166,14 @@ def _clone(other: str, *, rebuild: bool, watch: bool, **options: Any) -> int:
     return carry_out(work, stopped=_STOPPED, **shared)
 
 
-# What says otherwise where models are read, or what would be done again after each edit.
-_NOT_WITH_CLONE = {"watch": "--watch", "rebuild": "--rebuild", "defer": "--defer", "empty": "--empty"}
+# What says otherwise where models are read and where they begin, or would be repeated after each edit.
+_NOT_WITH_CLONE = {
+    "watch": "--watch",
+    "rebuild": "--rebuild",
+    "defer": "--defer",
+    "empty": "--empty",
+    "full_refresh": "--full-refresh",
+}
 
 # What a rebuild beside the tables decides itself.
 _NOT_WITH_REBUILD = {

@@ -8,11 +8,8 @@ from typing import Any
 
 from engine.compile import Model
 from engine.compile.nodes.fingerprint import fingerprint
-from engine.plan.deployed.stream_order import RECORD, recorded
-from engine.plan.source_changes import StreamSource
+from engine.runtime.context.copy_generation import copy_generation
 from engine.state import ModelState, Phase, TableState
-from engine.state.file_log import ACCEPTED
-from engine.state.state_path import copy_tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,24 +58,15 @@ def copy_state(
         environment=environment,
     )
     one.folder.discard(number)
-    copy_tree(one.source.checkpoint(number), one.folder.checkpoint(number))
-    if (accepted := one.source.note(number, ACCEPTED)) is not None:
-        one.folder.save_note(number, ACCEPTED, accepted)
-    if (begun := recorded(one.source, number)) is not None:
-        streams = tuple(_stream(stream, names.get(stream.node), uuids) for stream in begun.streams)
-        one.folder.save_note(number, RECORD, replace(begun, streams=streams).as_json())
+    copy_generation(
+        one.source, number, one.folder, number, {node: (names[node], known) for node, known in uuids.items()}
+    )
     one.folder.save_facts(number, made.fingerprint, known)
     one.folder.save(made)
 
 
 def _start(start: Mapping[str, Any], clone: str | None) -> Mapping[str, Any]:
     return start if clone is None else {**start, "uuid": clone}
-
-
-def _stream(stream: StreamSource, name: str | None, uuids: Mapping[str, str]) -> StreamSource:
-    if name is None:
-        return stream
-    return replace(stream, identity={**stream.identity, "table": name, "uuid": uuids[stream.node]})
 
 
 def _facts(own: Model, known: Mapping[str, Any]) -> dict[str, Any]:

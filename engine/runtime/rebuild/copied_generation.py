@@ -13,14 +13,11 @@ from engine.compile import Model
 from engine.errors import StateError
 from engine.lake.table_facts import SnapshotFacts, TableFacts
 from engine.plan.deployed import generations
-from engine.plan.deployed.stream_order import RECORD, recorded
-from engine.plan.source_changes import StreamSource
+from engine.runtime.context.copy_generation import copy_generation
 from engine.runtime.context.run_context import Run
 from engine.sources.iceberg.snapshot_history import Start
 from engine.state import ModelState, Phase, TableState
-from engine.state.file_log import ACCEPTED
 from engine.state.moved_offsets import move_offsets
-from engine.state.state_path import copy_tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,23 +89,13 @@ def copied(run: Run, model: Model, beside: TableState, inputs: Mapping[str, Publ
     # A generation without model.json is nobody's to remove: a kill in the middle of the copy leaves half a checkpoint.
     folder.discard(number)
     folder.save(state)
-    copy_tree(beside.checkpoint(made.generation), folder.checkpoint(number))
+    tables = {node: (one.relation, one.uuid) for node, one in inputs.items()}
+    copy_generation(beside, made.generation, folder, number, tables)
     for one in inputs.values():
         move_offsets(folder.checkpoint(number), one.before, one.snapshot.id, one.files)
-    if (accepted := beside.note(made.generation, ACCEPTED)) is not None:
-        folder.save_note(number, ACCEPTED, accepted)
-    if (known := recorded(beside, made.generation)) is not None:
-        streams = tuple(_stream(stream, inputs.get(stream.node)) for stream in known.streams)
-        folder.save_note(number, RECORD, replace(known, streams=streams).as_json())
     folder.save_facts(number, state.fingerprint, model.facts)
     return state
 
 
 def _start(start: Mapping[str, object], read: PublishedInput | None) -> Mapping[str, object]:
     return start if read is None else asdict(Start(read.uuid))
-
-
-def _stream(stream: StreamSource, read: PublishedInput | None) -> StreamSource:
-    if read is None:
-        return stream
-    return replace(stream, identity={**stream.identity, "table": read.relation, "uuid": read.uuid})
