@@ -2,8 +2,8 @@
 
 Order: the locks of both sides, which nobody else can write to then; a note in each folder of the state that its table
 is to be dropped; for each model, after those that it reads, what it remembers of deletes, its table, its state; then
-the notes go, that of the first model first: from then on all are whole. The same command makes what was killed before
-that again, all of it, so that the tables are those of one moment; a build, or `engine drop`, takes it for a drop.
+the notes go, that of the first model first: from then on all are whole. After a kill before that, the same command
+recreates all of it, so that the tables are those of one moment; a build, or `engine drop`, takes it for a drop.
 """
 
 from __future__ import annotations
