@@ -266,8 +266,8 @@ def test_the_prompt_completes_cancels_and_keeps_a_history(shop: Lab, tmp_path: P
         screen.until("sql> ")
         screen.type("select nope\n")
         screen.until("  -> ")
-        screen.type("\x03")
-        screen.until("sql> ")
+        # Python's readline misses a signal that comes between its prompt and its first wait: as a person, press again.
+        screen.until("sql> ", press="\x03")
         screen.type("select nope from sales;\n")
         screen.until("[sql-query]")
         # One of some seconds, which is interrupted.
@@ -372,11 +372,14 @@ class Typing:
     def type(self, text: str) -> None:
         os.write(self._terminal, text.encode())
 
-    def until(self, text: str) -> None:
-        """Wait for a text behind the one that was waited for before."""
-        end = time.monotonic() + 90
+    def until(self, text: str, press: str = "") -> None:
+        """Wait for a text behind the one that was waited for before; press a key every two seconds until it comes."""
+        end, pressed = time.monotonic() + 90, 0.0
         while text not in self._text:
             assert time.monotonic() < end, self._text
+            if press and time.monotonic() - pressed > 2:
+                self.type(press)
+                pressed = time.monotonic()
             if select.select([self._terminal], [], [], 0.2)[0]:
                 self._text += os.read(self._terminal, 65536).decode(errors="replace")
         self._text = self._text.partition(text)[2]
