@@ -6,12 +6,14 @@ import os
 import stat
 from pathlib import Path
 
+_AT_ONCE = 1 << 20
+
 
 class NotRegularError(OSError):
     """What has the name of a file is a link, a folder, a pipe, a socket or a device, or the file is too large."""
 
 
-def read_regular(path: Path, most_bytes: int) -> bytes:
+def read_regular(path: Path | str, most_bytes: int) -> bytes:
     """Return the content of a file.
 
     A link of the last part of the path is not followed, and a pipe without a writer does not hold the caller up.
@@ -27,14 +29,24 @@ def read_regular(path: Path, most_bytes: int) -> bytes:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     except OSError as error:
-        if path.is_symlink():
+        if os.path.islink(path):  # noqa: PTH114 - a text is as good
             raise NotRegularError(f"{path} is a symbolic link") from error
         raise
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise NotRegularError(f"{path} is not a regular file")
+        content = _read(descriptor, most_bytes + 1)
+    finally:
         os.close(descriptor)
-        raise NotRegularError(f"{path} is not a regular file")
-    with os.fdopen(descriptor, "rb") as stream:
-        content = stream.read(most_bytes + 1)
     if len(content) > most_bytes:
         raise NotRegularError(f"{path} has more than {most_bytes:,} bytes")
     return content
+
+
+def _read(descriptor: int, most: int) -> bytes:
+    """The bytes of a file, at most so many."""
+    parts: list[bytes] = []
+    while most > 0 and (part := os.read(descriptor, min(most, _AT_ONCE))):
+        parts.append(part)
+        most -= len(part)
+    return b"".join(parts)

@@ -48,6 +48,8 @@ class Lake:
     def __init__(self, config: CatalogConfig) -> None:
         self._config = config
         self._loaded: dict[tuple[str, str], CatalogEntry | None] = {}
+        # Of a local catalog, what its file was before they were read.
+        self._standing: object = None
 
     @property
     def _warehouse(self) -> Path | ObjectWarehouse:
@@ -58,23 +60,36 @@ class Lake:
         return client(self._config)
 
     def load(self, tables: Iterable[tuple[str, str]]) -> None:
-        """Ask a server for many tables, a few at a time; a local catalog is asked when a table is wanted.
+        """Ask for many tables: a server for a few at a time, a local catalog for all.
 
         Raises:
             SetupError: `catalog-unreachable`, `catalog-denied`, `catalog-unusable`.
         """
         wanted = list(dict.fromkeys(tables))
-        if is_local(self._config) or not wanted:
+        if not wanted:
+            return
+        if is_local(self._config):
+            self._load_local(wanted)
             return
         catalog = self._client
         with ThreadPoolExecutor(catalog.at_a_time) as pool:
             found = pool.map(lambda table: catalog.table(*table), wanted)
             self._loaded |= dict(zip(wanted, found, strict=True))
 
+    def _load_local(self, wanted: Sequence[tuple[str, str]]) -> None:
+        """Read a catalog's file once for many tables; what was read counts until the file is written."""
+        self._standing = catalog_database.standing(self._config)
+        if self._standing is not None:
+            schemas = {schema for schema, _ in wanted}
+            found = {(e.schema, e.name): e for schema in schemas for e in self._client.entries(schema) if not e.view}
+            self._loaded |= {table: found.get(table) for table in wanted}
+
     @contextmanager
     def _entry(self, schema: str, name: str) -> Iterator[CatalogEntry | None]:
         """A table in the catalog, or None."""
         key = (schema, name)
+        if key in self._loaded and is_local(self._config) and catalog_database.standing(self._config) != self._standing:
+            self._loaded.clear()
         entry = self._loaded.pop(key) if key in self._loaded else self._client.table(schema, name)
         if entry is None:
             yield None

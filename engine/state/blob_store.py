@@ -11,6 +11,7 @@ import errno
 import os
 import shutil
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -19,8 +20,8 @@ from engine.bounds.regular_file import NotRegularError, read_regular
 from engine.errors import StateError
 
 PRIVATE = 0o700
-# Of a file of the state: facts about a model, or the names of the files of a micro-batch.
-MOST_BYTES = 1 << 27
+# Of a file of the state: facts about a model, or (in a checkpoint) the names of all files that a stream was given.
+MOST_BYTES = 1 << 30
 
 
 class Store(Protocol):
@@ -51,11 +52,16 @@ class Folder:
 
     root: Path
 
+    @property
+    def uri(self) -> str:
+        """The folder."""
+        return str(self.root)
+
     def get(self, key: str) -> bytes | None:
         """See `Store`."""
         try:
-            return content(self.root / key)
-        except FileNotFoundError:
+            return content(f"{self.root}/{key}")
+        except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
             raise _unreadable(self.root / key, error) from error
@@ -96,13 +102,22 @@ class Folder:
 
     def list(self, prefix: str) -> tuple[str, ...]:
         """See `Store`."""
-        folder = self.root / prefix
+        return tuple(name for name, _ in self.entries(prefix) if not name.startswith("."))
+
+    def entries(self, prefix: str) -> tuple[tuple[str, bool], ...]:
+        """The names directly in a folder, hidden ones too, in order, each with whether it is a folder."""
         try:
-            return tuple(sorted(path.name for path in folder.iterdir() if not path.name.startswith(".")))
+            with os.scandir(f"{self.root}/{prefix}") as found:
+                return tuple(sorted((entry.name, entry.is_dir()) for entry in found))
         except (FileNotFoundError, NotADirectoryError):
             return ()
         except OSError as error:
-            raise _unreadable(folder, error) from error
+            raise _unreadable(self.root / prefix, error) from error
+
+    def keys(self, prefix: str) -> tuple[str, ...]:
+        """All files under a prefix, without the prefix, in order."""
+        folder = self.root / prefix
+        return tuple(sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()))
 
     def delete(self, prefix: str) -> None:
         """See `Store`."""
@@ -112,8 +127,13 @@ class Folder:
         else:
             path.unlink(missing_ok=True)
 
+    def remove(self, keys: Iterable[str]) -> None:
+        """Remove files; those that are not there are no error."""
+        for key in keys:
+            (self.root / key).unlink(missing_ok=True)
 
-def content(path: Path) -> bytes:
+
+def content(path: Path | str) -> bytes:
     """The content of a regular file; the state may have come with a project, where a link or a pipe has its name.
 
     Raises:

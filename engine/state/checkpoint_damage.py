@@ -32,16 +32,21 @@ class Damage:
     files: tuple[StatePath, ...]
 
 
-def find_damage(checkpoint: StatePath) -> Damage | None:
-    """What is wrong with the logs of a checkpoint; only what is newest in them is read by Spark."""
+def find_damage(checkpoint: StatePath, named: StatePath | None = None) -> Damage | None:
+    """What is wrong with the logs of a checkpoint; only what is newest in them is read by Spark.
+
+    Args:
+        checkpoint: that is read.
+        named: the same, as the files in the answer are named; None: as it is read.
+    """
     for log in (OFFSETS, COMMITS):
         folder = checkpoint / log
         whole, sums = _numbers(folder, ""), _numbers(folder, ".crc")
         newest = max(whole | sums, default=None)
         if newest is None or (newest in whole and _readable(folder / str(newest), log)):
             continue
-        left = (folder / str(newest), folder / f".{newest}.crc")
-        return Damage(log, newest, tuple(path for path in left if path.exists()))
+        left = [name for name in (str(newest), f".{newest}.crc") if (folder / name).exists()]
+        return Damage(log, newest, tuple((named or checkpoint) / log / name for name in left))
     return None
 
 

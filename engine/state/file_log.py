@@ -51,6 +51,8 @@ def _is_log(folder: StatePath) -> bool:
 
 def reaches(checkpoint: StatePath, source: int, batch: int | None) -> int:
     """The last entry that a micro-batch reads; -1: none, or there is no such batch."""
+    if batch is None:
+        return -1
     try:
         lines = (checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()[2:]
         return int(json.loads(lines[_line(checkpoint, source)])["logOffset"])

@@ -22,6 +22,7 @@ from engine.errors import StateError
 from engine.state.blob_store import Store
 from engine.state.lease import Lease, held_lease, while_away
 from engine.state.object_path import ObjectPath
+from engine.state.read_once import ReadOnce
 from engine.state.state_path import StatePath, store_of
 
 MODEL_FILE = "model.json"
@@ -135,6 +136,12 @@ class TableState:
         """Spark's checkpoint of a generation."""
         return self.generation(number) / "checkpoint"
 
+    def checkpoint_files(self, number: int) -> StatePath:
+        """The checkpoint to be read: where files are read once, each of it is, too."""
+        if isinstance(self.kept, ReadOnce) and not isinstance(self.root, ObjectPath):
+            return ObjectPath(self.kept, f"{self.key}/{number}/checkpoint")
+        return self.checkpoint(number)
+
     @property
     def lease(self) -> Lease | None:
         """The lease of the table, if this process holds it; a table of local state has none."""
@@ -183,16 +190,19 @@ class TableState:
         Raises:
             StateError: `state-unreadable`.
         """
-        states = self.states()
-        published = [state for state in states if state.phase is Phase.PUBLISHED]
-        return published[-1] if published else next(iter(states), None)
+        return self.load_both()[0]
 
     def pending(self) -> ModelState | None:
         """A generation that is, or was being, built beside the published one (or a table whose state is lost)."""
+        return self.load_both()[1]
+
+    def load_both(self) -> tuple[ModelState | None, ModelState | None]:
+        """What `load` and `pending` give, with each file read once."""
         states = self.states()
+        published = [state for state in states if state.phase is Phase.PUBLISHED]
         newest = states[-1] if states else None
         beside = newest is not None and newest.phase is not Phase.PUBLISHED and newest.table != self.name
-        return newest if beside else None
+        return published[-1] if published else next(iter(states), None), newest if beside else None
 
     @property
     def name(self) -> str:
@@ -210,7 +220,6 @@ class TableState:
 
     def _read(self, number: int) -> ModelState:
         name = self._model_files(number)[-1] if isinstance(self.root, ObjectPath) else MODEL_FILE
-        path = self.generation(number) / name
         try:
             data = json.loads(self._store.get(f"{self.key}/{number}/{name}") or b"")
             state = msgspec.convert(data, ModelState)
@@ -218,6 +227,7 @@ class TableState:
             return replace(state, columns=tuple(state.columns))
         except (ValueError, msgspec.MsgspecError, RecursionError) as error:
             hint = "Restore the file from a backup: it records what the table contains."
+            path = self.generation(number) / name
             raise StateError("state-unreadable", f"{path} cannot be read: {error}", hint) from error
 
     def save(self, state: ModelState) -> None:
@@ -244,6 +254,10 @@ class TableState:
             raise StateError("state-unreadable", f"{self.root / key} cannot be read: {error}", _RESTORE) from error
         return known
 
+    def has(self, number: int, name: str) -> bool:
+        """Whether there is a file or folder of a name in a generation."""
+        return name in self._store.list(f"{self.key}/{number}")
+
     def note(self, number: int, name: str) -> Mapping[str, Any] | None:
         """The content of a small JSON file of a generation, or None if there is none.
 
@@ -258,7 +272,7 @@ class TableState:
         Raises:
             StateError: `state-unreadable`.
         """
-        return self._json(f"{self.key}/{DROP_FILE}")
+        return self._noted(DROP_FILE)
 
     def save_drop(self, what: Mapping[str, Any]) -> None:
         """Note that the table is being dropped, and what goes with it."""
@@ -335,8 +349,9 @@ class TableState:
         self._forget(REBUILD_FILE)
 
     def _noted(self, name: str) -> Mapping[str, Any] | None:
-        # A folder of a bucket has been listed before, and each object that is asked for takes some milliseconds.
-        unnoted = isinstance(self.root, ObjectPath) and name not in self._store.list(self.key)
+        # A folder that is read once has been listed before, and each object of a bucket takes some milliseconds.
+        listed = isinstance(self.root, ObjectPath) or self.kept is not None
+        unnoted = listed and name not in self._store.list(self.key)
         return None if unnoted else self._json(f"{self.key}/{name}")
 
     def _forget(self, name: str) -> None:

@@ -56,7 +56,7 @@ class ObjectPath:
     @property
     def name(self) -> str:
         """See `StatePath`."""
-        return self.uri.rpartition("/")[2]
+        return (self.key or self.store.uri).rpartition("/")[2]
 
     @property
     def suffix(self) -> str:
@@ -188,7 +188,7 @@ class _Below:
 
 
 def _joined(folder: str, name: str) -> str:
-    return "/".join(part for part in (folder, name) if part)
+    return f"{folder}/{name}" if folder and name else folder or name
 
 
 def _above(key: str) -> Iterable[str]:

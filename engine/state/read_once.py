@@ -19,6 +19,7 @@ class ReadOnce:
     store: KeyedStore
     _contents: dict[str, bytes | None] = field(default_factory=dict, repr=False)
     _entries: dict[str, tuple[tuple[str, bool], ...]] = field(default_factory=dict, repr=False)
+    _names: dict[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
 
     @property
     def uri(self) -> str:
@@ -28,18 +29,22 @@ class ReadOnce:
     def get(self, key: str) -> bytes | None:
         """See `engine.state.blob_store.Store`."""
         if key not in self._contents:
-            self._contents[key] = self.store.get(key)
+            folder, _, name = key.rpartition("/")
+            listed = self._names.get(folder)
+            self._contents[key] = None if listed is not None and name not in listed else self.store.get(key)
         return self._contents[key]
 
     def entries(self, prefix: str) -> tuple[tuple[str, bool], ...]:
         """See `engine.state.object_path.KeyedStore`."""
         if prefix not in self._entries:
             self._entries[prefix] = self.store.entries(prefix)
+            self._names[prefix] = tuple(name for name, _ in self._entries[prefix])
         return self._entries[prefix]
 
     def list(self, prefix: str) -> tuple[str, ...]:
         """See `engine.state.blob_store.Store`."""
-        return tuple(name for name, _ in self.entries(prefix))
+        self.entries(prefix)
+        return self._names[prefix]
 
     def keys(self, prefix: str) -> tuple[str, ...]:
         """See `engine.state.object_path.KeyedStore`."""
@@ -72,3 +77,4 @@ class ReadOnce:
     def _forget(self) -> None:
         self._contents.clear()
         self._entries.clear()
+        self._names.clear()

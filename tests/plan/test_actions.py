@@ -25,6 +25,7 @@ from engine.plan import (
 )
 from engine.plan.actions.refused_build import refused_build
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts
+from engine.state import TableState
 from engine.state.file_log import Logged
 from tests.plan.deployed import SOURCE, batch, deployed, file, streaming, table
 from tests.plan.test_plan import PLAIN, WINDOWED, header, manifest
@@ -298,4 +299,5 @@ def test_a_refused_build_names_what_could_be_built(tmp_path: Path) -> None:
 def test_a_checkpoint_that_is_not_there_says_nothing(tmp_path: Path) -> None:
     from engine.plan.deployed.checkpoint_facts import read_checkpoint
 
-    assert read_checkpoint(tmp_path / "no") == CheckpointFacts(tmp_path / "no")
+    folder = TableState(tmp_path, "lake", "shop", "paid")
+    assert read_checkpoint(folder, 1) == CheckpointFacts(folder.checkpoint(1))

@@ -182,7 +182,8 @@ EVENTS = """
 import sys
 from pathlib import Path
 from engine.secrets import register
-from engine.spark import SessionSettings, find_java, open_session
+from engine.spark.java import find_java
+from engine.spark.session import SessionSettings, open_session
 folder, secret = Path(sys.argv[1]), sys.argv[2]
 register(secret)
 conf = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": (folder / "events").as_uri(), "spark.eventLog.compress": "false",

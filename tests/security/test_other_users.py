@@ -19,9 +19,10 @@ import pytest
 from engine.errors import SetupError
 from engine.lake.catalog import catalog_settings
 from engine.runtime.operations.open_ports import answers, sessions
-from engine.spark import SessionSettings, find_java, jar_paths, open_session
+from engine.spark.jars import jar_paths
+from engine.spark.java import find_java
 from engine.spark.private import LOCAL_SETTINGS, PREFIX, remove, remove_leftovers, scratch
-from engine.spark.session import session_conf
+from engine.spark.session import SessionSettings, open_session, session_conf
 from tests.lab import JAVA_OPTIONS, LabSession
 
 CATALOG = "spark.sql.catalog.lake"

@@ -228,7 +228,8 @@ both_javas = pytest.mark.parametrize("java_env", [ORDINARY, BUNDLED], ids=["ordi
 PARENT = """
     import fcntl, os, sys, time
     from pathlib import Path
-    from engine.spark import find_java, start_jvm
+    from engine.spark.java import find_java
+    from engine.spark.jvm import start_jvm
     java_env, folder = eval(sys.argv[1]), Path(sys.argv[2])
     lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT)
     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -13,11 +13,10 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JJavaError
 
-from engine.spark import SessionSettings, find_java, open_session
 from engine.spark._command import with_jars
-from engine.spark.java import Java
+from engine.spark.java import Java, find_java
 from engine.spark.local_files import JAR, SETTINGS
-from engine.spark.session import session_conf
+from engine.spark.session import SessionSettings, open_session, session_conf
 from tests.lab import JAVA_OPTIONS, REPOSITORY, LabSession
 
 ANY_JAVA = Java(Path("/j/bin/java"), 21, "21.0.8", "path")

@@ -8,9 +8,10 @@ import pytest
 from py4j.java_gateway import JVMView
 
 from engine.errors import SetupError
-from engine.spark import SessionSettings, find_java, jar_paths, java_packages, open_session
-from engine.spark.java import Java
-from engine.spark.session import ICEBERG_EXTENSIONS, session_conf
+from engine.spark import java_packages
+from engine.spark.jars import jar_paths
+from engine.spark.java import Java, find_java
+from engine.spark.session import ICEBERG_EXTENSIONS, SessionSettings, open_session, session_conf
 
 # PySpark's collect() leaves a socket to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket.socket:ResourceWarning")

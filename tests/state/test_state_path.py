@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,15 @@ import pytest
 
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts, read_checkpoint
 from engine.state import ModelState, Phase, TableState, checkpoint
+from engine.state.blob_store import Folder
 from engine.state.checkpoint_damage import find_damage
 from engine.state.file_log import file_sources, logged, reaches
 from engine.state.first_offsets import begun, keep_beginnings
 from engine.state.known_tables import remove, tables_in
 from engine.state.object_path import ObjectPath
+from engine.state.read_once import ReadOnce
 from engine.state.state_path import StatePath, remove_tree, spark_location, store_of
+from engine.state.state_path import local as local_path
 from tests.state.test_objects import Table
 
 BATCH = json.dumps({"batchWatermarkMs": 5, "conf": {"spark.sql.shuffle.partitions": "4"}})
@@ -61,7 +65,7 @@ def both(tmp_path: Path) -> tuple[TableState, TableState]:
 def read(folder: TableState) -> dict[str, Any]:
     """All that is asked of the state of a table, without the paths in it."""
     path = folder.checkpoint(1)
-    facts = read_checkpoint(path)
+    facts = read_checkpoint(folder, 1)
     return {
         "facts": {name: getattr(facts, name) for name in CheckpointFacts.__slots__ if name != "path"},
         "standing": checkpoint.standing(path),
@@ -108,6 +112,26 @@ def test_damage_is_found_in_both(both: tuple[TableState, TableState]) -> None:
         assert damage is not None
         found.append((damage.log, damage.batch, [path.name for path in damage.files]))
     assert found == [("offsets", 11, ["11"])] * 2
+
+
+def test_a_folder_of_which_each_file_is_read_once_says_the_same(both: tuple[TableState, TableState]) -> None:
+    local, _ = both
+    once = replace(local, kept=ReadOnce(Folder(local_path(local.root))))
+    facts = read_checkpoint(local, 1)
+    assert facts.logs
+    assert (read_checkpoint(once, 1), once.load_both()) == (facts, local.load_both())
+    # It is as it was when it was first looked at.
+    store_of(local.root).put("lake/shop/paid/1/checkpoint/offsets/11", b"v1\n")
+    assert read_checkpoint(once, 1) == facts
+    # A file that is cut off, and one of which only the checksum is left; their names are those of the folder.
+    for log, name in (("offsets", "11"), ("commits", ".11.crc")):
+        store_of(local.root).put(f"lake/shop/paid/1/checkpoint/{log}/{name}", b"v1\n")
+        again = replace(local, kept=ReadOnce(Folder(local_path(local.root))))
+        damage = read_checkpoint(again, 1).damage
+        assert damage is not None
+        assert damage == read_checkpoint(local, 1).damage
+        assert damage.files == (local.checkpoint(1) / log / name,)
+        store_of(local.root).delete(f"lake/shop/paid/1/checkpoint/{log}/{name}")
 
 
 def test_what_is_removed_of_one_is_removed_of_the_other(both: tuple[TableState, TableState]) -> None:

@@ -11,6 +11,7 @@ import shutil
 import sqlite3
 import stat
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -27,6 +28,8 @@ _ROW_BYTES = 100_000
 # Bytes 18 and 19 of the header: the file is written through a log (WAL).
 _WAL_MODE = b"\x02\x02"
 _ATTEMPTS = 5
+# Nanoseconds; more than a step of the clock of any file system that SQLite is used on but FAT.
+_CLOCK_STEP = 100_000_000
 # How long to wait for another writer, as Spark's sessions do.
 _BUSY_SECONDS = 30.0
 
@@ -88,6 +91,26 @@ def location(config: CatalogConfig, schema: str, name: str) -> str | None:
     """
     found = _rows(config, "AND table_namespace = ? AND table_name = ?", schema, name)
     return found[0][1] if found else None
+
+
+def standing(config: CatalogConfig) -> object:
+    """What the file and its log are now: another commit makes it another value.
+
+    The system's clock of files goes on in steps of some milliseconds, so that of a file that was written just now None
+    is said: what was read of it may be of before and nothing would show it.
+    """
+    path, found = str(database(config)), []
+    for part in (path, f"{path}-wal"):
+        try:
+            found.append(os.stat(part))  # noqa: PTH116 - asked for with each table
+        except FileNotFoundError:
+            continue
+        except OSError:
+            return None
+    now = time.time_ns()
+    if any(now - one.st_mtime_ns < _CLOCK_STEP for one in found):
+        return None
+    return tuple((one.st_ino, one.st_size, one.st_mtime_ns) for one in found)
 
 
 def locations(config: CatalogConfig) -> list[str]:

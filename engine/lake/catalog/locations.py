@@ -7,6 +7,8 @@ that somebody else wrote.
 from __future__ import annotations
 
 import os
+import stat
+from functools import lru_cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -17,7 +19,27 @@ class OutsideError(OSError):
 
 def roots(warehouse: Path) -> tuple[Path, ...]:
     """The folder of a warehouse, links resolved; Java takes its address as it is written, without decoding it."""
-    written = urlsplit(warehouse.absolute().as_uri()).path
+    written = _written(warehouse)
+    return _resolved(str(warehouse), written, _which(warehouse), _which(written))
+
+
+@lru_cache(maxsize=8)
+def _written(warehouse: Path) -> str:
+    return urlsplit(warehouse.absolute().as_uri()).path
+
+
+def _which(folder: Path | str) -> tuple[int, int] | None:
+    """Which folder it is; None: there is none."""
+    try:
+        found = os.stat(folder)  # noqa: PTH116 - a text is as good
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+@lru_cache(maxsize=8)
+def _resolved(warehouse: str, written: str, *_: tuple[int, int] | None) -> tuple[Path, ...]:
+    """Both with links resolved; asked again for another folder of that name."""
     return tuple({Path(os.path.realpath(path)) for path in (warehouse, written)})
 
 
@@ -41,9 +63,27 @@ def resolve_below(folders: tuple[Path, ...], location: str) -> Path:
         path = location if not parts.scheme else parts.path
         if parts.scheme not in {"", "file"} or parts.netloc or not path.startswith("/"):
             raise OutsideError(location)
-        resolved = Path(os.path.realpath(path))
+        resolved = path if any(_has_no_link(path, str(root)) for root in folders) else os.path.realpath(path)
     except ValueError as error:
         raise OutsideError(location) from error
-    if not any(resolved.is_relative_to(root) for root in folders):
+    if not any(resolved == str(root) or resolved.startswith(f"{root}/") for root in folders):
         raise OutsideError(location)
-    return resolved
+    return Path(resolved)
+
+
+def _has_no_link(path: str, root: str) -> bool:
+    """Whether a path goes from a folder straight to what is in it: the links on the way to the folder are resolved.
+
+    `os.path.realpath` looks at each part of the way from `/`; of a thousand tables that is most of the time.
+    """
+    if not path.startswith(f"{root}/"):
+        return False
+    at = root
+    for part in path[len(root) + 1 :].split("/"):
+        at = f"{at}/{part}"
+        try:
+            if part in {"", ".", ".."} or stat.S_ISLNK(os.lstat(at).st_mode):
+                return False
+        except OSError:
+            return False
+    return True

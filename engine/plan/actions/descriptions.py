@@ -62,4 +62,6 @@ def _kept(key: str) -> bool:
 
 def _plain(text: str) -> str:
     """The text without secrets, and without half characters, which Java rejects."""
+    if not text:
+        return ""
     return scrub(text).encode("utf-8", "replace").decode("utf-8")

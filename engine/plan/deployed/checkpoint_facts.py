@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from engine.state import TableState
 from engine.state import checkpoint as spark_checkpoint
 from engine.state.checkpoint_damage import Damage, find_damage
 from engine.state.file_log import Logged, accepted_times, file_sources, logged, reaches
@@ -65,17 +66,21 @@ class CheckpointFacts:
     unread: bool = False
 
 
-def read_checkpoint(path: StatePath, *, files: bool = True, written: bool = True) -> CheckpointFacts:
+def read_checkpoint(
+    folder: TableState, generation: int, *, files: bool = True, written: bool = True
+) -> CheckpointFacts:
     """Read a checkpoint; one that does not exist says nothing.
 
     Args:
-        path: of it.
+        folder: of the state of its table.
+        generation: whose checkpoint it is.
         files: the logs of its files are wanted.
         written: its table has commits.
 
     Raises:
         StateError: `state-unreadable`.
     """
+    path = folder.checkpoint_files(generation)
     committed, started = spark_checkpoint.last_committed(path), spark_checkpoint.last_started(path)
     offsets = tuple(spark_checkpoint.source_offsets(path, committed)) if committed is not None else ()
     ahead = started is not None and started != committed
@@ -83,7 +88,7 @@ def read_checkpoint(path: StatePath, *, files: bool = True, written: bool = True
         tuple(spark_checkpoint.source_offsets(path, started)) if ahead and started is not None else offsets
     )
     return CheckpointFacts(
-        path,
+        folder.checkpoint(generation),
         spark_checkpoint.query_id(path),
         started,
         committed,
@@ -93,7 +98,7 @@ def read_checkpoint(path: StatePath, *, files: bool = True, written: bool = True
         started_offsets,
         committed is not None and watermark_moved(path, committed),
         _logs(path, committed, started) if files else None,
-        find_damage(path),
+        find_damage(path, folder.checkpoint(generation)),
         accepted_times(path.parent),
         not written and spark_checkpoint.is_unread(path),
     )
@@ -107,11 +112,12 @@ def watermark_moved(path: StatePath, batch: int) -> bool:
 
 def _logs(path: StatePath, committed: int | None, started: int | None) -> tuple[FileLog, ...] | None:
     try:
-        return tuple(
-            FileLog(
-                number, tuple(logged(path, number)), *(reaches(path, number, batch) for batch in (committed, started))
-            )
-            for number in file_sources(path)
-        )
+        return tuple(_log(path, number, committed, started) for number in file_sources(path))
     except (OSError, ValueError, LookupError, TypeError):
         return None
+
+
+def _log(path: StatePath, number: int, committed: int | None, started: int | None) -> FileLog:
+    read_to = reaches(path, number, committed)
+    started_to = read_to if started == committed else reaches(path, number, started)
+    return FileLog(number, tuple(logged(path, number)), read_to, started_to)

@@ -31,6 +31,7 @@ from engine.plan.source_changes import StreamSource
 from engine.sources import KINDS, Place, iceberg, kafka
 from engine.sources.files import file_source, listing
 from engine.state import ModelState, Phase, TableState
+from engine.state import checkpoint as spark_checkpoint
 
 _ATTEMPTS, _PAUSE = 3, 0.05
 _BATCHES = "batches"
@@ -67,10 +68,11 @@ def read_deployed(
     found = dict(zip((m.id for m in models), _all_of(target, reads), strict=True))
     waiting = {i for m in models if found[m.id].refresh is not None for i in read_by(manifest, m)}
     found |= {m.id: _steady(partial(_upstream, target, lake, m, noted=m.id in waiting)) for m in upstream}
+    uuids = {node: known.table.uuid for node, known in found.items() if known.table is not None}
     return Deployed(
         found,
         sources,
-        {m.id: _streams(manifest, m, place, found) for m in models if m.streaming},
+        {m.id: _streams(manifest, m, place, found[m.id], uuids) for m in models if m.streaming},
         frozenset(_built(manifest, target, models, found)),
         environment(manifest, target),
         metadata.version("pyspark"),
@@ -152,13 +154,11 @@ def _relation(model: Model, renaming: Renaming | Diagnostic | None) -> Relation:
 
 
 def _streams(
-    manifest: Manifest, model: Model, place: Place, found: Mapping[str, DeployedModel]
+    manifest: Manifest, model: Model, place: Place, known: DeployedModel, uuids: Mapping[str, str]
 ) -> tuple[StreamSource, ...]:
     """What a model reads as a stream; tables that had another name when it began have that name."""
-    writer = found[model.id].writer
+    writer = known.writer
     before = writer.recorded.streams if writer is not None and writer.recorded is not None else ()
-    tables = {node: known.table for node, known in found.items()}
-    uuids = {node: table.uuid for node, table in tables.items() if table is not None}
     return with_earlier_tables(in_text(manifest, model, place), before, uuids)
 
 
@@ -187,10 +187,10 @@ def _known(
 
 def _model(lake: Lake, model: Model, names: SchemaNames, relation: Relation, folder: TableState) -> DeployedModel:
     dropping, renaming = folder.drop() is not None, folder.rename()
-    pending = folder.pending()
+    loaded, pending = folder.load_both()
     table = lake.table(relation.schema, relation.name)
     done = published_refresh(model, pending, table) if pending is not None else None
-    state = done or folder.load()
+    state = done or loaded
     if state is not None and state is not done and pending is not None and state.generation == pending.generation:
         # Of a table whose state is lost there is nothing but the refresh.
         state = None
@@ -200,8 +200,9 @@ def _model(lake: Lake, model: Model, names: SchemaNames, relation: Relation, fol
         written = lake.table(relation.schema, relation.name, STAGED, back_to)
     streamed = model.streaming and state is not None
     empty = not has_commits(written)
-    began = folder.checkpoint(state.generation) if streamed and state is not None else None
-    checkpoint = read_checkpoint(began, written=not empty) if began is not None else None
+    checkpoint = None
+    if streamed and state is not None:
+        checkpoint = read_checkpoint(folder, state.generation, written=not empty)
     wanted = state is not None and empty and f"{relation.name}__quarantine" in names.tables
     quarantine = lake.table(relation.schema, f"{relation.name}__quarantine") if wanted else None
     return DeployedModel(
@@ -236,7 +237,7 @@ def _writer(model: Model, folder: TableState, state: ModelState | None, table: T
         return None
     began = recorded(folder, state.generation) if model.streaming and state.batch is not None else None
     said = model.state_partitions is not None or model.operation.state_provider is not None
-    frozen = read_checkpoint(folder.checkpoint(state.generation)).settings if said else {}
+    frozen = spark_checkpoint.settings(folder.checkpoint_files(state.generation)) if said else {}
     return LastWriter(state.fingerprint, folder.facts(state), began, frozen)
 
 
@@ -247,7 +248,7 @@ def _left(folder: TableState, state: ModelState | None, beside: Sequence[str]) -
     others = any(number != state.generation for number in folder.generations())
     own = tuple(f"seed{number}_" for number in (state.generation, *(folder.replaced() if beside else ())))
     left = any(not name.startswith(own) for name in beside)
-    return left or others or (folder.generation(state.generation) / _BATCHES).exists()
+    return left or others or folder.has(state.generation, _BATCHES)
 
 
 def _source(source: Source, place: Place) -> DeployedSource:

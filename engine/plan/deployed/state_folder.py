@@ -11,10 +11,11 @@ from engine.compile import Manifest, Model, Target
 from engine.object_store.s3_client import s3_client
 from engine.object_store.s3_settings import S3Settings, bucket_and_key
 from engine.state import TableState
+from engine.state.blob_store import Folder
 from engine.state.object_path import ObjectPath
 from engine.state.read_once import ReadOnce
 from engine.state.s3_store import S3Store
-from engine.state.state_path import StatePath
+from engine.state.state_path import StatePath, local
 
 
 def state_root(target: Target) -> StatePath:
@@ -35,12 +36,14 @@ def table_state(target: Target, model: Model, *, once: bool = False) -> TableSta
     Args:
         target: where it is built.
         model: whose table it is.
-        once: what is in a bucket is asked for once, and is from then on what it was.
+        once: each file is read once, and is from then on what it was.
     """
-    relation, root = model.relation, state_root(target)
+    relation, root, kept = model.relation, state_root(target), None
     if once and isinstance(root, ObjectPath):
         root = ObjectPath(ReadOnce(root.store), root.key)
-    return TableState(root, relation.catalog, relation.schema, relation.name)
+    elif once:
+        kept = ReadOnce(Folder(local(root)))
+    return TableState(root, relation.catalog, relation.schema, relation.name, kept)
 
 
 def environment(manifest: Manifest, target: Target) -> Mapping[str, str]:

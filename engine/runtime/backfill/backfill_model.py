@@ -126,7 +126,7 @@ def _finished(run: Run, model: Model) -> ModelState:
     state = folder.load()
     if state is None or state.batch is None or state.phase is not Phase.PUBLISHED:
         raise rejected(model, f"'{model.name}' has not been built yet", f"Build it: {build}")
-    checkpoint = read_checkpoint(folder.checkpoint(state.generation), files=False)
+    checkpoint = read_checkpoint(folder, state.generation, files=False)
     check_table(model, state, checkpoint, run.lake.table(model.relation.schema, model.relation.name))
     begun = folder.pending() is not None or folder.refresh() is not None or folder.rollback() is not None
     if begun or checkpoint.started != checkpoint.committed or checkpoint.committed != state.batch:

@@ -40,7 +40,7 @@ def open_rows(run: Run, model: Model, state: ModelState, within: TimeRange, stac
         pyspark.errors.PySparkException: Spark rejects the query.
     """
     folder, session = run.state(model), open_session(run, model)
-    checkpoint = read_checkpoint(folder.checkpoint(state.generation), files=False)
+    checkpoint = read_checkpoint(folder, state.generation, files=False)
     known = recorded(folder, state.generation)
     if checkpoint.committed is None or known is None:
         raise rejected(model, f"'{model.name}' has read nothing, or its state does not say what")

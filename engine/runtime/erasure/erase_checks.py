@@ -39,7 +39,7 @@ def _unfinished(run: Run, model: Model, tables: Sequence[ErasedTable]) -> Iterat
     if folder.pending() is not None or folder.refresh() is not None:
         yield Diagnostic(BLOCKED, f"a full refresh of '{model.name}' is not finished", f"Finish it first: {build}")
     elif state is not None and model.streaming:
-        checkpoint = read_checkpoint(folder.checkpoint(state.generation), files=False)
+        checkpoint = read_checkpoint(folder, state.generation, files=False)
         if checkpoint.started != checkpoint.committed:
             message = f"a micro-batch of '{model.name}' was started and is not finished"
             yield Diagnostic(BLOCKED, message, f"Finish it first: {build}")

@@ -64,7 +64,7 @@ def positions(manifest: Manifest, target: Target) -> tuple[StreamPosition, ...]:
             continue
         folder = state_now(target, reader)
         if (state := folder.load()) is not None:
-            checkpoint = read_checkpoint(folder.checkpoint(state.generation), files=False)
+            checkpoint = read_checkpoint(folder, state.generation, files=False)
             rebuilt = folder.pending() is not None
             if checkpoint.started is not None or rebuilt:
                 found.append(StreamPosition(reader, folder, state, checkpoint, rebuilt))

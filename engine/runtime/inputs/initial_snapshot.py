@@ -63,7 +63,7 @@ def begin(
     found = read_upstreams(run, model)
     if not found:
         return state, {}
-    checkpoint = read_checkpoint(folder.checkpoint(state.generation), files=False)
+    checkpoint = read_checkpoint(folder, state.generation, files=False)
     if checkpoint.started is not None:
         return state, continued(model, state, checkpoint, found, _seeds(run, model, state, found))
     starts = {u.node: decided(model, u, str(seed_of(model, state.generation, u.name)), state.begin) for u in found}

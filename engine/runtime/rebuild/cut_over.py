@@ -88,7 +88,7 @@ def _unread(one: Rebuild) -> Iterator[str]:
         if state is None:
             yield reader.name
             continue
-        checkpoint = read_checkpoint(folder.checkpoint(state.generation), files=False)
+        checkpoint = read_checkpoint(folder, state.generation, files=False)
         position = StreamPosition(reader, folder, state, checkpoint, rebuilt=False)
         owners = [one.made(item.node) for item in reader.inputs if item.stream and item.node in one.models]
         tables = ((owner, lake.table(owner.relation.schema, owner.relation.name)) for owner in owners)

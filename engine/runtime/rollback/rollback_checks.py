@@ -126,7 +126,7 @@ def _faults(manifest: Manifest, lake: Lake, one: Rollback) -> Iterator[Diagnosti
         return
     hint = f"Undo the edit and rebuild the table: engine build -f -s {model.name}"
     try:
-        check_table(model, state, read_checkpoint(one.folder.checkpoint(state.generation), files=False), table)
+        check_table(model, state, read_checkpoint(one.folder, state.generation, files=False), table)
     except StateError as error:
         yield _unavailable(model, f"the earlier generation cannot continue: {error.diagnostic.message}", hint)
     for item in model.inputs:

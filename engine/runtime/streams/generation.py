@@ -86,7 +86,7 @@ def _ready(query: StreamQuery, given: frozenset[str] | None) -> tuple[ModelState
         return first_build.begin(run, model, folder, frame), None
     if run.plan.actions[model.id].kind in {ActionKind.CREATE, ActionKind.EMPTY}:
         return first_build.begin(run, model, folder, frame), None
-    state_checks.check_table(model, state, read_checkpoint(folder.checkpoint(state.generation), files=False), table)
+    state_checks.check_table(model, state, read_checkpoint(folder, state.generation, files=False), table)
     if table is None:
         return state, table
     columns, checkpoint = table_setup.columns_of(model, frame), folder.checkpoint(state.generation)
