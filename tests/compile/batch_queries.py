@@ -10,6 +10,10 @@ ACCEPTED = """
 select id, count(*) n from o group by id
 select id, sum(amount) over (partition by id order by ts) s from o
 select id, sum(sum(amount)) over (order by id) s from o group by id
+select amount * 2 as d, d + row_number() over (order by ts) r, r + 1 q from o
+select upper(id) as id, row_number() over (order by id) r from o
+select amount * 2 as d, sum(x) over (order by ts) r from (select *, 1 as x from o) t
+select amount * 2 as d, size(filter(collect_list(id) over (order by ts), d -> d > 'a')) n from o
 select id, rank() over (order by count(*) desc) r from o group by id
 select id, count(*) over () c, row_number() over (order by id) r from o group by id
 select id, max(amount) m from o group by id having max(amount) > 1 and id <> 'x'
@@ -154,6 +158,11 @@ REFUSED = [
     ("ambiguous-column", "select a.id from o a join c b on »id = b.id"),
     ("misplaced-expression", "select id from o where »count(*) > 1 group by id"),
     ("misplaced-expression", "select id from o where »row_number() over (order by ts) = 1"),
+    ("misplaced-expression", "select amount * 2 as d, row_number() over (order by »d) r from o"),
+    ("misplaced-expression", "select amount * 2 as d, 1 + sum(abs(»d)) over (partition by id) r from o"),
+    ("misplaced-expression", "select amount * 2 as d, row_number() over w r from o window w as (order by »d)"),
+    ("misplaced-expression", "select id k, sum(amount) s, rank() over (order by »s) r from o group by id"),
+    ("misplaced-expression", "select named_struct('a', amount) as d, sum(»d.a) over (partition by id) r from o"),
     ("misplaced-expression", "select o.id from o join c on o.id = »max(c.id)"),
     ("misplaced-expression", "select id, count(*) n from o group by id, upper(»max(id))"),
     ("misplaced-expression", "select id from o group by id having »count(*) over () > 1"),

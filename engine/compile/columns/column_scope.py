@@ -148,6 +148,10 @@ class ColumnScope:
         """The relation of an alias in lower case."""
         return next((r for r in self.relations if name in r.names), None)
 
+    def reads(self, name: str) -> bool:
+        """Whether FROM reads something of a name in lower case, which an alias does not hide."""
+        return any(name in relation.names or relation.find(name) for relation in self.relations)
+
     def look_up(self, parts: Sequence[str]) -> ColumnValue:
         """The value of a dotted name; raises Missing if certainly nothing has it."""
         lower = [part.lower() for part in parts]
