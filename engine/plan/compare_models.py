@@ -29,7 +29,11 @@ def compare_model(
     read = StreamsRead.of(model, writer, streams)
     if (difference := read.difference) is not None and writer.recorded is not None:
         finding = source_changes.rejection(
-            str(model.relation), model.name, difference, new_checkpoint.ways(manifest, model)
+            str(model.relation),
+            model.name,
+            difference,
+            new_checkpoint.ways(manifest, model),
+            source_changes.elsewhere(read.before, read.now),
         )
         edited = writer.fingerprint != model.fingerprint
         return Comparison(

@@ -186,7 +186,23 @@ def _texts(streams: Iterable[StreamSource]) -> str:
     return ", ".join(str(s) for s in streams) or "nothing"
 
 
-def rejection(relation: str, model: str, reason: str, ways: Sequence[str]) -> Diagnostic:
+def elsewhere(before: Iterable[StreamSource], now: Iterable[StreamSource]) -> str:
+    """The table of another target or schema that a model was read from; empty: each is where it was."""
+    tables = {stream.node: _table(stream) for stream in now}
+    for stream in before:
+        (schema, name), (schema_now, name_now) = _table(stream), tables.get(stream.node, ("", ""))
+        if name and name == name_now and schema != schema_now:
+            return f"{schema}.{name}"
+    return ""
+
+
+def _table(stream: StreamSource) -> tuple[str, str]:
+    """Catalog and schema, and the name, of a table that is streamed."""
+    schema, _, name = str(stream.identity.get("table", "")).rpartition(".")
+    return schema, name
+
+
+def rejection(relation: str, model: str, reason: str, ways: Sequence[str], other: str = "") -> Diagnostic:
     """The error for a query whose sources are not those of its checkpoint.
 
     Args:
@@ -194,9 +210,12 @@ def rejection(relation: str, model: str, reason: str, ways: Sequence[str]) -> Di
         model: its name.
         reason: how the sources differ.
         ways: see `engine.plan.new_checkpoint.ways`.
+        other: see `elsewhere`.
     """
     message = f"{relation} cannot continue with other sources: {reason}"
     way = "Move it back" if reason.startswith("the project was moved") else "Undo the change"
+    if other:
+        way = f"Build with --clone or --defer again, which read {other}; or undo the change"
     hint = "\n".join([f"{way}, or rebuild the table: engine build -f -s {model}", *ways])
     return Diagnostic("source-changed", message, hint, node=model)
 

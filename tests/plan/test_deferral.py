@@ -204,6 +204,11 @@ def test_a_table_that_is_built_here_later_is_another_source(shop: Path) -> None:
     difference = "its streams changed from raw (lake.shop.raw) to raw (lake.dev_ann.raw)"
     assert source_changes.difference(before, now) == difference
     assert source_changes.difference(before, before) is None
+    other = source_changes.elsewhere(before, now)
+    hint = source_changes.rejection("lake.dev_ann.joined", "joined", difference, (), other).hint
+    assert hint is not None
+    assert hint.startswith("Build with --clone or --defer again, which read lake.shop.raw; or undo the change")
+    assert source_changes.elsewhere(before, before) == ""
     writer = LastWriter(model.fingerprint, model.facts)
     read = StreamsRead.of(local, writer, None)
     assert changed_query.changed_query(plain.manifest, local, writer, read).change is Change.SOURCE_CHANGED
