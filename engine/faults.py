@@ -46,6 +46,7 @@ listens kills the process, fails, or acts on the table as somebody else would. T
     renamed         a table has its new name in the catalog; where: that name
     rewritten       all of them have, and the state says so, in the folder of the old name
     moved           the folder has its new name, and the rename is still noted
+    columns renamed  the columns of a table have their new names; where: that table
     rebuild noted   nothing more is written to the tables of a rebuild, and none of them is published
     generation copied  the checkpoint of a rebuilt table is its model's pending one
     taken over      so are its remembered deletes and quarantined records

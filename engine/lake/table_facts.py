@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -139,6 +139,21 @@ class TableFacts:
             return []
         now = dict(_ids(self.fields))
         return [path for path, number in _ids(fields) if now.get(path, number) != number]
+
+    def with_names(self, names: Mapping[str, str]) -> TableFacts:
+        """Return what the table is once some of its columns have other names.
+
+        Args:
+            names: the new ones, by those that the columns have.
+        """
+        fields, read = (
+            tuple({**known, "name": names.get(known["name"], known["name"])} for known in some)
+            for some in (self.fields, self.read)
+        )
+        columns, docs = (
+            tuple((names.get(name, name), said) for name, said in some) for some in (self.columns, self.docs)
+        )
+        return replace(self, fields=fields, read=read, columns=columns, docs=docs)
 
     @property
     def complete(self) -> bool:

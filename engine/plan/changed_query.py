@@ -28,6 +28,7 @@ from engine.plan.earlier_facts import is_earlier, noted, without_letter_case
 from engine.plan.edits.changed_clauses import with_clauses
 from engine.plan.edits.open_windows import can_follow
 from engine.plan.edits.recomputed_rows import not_recomputed
+from engine.plan.edits.renamed_columns import with_names_of_now
 from engine.plan.unused_columns import comparable, renamed
 
 _RULES = "its expectations changed; they apply to new rows"
@@ -46,6 +47,7 @@ def changed_query(manifest: Manifest, model: Model, writer: LastWriter, read: St
     names = {m.name: (m.relation.name, m.operation.renamed_from) for m in read_now if isinstance(m, Model)}
     static = source_changes.static_renames(facts, model.facts, names, manifest.nodes)
     old, said = renamed(facts, {**static, **source_changes.renames(read.before, read.now)}), model.facts
+    old = with_names_of_now(manifest, model, old)
     if is_earlier(facts):
         old, said = without_letter_case(old), without_letter_case(said)
     found = _compared(manifest, model, old, said, writer, read)

@@ -240,10 +240,12 @@ def _settle(target: Target, models: Iterable[Model], lake: Lake) -> None:
 def _claim(run: Run, models: Iterable[Model], deployed: Deployed) -> None:
     """Make the tables of some models those of this run, and of the names that the models have."""
     from engine.runtime.lifecycle.raise_fences import raise_fences
+    from engine.runtime.lifecycle.rename_columns import rename_columns
     from engine.runtime.lifecycle.rename_table import sign_tables
 
     raise_fences(run, models)
     sign_tables(run, models, deployed.models)
+    rename_columns(run, models, deployed.models)
 
 
 def _bounds(options: Options) -> dict[str, Any]:

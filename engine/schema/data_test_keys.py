@@ -112,6 +112,13 @@ COLUMN: Final = ConfigBlock(
             "type", ValueForm.TEXT, NONE, "Spark type; one that the query does not give is an error", "type: string"
         ),
         ConfigKey("data_type", ValueForm.TEXT, NONE, "the same as `type`, as in dbt", "data_type: string"),
+        ConfigKey(
+            "renamed_from",
+            ValueForm.TEXT,
+            NONE,
+            "the name that the column of the table had: the next build gives the column its name, with its rows",
+            "renamed_from: client",
+        ),
         TESTS,
         DATA_TESTS,
         ConfigKey("meta", ValueForm.VALUES, NONE, "anything; the docs site shows it", "meta: {pii: true}"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -58,13 +59,12 @@ class Kind:
 def _upper(text: str) -> str:
     """Upper-case keywords and aliases, but not what is quoted or a template."""
     header, sep, body = text.partition("---*/\n")
-    parts = body.split("{{")
-    done = [parts[0].upper()]
-    for part in parts[1:]:
-        template, close, rest = part.partition("}}")
-        done.append(template + close + rest.upper())
-    body = "{{".join(done)
-    return header + sep + body
+    parts = _AS_WRITTEN.split(body)
+    # What the expression matches is every second part.
+    return header + sep + "".join(part if index % 2 else part.upper() for index, part in enumerate(parts))
+
+
+_AS_WRITTEN = re.compile(r"(\{\{.*?\}\}|'[^']*')")
 
 
 STYLES: dict[str, Callable[[str], str]] = {

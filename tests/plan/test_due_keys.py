@@ -123,6 +123,8 @@ ROWS_OF: dict[tuple[str, str], list[Row]] = {
     ("column", "data_type"): [Row({"columns": {"id": {"data_type": "int"}}}, SAME, DUE, DUE)],
     ("column", "tests"): [everywhere({"columns": {"id": {"tests": ["unique"]}}}, SAME)],
     ("column", "data_tests"): [everywhere({"columns": {"id": {"data_tests": ["unique"]}}}, SAME)],
+    # A name that the table does not have means nothing any more.
+    ("column", "renamed_from"): [of_tables({"columns": {"id": {"renamed_from": "before"}}}, SAME, SAME)],
     ("column", "meta"): [everywhere({"columns": {"id": {"meta": {"a": "b"}}}}, SAME)],
     ("model", "contract"): [
         Row({"contract": True, "columns": TYPED}, SAME, DUE, DUE, before={"columns": TYPED})],

@@ -71,7 +71,10 @@ def _column(name: str, body: Section) -> Column:
     text, meta = body.child("description"), body.child("meta")
     kind = body.child("type") or body.child("data_type")
     type_ = read_type(kind, name) if kind else None
-    return Column(name, text.text() if text else "", type_, read_meta(meta))
+    earlier = body.child("renamed_from")
+    return Column(
+        name, text.text() if text else "", type_, read_meta(meta), renamed_from=earlier.text() if earlier else ""
+    )
 
 
 def column_places(described: Described) -> Iterator[tuple[str, Location]]:
@@ -82,6 +85,8 @@ def column_places(described: Described) -> Iterator[tuple[str, Location]]:
         kind = body.child("type") or body.child("data_type")
         if kind:
             yield f"{name}.type", kind.place
+        if earlier := body.child("renamed_from"):
+            yield f"{name}.renamed_from", earlier.place
 
 
 def read_meta(section: Section | None) -> dict[str, Any]:

@@ -152,6 +152,10 @@ def _with_descriptions(declared: tuple[Column, ...], described: Described) -> tu
     """The columns of the schema with what is said about them; without a schema, the described ones."""
     known = {column.name: column for column in declared}
     for column in described.columns:
+        if column.renamed_from:
+            place = (described.places or {})[column.name]
+            message = "'renamed_from' renames a column of a model's table, and this is a source"
+            place.report("renamed-from", message, "Remove it.", at_key=True)
         if known and column.name not in known:
             place = (described.places or {})[column.name]
             message = f"the schema has no column '{column.name}'"

@@ -100,6 +100,7 @@ class Column:
         window: the declared window whose start or end it is: `hour.start`.
         named: whether the name is certain; false for an expression without alias whose name only Spark knows.
         certain: whether the type follows from declared ones; else it is what compile takes it to be.
+        renamed_from: the name that the column of the table had; empty: none is named.
     """
 
     name: str
@@ -112,6 +113,7 @@ class Column:
     window: str = ""
     named: bool = True
     certain: bool = False
+    renamed_from: str = ""
 
 
 @dataclass(frozen=True, slots=True)

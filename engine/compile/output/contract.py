@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from engine.compile.nodes.manifest import Column, Model
+from engine.compile.nodes.manifest import Column, Materialized, Model
 from engine.compile.types.spark_types import fields, normal, stored
 from engine.errors import Diagnostic, Location, near
 
@@ -37,6 +37,7 @@ def declared_faults(
             yield _fault("unknown-column", message, hint, model, f"columns.{column.name}")
     if model.contract and certain:
         yield from _undeclared(model, described, returned)
+    yield from _renamed_wrongly(model, described, types)
 
 
 def _of_field(path: str, types: Mapping[str, str | None]) -> str | None:
@@ -60,6 +61,27 @@ def _other_type(model: Model, column: Column, returned: str | None) -> Iterator[
     message = f"the column '{column.name}' is declared {declared}, but the query returns {returned}"
     hint = f"Write cast(... as {declared}) as {column.name} in the query, or correct the type."
     yield _fault("column-type", message, hint, model, key)
+
+
+def _renamed_wrongly(model: Model, described: Iterable[Column], types: Collection[str]) -> Iterator[Diagnostic]:
+    """Where the earlier name of a column can be none."""
+    first: dict[str, str] = {}
+    for column in described:
+        earlier, message, hint = column.renamed_from, "", "Remove 'renamed_from'."
+        if not earlier:
+            continue
+        if not model.stored or model.materialized is Materialized.VIEW:
+            message = "'renamed_from' renames a column of a table, and this model has none"
+        elif "." in column.name or "." in earlier:
+            message, hint = "'renamed_from' renames a column, and no field of one", "Give the column another name."
+        elif earlier.lower() in types:
+            message = f"'{column.name}' is renamed from '{earlier}', which the query returns"
+            hint = f"Remove 'renamed_from', or '{earlier}' from the query."
+        elif (other := first.setdefault(earlier.lower(), column.name)) != column.name:
+            message = f"'{other}' and '{column.name}' are both renamed from '{earlier}'"
+            hint = "One of them has its rows: remove 'renamed_from' from the other."
+        if message:
+            yield _fault("renamed-from", message, hint, model, f"columns.{column.name}.renamed_from")
 
 
 def _undeclared(

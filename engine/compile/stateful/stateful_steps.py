@@ -57,7 +57,8 @@ def meaning(facts: Mapping[str, Any]) -> Meaning:
     """Take a query apart.
 
     Args:
-        facts: the facts that `state_facts` made: the SQL that runs, and its inputs with their columns.
+        facts: the facts that `state_facts` made: the SQL that runs, and its inputs with their columns. `renamed`, also
+            of an input: the names that some columns have now, by the earlier ones in lower case.
 
     Raises:
         UnprovableError: it is compared as text.
@@ -77,7 +78,8 @@ def meaning(facts: Mapping[str, Any]) -> Meaning:
             raise UnprovableError("names are not certain")
         taker = _Taker(builder, inputs, text, written_calls(text))
         block, trees = taker.block(plan, _Wanted(*[frozenset(c.id for c in plan.columns)] * 2))
-        columns = tuple((c.name, _bound(trees[c.id])) for c in plan.columns)
+        given = facts.get("renamed", {})
+        columns = tuple((given.get(c.name, c.name), _bound(trees[c.id])) for c in plan.columns)
     except (KeyError, RecursionError, LostArgumentError) as error:
         raise UnprovableError(str(error)) from error
     formats = any(node.args.get("format") is not None for node in tree.walk())
@@ -236,17 +238,19 @@ class _Taker:
         }
         # Of JSON, `A` and `a` are two columns.
         written = {str(n).lower(): str(n) for n, _ in facts["columns"]} if facts.get("exact") else {}
-        columns = [(written.get(c.name, c.name), c.type) for c in plan.columns if c.id in needed or c.name in used]
+        # A column of an upstream table that has another name now is the same column.
+        now = {**{c.name: written.get(c.name, c.name) for c in plan.columns}, **facts.get("renamed", {})}
+        columns = [(now[c.name], c.type) for c in plan.columns if c.id in needed or c.name in used]
         block = Block(
             "read",
             plan.streaming,
             name=name,
             columns=tuple(sorted(columns)),
-            watermark=str(mark.get("expression") or mark.get("column") or ""),
+            watermark=str(mark.get("expression") or now.get(mark.get("column"), mark.get("column")) or ""),
             delay=int(mark.get("delay") or 0),
-            dedup=tuple(sorted(column.lower() for column in facts.get("dedup") or ())),
+            dedup=tuple(sorted(now.get(column.lower(), column.lower()) for column in facts.get("dedup") or ())),
         )
-        return block, {c.id: _read_column(c, written.get(c.name, c.name), shown, mark) for c in plan.columns}
+        return block, {c.id: _read_column(c, now[c.name], shown, mark) for c in plan.columns}
 
     def _projected(self, plan: p.Projection, block: Block, trees: _Trees, needed: frozenset[int]) -> _Trees:
         made: _Trees = dict(trees)

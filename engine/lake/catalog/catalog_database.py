@@ -96,8 +96,8 @@ def location(config: CatalogConfig, schema: str, name: str) -> str | None:
 def standing(config: CatalogConfig) -> object:
     """What the file and its log are now: another commit makes it another value.
 
-    The system's clock of files goes on in steps of some milliseconds, so that of a file that was written just now None
-    is said: what was read of it may be of before and nothing would show it.
+    The system's clock of files moves in steps of some milliseconds, so that of a file that was written just now None is
+    said: what was read of it may be of before and nothing would show it.
     """
     path, found = str(database(config)), []
     for part in (path, f"{path}-wal"):

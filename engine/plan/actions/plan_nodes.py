@@ -32,7 +32,7 @@ from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
 from engine.plan.deployed.generations import has_commits
 from engine.plan.deployed.previous_generation import ROLLBACK_UNFINISHED
 from engine.plan.deployed.read_deployed import read_by
-from engine.plan.deployed.renamed_tables import Renaming, interrupted
+from engine.plan.deployed.renamed_tables import interrupted
 from engine.plan.refresh.refresh_choice import RefreshChoice, Way, refused, refused_query
 from engine.plan.tables.upstream_checks import upstream_faults
 from engine.state import Phase
@@ -127,6 +127,8 @@ def _model_action(
     edited = comparison.change is not Change.UNCHANGED
     if work or any(item.count for item in unread) or edited:
         unchanged = False
+    if known.columns_renamed and not edited:
+        work = tuple(reason for reason in work if reason != REWRITTEN)
     work = tuple(_rewritten(model, comparison, work))
     if events_from is not None:
         work = (f"windows from {time_text(events_from)} (UTC) on follow the query as it is now", *work)
@@ -139,7 +141,7 @@ def _model_action(
         model.id, kind, reasons, tuple(refusals), unread, unchanged, comparison, notes, inputs,
         events_from=events_from, writes=writes, rows=rows,
     )  # fmt: skip
-    return action if known.renaming is None else _renamed(action, known.renaming)
+    return _renamed(action, known) if known.renaming is not None or known.columns_renamed else action
 
 
 def _rewritten(model: Model, comparison: Comparison, work: Iterable[str]) -> Iterator[str]:
@@ -154,9 +156,11 @@ def _rewritten(model: Model, comparison: Comparison, work: Iterable[str]) -> Ite
             yield f"{with_clauses(REWRITTEN, comparison.before, model.facts)}{same}"
 
 
-def _renamed(action: Action, renaming: Renaming) -> Action:
-    """An action over a table that gets its name before."""
-    return replace(action, reasons=(str(renaming), *action.reasons), unchanged=False, renaming=renaming)
+def _renamed(action: Action, known: DeployedModel) -> Action:
+    """An action over a table that gets its name before, or whose columns get theirs."""
+    of_table = (str(known.renaming),) if known.renaming is not None else ()
+    of_columns = tuple(f"its column '{old}' is renamed to '{new}'" for old, new in known.columns_renamed.items())
+    return replace(action, reasons=(*of_table, *of_columns, *action.reasons), unchanged=False, renaming=known.renaming)
 
 
 def _refresh_faults(

@@ -53,6 +53,8 @@ class DeployedModel:
         rolling_back: a rollback of the table was.
         refresh: a full refresh of it that was begun and not finished; None: there is none.
         renaming: its table has its earlier name still, and gets its name before it is built; None: it has it.
+        columns_renamed: columns of its table that have their earlier names still, with the names that they get before
+            it is built; in all else that is said of it they have these.
         renaming_to: the name that its table was to get when a rename was interrupted; empty: there was none.
         faults: why something of it cannot be read, or its table not be renamed.
     """
@@ -71,6 +73,7 @@ class DeployedModel:
     refresh: BegunRefresh | None = None
     renaming: Renaming | None = None
     renaming_to: str = ""
+    columns_renamed: Mapping[str, str] = field(default_factory=dict)
     faults: tuple[Diagnostic, ...] = ()
 
 

@@ -20,6 +20,7 @@ from engine.lake.commits import STAGED
 from engine.lake.lake_reader import Lake
 from engine.lake.table_facts import TableFacts
 from engine.plan.deployed.checkpoint_facts import read_checkpoint
+from engine.plan.deployed.column_names import with_column_names
 from engine.plan.deployed.deployed_facts import Deployed, DeployedModel, DeployedSource, LastWriter
 from engine.plan.deployed.generations import has_commits
 from engine.plan.deployed.killed_refresh import begun_refresh, published_refresh
@@ -65,7 +66,8 @@ def read_deployed(
     there = [m for m in models if m.relation.name in names[m.relation.schema].tables]
     lake.load((m.relation.schema, m.relation.name) for m in [*there, *upstream])
     reads = [partial(_steady, partial(_known, target, lake, m, names, renamed.get(m.id))) for m in models]
-    found = dict(zip((m.id for m in models), _all_of(target, reads), strict=True))
+    every = zip(models, _all_of(target, reads), strict=True)
+    found = {model.id: with_column_names(model, known) for model, known in every}
     waiting = {i for m in models if found[m.id].refresh is not None for i in read_by(manifest, m)}
     found |= {m.id: _steady(partial(_upstream, target, lake, m, noted=m.id in waiting)) for m in upstream}
     uuids = {node: known.table.uuid for node, known in found.items() if known.table is not None}
