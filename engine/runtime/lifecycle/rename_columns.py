@@ -1,8 +1,8 @@
 """Columns of a table get the names that its model gives them now (`renamed_from` of a column).
 
-Iceberg keeps their numbers: no file is changed, and who streams the table continues. The table of deleted keys has
-the columns of the key too. Each is renamed if it has its earlier name, the own table of the model last: a build that was
-killed in between is finished by the next.
+Iceberg keeps their numbers: no file is changed, and who streams the table continues. The table of deleted keys has the
+columns of the key too. Each is renamed if it has its earlier name, the model's own table last: a build that was killed
+in between is finished by the next.
 """
 
 from __future__ import annotations
