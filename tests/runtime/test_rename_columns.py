@@ -100,6 +100,36 @@ def test_a_build_that_is_killed_is_finished(built: Lab, table: str) -> None:
     is_continued(built, before)
 
 
+@pytest.mark.spark
+def test_a_reader_that_began_with_an_initial_snapshot_continues(lab: Lab) -> None:
+    lab.write("sources/shop.yml", EVENTS)
+    lab.model("paid", PAID.format("", "client"))
+    for name in ("a", "b"):
+        lab.land(name, [event(len(name), kind=name)])
+        lab.build()
+        lab.run("maintain", "--older-than", "0 seconds")
+        spark = lab.session.spark  # type: ignore[union-attr]
+        spark.sql(
+            f"alter table lake.{lab.schema}.paid set tblproperties ('history.expire.min-snapshots-to-keep' = '1')"
+        )
+    lab.model("latest", LATEST.format("", "client"))
+
+    def at(name: str, *_: Any) -> None:
+        if name == "latest":
+            kill()
+
+    # The first rows are in a table of their own, and none of them was read.
+    with reached("committing", at):
+        assert lab.run("build").code != 0
+    assert any("__seed" in path.name for path in (lab.lake_path / "warehouse" / lab.schema).iterdir())
+    lab.model("paid", PAID.format(RENAMED, "customer"))
+    lab.model("latest", LATEST.format(RENAMED, "customer"))
+    lab.land("c", [event(7, "11:00", kind="c")])
+    lab.build()
+    lab.build()
+    assert {row["customer"]: row["id"] for row in lab.rows("latest")} == {"a": 1, "b": 1, "c": 7}
+
+
 def compare(root: Path, name: str, old: str, new: str) -> tuple[Change, tuple[str, ...]]:
     """What becomes of a model when it is another text, beside the others as they are with their new names."""
     files = {"sources/shop.yml": EVENTS, "models/paid.sql": PAID.format(RENAMED, "customer")}

@@ -1,8 +1,8 @@
 """Columns of a table get the names that its model gives them now (`renamed_from` of a column).
 
 Iceberg keeps their numbers: no file is changed, and who streams the table continues. The table of deleted keys has the
-columns of the key too. Each is renamed if it has its earlier name, the model's own table last: a build that was killed
-in between is finished by the next.
+columns of the key too, and a table with the first rows of what is streamed has the columns of that. Each is renamed if
+it has its earlier name, the model's own table last: a build that was killed in between is finished by the next.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine import faults
-from engine.compile import Model
+from engine.compile import Manifest, Model
 from engine.errors import Diagnostic, Level
 from engine.events import Diagnosed
 from engine.lake.quoted_names import quoted
@@ -31,6 +31,8 @@ def rename_columns(run: Run, models: Iterable[Model], deployed: Mapping[str, Dep
     """Give the columns of tables their names; the locks of the tables must be held."""
     for model in models:
         known = deployed.get(model.id, DeployedModel())
+        for seed, names in _seeds(run.manifest, model, known):
+            _renamed(run, seed, names)
         if not known.columns_renamed:
             continue
         own = model.relation
@@ -41,13 +43,27 @@ def rename_columns(run: Run, models: Iterable[Model], deployed: Mapping[str, Dep
             run.emit(Diagnosed(_told(model, known.columns_renamed)))
 
 
+def _seeds(manifest: Manifest, model: Model, known: DeployedModel) -> Iterator[tuple[Relation, dict[str, str]]]:
+    """The tables with the first rows of what a model streams, with the names that columns there have now.
+
+    They may still be read: a column that is found under no name there is NULL in those rows.
+    """
+    for node, start in known.state.starts.items() if known.state is not None else ():
+        upstream = manifest.nodes.get(node)
+        name = str(start.get("seed") or "").removeprefix(f"{model.relation.catalog}.{model.relation.schema}.")
+        if name and isinstance(upstream, Model):
+            names = {column.renamed_from: column.name for column in upstream.columns if column.renamed_from}
+            yield replace(model.relation, name=name), names
+
+
 def _renamed(run: Run, relation: Relation, names: Mapping[str, str]) -> bool:
     """Rename the columns that a table has under earlier names; False: it has none."""
     facts = run.lake.table(relation.schema, relation.name)
-    wanted = [path for path in _columns(facts) if path[-1] in names] if facts is not None else []
+    now = {old.lower(): new for old, new in names.items()}
+    wanted = [path for path in _columns(facts) if path[-1].lower() in now] if facts is not None else []
     for path in wanted:
         column = ".".join(map(quoted, path))
-        run.spark.sql(f"ALTER TABLE {relation.sql} RENAME COLUMN {column} TO {quoted(names[path[-1]])}")
+        run.spark.sql(f"ALTER TABLE {relation.sql} RENAME COLUMN {column} TO {quoted(now[path[-1].lower()])}")
     return bool(wanted)
 
 
