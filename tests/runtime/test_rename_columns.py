@@ -29,6 +29,7 @@ delete_when: {1} = 'gone' or id = 9
 ---*/
 select {1}, id, at from {{{{ ref('paid') }}}}
 """
+COUNTS = "/*---\nstreams: [paid]\n{0}output_mode: update\n---*/\nselect {1}, count(*) as n from {{{{ ref('paid') }}}} group by {1}\n"
 TOTALS = "/*---\n{0}materialized: table\n---*/\nselect {1}, sum(n) as n from {{{{ ref('hourly') }}}} group by {1}\n"
 MODELS = {"paid": PAID, "hourly": HOURLY, "latest": LATEST, "totals": TOTALS}
 RENAMED = "columns: {customer: {renamed_from: client}}\n"
@@ -112,22 +113,21 @@ def test_a_reader_that_began_with_an_initial_snapshot_continues(lab: Lab) -> Non
         spark.sql(
             f"alter table lake.{lab.schema}.paid set tblproperties ('history.expire.min-snapshots-to-keep' = '1')"
         )
-    lab.model("latest", LATEST.format("", "client"))
+    lab.model("counts", COUNTS.format("", "client"))
 
     def at(name: str, *_: Any) -> None:
-        if name == "latest":
+        if name == "counts":
             kill()
 
-    # The first rows are in a table of their own, and none of them was read.
-    with reached("committing", at):
+    # The first rows are in a table of their own; their micro-batch is in the table, and comes again for the state.
+    with reached("committed", at):
         assert lab.run("build").code != 0
     assert any("__seed" in path.name for path in (lab.lake_path / "warehouse" / lab.schema).iterdir())
     lab.model("paid", PAID.format(RENAMED, "customer"))
-    lab.model("latest", LATEST.format(RENAMED, "customer"))
-    lab.land("c", [event(7, "11:00", kind="c")])
+    lab.model("counts", COUNTS.format(RENAMED, "customer"))
+    lab.land("c", [event(7, "12:00", kind="a")])
     lab.build()
-    lab.build()
-    assert {row["customer"]: row["id"] for row in lab.rows("latest")} == {"a": 1, "b": 1, "c": 7}
+    assert {row["customer"]: row["n"] for row in lab.rows("counts")} == {"a": 2, "b": 1}
 
 
 def compare(root: Path, name: str, old: str, new: str) -> tuple[Change, tuple[str, ...]]:
