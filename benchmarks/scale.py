@@ -1,7 +1,8 @@
 """What grows with models, with the distance of a catalog, with commits and with workers.
 
-    python -m benchmarks.scale [--only plan,batches,commits,workers] [--small]
+    python -m benchmarks.scale [--only local,plan,batches,commits,workers] [--small]
 
+`local`: 100 and 1,000 streaming tables of a local catalog planned with nothing new; they are made as those of `plan`.
 `plan`: 200 and 2,000 streaming tables of a REST catalog planned with nothing new, near and with 50 ms before each
 answer of the catalog. One table is built; the others are registered in the catalog with its metadata, and get copies of
 its state. `batches`: requests to the catalog and seconds of a micro-batch, near and with 50 ms. `commits`: how many
@@ -17,11 +18,13 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import sqlite3
 import sys
 import tempfile
 import threading
 import time
 import urllib.request
+import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -113,12 +116,12 @@ class Workers:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--only", default="plan,batches,commits,workers")
+    parser.add_argument("--only", default="local,plan,batches,commits,workers")
     parser.add_argument("--small", action="store_true")
     options = parser.parse_args()
     prepare()
     works: dict[str, Callable[[bool], Iterator[Any]]] = {
-        "plan": _plans, "batches": _batches, "commits": _commits, "workers": _workers,
+        "local": _local_plans, "plan": _plans, "batches": _batches, "commits": _commits, "workers": _workers,
     }  # fmt: skip
     for name in options.only.split(","):
         results = []
@@ -140,6 +143,44 @@ def _plans(small: bool) -> Iterator[Plan]:
             _engine(root, "compile")
             for delay in (None, 0.0, DELAY):
                 yield _planned(root, server, size, delay)
+
+
+def _local_plans(small: bool) -> Iterator[Plan]:
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder, "project")
+        root.mkdir()
+        write_project(root, {_FIRST: APPEND})
+        write_events(root, 1, 200)
+        _engine(root, "build")
+        for first, size in ((1, 20), (20, 40)) if small else ((1, 100), (100, 1000)):
+            _clone_local(root, range(first, size))
+            _engine(root, "compile")
+            for _ in range(5):
+                yield Plan(size, None, _engine(root, "plan"), {})
+
+
+def _clone_local(root: Path, numbers: range) -> None:
+    """More tables, each with metadata and a state of its own."""
+    lake, states = root / ".engine/lake", root / ".engine/state/lake/main"
+    with sqlite3.connect(lake / "catalog.db") as database:
+        query = "SELECT metadata_location, previous_metadata_location FROM iceberg_tables WHERE table_name = ?"
+        places = database.execute(query, (_FIRST,)).fetchone()
+        for number in numbers:
+            name, own = f"table_{number:04}", str(uuid.uuid4())
+            metadata = lake / "warehouse/main" / _FIRST / "metadata"
+            (lake / "warehouse/main" / name / "metadata").mkdir(parents=True)
+            for path in metadata.glob("*.metadata.json"):
+                content = json.loads(path.read_text(encoding="utf-8"))
+                uuid_before, location = content["table-uuid"], content["location"].replace(_FIRST, name)
+                text = json.dumps({**content, "table-uuid": own, "location": location})
+                (lake / "warehouse/main" / name / "metadata" / path.name).write_text(text, encoding="utf-8")
+            row = ("lake", "main", name, *(place and place.replace(_FIRST, name) for place in places), "TABLE")
+            database.execute("INSERT INTO iceberg_tables VALUES (?, ?, ?, ?, ?, ?)", row)
+            shutil.copy(root / f"models/{_FIRST}.sql", root / f"models/{name}.sql")
+            shutil.copytree(states / _FIRST, states / name)
+            for path in (states / name).rglob("*.json"):
+                path.write_text(path.read_text(encoding="utf-8").replace(uuid_before, own), encoding="utf-8")
+            _rename(states / name, name)
 
 
 def _planned(root: Path, server: RestServer, size: int, delay: float | None) -> Plan:
