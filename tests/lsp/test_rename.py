@@ -8,7 +8,7 @@ from lsprotocol import types
 
 from engine import Project
 from engine.errors import Location
-from engine.lsp.edits.renames import renamed
+from engine.lsp.edits.renames import renamed, renamed_model
 from engine.lsp.opened.open_project import OpenProject
 from engine.lsp.text.text_positions import location_of_position, offset_of, position_of
 from tests.security.hostile_project import _metadata
@@ -113,7 +113,9 @@ def test_a_source_is_renamed_with_its_declaration_and_all_that_read_it(opened):
     assert "  ops.takeoffs:" in after.text(file)
 
 
-def test_columns_and_sources_of_tables_that_exist_keep_their_names(opened):
+@pytest.fixture
+def built(opened):
+    """The project, and tables of two of its models."""
     lake = opened.root / ".engine" / "lake"
     metadata = lake / "warehouse" / "flights" / "v1.metadata.json"
     metadata.parent.mkdir(parents=True)
@@ -123,9 +125,35 @@ def test_columns_and_sources_of_tables_that_exist_keep_their_names(opened):
             "create table iceberg_tables (catalog_name, table_namespace, table_name, metadata_location, "
             "previous_metadata_location, iceberg_type)"
         )
-        row = ("lake", "flights", "flights", metadata.as_uri(), None, "TABLE")
-        db.execute("insert into iceberg_tables values (?, ?, ?, ?, ?, ?)", row)
+        for name in ("flights", "departures_hourly", "carriers"):
+            row = ("lake", "flights", name, metadata.as_uri(), None, "TABLE")
+            db.execute("insert into iceberg_tables values (?, ?, ?, ?, ?, ?)", row)
     db.close()
+    return opened
+
+
+def test_the_header_says_what_a_column_of_a_table_was(built):
     file = "models/staging/flights.sql"
-    assert "exists and has the name" in renamed(opened, file, at(opened, file, "as flight_id", 4), "id_of_flight")
-    assert "its stream has the source's name" in renamed(opened, file, at(opened, file, "'departures'", 3), "takeoffs")
+    after = applied(built, renamed(built, file, at(built, file, "as flight_id", 4), "id_of_flight"))
+    (column,) = [one for one in after.manifest.model("flights").columns if one.name == "id_of_flight"]
+    assert column.renamed_from == "flight_id"
+    # It is described already.
+    file = "models/marts/departures_hourly.sql"
+    after = applied(after, renamed(after, file, at(after, file, "as mean_delay", 4), "average_delay"))
+    assert "  average_delay: {renamed_from: mean_delay, type: double" in after.text(file)
+    again = renamed(after, file, at(after, file, "as average_delay", 4), "delay_on_average")
+    assert "exists and has the name; write 'columns: {delay_on_average: {renamed_from: average_delay}}'" in again
+
+
+def test_the_header_says_what_the_table_of_a_model_was(built):
+    edit = renamed_model(built, "carriers", "operators")
+    assert isinstance(edit, types.WorkspaceEdit), edit
+    (change, moved) = edit.document_changes
+    assert [one.new_text for one in change.edits] == ["renamed_from: carriers\n"]
+    assert (change.text_document.uri, moved.old_uri) == (moved.old_uri, moved.old_uri)
+    assert moved.new_uri.endswith("/operators.sql")
+
+
+def test_sources_of_tables_that_exist_keep_their_names(built):
+    file = "models/staging/flights.sql"
+    assert "its stream has the source's name" in renamed(built, file, at(built, file, "'departures'", 3), "takeoffs")

@@ -99,6 +99,28 @@ def with_test(head: HeaderText, column: str, test: str) -> TextChange | None:
     return _with_pair(head, path, f"tests: [{test}]")
 
 
+def with_renamed_column(head: HeaderText, old: str, new: str) -> TextChange | None:
+    """Return the change that says what a column was; None: the header has its columns as a list, or as texts.
+
+    Args:
+        head: of the model's file, which may name the column as it was called.
+        old: the name of the column in the table.
+        new: its name now.
+    """
+    columns, earlier = head.data(("columns",)), f"renamed_from: {old}"
+    if columns is None:
+        return with_key(head, f"columns: {{{new}: {{{earlier}}}}}")
+    if not isinstance(columns, dict):
+        return None
+    named = next((name for name in columns if str(name).lower() == old.lower()), None)
+    if named is None:
+        return _with_pair(head, ("columns",), f"{new}: {{{earlier}}}")
+    settings = columns[named]
+    if not isinstance(settings, dict) or "renamed_from" in settings:
+        return None
+    return _with_pair(head, ("columns", named), earlier)
+
+
 def _with_pair(head: HeaderText, path: Path, pair: str) -> TextChange | None:
     """The change that puts a pair at the begin of a mapping: in its braces, or on a line below its key."""
     key, value = head.key(path), head.value(path)

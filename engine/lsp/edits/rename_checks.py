@@ -40,7 +40,7 @@ def table_reason(opened: OpenProject, model: Model) -> str | None:
         exists = Lake(catalog).table(relation.schema, relation.name) is not None
     except EngineError as error:
         return f"the table {relation} cannot be read: {error}"
-    return f"the table {relation} exists and has the name: it would need a full refresh" if exists else None
+    return f"the table {relation} exists and has the name" if exists else None
 
 
 def columns_but(node: str, old: str, new: str) -> Differs:

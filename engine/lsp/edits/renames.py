@@ -13,6 +13,7 @@ from engine.errors import EngineError
 from engine.lsp.answers.editor_answers import name_at, node_at, references
 from engine.lsp.answers.hovers import output_at
 from engine.lsp.edits import column_rename, rename_checks
+from engine.lsp.edits.header_edits import header_text, with_key, with_renamed_column
 from engine.lsp.edits.text_changes import TextChange, workspace_edit
 from engine.lsp.opened.header_places import header_place, meaning
 from engine.lsp.opened.open_project import OpenProject
@@ -90,18 +91,27 @@ def _checked(opened: OpenProject, changes: list[TextChange], differs: Callable[.
 
 
 def renamed_column(opened: OpenProject, node_id: str, column: str, new: str) -> Edit:
-    """Return the edit that renames a column of a model for all that read it; their own columns keep their names."""
+    """Return the edit that renames a column of a model for all that read it; their own columns keep their names.
+
+    Where there is a table, the header says what its column was called (`renamed_from`), and the next build renames it.
+    """
     model = opened.manifest.nodes.get(node_id)
     if not isinstance(model, Model):
         return "columns of a source are named by its data; rename it in the query: column as name"
     if not _NAME.fullmatch(new) or new.lower() in {one.name.lower() for one in model.columns}:
         return f"'{new}' is taken, or is not a valid column name"
-    stored = model.materialized in {Materialized.STREAMING_TABLE, Materialized.TABLE}
-    if stored and (reason := rename_checks.table_reason(opened, model)) is not None:
-        return reason
     changes = column_rename.changes(opened, model, column, new)
     if not changes:
         return f"the text of '{model.name}' does not name the column"
+    stored = model.materialized in {Materialized.STREAMING_TABLE, Materialized.TABLE}
+    if stored and (reason := rename_checks.table_reason(opened, model)) is not None:
+        head = header_text(model.file, opened.text(model.file))
+        said = with_renamed_column(head, column, new) if head is not None else None
+        if said is None:
+            return (
+                f"{reason}; write 'columns: {{{new}: {{renamed_from: {column}}}}}' in the header, and rename it by hand"
+            )
+        changes = [*changes, said]
     return _checked(opened, changes, rename_checks.columns_but(model.id, column, new))
 
 
@@ -157,17 +167,22 @@ def _declaration(opened: OpenProject, source: Source) -> TextChange | None:
 def renamed_model(opened: OpenProject, old: str, new: str) -> Edit:
     """Return the edit that renames a model in all files, or why it cannot be done.
 
-    Tables and state have the model's name: a table that exists is not renamed by this.
+    A table that has the model's name keeps its rows and its state: the header says what it was (`renamed_from`), and
+    the next build renames it.
     """
     if opened.compiled is None or opened.manifest.errors:
         return "the project has errors; fix them first"
     if not is_table_name(new) or f"model.{new}" in opened.manifest.nodes:
         return f"'{new}' is taken, or is not a valid model name"
     model = opened.manifest.model(old)
-    if model.stored and model.relation.name == old:
-        return f"the table '{model.relation.name}' has the model's name: set 'alias: {old}' in its header first"
     call = re.compile(rf"(?<=ref\(['\"]){re.escape(old)}(?=['\"]\s*\))")
-    changes = []
+    changes: list[TextChange] = []
+    if model.stored and model.relation.name == old and rename_checks.table_reason(opened, model) is not None:
+        head = header_text(model.file, opened.text(model.file))
+        said = with_key(head, f"renamed_from: {old}") if head is not None else None
+        if model.materialized is Materialized.VIEW or said is None:
+            return f"the table '{model.relation.name}' has the model's name: set 'alias: {old}' in its header first"
+        changes.append(said)
     for file in opened.files():
         text = opened.text(file)
         if file != model.file and re.search(rf"\b{re.escape(old)}\b", call.sub("", text)):
