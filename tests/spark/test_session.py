@@ -32,6 +32,13 @@ def test_a_local_session_listens_on_loopback_and_stays_in_the_engines_folder():
     assert conf["spark.sql.catalogImplementation"] == "in-memory"
 
 
+def test_the_files_of_a_micro_batch_are_looked_at_in_a_few_tasks_of_one_machine():
+    key = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
+    assert session_conf(settings())[key] == "16"
+    assert key not in session_conf(settings(master="yarn"))
+    assert session_conf(settings(conf={key: "3"}))[key] == "3"
+
+
 def test_a_cluster_can_reach_the_driver_and_gets_the_jars():
     conf = session_conf(settings(master="spark://h:7077", jar_paths=[Path("/a.jar"), Path("/b.jar")]))
     assert "spark.driver.host" not in conf
