@@ -115,6 +115,7 @@ class ColumnScope:
         relations: what FROM reads.
         columns: what a star gives.
         made: values under names that FROM does not have: declared windows, aliases of the SELECT.
+        aliases: those of the SELECT so far, while its list is read; Spark takes none of them in OVER.
         variables: parameters of the lambda around.
         quiet: names that are not found are not to be reported here.
         outside: a column of the SELECT around it was used.
@@ -125,6 +126,7 @@ class ColumnScope:
     relations: list[ScopeRelation] = field(default_factory=list)
     columns: list[ScopeColumn] = field(default_factory=list)
     made: dict[str, ColumnValue] = field(default_factory=dict)
+    aliases: set[str] = field(default_factory=set)
     variables: dict[str, ColumnValue] = field(default_factory=dict)
     quiet: bool = False
     outside: bool = False

@@ -456,6 +456,7 @@ def _computed_over(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValu
     for part, computed in sorts:
         ranked(walk, part, computed, "window", "ORDER BY")
     function_placement.over(walk, node, node.this)
+    function_placement.over_alias(walk, node, scope)
     function = walk.name_of(function_placement.inner(node.this))
     if order is None and not node.args.get("alias") and function in _RANKING:
         message = f"{function}() needs an order"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from sqlglot import exp
 
@@ -108,33 +108,25 @@ def over(walk: Walk, node: exp.Expr, function: exp.Expr) -> None:
         walk.fault(CODE, message, "Write size(collect_set(x) over (..)), or group in a subquery.", function, node)
 
 
-def over_alias(walk: Walk, projection: exp.Expr, scope: ColumnScope, aliases: Collection[str]) -> None:
-    """Report a function with OVER that names an alias of the same SELECT.
+def over_alias(walk: Walk, window: exp.Expr, scope: ColumnScope) -> None:
+    """Report OVER that names an alias of the SELECT list that it is in.
 
     Spark: UNSUPPORTED_FEATURE.LATERAL_COLUMN_ALIAS_IN_WINDOW.
-
-    Args:
-        walk: that finds faults.
-        projection: an item of the SELECT list.
-        scope: of the SELECT.
-        aliases: of the items before it, in lower case.
     """
-    if not aliases or scope.open:
+    if not scope.aliases or scope.open:
         return
-    select = projection.find_ancestor(exp.Select)
-    named = {w.this.name.lower(): w for w in (select.args.get("windows") or () if select is not None else ())}
-    for window in projection.find_all(exp.Window):
-        if window.find_ancestor(exp.Select) is not select:
-            continue
-        for part in filter(None, (window, named.get(window.alias.lower()))):
-            for column in part.find_all(exp.Column):
-                name = column.parts[0].name.lower()
-                inside = column.find_ancestor(exp.Select, exp.Lambda) is select
-                if name in aliases and inside and not scope.reads(name):
-                    message = f"'{column.parts[0].name}' is an alias of the same SELECT, and is used in OVER"
-                    hint = "Write its expression again, or compute it in a subquery or CTE."
-                    walk.fault(CODE, message, hint, column, projection)
-                    return
+    select = window.find_ancestor(exp.Select)
+    windows = (select.args.get("windows") or ()) if select is not None else ()
+    named = (one for one in windows if one.name.lower() == window.alias.lower())
+    for part in (window, *named):
+        for column in part.find_all(exp.Column):
+            name = column.parts[0].name.lower()
+            inside = column.find_ancestor(exp.Select, exp.Lambda) is select
+            if name in scope.aliases and inside and not scope.reads(name):
+                message = f"'{column.parts[0].name}' is an alias of the same SELECT, and is used in OVER"
+                hint = "Write its expression again, or compute it in a subquery or CTE."
+                walk.fault(CODE, message, hint, column, window)
+                return
 
 
 def framed(walk: Walk, node: exp.Expr, function: str, order: Sequence[tuple[exp.Expr, ColumnValue]]) -> None:

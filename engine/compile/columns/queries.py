@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from engine.compile.columns import function_calls, function_placement, type_mismatch
+from engine.compile.columns import function_calls, type_mismatch
 from engine.compile.columns.column_scope import (
     MAX_COLUMNS,
     ColumnScope,
@@ -130,7 +130,6 @@ def _make_windows(walk: Walk, node: exp.Select, scope: ColumnScope) -> None:
 
 def _projected(walk: Walk, node: exp.Select, scope: ColumnScope) -> OutputColumns:
     output = OutputColumns([])
-    aliases: set[str] = set()
     for item, projection in enumerate(node.expressions):
         if len(output.columns) > MAX_COLUMNS:
             raise TooWideError
@@ -148,11 +147,11 @@ def _projected(walk: Walk, node: exp.Select, scope: ColumnScope) -> OutputColumn
         value = walk.value(projection, scope)
         name, sure = column_name(walk, projection, scope)
         output.columns.append(ScopeColumn(name, value, sure, item))
-        function_placement.over_alias(walk, projection, scope, aliases)
         if isinstance(projection, exp.Alias):
             if name.lower() not in scope.made:
-                aliases.add(name.lower())
+                scope.aliases.add(name.lower())
             scope.made.setdefault(name.lower(), value)
+    scope.aliases.clear()
     return output
 
 

@@ -12,9 +12,14 @@ from engine.compile import Model
 from engine.plan.deployed.deployed_facts import DeployedModel
 
 
+def earlier_names(model: Model) -> dict[str, str]:
+    """Return the names that columns of a model have now, by those that they had, in lower case."""
+    return {column.renamed_from.lower(): column.name for column in model.columns if column.renamed_from}
+
+
 def with_column_names(model: Model, known: DeployedModel) -> DeployedModel:
     """Return what there is of a model once the columns of its table have the names that they get."""
-    wanted = {column.renamed_from.lower(): column.name for column in model.columns if column.renamed_from}
+    wanted = earlier_names(model)
     if not wanted or known.table is None or known.state is None or known.table.uuid != known.state.uuid:
         return known
     there = {name.lower(): name for name, _ in known.table.columns}

@@ -18,6 +18,7 @@ from engine.compile import Manifest, Model
 from engine.compile.output.output_columns import outermost
 from engine.compile.sql.dialect import parse_text
 from engine.compile.sql.normalize import spelling_of
+from engine.plan.deployed.column_names import earlier_names
 
 Names = Mapping[str, str]
 _LISTS = ("unique_key", "sequence_by", "check", "exclude")
@@ -25,25 +26,25 @@ _STATE = ("state", "began", "keyed")
 _NAMES = {TokenType.VAR, TokenType.IDENTIFIER}
 
 
-def column_names(model: Model) -> dict[str, str]:
-    """Return the names that columns of a model have now, by those that they had; all in lower case."""
-    return {column.renamed_from.lower(): column.name.lower() for column in model.columns if column.renamed_from}
-
-
 def with_names_of_now(manifest: Manifest, model: Model, facts: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the facts of an earlier query with the names that columns have now: its own, and those of its inputs."""
-    own = column_names(model)
-    inputs = {item.name: column_names(node) for item in model.inputs
+    own = _names(model)
+    inputs = {item.name: _names(node) for item in model.inputs
               if isinstance(node := manifest.nodes.get(item.node), Model)}  # fmt: skip
     inputs = {name: names for name, names in inputs.items() if names}
     if not own and not inputs:
         return facts
     apart = {key: _apart(facts[key], own, inputs) for key in _STATE if key in facts}
     read = [_input(item, inputs.get(str(item["name"]), {})) for item in facts["inputs"]]
-    # Where several inputs are read, only their columns tell whose an unqualified one is: the state has been told.
+    # Of several inputs only their columns show whose an unqualified one is: the form of the state has them.
     alone = next(iter(inputs.values()), {}) if len(facts["inputs"]) == 1 and not facts.get("inlined") else {}
     sql = _written(str(facts["sql"]), own, alone)
     return {**facts, **apart, **_of_table(facts, own), "inputs": read, "sql": sql}
+
+
+def _names(model: Model) -> dict[str, str]:
+    """The same in lower case, as facts have names."""
+    return {old: new.lower() for old, new in earlier_names(model).items()}
 
 
 def _apart(said: Mapping[str, Any], own: Names, inputs: Mapping[str, Names]) -> dict[str, Any]:

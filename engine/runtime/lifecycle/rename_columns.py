@@ -17,6 +17,7 @@ from engine.errors import Diagnostic, Level
 from engine.events import Diagnosed
 from engine.lake.quoted_names import quoted
 from engine.lake.table_facts import TableFacts
+from engine.plan.deployed.column_names import earlier_names
 from engine.plan.deployed.deployed_facts import DeployedModel
 from engine.relations import Relation
 from engine.runtime.sinks.deleted_keys import SUFFIX
@@ -31,8 +32,8 @@ def rename_columns(run: Run, models: Iterable[Model], deployed: Mapping[str, Dep
     """Give the columns of tables their names; the locks of the tables must be held."""
     for model in models:
         known = deployed.get(model.id, DeployedModel())
-        for seed, names in _seeds(run.manifest, model, known):
-            _renamed(run, seed, names)
+        for relation, names in _initial_snapshots(run.manifest, model, known):
+            _renamed(run, relation, names)
         if not known.columns_renamed:
             continue
         own = model.relation
@@ -43,7 +44,9 @@ def rename_columns(run: Run, models: Iterable[Model], deployed: Mapping[str, Dep
             run.emit(Diagnosed(_told(model, known.columns_renamed)))
 
 
-def _seeds(manifest: Manifest, model: Model, known: DeployedModel) -> Iterator[tuple[Relation, dict[str, str]]]:
+def _initial_snapshots(
+    manifest: Manifest, model: Model, known: DeployedModel
+) -> Iterator[tuple[Relation, Mapping[str, str]]]:
     """The tables with the first rows of what a model streams, with the names that columns there have now.
 
     They may still be read: a column that is found under no name there is NULL in those rows.
@@ -52,8 +55,7 @@ def _seeds(manifest: Manifest, model: Model, known: DeployedModel) -> Iterator[t
         upstream = manifest.nodes.get(node)
         name = str(start.get("seed") or "").removeprefix(f"{model.relation.catalog}.{model.relation.schema}.")
         if name and isinstance(upstream, Model):
-            names = {column.renamed_from: column.name for column in upstream.columns if column.renamed_from}
-            yield replace(model.relation, name=name), names
+            yield replace(model.relation, name=name), earlier_names(upstream)
 
 
 def _renamed(run: Run, relation: Relation, names: Mapping[str, str]) -> bool:
