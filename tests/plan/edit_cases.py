@@ -168,6 +168,7 @@ def edited(text: str, *pairs: tuple[str, str]) -> str:
 
 BITS = edited(COUNTED, ("sum(amount)", "sum(id | 4 & 2)"))
 SAME = {
+    "letter case of a field": (FIELD, [("data.v", "DATA.`V`")]),
     "the brackets that Spark adds": (BITS, [("id | 4 & 2", "id | (4 & 2)")]),
     "an alias of the table": (COUNTED, [(f"from {E}", f"from {E} as e")]),
     "qualified columns": (COUNTED, [(f"from {E}", f"from {E} e"), ("sum(amount)", "sum(e.amount)"), ("id > 0", "e.id > 0")]),
@@ -253,6 +254,9 @@ ADDITIVE = {
     "a column from what a join has": (JOIN, [("p.sum", "p.sum, p.sum * 2 as twice")], "twice"),
 }  # fmt: skip
 BREAKING = {
+    "letter case of a name in JSON": (edited(COUNTED, ("max(amount)", "max(to_json(struct(amount as Price)))")), [("Price", "price")], "Price"),
+    "letter case of a map's key": (edited(COUNTED, ("max(amount)", "max(map(kind, id).A)")), [(".A)", ".a)")], "max("),
+    "letter case of a text": (edited(COUNTED, ("max(amount)", "max(concat(kind, 'A'))")), [("'A'", "'a'")], "'A'"),
     "brackets against Spark's precedence": (BITS, [("id | 4 & 2", "(id | 4) & 2")], "sum(events.id | (4 & 2)) to sum((events.id | 4) & 2)"),
     "another function": (COUNTED, [("sum(amount)", "max(amount) + min(amount)")], "sum(events.amount) to min(events.amount)"),
     "another argument": (COUNTED, [("sum(amount)", "sum(amount * 1000)")], "sum(events.amount) to sum(events.amount * 1000)"),

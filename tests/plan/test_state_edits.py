@@ -13,6 +13,7 @@ import pytest
 from engine.compile.nodes.fingerprint import definition
 from engine.plan import Change, LastWriter
 from engine.plan.compare_models import compare_model
+from tests.plan import edit_rules
 from tests.plan.edit_cases import (
     ADDITIVE,
     BREAKING,
@@ -68,6 +69,13 @@ def test_what_changes_the_state_is_rejected_with_before_and_after(tmp_path: Path
     assert action.refusal is not None
     assert action.refusal.code == "model-changed"
     assert words in action.refusal.message
+
+
+def test_blanks_comments_and_letter_case_are_no_edit(tmp_path: Path) -> None:
+    other = edited(
+        COUNTED, ("count(*) as n, sum(amount)", "COUNT( * ) AS n, -- rows\n  SUM(`Amount`)"), ("group by", "GROUP  BY")
+    )
+    assert manifest(tmp_path, COUNTED).model("m").facts == manifest(tmp_path, other).model("m").facts
 
 
 @pytest.mark.parametrize("text", [COUNTED, SESSIONS, DEDUP, CHAIN, UPDATED, JOIN, HELD])
@@ -147,3 +155,17 @@ def test_the_page_of_edits_is_made_from_the_cases(tmp_path: Path) -> None:
     if os.environ.get("ENGINE_WRITE_PAGES"):
         PAGE.write_text(text)
     assert PAGE.read_text() == text
+
+
+def test_the_table_of_edits_is_made_from_the_cases() -> None:
+    """ENGINE_WRITE_PAGES=1 writes it."""
+    text = edit_rules.PAGE.read_text()
+    if os.environ.get("ENGINE_WRITE_PAGES"):
+        edit_rules.PAGE.write_text(edit_rules.with_table(text))
+        text = edit_rules.PAGE.read_text()
+    assert edit_rules.with_table(text) == text
+
+
+def test_each_case_belongs_to_one_row_of_the_table() -> None:
+    named = [name for rule in edit_rules.RULES for name in rule.cases]
+    assert sorted(named) == sorted([*SAME, *FORWARD, *ADDITIVE, *BREAKING])
