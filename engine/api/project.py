@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, cast
@@ -348,6 +348,10 @@ class Project:
         conf = target.secrets.masked(target.conf) if target.secrets else target.conf
         settings = {**conf, "master": target.master}
         return PassCache(project_cache(self.target_dir), settings, versions.of, ignored)
+
+    def unit_runs(self, manifest: Manifest) -> AbstractContextManager[RunUnit]:
+        """What runs unit tests of the project; nothing is loaded before the first, which may not come."""
+        return self._units(self._versions(manifest))
 
     @contextmanager
     def _units(self, versions: Versions) -> Iterator[RunUnit]:

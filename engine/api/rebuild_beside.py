@@ -29,7 +29,7 @@ def rebuild_of(project: Project, compiled: Compiled, nodes: Sequence[str], threa
         UsageError: there is no streaming table among them.
     """
     from engine.api.warnings_as_errors import failing_on_warnings
-    from engine.compile import DataTest, Model, compile_project
+    from engine.compile import DataTest, Model, UnitTest, compile_project
     from engine.plan.actions.build_order import run_order
     from engine.runtime.rebuild.tables_beside import Rebuild, beside, instead
 
@@ -41,6 +41,7 @@ def rebuild_of(project: Project, compiled: Compiled, nodes: Sequence[str], threa
         raise UsageError("usage", message, "Batch tables and views are computed by an ordinary build.")
     ids = {model.id for model in models}
     tests = [node for i in order if isinstance(node := manifest.nodes[i], DataTest) and ids & set(node.depends_on)]
+    units = [node for i in order if isinstance(node := manifest.nodes[i], UnitTest) and node.model in ids]
     made = compile_project(compiled.project, target=project.target, variables=project.vars, deferred=instead(models))
     made = failing_on_warnings(made) if project.warnings_fail(compiled.project) else made
     if made.manifest.errors:
@@ -52,6 +53,7 @@ def rebuild_of(project: Project, compiled: Compiled, nodes: Sequence[str], threa
         project.root,
         project.target_dir,
         tuple(model.id for model in models),
+        tuple(unit.id for unit in units),
         tuple(test.id for test in tests),
         threads,
         one_at_a_time(on_event),

@@ -6,14 +6,14 @@ opening brackets are counted first, those in texts too, which is quick and never
 
 from __future__ import annotations
 
-import json
-import re
+import codecs
 from typing import Any, Final
+
+import msgspec
 
 # A table with ten thousand snapshots has a tenth of these bytes and values.
 MOST_BYTES: Final = 1 << 26
 MOST_VALUES: Final = 2_000_000
-_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def parse_json(content: bytes, most_values: int = MOST_VALUES, most_bytes: int = MOST_BYTES) -> Any:
@@ -30,9 +30,6 @@ def parse_json(content: bytes, most_values: int = MOST_VALUES, most_bytes: int =
     if len(content) > most_bytes or sum(content.count(sign) for sign in (b",", b"[", b"{")) > most_values:
         raise ValueError("it is too large")
     try:
-        known = json.loads(content.decode("utf-8-sig"))
-        if _SURROGATE.search(content):
-            json.dumps(known, ensure_ascii=False).encode()
+        return msgspec.json.decode(content.removeprefix(codecs.BOM_UTF8))
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
-    return known

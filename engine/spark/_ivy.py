@@ -10,13 +10,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
-from xml.sax.saxutils import quoteattr
 
 from engine.errors import SetupError
 from engine.secrets import without_secrets
 from engine.spark._pyspark import pyspark_home
 from engine.spark.java import Java
-from engine.spark.truststore import trust_store_options
 
 TEMPORARY: Final = ".fetch-"
 _PROCESS_SECONDS: Final = 600
@@ -78,6 +76,8 @@ def _command(coordinates: Sequence[str], folder: Path, out: Path, java: Java, en
         raise SetupError("jars-download", message, "Set it to the path of an Ivy settings file, or unset it.")
     ivy = folder / "ivy.xml"
     ivy.write_text(_module(coordinates), encoding="utf-8")
+    from engine.spark.truststore import trust_store_options
+
     trust = trust_store_options(folder / "trust.jks", env) if java.bundled else []
     options = [*trust, *_proxy_options(env), f"-Divy.default.ivy.user.dir={folder / 'ivy'}"]
     # fmt: off
@@ -103,6 +103,9 @@ def _module(coordinates: Sequence[str]) -> str:
 
 
 def _dependency(group: str, artifact: str, version: str, extension: str = "jar", classifier: str = "") -> str:
+    # It loads `urllib.request` and `ssl`, 20 ms that whoever asks for the name of a jar should not wait for.
+    from xml.sax.saxutils import quoteattr
+
     kind = f"type={quoteattr(extension)} ext={quoteattr(extension)}"
     if classifier:
         kind += f" maven:classifier={quoteattr(classifier)}"

@@ -7,12 +7,14 @@ version line, a line of JSON about the batch and one line per source; `commits/<
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from engine.characters import whole_number
-from engine.state.state_path import StatePath, content, names_below
+from engine.state.state_path import StatePath, content, names_below, names_in
 
 # What Spark writes for a source that has none (OffsetSeqLog).
 _NO_OFFSET = "-"
@@ -21,7 +23,7 @@ _NO_OFFSET = "-"
 def query_id(checkpoint: StatePath) -> str | None:
     """The id of the streaming query, or None if it never started."""
     try:
-        identifier = json.loads((checkpoint / "metadata").read_text(encoding="utf-8")).get("id")
+        identifier = msgspec.json.decode((checkpoint / "metadata").read_text(encoding="utf-8")).get("id")
     except (OSError, ValueError, AttributeError, RecursionError):
         return None
     return identifier if isinstance(identifier, str) else None
@@ -73,33 +75,59 @@ def is_unread(checkpoint: StatePath) -> bool:
     return all(line == _NO_OFFSET or offset in begun for line, offset in zip(lines, offsets, strict=True))
 
 
+@dataclass(frozen=True, slots=True)
+class OffsetsLog:
+    """What `offsets/<n>` says of a micro-batch.
+
+    Attributes:
+        settings: of Spark, that a checkpoint keeps from its first micro-batch on, whatever a session says later.
+        watermark: by which it closed windows, milliseconds since 1970; None: it is not known.
+        sources: where each source stood at its end, by position; None: it has no offset, or one that is not an object.
+    """
+
+    settings: Mapping[str, str]
+    watermark: int | None
+    sources: tuple[dict[str, Any] | None, ...]
+
+    @property
+    def offsets(self) -> tuple[dict[str, Any], ...]:
+        """Where each source stood that has an offset."""
+        return tuple(offset for offset in self.sources if offset is not None)
+
+
+def read_offsets(checkpoint: StatePath, batch: int | None) -> OffsetsLog | None:
+    """The log of a micro-batch; None: there is none, or it cannot be read."""
+    if batch is None:
+        return None
+    try:
+        _, *lines = content(checkpoint / "offsets" / str(batch)).decode(errors="replace").splitlines()
+    except (OSError, ValueError):
+        return None
+    head = next(iter(_objects(lines[:1])), {})
+    known, mark = head.get("conf"), head.get("batchWatermarkMs")
+    return OffsetsLog(
+        {str(key): str(value) for key, value in known.items()} if isinstance(known, dict) else {},
+        mark if isinstance(mark, int) else None,
+        tuple(next(iter(_objects([line])), None) for line in lines[1:]),
+    )
+
+
 def source_offsets(checkpoint: StatePath, batch: int) -> list[dict[str, Any]]:
     """Where each source stood at the end of a batch; sources without an offset are left out."""
-    try:
-        lines = (checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8", errors="replace").splitlines()[2:]
-    except OSError:
-        return []
-    return _objects(lines)
+    log = read_offsets(checkpoint, batch)
+    return [] if log is None else list(log.offsets)
 
 
 def offset_lines(checkpoint: StatePath, batch: int) -> list[dict[str, Any] | None]:
     """The same by position: None for a source without an offset, or with one that is not an object."""
-    try:
-        lines = (checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8", errors="replace").splitlines()[2:]
-    except OSError:
-        return []
-    return [next(iter(_objects([line])), None) for line in lines]
+    log = read_offsets(checkpoint, batch)
+    return [] if log is None else list(log.sources)
 
 
-def settings(checkpoint: StatePath) -> dict[str, str]:
+def settings(checkpoint: StatePath) -> Mapping[str, str]:
     """Spark's settings that a checkpoint keeps from its first micro-batch on, whatever a session says later."""
-    batch = last_started(checkpoint)
-    try:
-        lines = content(checkpoint / "offsets" / str(batch)).decode(errors="replace").splitlines()[1:2]
-    except OSError:
-        return {}
-    known = next((value.get("conf") for value in _objects(lines)), None)
-    return {str(key): str(value) for key, value in known.items()} if isinstance(known, dict) else {}
+    log = read_offsets(checkpoint, last_started(checkpoint))
+    return {} if log is None else log.settings
 
 
 def operators(checkpoint: StatePath) -> frozenset[str]:
@@ -127,7 +155,7 @@ def _objects(lines: Iterable[str]) -> list[dict[str, Any]]:
     found = []
     for line in lines:
         try:
-            value = json.loads(line)
+            value = msgspec.json.decode(line)
         except (ValueError, RecursionError):
             continue
         if isinstance(value, dict):
@@ -137,7 +165,7 @@ def _objects(lines: Iterable[str]) -> list[dict[str, Any]]:
 
 def _newest(folder: StatePath) -> int | None:
     try:
-        numbers = [number for p in folder.iterdir() if (number := whole_number(p.name)) is not None]
+        numbers = [number for name in names_in(folder) if (number := whole_number(name)) is not None]
     except OSError:
         return None
     return max(numbers, default=None)
@@ -145,13 +173,8 @@ def _newest(folder: StatePath) -> int | None:
 
 def watermark_of(checkpoint: StatePath, batch: int) -> int | None:
     """The watermark by which a micro-batch closed windows, milliseconds since 1970; None: it is not known."""
-    try:
-        lines = content(checkpoint / "offsets" / str(batch)).decode().splitlines()
-    except (FileNotFoundError, UnicodeDecodeError):
-        return None
-    found = _objects(lines[1:2])
-    mark = found[0].get("batchWatermarkMs") if found else None
-    return mark if isinstance(mark, int) else None
+    log = read_offsets(checkpoint, batch)
+    return None if log is None else log.watermark
 
 
 def next_watermark(checkpoint: StatePath) -> int | None:

@@ -7,14 +7,15 @@ several queries use the checkpoint where only the checksum of a file is left (bo
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
+import msgspec
+
 from engine.characters import whole_number
-from engine.state.state_path import StatePath
+from engine.state.state_path import StatePath, names_in
 
 OFFSETS, COMMITS = "offsets", "commits"
-_VERSION = "v"
+_VERSION, _SUM = "v", ".crc"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,22 +42,25 @@ def find_damage(checkpoint: StatePath, named: StatePath | None = None) -> Damage
     """
     for log in (OFFSETS, COMMITS):
         folder = checkpoint / log
-        whole, sums = _numbers(folder, ""), _numbers(folder, ".crc")
+        names = _names(folder)
+        whole = _numbers(names)
+        sums = _numbers([name[1 : -len(_SUM)] for name in names if name.startswith(".") and name.endswith(_SUM)])
         newest = max(whole | sums, default=None)
         if newest is None or (newest in whole and _readable(folder / str(newest), log)):
             continue
-        left = [name for name in (str(newest), f".{newest}.crc") if (folder / name).exists()]
+        left = [name for name in (str(newest), f".{newest}{_SUM}") if (folder / name).exists()]
         return Damage(log, newest, tuple((named or checkpoint) / log / name for name in left))
     return None
 
 
-def _numbers(folder: StatePath, suffix: str) -> set[int]:
+def _names(folder: StatePath) -> list[str]:
     try:
-        names = [path.name for path in folder.iterdir()]
+        return names_in(folder)
     except OSError:
-        return set()
-    if suffix:
-        names = [name[1 : -len(suffix)] for name in names if name.startswith(".") and name.endswith(suffix)]
+        return []
+
+
+def _numbers(names: list[str]) -> set[int]:
     return {number for name in names if (number := whole_number(name)) is not None}
 
 
@@ -64,7 +68,7 @@ def _readable(path: StatePath, log: str) -> bool:
     """Whether a log has its version, what it says of the micro-batch, and for offsets each source."""
     try:
         version, *lines = path.read_text(encoding="utf-8").splitlines()
-        values = [json.loads(line) for line in lines if line != "-"]
+        values = [msgspec.json.decode(line) for line in lines if line != "-"]
     except (OSError, ValueError, RecursionError):
         return False
     return version.startswith(_VERSION) and len(lines) > (1 if log == OFFSETS else 0) and isinstance(values[0], dict)

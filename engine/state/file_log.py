@@ -8,15 +8,16 @@ is written when the files are listed, before the micro-batch that reads them beg
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
+
 from engine.characters import whole_number
 from engine.errors import StateError
 from engine.file_names import holds_rows
-from engine.state.state_path import StatePath
+from engine.state.state_path import StatePath, names_in
 
 _COMPACT = ".compact"
 # Beside the checkpoint: the times of files that were read as they are now, not as Spark noted them.
@@ -36,15 +37,19 @@ class Logged:
 
 def file_sources(checkpoint: StatePath) -> list[int]:
     """The numbers of the sources of a query that have such a log."""
-    folders = (checkpoint / "sources").glob("*")
-    return sorted(n for folder in folders if (n := whole_number(folder.name)) is not None and _is_log(folder))
+    folder = checkpoint / "sources"
+    try:
+        names = names_in(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return sorted(n for name in names if (n := whole_number(name)) is not None and _is_log(folder / name))
 
 
 def _is_log(folder: StatePath) -> bool:
-    first = next((path for path in folder.iterdir() if _number(path) is not None), None)
+    first = next((name for name in names_in(folder) if _number(name) is not None), None)
     if first is None:
         return False
-    lines = first.read_text(encoding="utf-8", errors="replace").splitlines()
+    lines = (folder / first).read_text(encoding="utf-8", errors="replace").splitlines()
     # Of what other sources keep there nothing names a path.
     return len(lines) == 1 or '"path":' in lines[1]
 
@@ -55,7 +60,7 @@ def reaches(checkpoint: StatePath, source: int, batch: int | None) -> int:
         return -1
     try:
         lines = (checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()[2:]
-        return int(json.loads(lines[_line(checkpoint, source)])["logOffset"])
+        return int(msgspec.json.decode(lines[_line(checkpoint, source)])["logOffset"])
     except (OSError, *_DAMAGE):
         return -1
 
@@ -66,7 +71,7 @@ def _line(checkpoint: StatePath, source: int) -> int:
     `sources.json` beside the checkpoint has the number of each; without it they are those of the lines.
     """
     try:
-        streams = json.loads((checkpoint.parent / "sources.json").read_text(encoding="utf-8"))["streams"]
+        streams = msgspec.json.decode((checkpoint.parent / "sources.json").read_text(encoding="utf-8"))["streams"]
         return next(line for line, stream in enumerate(streams) if stream["number"] == source)
     except (OSError, *_DAMAGE, StopIteration):
         return source
@@ -74,13 +79,15 @@ def _line(checkpoint: StatePath, source: int) -> int:
 
 def logged(checkpoint: StatePath, source: int, *, after: int = -1, to: int | None = None) -> Iterator[Logged]:
     """The files of a source's log, of the entries behind `after` up to `to`."""
-    numbers = {path: number for path in (checkpoint / "sources" / str(source)).iterdir()
-               if (number := _number(path)) is not None}  # fmt: skip
-    compact = max((n for path, n in numbers.items() if path.suffix == _COMPACT), default=-1)
+    folder = checkpoint / "sources" / str(source)
+    numbers = {name: number for name in names_in(folder) if (number := _number(name)) is not None}
+    compact = max((n for name, n in numbers.items() if name.endswith(_COMPACT)), default=-1)
     whole = after < compact
-    for path, number in sorted(numbers.items(), key=lambda item: item[1]):
-        if number > compact or (whole and number == compact and path.suffix == _COMPACT):
-            yield from (file for file in _files(path) if after < file.entry and (to is None or file.entry <= to))
+    for name, number in sorted(numbers.items(), key=lambda item: item[1]):
+        if number > compact or (whole and number == compact and name.endswith(_COMPACT)):
+            yield from (
+                file for file in _files(folder / name) if after < file.entry and (to is None or file.entry <= to)
+            )
 
 
 def files_of_entries(checkpoint: StatePath, line: int, after: int, to: int) -> int:
@@ -96,7 +103,7 @@ def files_of_entries(checkpoint: StatePath, line: int, after: int, to: int) -> i
         OSError, ValueError, LookupError: the log is another than Spark writes.
         StateError: likewise, `state-unreadable`.
     """
-    streams = json.loads((checkpoint.parent / "sources.json").read_text(encoding="utf-8"))["streams"]
+    streams = msgspec.json.decode((checkpoint.parent / "sources.json").read_text(encoding="utf-8"))["streams"]
     folder = checkpoint / "sources" / str(streams[line]["number"])
     count = 0
     for entry in range(after + 1, to + 1):
@@ -106,14 +113,14 @@ def files_of_entries(checkpoint: StatePath, line: int, after: int, to: int) -> i
     return count
 
 
-def _number(path: StatePath) -> int | None:
-    return whole_number(path.name.removesuffix(_COMPACT))
+def _number(name: str) -> int | None:
+    return whole_number(name.removesuffix(_COMPACT))
 
 
 def _files(path: StatePath) -> Iterator[Logged]:
     try:
         for line in path.read_text(encoding="utf-8").splitlines()[1:]:
-            entry = json.loads(line)
+            entry = msgspec.json.decode(line)
             # Summaries of Parquet are noted, and nothing of them is read: they may come and go.
             if holds_rows(entry["path"].rpartition("/")[2]):
                 yield Logged(entry["path"], int(entry["timestamp"]), int(entry["batchId"]))
@@ -130,7 +137,7 @@ def accepted_times(generation: StatePath) -> dict[str, int]:
     """
     path = generation / ACCEPTED
     try:
-        return {str(uri): int(time) for uri, time in json.loads(path.read_text(encoding="utf-8")).items()}
+        return {str(uri): int(time) for uri, time in msgspec.json.decode(path.read_text(encoding="utf-8")).items()}
     except FileNotFoundError:
         return {}
     except (OSError, *_DAMAGE) as error:

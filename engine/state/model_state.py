@@ -126,15 +126,15 @@ class TableState:
     @property
     def folder(self) -> StatePath:
         """Folder of all generations and the lock."""
-        return self.root / self.catalog / self.schema / self.table
+        return self.root / self.key
 
     def generation(self, number: int) -> StatePath:
         """Folder of one generation."""
-        return self.folder / str(number)
+        return self.root / f"{self.key}/{number}"
 
     def checkpoint(self, number: int) -> StatePath:
         """Spark's checkpoint of a generation."""
-        return self.generation(number) / "checkpoint"
+        return self.root / f"{self.key}/{number}/checkpoint"
 
     def checkpoint_files(self, number: int) -> StatePath:
         """The checkpoint to be read: where files are read once, each of it is, too."""
@@ -221,8 +221,7 @@ class TableState:
     def _read(self, number: int) -> ModelState:
         name = self._model_files(number)[-1] if isinstance(self.root, ObjectPath) else MODEL_FILE
         try:
-            data = json.loads(self._store.get(f"{self.key}/{number}/{name}") or b"")
-            state = msgspec.convert(data, ModelState)
+            state = msgspec.json.decode(self._store.get(f"{self.key}/{number}/{name}") or b"", type=ModelState)
             _check(state, number)
             return replace(state, columns=tuple(state.columns))
         except (ValueError, msgspec.MsgspecError, RecursionError) as error:
@@ -249,7 +248,7 @@ class TableState:
         if content is None:
             return None
         try:
-            known: Mapping[str, Any] = json.loads(content)
+            known: Mapping[str, Any] = msgspec.json.decode(content)
         except (ValueError, RecursionError) as error:
             raise StateError("state-unreadable", f"{self.root / key} cannot be read: {error}", _RESTORE) from error
         return known
@@ -361,7 +360,7 @@ class TableState:
     def _json(self, key: str) -> Mapping[str, Any] | None:
         content = self._store.get(key)
         try:
-            known: Mapping[str, Any] | None = None if content is None else json.loads(content)
+            known: Mapping[str, Any] | None = None if content is None else msgspec.json.decode(content)
         except (ValueError, RecursionError) as error:
             raise StateError("state-unreadable", f"{self.root / key} cannot be read: {error}", _RESTORE) from error
         return known
@@ -402,7 +401,7 @@ class TableState:
         previous = self.note(number, PREVIOUS_FILE)
         if previous is None:
             return False
-        known = json.loads(as_json(asdict(self._read(number)))) if self._model_files(number) else None
+        known = msgspec.json.decode(as_json(asdict(self._read(number)))) if self._model_files(number) else None
         return known is None or known == previous.get("state")
 
     def forget_previous(self, number: int) -> None:

@@ -95,6 +95,17 @@ def content(path: StatePath) -> bytes:
     return path.read_bytes() if isinstance(path, ObjectPath) else blob_store.content(local(path))
 
 
+def names_in(folder: StatePath) -> list[str]:
+    """The names of what is directly in a folder, hidden ones too.
+
+    Raises:
+        OSError: it cannot be listed; in a bucket a folder that is not there has nothing in it.
+    """
+    if isinstance(folder, ObjectPath):
+        return [name for name, _ in folder.store.entries(folder.key)]
+    return os.listdir(local(folder))  # noqa: PTH208 - names are enough
+
+
 def remove_tree(path: StatePath, *, ignore_errors: bool = False) -> None:
     """Remove a folder with all that is in it.
 

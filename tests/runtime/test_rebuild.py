@@ -270,6 +270,30 @@ def test_a_failing_test_publishes_nothing_and_an_edit_begins_again(lab: Lab) -> 
     assert versions(lab, "paid") == [(n, 2) for n in (1, 2, 3)]
 
 
+def test_a_failing_unit_test_makes_no_table(lab: Lab) -> None:
+    shop(lab)
+    lab.model("paid", PAID.format(1))
+    lab.build()
+    unit = """
+unit_tests:
+  - name: has_a_version
+    model: paid
+    given: {shop.events: [{id: 1}]}
+    expect: {rows: [{id: 1, version: %s}]}
+"""
+    lab.write("tests/units.yml", unit % 3)
+    lab.model("paid", PAID.format(2))
+    said = rebuild(lab, "-s", "paid", code=1)
+    assert {e["node"]: e["status"] for e in said.events if e["event"] in {"TestFinished", "ModelFinished"}} == {
+        "unit_test.paid.has_a_version": "fail",
+        "model.paid": "skipped",
+    }
+    assert versions(lab, "paid") == [(n, 1) for n in (1, 2, 3)]
+    lab.write("tests/units.yml", unit % 2)
+    rebuild(lab, "-s", "paid")
+    assert versions(lab, "paid") == [(n, 2) for n in (1, 2, 3)]
+
+
 def test_a_rebuild_is_discarded_and_is_of_the_same_models(lab: Lab) -> None:
     shop(lab)
     chain(lab, 1)

@@ -16,7 +16,7 @@ from engine.api.plan_report.plan_tree import TreeOptions, plan_tree
 from engine.characters import one_line
 from engine.cli.command_setup import CommandSettings, Warnings, compiled, selected
 from engine.cli.console.drawn_tree import CHANGED, COLOURS, write_tree
-from engine.cli.console.terminal import Styled, json_text, write
+from engine.cli.console.terminal import Part, Styled, json_text, write
 from engine.compile import Manifest, Model
 from engine.errors import Diagnostic, UsageError
 
@@ -128,12 +128,14 @@ def _print(
 
 
 def _print_lines(lines: Iterable[str], *, diff: bool) -> None:
+    parts: list[Part] = []
     for line in lines:
         word, space, rest = line.partition(" ")
         if word:
-            write(Styled(word, COLOURS.get(word, "")), space + rest)
+            parts += [Styled(word, COLOURS.get(word, "")), f"{space}{rest}\n"]
         else:
-            write(Styled(line, CHANGED.get(line.lstrip()[:2], "") if diff else ""))
+            parts += [Styled(line, CHANGED.get(line.lstrip()[:2], "") if diff else ""), "\n"]
+    write(*parts, end="")
 
 
 def _unwanted(manifest: Manifest, plan: Plan, kinds: Sequence[str]) -> Iterator[Diagnostic]:

@@ -24,7 +24,7 @@ def library_version(name: str) -> str:
         named = [entry for entry in beside if entry.endswith(_END) and entry.lower().startswith(f"{name}-")]
         # Two are left where an installation was cut off.
         if len(named) == 1:
-            return named[0].removesuffix(_END)
+            return named[0].removesuffix(_END)[len(name) + 1 :]
     from importlib.metadata import version
 
-    return f"{name}-{version(name)}"
+    return version(name)

@@ -30,11 +30,12 @@ def moved(config: CatalogConfig) -> SetupError | None:
     """
     if not is_local(config) or config.objects:
         return None
-    here = (config.path / "warehouse").absolute()
-    elsewhere = (path for path in _locations(config) if not path.is_relative_to(here))
-    location = next((path for path in elsewhere if not os.path.exists(path)), None)  # noqa: PTH110 - False for any name
-    if location is None:
+    here = f"{(config.path / 'warehouse').absolute()}/"
+    elsewhere = (path for path in _locations(config) if not path.startswith(here))
+    missing = next((path for path in elsewhere if not os.path.exists(path)), None)  # noqa: PTH110 - False for any name
+    if missing is None:
         return None
+    location = Path(missing)
     # <lake>/warehouse/<schema>/<table>/metadata/<file>
     before = location.parents[4] if len(location.parents) > 4 else location.parent  # noqa: PLR2004
     message = (
@@ -48,11 +49,11 @@ def moved(config: CatalogConfig) -> SetupError | None:
     return SetupError("lake-moved", message, hint)
 
 
-def _locations(config: CatalogConfig) -> list[Path]:
+def _locations(config: CatalogConfig) -> list[str]:
     """The metadata files of all tables on this machine."""
     places = [place for location in catalog_database.locations(config) if (place := _parsed(location))]
-    paths = [Path(unquote(place.path)) for place in places if place.scheme in {"", "file"} and not place.netloc]
-    return [path for path in paths if path.is_absolute()]
+    paths = [unquote(place.path) for place in places if place.scheme in {"", "file"} and not place.netloc]
+    return [path for path in paths if path.startswith("/")]
 
 
 def _parsed(location: str) -> SplitResult | None:

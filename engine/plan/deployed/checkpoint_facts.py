@@ -82,21 +82,20 @@ def read_checkpoint(
     """
     path = folder.checkpoint_files(generation)
     committed, started = spark_checkpoint.last_committed(path), spark_checkpoint.last_started(path)
-    offsets = tuple(spark_checkpoint.source_offsets(path, committed)) if committed is not None else ()
-    ahead = started is not None and started != committed
-    started_offsets = (
-        tuple(spark_checkpoint.source_offsets(path, started)) if ahead and started is not None else offsets
-    )
+    begins = spark_checkpoint.read_offsets(path, started)
+    ends = begins if started == committed else spark_checkpoint.read_offsets(path, committed)
+    offsets = () if ends is None else ends.offsets
+    started_offsets = offsets if started is None else () if begins is None else begins.offsets
     return CheckpointFacts(
         folder.checkpoint(generation),
         spark_checkpoint.query_id(path),
         started,
         committed,
         begun(path),
-        spark_checkpoint.settings(path),
+        {} if begins is None else begins.settings,
         offsets,
         started_offsets,
-        committed is not None and watermark_moved(path, committed),
+        watermark_moved(path, ends),
         _logs(path, committed, started) if files else None,
         find_damage(path, folder.checkpoint(generation)),
         accepted_times(path.parent),
@@ -104,9 +103,9 @@ def read_checkpoint(
     )
 
 
-def watermark_moved(path: StatePath, batch: int) -> bool:
-    """Return whether a micro-batch moved the watermark with which it began."""
-    began = spark_checkpoint.watermark_of(path, batch)
+def watermark_moved(path: StatePath, newest: spark_checkpoint.OffsetsLog | None) -> bool:
+    """Return whether the newest committed micro-batch moved the watermark with which it began."""
+    began = newest.watermark if newest is not None else None
     return began is not None and (spark_checkpoint.next_watermark(path) or 0) > began
 
 

@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from importlib import metadata
 from pathlib import Path
 
 from engine.compile import DataTest, Manifest, Materialized, Model, Node, Relation, Source, Target
+from engine.compile.pipeline.library_version import library_version
 from engine.errors import Diagnostic, EngineError
 from engine.lake.catalog.moved_lake import check as check_not_moved
 from engine.lake.commits import STAGED
@@ -65,11 +65,12 @@ def read_deployed(
     names = {schema: schema_names(lake.names(schema)) for schema in schemas}
     there = [m for m in models if m.relation.name in names[m.relation.schema].tables]
     lake.load((m.relation.schema, m.relation.name) for m in [*there, *upstream])
-    reads = [partial(_steady, partial(_known, target, lake, m, names, renamed.get(m.id))) for m in models]
-    every = zip(models, _all_of(target, reads), strict=True)
+    reads = [partial(_known, target, lake, m, names, renamed.get(m.id)) for m in models]
+    every = zip(models, _steady(target, reads), strict=True)
     found = {model.id: with_column_names(model, known) for model, known in every}
     waiting = {i for m in models if found[m.id].refresh is not None for i in read_by(manifest, m)}
-    found |= {m.id: _steady(partial(_upstream, target, lake, m, noted=m.id in waiting)) for m in upstream}
+    reads = [partial(_upstream, target, lake, m, noted=m.id in waiting) for m in upstream]
+    found |= {m.id: known for m, known in zip(upstream, _steady(target, reads), strict=True)}
     uuids = {node: known.table.uuid for node, known in found.items() if known.table is not None}
     return Deployed(
         found,
@@ -77,7 +78,7 @@ def read_deployed(
         {m.id: _streams(manifest, m, place, found[m.id], uuids) for m in models if m.streaming},
         frozenset(_built(manifest, target, models, found)),
         environment(manifest, target),
-        metadata.version("pyspark"),
+        library_version("pyspark"),
         place.root,
     )
 
@@ -114,26 +115,40 @@ def read_by(manifest: Manifest, node: Node) -> Iterator[str]:
             yield from read_by(manifest, inner)
 
 
-def _all_of(target: Target, reads: Sequence[Callable[[], DeployedModel]]) -> list[DeployedModel]:
+def _steady(target: Target, reads: Sequence[Callable[[], DeployedModel]]) -> list[DeployedModel]:
+    """Read each model, which a build beside may be replacing; what cannot be read in the end is a fault of the model.
+
+    What was not there is read again after a pause, all of it after the same one.
+    """
+    known = _all_of(target, reads)
+    for _ in range(_ATTEMPTS - 1):
+        failed = [number for number, one in enumerate(known) if not isinstance(one, DeployedModel)]
+        if not failed:
+            break
+        time.sleep(_PAUSE)
+        again = _all_of(target, [reads[number] for number in failed])
+        for number, one in zip(failed, again, strict=True):
+            known[number] = one
+    return [one if isinstance(one, DeployedModel) else DeployedModel(faults=_diagnostics(one)) for one in known]
+
+
+def _all_of(
+    target: Target, reads: Sequence[Callable[[], DeployedModel]]
+) -> list[DeployedModel | EngineError | FileNotFoundError]:
     """Read each model; side by side where the state is in a bucket, which takes some ten milliseconds for an answer."""
     if isinstance(target.state, Path):
-        return [read() for read in reads]
+        return [_read(read) for read in reads]
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return list(pool.map(lambda read: read(), reads))
+        return list(pool.map(_read, reads))
 
 
-def _steady(read: Callable[[], DeployedModel]) -> DeployedModel:
-    """Read something that a build beside may be replacing; what cannot be read in the end is a fault."""
-    for attempt in range(_ATTEMPTS):
-        try:
-            return read()
-        except (EngineError, FileNotFoundError) as error:
-            if attempt == _ATTEMPTS - 1:
-                return DeployedModel(faults=_diagnostics(error))
-            time.sleep(_PAUSE)
-    raise AssertionError
+def _read(read: Callable[[], DeployedModel]) -> DeployedModel | EngineError | FileNotFoundError:
+    try:
+        return read()
+    except (EngineError, FileNotFoundError) as error:
+        return error
 
 
 def _diagnostics(error: EngineError | OSError) -> tuple[Diagnostic, ...]:

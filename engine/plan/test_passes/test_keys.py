@@ -10,7 +10,6 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cache
-from importlib import metadata
 from typing import Any
 
 import msgspec
@@ -20,6 +19,7 @@ from engine.compile.artifacts.node_json import plain_value, to_json
 from engine.compile.nodes.manifest import SourceMap
 from engine.compile.nodes.unit_test_steps import ExpectedResult, GivenRows, Rows
 from engine.compile.pipeline.compile_cache import code_digest
+from engine.compile.pipeline.library_version import library_version
 from engine.errors import Location
 from engine.spark.jars import LOCK
 
@@ -81,7 +81,7 @@ def kept_key(key: str, stored: Mapping[str, Any] | None) -> str:
 @cache
 def _versions() -> Sequence[str]:
     """What runs the tests: the engine, Spark, Iceberg and the other jars."""
-    return code_digest(), metadata.version("pyspark"), hashlib.sha256(LOCK.read_bytes()).hexdigest()
+    return code_digest(), library_version("pyspark"), hashlib.sha256(LOCK.read_bytes()).hexdigest()
 
 
 def _hash(*parts: Any) -> str:

@@ -41,7 +41,9 @@ def owed(run: Run, model: Model, checkpoint: StatePath) -> bool:
     if not model.stateful or model.write.output_mode is OutputMode.COMPLETE or not _files(run, model):
         return False
     last = spark_checkpoint.last_committed(checkpoint)
-    if last is None or last != spark_checkpoint.last_started(checkpoint) or not watermark_moved(checkpoint, last):
+    if last is None or last != spark_checkpoint.last_started(checkpoint):
+        return False
+    if not watermark_moved(checkpoint, spark_checkpoint.read_offsets(checkpoint, last)):
         return False
     if not _files_there(checkpoint, last):
         # Repeated without them it would lose their rows from its state.

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from engine.compile import Manifest, Model, Relation, Target
 from engine.compile.nodes.model_settings import Publish
@@ -20,6 +21,9 @@ from engine.runtime.build import Options, Turn, build
 from engine.runtime.operations.drop_table import carry_out, look
 from engine.state import locked
 from engine.times import time_text
+
+if TYPE_CHECKING:
+    from engine.runtime.turns import RunUnit
 
 # Runs that follow each other, until one had little to read.
 _RUNS, _ENOUGH_SECONDS = 10, 60.0
@@ -37,6 +41,7 @@ class Rebuild:
         root: the project's folder.
         target_dir: of logs.
         models: their ids, in the order of their references.
+        units: ids of their unit tests, which run before them.
         tests: ids of the data tests that decide on them.
         threads: how many nodes are built side by side.
         emit: gets the events of the runs.
@@ -48,6 +53,7 @@ class Rebuild:
     root: Path
     target_dir: Path
     models: tuple[str, ...]
+    units: tuple[str, ...]
     tests: tuple[str, ...]
     threads: int
     emit: Emit
@@ -146,8 +152,13 @@ def note(one: Rebuild, step: RebuildStep) -> None:
             folder.save_rebuild(BegunRebuild(at, model.name, one.names, step).as_json())
 
 
-def run_once(one: Rebuild, nodes: Sequence[str]) -> RunResults:
+def run_once(one: Rebuild, nodes: Sequence[str], run_unit: RunUnit | None = None) -> RunResults:
     """Build some of the tables, or run tests against them, once.
+
+    Args:
+        one: the rebuild.
+        nodes: ids of models and tests.
+        run_unit: runs a unit test; None: there is none among them.
 
     Raises:
         EngineError: nothing could be started.
@@ -155,20 +166,22 @@ def run_once(one: Rebuild, nodes: Sequence[str]) -> RunResults:
     # Notes about tables without a model are those of the project's own build.
     turn = Turn(math.inf, threading.Event())
     how = Options("build", one.threads, fail_fast=False, target_dir=one.target_dir, turn=turn)
-    return build(one.beside, one.target, one.root, nodes, how, one.emit)
+    return build(one.beside, one.target, one.root, nodes, how, one.emit, run_unit)
 
 
-def catch_up(one: Rebuild) -> bool:
+def catch_up(one: Rebuild, run_unit: RunUnit | None = None) -> bool:
     """Build the tables in bounded runs until one had little to read, with the tests; False: something failed.
+
+    Unit tests run before the first; no table of a model is made whose unit test fails.
 
     Raises:
         EngineError: nothing could be started.
     """
     with locked([next_state(one.target, one.model(node)) for node in one.models]):
         note(one, RebuildStep.BUILDING)
-    for _ in range(_RUNS):
-        begin = time.monotonic()
-        if run_once(one, [*one.models, *one.tests]).failed:
+    for number in range(_RUNS):
+        begin, units = time.monotonic(), one.units if number == 0 else ()
+        if run_once(one, [*units, *one.models, *one.tests], run_unit).failed:
             return False
         if time.monotonic() - begin < _ENOUGH_SECONDS:
             break

@@ -32,7 +32,7 @@ from engine.sources.kafka.kafka_options import (
 from engine.sources.kafka.native_client import ClusterOffsets
 from engine.sources.spec import ORIGIN, RAW, Place, Resumption, SourceSpec
 from engine.sources.starting_offsets import starting_milliseconds
-from engine.sources.values import VALUE_FORMATS
+from engine.sources.values import value_format
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
@@ -69,14 +69,14 @@ _ORIGIN = {
 
 def jars(spec: SourceSpec) -> tuple[str, ...]:
     """The connector, and what the values need."""
-    form = VALUE_FORMATS.get(str(value_of(spec)["format"]))
+    form = value_format(value_of(spec)["format"])
     return (*_JARS, *(form.jars() if form else ()))
 
 
 def columns(spec: SourceSpec) -> str | None:
     """The columns that the format of the values brings."""
     value = value_of(spec)
-    form = VALUE_FORMATS.get(str(value["format"]))
+    form = value_format(value["format"])
     # Without a known format the format is the fault that is reported.
     return form.columns(value) if form and not _schema_is_reported(spec) else ""
 
@@ -326,7 +326,10 @@ def _read(session: SparkSession, spec: SourceSpec, place: Place, *, stream: bool
     records = reader.format("kafka").options(**options).load()
     taken = records.selectExpr(f"value as {RAW}", f"struct({', '.join(f'`{name}`' for name in _ORIGIN)}) as {ORIGIN}")
     value = value_of(spec)
-    return VALUE_FORMATS[value["format"]].decode(taken, spec, value, place)
+    form = value_format(value["format"])
+    if form is None:
+        raise AssertionError(value["format"])
+    return form.decode(taken, spec, value, place)
 
 
 def _client(spec: SourceSpec) -> dict[str, str]:

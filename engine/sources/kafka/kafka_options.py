@@ -12,7 +12,7 @@ from engine.schema.format_keys import KAFKA_KEYS
 from engine.sources.kafka.connection import PREFIX, consumer_faults
 from engine.sources.spec import SourceSpec, SpecFault, reader_faults
 from engine.sources.starting_offsets import starting_milliseconds
-from engine.sources.values import VALUE_FORMATS
+from engine.sources.values import VALUE_FORMATS, value_format
 from engine.spark_options import KAFKA
 
 KEYS: Mapping[str, ValueForm] = KAFKA_KEYS.forms
@@ -93,7 +93,7 @@ def _value_faults(spec: SourceSpec) -> Iterator[SpecFault]:
         yield SpecFault(("value",), "'value' must be a mapping", "Write value: {format: json}.", "wrong-type")
         return
     value = value_of(spec)
-    form = VALUE_FORMATS.get(value["format"]) if isinstance(value["format"], str) else None
+    form = value_format(value["format"])
     if form is None:
         message = f"'{value['format']}' is not a value format"
         yield SpecFault(("value", "format"), message, near(str(value["format"]), VALUE_FORMATS))
