@@ -68,6 +68,9 @@ def test_a_table_is_rebuilt_beside_the_old_one(lab: Lab) -> None:
     before = lab.snapshot("paid")
     said = rebuild(lab, "-s", "paid", "--no-publish")
     assert lab.snapshot("paid") == before
+    planned = lab.run("plan")
+    assert planned.code == 0
+    assert "the rebuild of 'paid' that was begun" in planned.text
     (compared,) = [e for e in said.events if e["event"] == "RebuildCompared"]
     assert (compared["rows"], compared["only"]) == ([3, 3], [3, 3])
     lab.land("c", [event(4)])

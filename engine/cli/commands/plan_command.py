@@ -56,6 +56,7 @@ class PlanOutput:
 def show_plan(chosen: CommandSettings, selection: Selection, options: RebuildOptions, output: PlanOutput) -> bool:
     """Print the plan of a build; False if it would be rejected, or has an action that is an error."""
     from engine.plan.actions.refused_build import refused_build
+    from engine.runtime.lifecycle.orphaned_tables import begun_rebuilds
 
     result = compiled(chosen, heard=output.for_people, warnings=Warnings.SELECTED)
     found = selected(chosen, result.manifest, selection, tell=output.for_people, daily=True)
@@ -67,6 +68,7 @@ def show_plan(chosen: CommandSettings, selection: Selection, options: RebuildOpt
         plan, beside = _against(manifest, nodes, selection, options)
     else:
         plan = chosen.project.decide(result, nodes, **options)
+        chosen.out.diagnostics(begun_rebuilds(manifest, result.target, chosen.project.root))
     about = {} if output.no_catalog else chosen.project.expected_seconds(result, plan)
     _print(manifest, plan, output, result.target.name, about, beside)
     refused = refused_build(manifest, plan)

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from engine.compile import Manifest, Model, Target
 from engine.errors import Diagnostic, Level
-from engine.plan.deployed.begun_rebuild import BegunRebuild
 from engine.plan.deployed.built_tables import KnownTable, built_tables
 from engine.sources import location
 
@@ -41,7 +40,7 @@ def _without_model(manifest: Manifest, target: Target, root: Path) -> tuple[Know
 def notes(manifest: Manifest, target: Target, root: Path) -> Iterator[Diagnostic]:
     """What a build notes of tables that nothing builds any more."""
     tables = _without_model(manifest, target, root)
-    yield from _begun(known.rebuild for known in tables if known.rebuild is not None and _rebuilt(manifest, known))
+    yield from _begun(manifest, tables)
     found = [known for known in tables if not _rebuilt(manifest, known)]
     for known in found[:_NOTES]:
         yield Diagnostic("orphan-table", reason(manifest, known), _hint(known), Level.NOTE, node=known.model)
@@ -50,8 +49,14 @@ def notes(manifest: Manifest, target: Target, root: Path) -> Iterator[Diagnostic
         yield Diagnostic("orphan-table", message, "List them: engine ls --orphans", Level.NOTE)
 
 
-def _begun(rebuilds: Iterable[BegunRebuild]) -> Iterator[Diagnostic]:
+def begun_rebuilds(manifest: Manifest, target: Target, root: Path) -> Iterator[Diagnostic]:
+    """What a plan notes of rebuilds that were begun and not published."""
+    return _begun(manifest, _without_model(manifest, target, root))
+
+
+def _begun(manifest: Manifest, tables: Iterable[KnownTable]) -> Iterator[Diagnostic]:
     """Note each rebuild once, however many tables it has."""
+    rebuilds = (known.rebuild for known in tables if known.rebuild is not None and _rebuilt(manifest, known))
     for models, at in sorted({(one.models, one.at) for one in rebuilds}):
         names = " ".join(models)
         message = f"the rebuild of {', '.join(map(repr, models))} that was begun at {at} (UTC) is not published"
