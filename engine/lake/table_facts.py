@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from engine.characters import whole_number
 from engine.lake.catalog.locations import resolve
 from engine.lake.catalog.metadata_document import read_document
 from engine.lake.catalog.object_warehouse import ObjectWarehouse
@@ -31,6 +32,18 @@ _AS_OF = re.compile(r"\bof\b", re.IGNORECASE)
 _LAST_MS = 253_402_300_799_999  # the end of the year 9999: no date can be later
 
 
+def row_count(summary: Mapping[str, str]) -> int | None:
+    """Return how many rows a reader of a snapshot gets, by its summary; None: that does not say.
+
+    A MERGE leaves the old rows in their files and marks them as deleted. Rows that equality deletes remove are counted
+    by nobody (Iceberg's specification, Optional Snapshot Summary Fields).
+    """
+    rows, removed = (whole_number(summary.get(f"total-{key}", "")) for key in ("records", "position-deletes"))
+    if rows is None or whole_number(summary.get("total-equality-deletes", "0")) != 0:
+        return None
+    return max(rows - (removed or 0), 0)
+
+
 @dataclass(frozen=True, slots=True)
 class SnapshotFacts:
     """A snapshot: id, its parent's, operation (append, overwrite, replace, delete), summary, commit time (ms).
@@ -48,6 +61,11 @@ class SnapshotFacts:
     def marker(self, key: str) -> str | None:
         """The value of `engine.<key>` in the summary."""
         return self.summary.get(f"engine.{key}")
+
+    @property
+    def rows(self) -> int | None:
+        """How many rows a reader gets; None: not known."""
+        return row_count(self.summary)
 
     @property
     def erases(self) -> bool:
@@ -154,6 +172,11 @@ class TableFacts:
             tuple((names.get(name, name), said) for name, said in some) for some in (self.columns, self.docs)
         )
         return replace(self, fields=fields, read=read, columns=columns, docs=docs)
+
+    @property
+    def rows(self) -> int | None:
+        """How many rows a reader of its newest snapshot gets; None: not known."""
+        return self.history[0].rows if self.history else None
 
     @property
     def complete(self) -> bool:

@@ -242,7 +242,7 @@ def test_deleted_keys_of_the_earlier_generation_count_again(lab: Lab) -> None:
     assert lab.ids("last") == [2, 3]
     lab.model("last", LAST.format("id").replace("amount", "amount, 1 as one"))
     lab.build("-f")
-    roll_back(lab, "last")
+    assert [e["rows"] for e in roll_back(lab, "last").events] == [2]
     lab.model("last", LAST.format("id"))
     # Older than the delete.
     lab.land("d", [event(1, "10:10"), event(4, "10:40")])

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.api import Selection, runnable
+from engine.characters import whole_number
 from engine.cli.command_setup import CommandSettings, Warnings, compiled, log_file, selected
 from engine.cli.console.amounts import amount, bytes_text
 from engine.cli.console.terminal import write, write_json
@@ -103,18 +104,16 @@ def _show_sizes(chosen: CommandSettings, one: Rebuild) -> None:
     for node in one.models:
         model = one.model(node)
         table = lake.table(model.relation.schema, model.relation.name)
-        summary = table.history[0].summary if table is not None and table.history else {}
-        rows, size = (int(text) if (text := summary.get(key, "")).isdecimal() else 0 for key in _SIZES)
+        newest = table.history[0] if table is not None and table.history else None
+        rows = newest.rows if newest is not None else 0
+        size = (whole_number(newest.summary.get("total-files-size", "")) or 0) if newest is not None else 0
         total += size
-        numbers = f"{amount(rows, 'row')}, {bytes_text(size)}"
+        numbers = f"{bytes_text(size)}" if rows is None else f"{amount(rows, 'row')}, {bytes_text(size)}"
         chosen.out.say(f"Rebuilding {model.relation} ({numbers} now) in {next_relation(model.relation).name}")
     chosen.out.say(
         f"This needs about {bytes_text(total)} of disk beside them, and as much again while they are published; all of "
         "their input is read again, which takes as long as a full refresh"
     )
-
-
-_SIZES = ("total-records", "total-files-size")
 
 
 def _compare(one: Rebuild, output: str) -> None:

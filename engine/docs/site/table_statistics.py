@@ -14,7 +14,7 @@ from engine.errors import EngineError
 from engine.lake.catalog.catalog_settings import CatalogConfig
 from engine.lake.commits import STAGED
 from engine.lake.lake_reader import Lake
-from engine.lake.table_facts import SnapshotFacts, TableFacts
+from engine.lake.table_facts import SnapshotFacts, TableFacts, row_count
 
 QUARANTINE = "__quarantine"
 # A chart shows no more.
@@ -121,8 +121,9 @@ def _snapshot(facts: SnapshotFacts) -> Snapshot:
 
 
 def _rows(summary: Mapping[str, str]) -> int:
-    """The rows that a reader gets: a MERGE leaves the old ones in their files and marks them as deleted."""
-    return max(0, _count(summary, "total-records") - _count(summary, "total-position-deletes"))
+    """The rows that a reader gets, or, where nobody counts what was deleted, those in the files."""
+    known = row_count(summary)
+    return _count(summary, "total-records") if known is None else known
 
 
 def _removed(summary: Mapping[str, str]) -> int:

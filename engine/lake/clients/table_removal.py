@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 
+from engine.characters import whole_number
 from engine.errors import SetupError
 from engine.lake.catalog import catalog_database
 from engine.lake.catalog.catalog_database import CatalogEntry
@@ -28,6 +29,7 @@ from engine.lake.catalog.object_warehouse import ObjectWarehouse
 from engine.lake.clients.catalog_client import client
 from engine.lake.clients.metadata_pointers import PointerCatalog
 from engine.lake.clients.postgres_catalog import PostgresCatalog
+from engine.lake.table_facts import row_count
 
 # <schema>/<table>
 _DEPTH = 2
@@ -198,6 +200,4 @@ def _numbers(metadata: Mapping[str, Any]) -> tuple[int | None, int | None]:
         return 0, 0
     found = [s for s in snapshots if isinstance(s, dict)] if isinstance(snapshots, list) else []
     summary = next((_texts(s.get("summary")) for s in found if s.get("snapshot-id") == current), {})
-    numbers = [summary.get(key, "") for key in ("total-records", "total-files-size")]
-    rows, size = (int(text) if text.isdecimal() and len(text) < 19 else None for text in numbers)  # noqa: PLR2004 - a long
-    return rows, size
+    return row_count(summary), whole_number(summary.get("total-files-size", ""))

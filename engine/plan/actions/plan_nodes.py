@@ -24,7 +24,7 @@ from engine.plan.actions.reset_checks import reset_of_model
 from engine.plan.actions.state_checks import table_faults
 from engine.plan.actions.unchanged import REWRITTEN, batch_inputs_now, has_columns, work_left
 from engine.plan.actions.unread_input import unread_inputs
-from engine.plan.actions.written_rows import rows_in, written_rows
+from engine.plan.actions.written_rows import written_rows
 from engine.plan.compare_models import compare_model
 from engine.plan.comparison import Change, Comparison
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts
@@ -135,7 +135,7 @@ def _model_action(
     reasons = (*refresh_reasons(known, options), *comparison.reasons, *work)
     followed = choice is not None and choice.way is Way.NOTHING and unchanged
     inputs = batch_inputs_now(manifest, model, deployed) if followed else None
-    rows = rows_in(known.written)
+    rows = known.written.rows if known.written is not None else None
     writes = "" if refusals or unchanged else written_rows(model, kind, rows, choice, edited=edited)
     action = Action(
         model.id, kind, reasons, tuple(refusals), unread, unchanged, comparison, notes, inputs,

@@ -8,7 +8,6 @@ from engine.characters import whole_number
 from engine.compile import Manifest, Model, Source
 from engine.lake.table_facts import SnapshotFacts, TableFacts
 from engine.plan.actions.action import Action, ActionKind, Unread
-from engine.plan.actions.written_rows import rows_in
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts, FileLog
 from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
 from engine.sources import kafka
@@ -86,7 +85,7 @@ def _snapshots(name: str, table: TableFacts | None, checkpoint: CheckpointFacts 
     if table is None:
         return Unread(name)
     if checkpoint is None:
-        return Unread(name, "snapshots", _with_rows(table.history), rows=rows_in(table))
+        return Unread(name, "snapshots", _with_rows(table.history), rows=table.rows)
     ids = [snapshot.id for snapshot in table.history]
     behind = [ids.index(i) for i in snapshots_read(checkpoint) if i in ids]
     if behind:

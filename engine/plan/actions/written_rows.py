@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from engine.characters import whole_number
 from engine.compile import Materialized, Model
 from engine.compile.nodes.model_settings import OutputMode, Overwrite, Publish, Refresh
-from engine.lake.table_facts import TableFacts
 from engine.plan.actions.action import ActionKind
 from engine.plan.refresh.refresh_choice import RefreshChoice, Way
 
@@ -14,20 +12,6 @@ _NEW = {
     ActionKind.EMPTY: "creates the table without rows",
     ActionKind.RESET: "keeps the rows of the table and adds what the new checkpoint reads",
 }
-
-
-def rows_in(table: TableFacts | None) -> int | None:
-    """Return how many rows a table has, by the summary of its newest snapshot; None: that does not say.
-
-    Rows that equality deletes remove are counted by nobody (Iceberg's specification, Optional Snapshot Summary Fields).
-    """
-    if table is None or not table.history:
-        return None
-    summary = table.history[0].summary
-    rows, removed = (whole_number(summary.get(f"total-{key}", "")) for key in ("records", "position-deletes"))
-    if rows is None or whole_number(summary.get("total-equality-deletes", "0")) != 0:
-        return None
-    return max(rows - (removed or 0), 0)
 
 
 def written_rows(

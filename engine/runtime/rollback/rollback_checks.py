@@ -44,8 +44,7 @@ class Rollback:
     @property
     def rows(self) -> int | None:
         """The rows that readers see then; None: not known."""
-        text = self.table.history[0].summary.get("total-records", "") if self.table.history else ""
-        return int(text) if text.isdecimal() else None
+        return self.table.rows
 
 
 def rollbacks(
