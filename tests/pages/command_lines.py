@@ -28,7 +28,7 @@ def engine_commands(block: Block) -> Iterator[tuple[int, list[str]]]:
         for part in re.split(r"\s(?:&&|\|\|?|;)\s", line.removeprefix("$ ")):
             match = _COMMAND.search(part)
             if match:
-                text = match["arguments"].rstrip()
+                text = re.sub(r"\s#\s.*", "", match["arguments"]).rstrip()
                 yield number, shlex.split(text.rstrip('",') if text.count('"') % 2 else text)
 
 
