@@ -119,8 +119,8 @@ def _scale() -> str:
 ## A thousand tables in a local catalog
 
 {_conditions(local)} `engine plan` of streaming tables with nothing
-new, from command to end; the median of five runs, and the fastest. In turns with the version before, on one project of
-1,000: 1.6 to 2.5 s, and 4.0 to 5.7 s. The aim is a second; the machine ran at about half its speed.
+new, from command to end; the median of five runs, and the fastest. The aim is a second. A machine that other work
+slows down to half its speed takes twice as long: two versions are compared in turns.
 
 {_table(("tables", "seconds", "seconds of processor"), _planned_here(local["results"]))}
 

@@ -13,7 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from engine.characters import whole_number
-from engine.lake.catalog.locations import resolve
+from engine.lake.catalog.locations import path_of
 from engine.lake.catalog.metadata_document import read_document
 from engine.lake.catalog.object_warehouse import ObjectWarehouse
 
@@ -230,7 +230,7 @@ class TableMetadata:
         if isinstance(warehouse, ObjectWarehouse):
             warehouse.resolve(location)
         else:
-            resolve(warehouse, location)
+            path_of(warehouse, location)
         return cls(warehouse, content)
 
     def facts(self, branch: str | None, back_to: int | None) -> TableFacts:

@@ -10,7 +10,7 @@ from engine.compile import Model
 from engine.lake.table_facts import SnapshotFacts, TableFacts
 from engine.plan import ActionKind, PlanOptions, Unread, make_plan
 from engine.plan.actions.unread_input import _snapshots
-from engine.plan.actions.written_rows import rows_in, written_rows
+from engine.plan.actions.written_rows import written_rows
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts
 from engine.plan.refresh.refresh_choice import RefreshChoice, Way
 from tests.plan.deployed import deployed, file, streaming
@@ -79,8 +79,8 @@ def _table(*summaries: dict[str, str]) -> TableFacts:
     ],
 )
 def test_rows_of_a_table(summary: dict[str, str], expected: int | None) -> None:
-    assert rows_in(_table(summary)) == expected
-    assert rows_in(None) is rows_in(_table()) is None
+    assert _table(summary).rows == expected
+    assert _table().rows is None
 
 
 def test_rows_that_are_unread(tmp_path: Path) -> None:

@@ -49,7 +49,16 @@ def resolve(warehouse: Path, location: str) -> Path:
     Raises:
         OutsideError: it is not below the warehouse.
     """
-    return resolve_below(roots(warehouse), location)
+    return Path(path_of(warehouse, location))
+
+
+def path_of(warehouse: Path, location: str) -> str:
+    """The same as a text: of a thousand tables the paths take as long as the looks at the disk.
+
+    Raises:
+        OutsideError: it is not below the warehouse.
+    """
+    return _below(roots(warehouse), location)
 
 
 def resolve_below(folders: tuple[Path, ...], location: str) -> Path:
@@ -58,17 +67,24 @@ def resolve_below(folders: tuple[Path, ...], location: str) -> Path:
     Raises:
         OutsideError: it is below none of them.
     """
+    return Path(_below(folders, location))
+
+
+def _below(folders: tuple[Path, ...], location: str) -> str:
     try:
         parts = urlsplit(location)
         path = location if not parts.scheme else parts.path
         if parts.scheme not in {"", "file"} or parts.netloc or not path.startswith("/"):
             raise OutsideError(location)
-        resolved = path if any(_has_no_link(path, str(root)) for root in folders) else os.path.realpath(path)
+        for root in folders:
+            if _has_no_link(path, str(root)):
+                return path
+        resolved = os.path.realpath(path)
     except ValueError as error:
         raise OutsideError(location) from error
     if not any(resolved == str(root) or resolved.startswith(f"{root}/") for root in folders):
         raise OutsideError(location)
-    return Path(resolved)
+    return resolved
 
 
 def _has_no_link(path: str, root: str) -> bool:

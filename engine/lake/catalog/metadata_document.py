@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from engine.bounds.json_document import MOST_BYTES, parse_json
 from engine.bounds.regular_file import read_regular
-from engine.lake.catalog.locations import resolve
+from engine.lake.catalog.locations import path_of
 from engine.lake.catalog.object_warehouse import ObjectWarehouse
 
 # Of one metadata file, unpacked: ten thousand snapshots take some 10 MB.
@@ -29,7 +29,7 @@ def read_document(warehouse: Path | ObjectWarehouse, location: str) -> dict[str,
     if isinstance(warehouse, ObjectWarehouse):
         content = warehouse.read(location, METADATA_BYTES + 1)
     else:
-        content = read_regular(resolve(warehouse, location), METADATA_BYTES)
+        content = read_regular(path_of(warehouse, location), METADATA_BYTES)
     if urlsplit(location).path.endswith(".gz.metadata.json"):
         with gzip.GzipFile(fileobj=io.BytesIO(content)) as source:
             content = source.read(METADATA_BYTES + 1)
