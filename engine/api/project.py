@@ -239,7 +239,7 @@ class Project:
         """The plan of a build of some nodes of the compiled project; `plan` ends here."""
         from engine.plan import plan_selection
 
-        kept = self._passes(compiled, self._versions(compiled.manifest))
+        kept = self._passes(compiled, self._versions(compiled))
         return plan_selection(compiled.manifest, compiled.target, self.root, nodes, plan_options(options), kept)
 
     def expected_seconds(self, compiled: Compiled, plan: Plan) -> dict[str, float]:
@@ -284,7 +284,7 @@ class Project:
             return RunResults(command=command, target=target.name)
         if command != "test":
             check_supported(manifest, nodes)
-        versions = self._versions(manifest)
+        versions = self._versions(compiled)
         fail_fast = options.get("fail_fast")
         how = Options(
             command,
@@ -332,12 +332,11 @@ class Project:
                 note_durations(project_cache(self.target_dir), manifest, target.name, events)
         return results
 
-    def _versions(self, manifest: Manifest) -> Versions:
-        """The project as unit tests want it that override something; its files are read again for the first of them."""
+    def _versions(self, compiled: Compiled) -> Versions:
+        """The project as unit tests want it that override something; what they compile is kept, as all else is."""
         from engine.plan.test_passes.compile_overrides import Versions
-        from engine.project import load_project
 
-        return Versions(manifest, lambda: load_project(self.root), self.target, self.vars)
+        return Versions(compiled, self.target, self.vars, project_cache(self.target_dir))
 
     def _passes(self, compiled: Compiled, versions: Versions, *, ignored: bool = False) -> PassCache:
         """Where passes of tests are kept: with what else is known of the project from one command to the next."""
@@ -349,9 +348,9 @@ class Project:
         settings = {**conf, "master": target.master}
         return PassCache(project_cache(self.target_dir), settings, versions.of, ignored)
 
-    def unit_runs(self, manifest: Manifest) -> AbstractContextManager[RunUnit]:
+    def unit_runs(self, compiled: Compiled) -> AbstractContextManager[RunUnit]:
         """What runs unit tests of the project; nothing is loaded before the first, which may not come."""
-        return self._units(self._versions(manifest))
+        return self._units(self._versions(compiled))
 
     @contextmanager
     def _units(self, versions: Versions) -> Iterator[RunUnit]:
@@ -407,7 +406,7 @@ class Project:
         from engine.runtime.testing.run_data_test import DataTestVerdict, run_test
         from engine.runtime.testing.source_rows import SourceRows
 
-        manifest, versions = compiled.manifest, self._versions(compiled.manifest)
+        manifest, versions = compiled.manifest, self._versions(compiled)
         kept = self._passes(compiled, versions, ignored=no_cache)
         passes = KnownPasses(manifest, compiled.target, self.root, {}, kept)
         strict = self.warnings_fail(compiled.project)

@@ -27,7 +27,9 @@ def test_a_hundred_models_that_cannot_be_read_take_two_pauses(tmp_path: Path, mo
 
         return once
 
-    found = read_deployed._steady(Target("dev", Catalog("sqlite", "lake", tmp_path), "main", tmp_path), [read(number) for number in range(100)])
+    found = read_deployed._steady(
+        Target("dev", Catalog("sqlite", "lake", tmp_path), "main", tmp_path), [read(number) for number in range(100)]
+    )
     assert len(pauses) == 2
     assert [[fault.message for fault in one.faults] for one in found] == [
         [f"{number} cannot be read"] if number % 2 else [] for number in range(100)

@@ -65,7 +65,7 @@ def passes(root: Path, target: str | None = None) -> KnownPasses:
     project = Project(root, target=target)
     compiled = project.compile()
     assert compiled.manifest.errors == ()
-    kept = project._passes(compiled, project._versions(compiled.manifest))
+    kept = project._passes(compiled, project._versions(compiled))
     return KnownPasses(compiled.manifest, compiled.target, root, {}, kept)
 
 

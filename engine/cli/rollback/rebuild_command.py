@@ -69,7 +69,7 @@ def rebuild(chosen: CommandSettings, selection: Selection, wanted: RebuildWanted
                 discard(one)
             check_rebuild(chosen.project, result, one, wanted.accept)
             _show_sizes(chosen, one)
-            with chosen.project.unit_runs(result.manifest) as run_unit:
+            with chosen.project.unit_runs(result) as run_unit:
                 caught_up = catch_up(one, run_unit)
             if not caught_up:
                 chosen.out.say(_LEFT.format(" ".join(one.names)))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from engine.compile import Compiled, Manifest, Model, UnitTest, compile_project
+from engine.compile.artifacts.node_json import digest
 from engine.compile.nodes.macro_docs import read_macros
 from engine.errors import Diagnostic, EngineError, near
 from engine.project import LoadedProject
@@ -21,16 +23,16 @@ class Versions:
     """The project as it is, and as tests that override something want it.
 
     Attributes:
-        manifest: of the project as it is.
-        load: reads the project's files.
+        compiled: the project as it is.
         target: name of the target.
         variables: of the command line.
+        cached: the folder that keeps what was found for the next time; None: nothing is kept.
     """
 
-    manifest: Manifest
-    load: Callable[[], LoadedProject]
+    compiled: Compiled
     target: str | None = None
     variables: Mapping[str, Any] = field(default_factory=dict)
+    cached: Path | None = None
     _known: dict[str, Compiled] = field(default_factory=dict)
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
@@ -41,7 +43,7 @@ class Versions:
             EngineError: with the overrides the model cannot be compiled.
         """
         if not test.variables and not test.macros:
-            return self.manifest
+            return self.compiled.manifest
         key = repr((test.model, sorted(test.variables.items()), sorted(test.macros.items())))
         with self._guard:
             if key not in self._known:
@@ -49,12 +51,14 @@ class Versions:
             return self._known[key].manifest
 
     def _compiled(self, test: UnitTest) -> Compiled:
-        project = self.load()
+        project = self.compiled.project
         needed = self._above(test.model)
         models = tuple(model for model in project.models if f"model.{model.name}" in needed)
         project = replace(_with_macros(project, test), models=models, tests=())
         variables = {**self.variables, **test.variables}
-        result = compile_project(project, target=self.target, variables=variables)
+        # A folder a test: what it overrides may change, and takes the place of what was.
+        kept = None if self.cached is None else self.cached / "overrides" / digest(test.id)
+        result = compile_project(project, target=self.target, variables=variables, cached=kept)
         node = result.manifest.nodes.get(test.model)
         if not isinstance(node, Model) or node.broken:
             found = tuple(d for d in result.manifest.errors if d.node in {None, test.model.partition(".")[2]})
@@ -70,7 +74,7 @@ class Versions:
             node = waiting.pop()
             if node not in seen:
                 seen.add(node)
-                waiting += self.manifest.parents(node)
+                waiting += self.compiled.manifest.parents(node)
         return seen
 
 
