@@ -50,8 +50,8 @@ def notes(manifest: Manifest, target: Target, root: Path) -> Iterator[Diagnostic
 
 
 def begun_rebuilds(manifest: Manifest, target: Target, root: Path) -> Iterator[Diagnostic]:
-    """What a plan notes of rebuilds that were begun and not published."""
-    return _begun(manifest, _without_model(manifest, target, root))
+    """What a plan notes of rebuilds that were begun and not published; there is none where the state is in a bucket."""
+    return _begun(manifest, _without_model(manifest, target, root) if isinstance(target.state, Path) else ())
 
 
 def _begun(manifest: Manifest, tables: Iterable[KnownTable]) -> Iterator[Diagnostic]:
