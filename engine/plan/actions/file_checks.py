@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from engine.compile import Manifest, Model, Source
-from engine.errors import Diagnostic, Level
+from engine.errors import Diagnostic, Level, Location
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts, FileLog
 from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
 from engine.plan.deployed.generations import committed_batch
@@ -79,7 +79,7 @@ def missing_files(model: Model, root: Path, uris: Sequence[str]) -> Diagnostic:
         "Restore the file; or, to continue without its rows, put an empty file of the same name there; or rebuild "
         f"the table: engine build -f -s {model.name}"
     )
-    return Diagnostic("file-missing", message, hint, node=model.name)
+    return Diagnostic("file-missing", message, hint, node=model.name, location=Location(model.file))
 
 
 def changed_files(model: Model, spec: SourceSpec, root: Path, files: Sequence[tuple[str, int, int]]) -> Diagnostic:
@@ -94,13 +94,13 @@ def changed_files(model: Model, spec: SourceSpec, root: Path, files: Sequence[tu
     )
     if spec.settings.get("on_changed_file") == "ignore":
         hint = "With 'on_changed_file: ignore' the changes are not read."
-        return Diagnostic("file-changed", message, hint, Level.WARNING, model.name)
+        return Diagnostic("file-changed", message, hint, Level.WARNING, model.name, Location(model.file))
     hint = (
         "A stream reads each file once: rows added later would be missing. Restore or remove the file, and land "
         "new rows as a new file; or rebuild the table from the current files: engine build -f -s "
         f"{model.name}; or ignore such changes: 'on_changed_file: ignore' of the source."
     )
-    return Diagnostic("file-changed", message, hint, node=model.name)
+    return Diagnostic("file-changed", message, hint, node=model.name, location=Location(model.file))
 
 
 def some_files(uris: Iterable[str], root: Path) -> str:

@@ -301,12 +301,13 @@ def _unfinished(model: Model, known: DeployedModel) -> Iterator[Diagnostic]:
     if known.dropping:
         message = f"a drop of {model.relation} was begun and not finished"
         hint = f"Finish it: engine drop {model.relation}"
-        yield Diagnostic("drop-unfinished", message, hint, node=model.relation.name)
+        yield Diagnostic("drop-unfinished", message, hint, node=model.relation.name, location=Location(model.file))
     if known.renaming_to:
         yield interrupted(str(model.relation), known.renaming_to).at(Location(model.file), model.name)
     if known.rolling_back:
         message = f"a rollback of {model.relation} was begun and not finished"
-        yield Diagnostic(ROLLBACK_UNFINISHED, message, f"Finish it: engine rollback {model.name}", node=model.name)
+        hint = f"Finish it: engine rollback {model.name}"
+        yield Diagnostic(ROLLBACK_UNFINISHED, message, hint, node=model.name, location=Location(model.file))
 
 
 def _unreadable(node: Node, deployed: Deployed) -> Iterator[Diagnostic]:
