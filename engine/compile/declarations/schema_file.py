@@ -10,7 +10,7 @@ from posixpath import normpath
 from engine.errors import Diagnostic, Level, ProjectError, near
 from engine.project import LoadedProject
 from engine.project.yaml_section import Section
-from engine.sources import SourceSpec, avro
+from engine.sources import SourceSpec
 
 
 def with_schema_file(project: LoadedProject, spec: SourceSpec, chosen: Mapping[str, Section]) -> SourceSpec:
@@ -18,6 +18,9 @@ def with_schema_file(project: LoadedProject, spec: SourceSpec, chosen: Mapping[s
     value, section = spec.settings.get("value"), chosen.get("value")
     if not isinstance(value, dict) or value.get("format") != "avro" or section is None:
         return spec
+    # Loaded where a project has Avro: it takes some 40 ms.
+    from engine.sources import avro
+
     named = section.child(avro.SCHEMA_FILE)
     if named is None:
         if not spec.schema and value.get("schema_registry"):
@@ -31,6 +34,8 @@ def _text(project: LoadedProject, named: Section) -> str | None:
     """The schema in its one form, so that a space or a comment changes no fingerprint."""
     if not isinstance(named.value, str) or not named.value:
         return None
+    from engine.sources import avro
+
     beside = normpath(PurePosixPath(named.doc.file).parent / named.value)
     shown = next((name for name in (beside, normpath(named.value)) if name in project.texts), None)
     if shown is None:
