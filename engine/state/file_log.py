@@ -8,6 +8,7 @@ is written when the files are listed, before the micro-batch that reads them beg
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -71,7 +72,7 @@ def _line(checkpoint: StatePath, source: int) -> int:
     `sources.json` beside the checkpoint has the number of each; without it they are those of the lines.
     """
     try:
-        streams = msgspec.json.decode((checkpoint.parent / "sources.json").read_text(encoding="utf-8"))["streams"]
+        streams = json.loads((checkpoint.parent / "sources.json").read_text(encoding="utf-8"))["streams"]
         return next(line for line, stream in enumerate(streams) if stream["number"] == source)
     except (OSError, *_DAMAGE, StopIteration):
         return source
@@ -103,7 +104,7 @@ def files_of_entries(checkpoint: StatePath, line: int, after: int, to: int) -> i
         OSError, ValueError, LookupError: the log is another than Spark writes.
         StateError: likewise, `state-unreadable`.
     """
-    streams = msgspec.json.decode((checkpoint.parent / "sources.json").read_text(encoding="utf-8"))["streams"]
+    streams = json.loads((checkpoint.parent / "sources.json").read_text(encoding="utf-8"))["streams"]
     folder = checkpoint / "sources" / str(streams[line]["number"])
     count = 0
     for entry in range(after + 1, to + 1):
@@ -137,7 +138,7 @@ def accepted_times(generation: StatePath) -> dict[str, int]:
     """
     path = generation / ACCEPTED
     try:
-        return {str(uri): int(time) for uri, time in msgspec.json.decode(path.read_text(encoding="utf-8")).items()}
+        return {str(uri): int(time) for uri, time in json.loads(path.read_text(encoding="utf-8")).items()}
     except FileNotFoundError:
         return {}
     except (OSError, *_DAMAGE) as error:

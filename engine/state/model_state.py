@@ -221,7 +221,8 @@ class TableState:
     def _read(self, number: int) -> ModelState:
         name = self._model_files(number)[-1] if isinstance(self.root, ObjectPath) else MODEL_FILE
         try:
-            state = msgspec.json.decode(self._store.get(f"{self.key}/{number}/{name}") or b"", type=ModelState)
+            data = json.loads(self._store.get(f"{self.key}/{number}/{name}") or b"")
+            state = msgspec.convert(data, ModelState)
             _check(state, number)
             return replace(state, columns=tuple(state.columns))
         except (ValueError, msgspec.MsgspecError, RecursionError) as error:
@@ -248,7 +249,7 @@ class TableState:
         if content is None:
             return None
         try:
-            known: Mapping[str, Any] = msgspec.json.decode(content)
+            known: Mapping[str, Any] = json.loads(content)
         except (ValueError, RecursionError) as error:
             raise StateError("state-unreadable", f"{self.root / key} cannot be read: {error}", _RESTORE) from error
         return known
@@ -360,7 +361,7 @@ class TableState:
     def _json(self, key: str) -> Mapping[str, Any] | None:
         content = self._store.get(key)
         try:
-            known: Mapping[str, Any] | None = None if content is None else msgspec.json.decode(content)
+            known: Mapping[str, Any] | None = None if content is None else json.loads(content)
         except (ValueError, RecursionError) as error:
             raise StateError("state-unreadable", f"{self.root / key} cannot be read: {error}", _RESTORE) from error
         return known
@@ -401,7 +402,7 @@ class TableState:
         previous = self.note(number, PREVIOUS_FILE)
         if previous is None:
             return False
-        known = msgspec.json.decode(as_json(asdict(self._read(number)))) if self._model_files(number) else None
+        known = json.loads(as_json(asdict(self._read(number)))) if self._model_files(number) else None
         return known is None or known == previous.get("state")
 
     def forget_previous(self, number: int) -> None:
