@@ -53,7 +53,7 @@ class FollowedQuery:
         return branch.keys.get(branch.names[names.index(name)])
 
     def search(self, keys: Sequence[str], changed: Sequence[str], named: Naming) -> str:
-        """Return SQL for the keys of all output rows that may have changed.
+        """Return SQL for the keys of all output rows that may have changed, some of them more than once.
 
         Args:
             keys: among `keys`.
@@ -68,7 +68,7 @@ class FollowedQuery:
             items = ", ".join(f"{text} AS `{key}`" for text, key in zip(texts, keys, strict=True))
             for whole, part in _SIDES:
                 terms += (f"SELECT {items} {rest}" for rest in _changed(branch, changed, named, whole, part))
-        return "\nUNION\n".join(terms)
+        return "\nUNION ALL\n".join(terms)
 
 
 def follow(sql: str, columns: Mapping[str, Sequence[str]]) -> FollowedQuery:

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from engine.lake import table_writer as lake
 from engine.lake.changes.file_replacement import replace_files
+from engine.lake.changes.listed_files import listed_files
 from engine.lake.commit_guard import ExpectedTable
 from engine.lake.commits import Commit
 from engine.lake.quoted_names import quoted
 from engine.lake.table_layout import same_partitions
 from engine.runtime.batch.followed_changes import Affected, FollowedChanges, FullRefreshError, no_commit
-from engine.runtime.batch.partition_values import field_sql, partition_values
+from engine.runtime.batch.partition_values import PartitionValues, field_sql, partition_values
 from engine.runtime.sinks import table_setup
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row
+    from pyspark.sql import DataFrame
 
 # Partitions that are named in conditions; more are not a small part of a table.
 _MOST_PARTITIONS = 1_000
 _MOST_REPLACED, _FEW_PARTITIONS = 0.5, 4
+# Types of partition fields, as Spark prints them, whose values have one text here and in `listed_files`.
+_LISTED = frozenset({"boolean", "tinyint", "smallint", "int", "bigint", "string", "date", "timestamp"})
 
 
 def affected_partitions(changes: FollowedChanges) -> Affected:
@@ -40,15 +44,14 @@ def affected_partitions(changes: FollowedChanges) -> Affected:
     values = partition_values(found, parts, catalog, _MOST_PARTITIONS)
     if values is None:
         raise FullRefreshError(f"more than {_MOST_PARTITIONS:,} partitions are affected")
-    names = [f"partition.{quoted(part.field_name)}" for part in parts]
-    files = _listed(changes, values.where(names) if values.values else "false")
-    if any(file["spec_id"] != int(current.spec().specId()) for file in files):
+    files = _files(changes, values)
+    if any(file.spec != int(current.spec().specId()) for file in files):
         raise FullRefreshError("the table has files of an earlier partitioning")
-    total = len({file["partition"] for file in files})
+    total = len({file.partition for file in files})
     if not values.values:
         return Affected(None, no_commit, f"no row of it is affected, 0 of {total:,} partitions")
-    gone = frozenset(file["file_path"] for file in files if file["gone"])
-    replaced = len({file["partition"] for file in files if file["gone"]})
+    gone = frozenset(file.path for file in files if file.affected)
+    replaced = len({file.partition for file in files if file.affected})
     if changes.auto and total > _FEW_PARTITIONS and replaced > _MOST_REPLACED * total:
         raise FullRefreshError(f"{replaced:,} of {total:,} partitions are affected")
     exact = values.where([field_sql(part, catalog) for part in parts])
@@ -70,7 +73,32 @@ def affected_partitions(changes: FollowedChanges) -> Affected:
     return Affected(frame, commit, f"refreshed {number:,} of {total + number - replaced:,} partitions")
 
 
-def _listed(changes: FollowedChanges, gone: str) -> list[Row]:
-    """The data files of the table, and of each whether a condition on its partition holds."""
-    columns = f"file_path, spec_id, partition, coalesce({gone}, false) AS gone"
-    return changes.session.sql(f"SELECT {columns} FROM {changes.model.relation.sql}.data_files").collect()  # noqa: S608 - quoted
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A data file of the table.
+
+    Attributes:
+        path: where it is.
+        spec: the partitioning that it was written under.
+        partition: the values of its partition fields.
+        affected: whether it is among those that are computed again.
+    """
+
+    path: str
+    spec: int
+    partition: tuple[Any, ...]
+    affected: bool
+
+
+def _files(changes: FollowedChanges, values: PartitionValues) -> list[_File]:
+    """The data files of the table, and of each whether its partition is affected."""
+    relation, affected = changes.model.relation, frozenset(values.values)
+    if _LISTED.issuperset(values.types):
+        listed = listed_files(changes.lake, relation.schema, relation.name, changes.table.snapshot)
+        if listed is not None:
+            return [_File(one.path, one.spec, one.partition, one.partition in affected) for one in listed]
+    names = [f"partition.{quoted(part.field_name)}" for part in values.parts]
+    among = values.where(names) if values.values else "false"
+    columns = f"file_path, spec_id, partition, coalesce({among}, false) AS affected"
+    rows = changes.session.sql(f"SELECT {columns} FROM {relation.sql}.data_files").collect()  # noqa: S608 - quoted
+    return [_File(*row) for row in rows]

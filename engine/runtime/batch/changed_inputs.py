@@ -97,7 +97,7 @@ def refresh_changes(
     begin = time.monotonic()
     with ExitStack() as stack:
         try:
-            found = affected(session, run.manifest, model, choice, table, stack)
+            found = affected(session, run.lake, run.manifest, model, choice, table, stack)
         except FullRefreshError as full:
             why = _full(model, choice, full.reason)
             return InFull(why if full.said else "", time.monotonic() - begin)

@@ -11,6 +11,7 @@ from engine.compile.nodes.model_settings import Refresh
 from engine.compile.refresh.changed_keys import FollowedQuery, InputState
 from engine.compile.refresh.truncated_times import TruncatedTime, truncated
 from engine.lake.commits import Commit
+from engine.lake.lake_reader import Lake
 from engine.lake.quoted_names import quoted
 from engine.lake.table_facts import TableFacts
 from engine.plan.refresh.refresh_choice import RefreshChoice, plain
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+_WHOLE = frozenset((InputState.BEFORE, InputState.AFTER))
 # From and to (inclusive), as SQL.
 Ranges = Sequence[tuple[str, str]]
 
@@ -54,21 +56,25 @@ class FollowedChanges:
 
     Attributes:
         session: the model's own.
+        lake: the catalog.
         model: a batch table.
         choice: what the plan found.
         query: how changes follow.
         changed: the inputs of which rows changed, by view.
         table: as it was written.
         types: of the columns of the output, by name in lower case.
+        few: whether the rows that changed are few enough for one task.
     """
 
     session: SparkSession
+    lake: Lake
     model: Model
     choice: RefreshChoice
     query: FollowedQuery
     changed: tuple[str, ...]
     table: TableFacts
     types: Mapping[str, str]
+    few: bool
 
     @property
     def auto(self) -> bool:
@@ -102,10 +108,18 @@ class FollowedChanges:
     def affected_keys(self, keys: Sequence[str]) -> DataFrame:
         """The values of some key columns in all rows of the output that may have changed, in the types they have there.
 
-        A branch of a UNION ALL may give another type than the union has.
+        A branch of a UNION ALL may give another type than the union has. Values may come more than once; where no more
+        is read than few changed rows, all are in one partition, so that one job finds them.
         """
-        found = self.session.sql(self.query.search(keys, self.changed, lambda *at: state_name(self.choice, *at)))
-        return found.selectExpr(*(f"CAST({quoted(key)} AS {self.types[key]}) AS {quoted(key)}" for key in keys))
+        states: set[InputState] = set()
+
+        def named(view: str, state: InputState) -> str:
+            states.add(state)
+            return state_name(self.choice, view, state)
+
+        found = self.session.sql(self.query.search(keys, self.changed, named))
+        values = found.selectExpr(*(f"CAST({quoted(key)} AS {self.types[key]}) AS {quoted(key)}" for key in keys))
+        return values.coalesce(1) if self.few and not states & _WHOLE else values
 
 
 def state_name(choice: RefreshChoice, view: str, state: InputState) -> str:
