@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile, ManifestFile
     from pyiceberg.table import FileScanTask, Table
 
-# A million rows of a few columns take tens of megabytes, and half a second.
+# A million rows of a few columns take tens of megabytes, and half a second; long texts take more.
 _MOST_ROWS = 1_000_000
+_MOST_BYTES = 256 * 1024 * 1024
 # Planning takes a fifth of a millisecond for each file.
 _MOST_FILES = 20_000
 # Types of Iceberg that Arrow groups by, without their parameters. Floats are compared by their bits.
@@ -78,7 +79,8 @@ class DifferingFiles:
         """
         schema = self._table.schema().select(*columns)
         plain = all(str(field.field_type).partition("(")[0] in _PLAIN for field in schema.fields)
-        if self.rows > _MOST_ROWS or not plain:
+        size = sum(int(task.file.file_size_in_bytes) for task in (*self.before, *self.after))
+        if self.rows > _MOST_ROWS or size > _MOST_BYTES or not plain:
             return None
         try:
             return _net_rows(self._table, schema, self.before, self.after, columns)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from engine.compile import Manifest, Model
 from engine.compile.nodes.model_settings import Refresh
 from engine.compile.refresh.changed_keys import InputState, follow
-from engine.lake.changes.arrow_changes import DifferingFiles, differing_files
+from engine.lake.changes.arrow_changes import DifferingFiles, NetRows, differing_files
 from engine.lake.changes.snapshot_changes import SIDE, ChangedFiles, changed_files, comparable, forget, net_changes
 from engine.lake.lake_reader import Lake
 from engine.lake.quoted_names import quoted
@@ -21,6 +21,7 @@ from engine.runtime.batch.followed_changes import Affected, FollowedChanges, Ful
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 # Under `auto` all is computed where more rows would be read to find the changes than this part of the rows there are.
 _MOST_READ = 0.5
@@ -131,9 +132,7 @@ class _Reading:
         columns = one.columns or (frame.columns[0],)
         if isinstance(files, DifferingFiles):
             if (net := files.net_rows(columns)) is not None:
-                schema = frame.select(*map(quoted, columns)).schema
-                make = self.session.createDataFrame
-                return None if net.none else _Net(make(net.removed, schema), make(net.added, schema), few=True)
+                return None if net.none else self._net(net, frame.select(*map(quoted, columns)).schema)
             files = self._in_java(one)
         rows = net_changes(self.session, files, columns).persist()
         self.stack.callback(rows.unpersist)
@@ -141,6 +140,15 @@ class _Reading:
             return None
         removed, added = (rows.where(f"{SIDE} {sign} 0").drop(SIDE) for sign in "<>")
         return _Net(removed, added, few=False)
+
+    def _net(self, net: NetRows, schema: StructType) -> _Net:
+        """The rows in Spark: a relation that is in its plan, of which no job is needed to look at it."""
+        from pyspark.sql.types import StructField, StructType
+
+        # Earlier rows may lack what is required by now.
+        fields = StructType([StructField(field.name, field.dataType) for field in schema.fields])
+        make = self.session.createDataFrame
+        return _Net(make(net.removed, fields), make(net.added, fields), few=True)
 
 
 def _table(manifest: Manifest, one: InputChange) -> Model:
