@@ -9,6 +9,7 @@ from engine.compile.nodes.manifest import Materialized, Source
 from engine.compile.nodes.model_interface import Face
 from engine.compile.references.resolve_references import KnownNodes
 from engine.errors import Diagnostic, Location
+from engine.sources import answers_of
 
 
 def known_names(faces: Iterable[Face], sources: Mapping[str, Source], *, sources_whole: bool) -> KnownNodes:
@@ -35,7 +36,7 @@ def own_tables(faces: Iterable[Face], sources: Mapping[str, Source]) -> Iterator
     """Findings about sources that are tables of models: what reads one would not wait for the model."""
     written = {(f.relation.schema, f.relation.name): f for f in faces if f.kind is not Materialized.EPHEMERAL}
     for source in sources.values():
-        if source.spec.format != "iceberg" or source.broken:
+        if source.broken or not answers_of(source.spec.format).is_table:
             continue
         catalog, *names = [part.strip("`") for part in str(source.spec.settings.get("table", "")).split(".")]
         face = written.get((".".join(names[:-1]), names[-1])) if len(names) > 1 else None

@@ -15,7 +15,6 @@ from engine.plan.actions.staged_rows import waits
 from engine.plan.deployed.deployed_facts import DeployedSource
 from engine.plan.deployed.state_folder import table_state
 from engine.plan.refresh.batch_inputs import volatile
-from engine.sources.files import file_source
 from engine.state import Phase
 
 Position = Mapping[str, Any]
@@ -86,9 +85,7 @@ class ReadPositions:
         # What a connection sets is rendered when the source is read.
         if found is None or found.fault is not None or "connection" in source.spec.settings:
             return None
-        if found.table is not None:
-            return found.table.position()
-        return file_source.position_of(found.files) if found.files is not None else None
+        return found.position()
 
     def _table(self, model: Model) -> TableFacts | None:
         relation = model.relation

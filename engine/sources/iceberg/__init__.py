@@ -19,11 +19,13 @@ from engine.lake.lake_reader import Lake, TableColumn
 from engine.lake.quoted_names import quoted
 from engine.lake.table_facts import TableFacts
 from engine.schema import ValueForm
+from engine.sources.answers import Answers, ColumnsBy, KnownNow
 from engine.sources.iceberg import iceberg_options, snapshot_history
 from engine.sources.iceberg.snapshot_history import Start
 from engine.sources.iceberg.stream_reader import SKIP_DELETES, table_stream
 from engine.sources.spec import ORIGIN, Place, Resumption, SourceSpec, SpecFault
-from engine.sources.starting_offsets import starting_milliseconds
+from engine.sources.starting_offsets import begun_at, starting_milliseconds
+from engine.sources.stream_identity import TABLE, StreamIdentity
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -268,3 +270,39 @@ def changed_columns(table: str, reader: str, before: Mapping[str, str], now: Map
         f"table: engine build -f -s {reader}"
     )
     return Diagnostic("source-columns", message, hint)
+
+
+def _identity(_: str, settings: Mapping[str, Any]) -> StreamIdentity:
+    return StreamIdentity(TABLE, {"table": str(settings.get("table", ""))})
+
+
+def _placed(spec: SourceSpec, place: Place) -> dict[str, str]:
+    return {"table": full_name(spec, place)}
+
+
+def _known_now(spec: SourceSpec, place: Place) -> KnownNow:
+    found, parts = facts(spec, place), table_parts(spec, place)
+    columns = {} if spec.schema else {column.name: column.type for column in columns_now(spec, place)}
+    return KnownNow(table=found, parts=parts, columns=columns)
+
+
+def _described(spec: SourceSpec, place: Place) -> list[tuple[str, str, str]]:
+    return [(column.name, column.type, column.doc) for column in columns_now(spec, place)]
+
+
+ANSWERS: Mapping[str, Answers] = {
+    "iceberg": Answers(
+        is_table=True,
+        columns_by=ColumnsBy.NAME,
+        caseless=True,
+        marks_bad=False,
+        identity=_identity,
+        placed=_placed,
+        begun_at=begun_at,
+        begins_anew=True,
+        known_now=_known_now,
+        committed_at=committed_at,
+        tells_columns=True,
+        columns_now=_described,
+    )
+}
