@@ -106,7 +106,7 @@ def look(
 
 
 def _committed_at(source: Source) -> Callable[[SourceSpec, Place], datetime | None] | None:
-    """What tells the time of the newest commit, where that counts: it needs no JVM."""
+    """What gives the time of the newest commit, where that counts: it needs no JVM."""
     from_rows = source.freshness is not None and source.freshness.loaded_at
     return None if from_rows else answers_of(source.spec.format).committed_at
 

@@ -1,9 +1,10 @@
 """Kafka topics as sources.
 
-    connection  settings of the target, the client's options, whether somebody answers
-    declared    the keys of a declaration
-    cluster     topics, ids and offsets, asked in Spark's JVM; topic_offsets: the same without Java
-    standing    whether a stream can continue where it is
+    connection      settings of the target, the client's options, whether somebody answers
+    kafka_options   the keys of a declaration
+    cluster         topics, ids and offsets, asked in Spark's JVM; topic_offsets: the same without Java
+    topic_check     whether a stream can continue where it is
+    record_samples  the newest records, and the columns that are seen in some
 
 Transactions that were aborted are never seen (isolation.level is read_committed unless the source says otherwise).
 """
