@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from engine import __version__
-from engine.compile import Manifest, Materialized, Model, Source
+from engine.compile import Manifest, Model, Source
 from engine.compile.nodes.model_settings import OutputMode
 from engine.lake.commits import STAGED
 from engine.lake.table_facts import TableFacts
@@ -170,7 +170,7 @@ def _of_batch(
     inputs = batch_inputs_now(manifest, model, deployed)
     if state.phase is not Phase.PUBLISHED:
         return ["a build of it was not finished"], True
-    if model.materialized is Materialized.VIEW:
+    if model.computed_when_read:
         certain = all(_declared(manifest, item.node) for item in model.inputs)
         found = [] if same_columns(state.inputs, inputs) else ["the columns of what it reads changed"]
         return [*found, *filter(None, [changed_view(state, known.view)])], certain

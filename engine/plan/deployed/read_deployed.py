@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.compile import DataTest, Manifest, Materialized, Model, Node, Relation, Source, Target
+from engine.compile import DataTest, Manifest, Model, Node, Relation, Source, Target
 from engine.compile.pipeline.library_version import library_version
 from engine.errors import Diagnostic, EngineError
 from engine.lake.catalog.moved_lake import check as check_not_moved
@@ -114,7 +114,7 @@ def read_by(manifest: Manifest, node: Node) -> Iterator[str]:
     for name in read:
         yield name
         inner = manifest.nodes[name]
-        if isinstance(inner, Model) and inner.materialized is Materialized.VIEW:
+        if isinstance(inner, Model) and inner.computed_when_read:
             yield from read_by(manifest, inner)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.compile import DataTest, Manifest, Materialized, Model, Source, Target, UnitTest
+from engine.compile import DataTest, Manifest, Model, Source, Target, UnitTest
 from engine.errors import EngineError
 from engine.lake.commits import STAGED
 from engine.lake.lake_reader import Lake
@@ -75,7 +75,7 @@ class ReadPositions:
             return self._source(node)
         if not isinstance(node, Model):
             return None
-        if node.materialized is Materialized.VIEW:
+        if node.computed_when_read:
             return self._view(node)
         table = self._table(node)
         return table.position(refs=refs) if table is not None else None
