@@ -21,7 +21,6 @@ from IPython.display import Code
 
 from engine.api import Project
 from engine.api.inline_query import compile_query
-from engine.compile import Materialized
 from engine.errors import EngineError, RunError, UsageError, near
 
 _ROWS = 20
@@ -120,7 +119,7 @@ class HeadraceMagics(Magics):
         if name not in models:
             raise UsageError("usage", f"model '{name}' not found", near(name, models))
         model, relation = models[name], models[name].relation
-        if model.materialized in {Materialized.VIEW, Materialized.EPHEMERAL}:
+        if not model.keeps_rows:
             hint = f"Run a query in a %%model cell that reads {{{{ ref('{name}') }}}}."
             raise UsageError("usage", f"'{name}' is a {model.materialized}, which stores no rows", hint)
         found = Lake(compiled.target.catalog).arrow(relation.schema, relation.name, limit)

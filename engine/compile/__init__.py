@@ -7,13 +7,13 @@ from engine.compile.nodes.manifest import (
     DataTest,
     Input,
     Manifest,
-    Materialized,
     Model,
     Node,
     Severity,
     Source,
     Watermark,
 )
+from engine.compile.nodes.materialization import Materialized
 from engine.compile.nodes.model_settings import (
     Expectation,
     OnFail,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from engine.api import Project
-from engine.compile import DataTest, Manifest, Materialized, Model, Source, UnitTest
+from engine.compile import DataTest, Manifest, Model, Source, UnitTest
 from engine.errors import RunError, UsageError, near
 from engine.mcp.bounded_answers import MOST_OF_A_VALUE, answer, findings
 
@@ -177,7 +177,7 @@ def show_rows(project: Project, name: str, limit: int, sort: str) -> str:
 
     compiled = project.compile()
     model = node_of(compiled.manifest, name)
-    if not isinstance(model, Model) or model.materialized in {Materialized.VIEW, Materialized.EPHEMERAL}:
+    if not isinstance(model, Model) or not model.keeps_rows:
         raise UsageError("usage", f"'{name}' stores no rows", "Name a streaming table or a table.")
     lake, relation = Lake(compiled.target.catalog), model.relation
     columns = lake.columns(relation.schema, relation.name)

@@ -28,14 +28,14 @@ def lost(model: Model, old: Mapping[str, Any]) -> str:
     text = f"That discards {', '.join(_discarded(model, old))}."
     if old["materialized"] == Materialized.STREAMING_TABLE.value:
         text += " Rows whose source files or records no longer exist cannot be read again."
-    if model.materialized is Materialized.VIEW:
+    if model.computed_when_read:
         return f"{text} {model.relation}__quarantine, if there is one, stays."
     return text
 
 
 def _discarded(model: Model, old: Mapping[str, Any]) -> Iterator[str]:
     write = old.get("write") or {}
-    if model.materialized is Materialized.VIEW:
+    if model.computed_when_read:
         yield f"all rows of {model.relation}"
     yield "its snapshots (time travel, branches, staged rows)"
     if old["materialized"] == Materialized.STREAMING_TABLE.value:

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from datetime import UTC, datetime
-
 from engine.compile import Manifest, Model, Source
 from engine.compile.nodes.model_settings import OutputMode
-from engine.sources import SourceSpec, iceberg, kafka
-from engine.sources.files import file_source
+from engine.sources import SourceSpec, answers_of
 
 NOW, EARLIEST, OPEN_WINDOWS = "now", "earliest", "open-windows"
-_STARTS = {"starting_offsets", "starting_timestamp", "starting_snapshot"}
-_MOVED = {*kafka.FORMATS, *iceberg.FORMATS}
-# Sources that can be read from a time on.
-_TIMED = {*kafka.FORMATS, *iceberg.FORMATS, *file_source.FORMATS}
 
 
 def rewritten(model: Model) -> bool:
@@ -30,24 +22,18 @@ def totals(manifest: Manifest, model: Model) -> bool:
 
 def timed(spec: SourceSpec) -> bool:
     """Return whether a stream of a source can begin at a time."""
-    return spec.format in _TIMED
+    return answers_of(spec.format).begun_at is not None
 
 
 def begun_at(spec: SourceSpec, at: int | None) -> SourceSpec:
-    """Return a source whose stream begins where a reset says; files are skipped by their time instead.
+    """Return a source whose stream begins where a reset says, as far as its kind can do that.
 
     Args:
         spec: as it is declared.
         at: from which time on it is read, in milliseconds since 1970; None: from the first record.
     """
-    if spec.format not in _MOVED:
-        return spec
-    settings = {key: value for key, value in spec.settings.items() if key not in _STARTS}
-    if at is not None:
-        settings["starting_timestamp"] = datetime.fromtimestamp(at / 1000, UTC).isoformat()
-    elif spec.format in kafka.FORMATS:
-        settings["starting_offsets"] = EARLIEST
-    return replace(spec, settings=settings)
+    moved = answers_of(spec.format).begun_at
+    return moved(spec, at) if moved is not None else spec
 
 
 def sound(manifest: Manifest, model: Model) -> tuple[str, ...]:

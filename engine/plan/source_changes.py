@@ -7,16 +7,14 @@ sources in the order of Spark's plan, with what identifies each. See docs/design
 
 from __future__ import annotations
 
-import posixpath
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from engine.errors import Diagnostic
+from engine.sources import answers_of
+from engine.sources.stream_identity import FILES, TABLE
 from engine.state import ModelState
-
-_KAFKA_TOPICS = ("topic", "topics", "topic_pattern", "assign")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +72,6 @@ class Recorded:
         return cls(streams, bool(data.get("textual", True)), data.get("settings", {}))
 
 
-def normalized(path: str) -> str:
-    """A path or URI in one spelling, as Hadoop reads it: no `./`, no doubled or trailing slash."""
-    scheme, colon, rest = path.partition(":/")
-    if colon and re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*", scheme):
-        authority, slash, inside = rest.removeprefix("/").partition("/")
-        if scheme == "file" or not rest.startswith("/"):
-            return f"{scheme}:{posixpath.normpath('/' + rest.lstrip('/'))}"
-        return f"{scheme}://{authority}{posixpath.normpath('/' + inside.lstrip('/')) if slash and inside else ''}"
-    return posixpath.normpath(path)
-
-
 def of_facts(facts: Mapping[str, Any]) -> tuple[StreamSource, ...]:
     """The streams of a query as its facts have them: without order, and without what the project's folder decides."""
     found = []
@@ -92,7 +79,7 @@ def of_facts(facts: Mapping[str, Any]) -> tuple[StreamSource, ...]:
         if item["stream"]:
             source, name = item.get("source"), item["name"]
             if source is None:
-                found.append(StreamSource(f"model.{name}", name, "table", {"table": item.get("deferred", name)}))
+                found.append(StreamSource(f"model.{name}", name, TABLE, {"table": item.get("deferred", name)}))
             else:
                 found.append(of_source(name, source["format"], source))
     return tuple(found)
@@ -100,23 +87,8 @@ def of_facts(facts: Mapping[str, Any]) -> tuple[StreamSource, ...]:
 
 def of_source(name: str, format_: str, settings: Mapping[str, Any]) -> StreamSource:
     """A declared source: what its settings say of its identity."""
-    node = f"source.{name}"
-    identity: dict[str, Any] = {}
-    if "path" in settings:
-        return StreamSource(node, name, "files", {"path": normalized(str(settings["path"])), "format": format_})
-    if format_ == "iceberg":
-        return StreamSource(node, name, "table", {"table": str(settings.get("table", ""))})
-    for key in _KAFKA_TOPICS:
-        if key in settings:
-            said = settings[key]
-            identity = {"pattern": said} if key == "topic_pattern" else {"topics": _topics(said)}
-            if key == "assign":
-                identity["assigned"] = sorted(f"{topic}-{number}" for topic, some in said.items() for number in some)
-    return StreamSource(node, name, format_, identity)
-
-
-def _topics(said: object) -> list[str]:
-    return [said] if isinstance(said, str) else sorted(str(name) for name in said)  # type: ignore[attr-defined]
+    found = answers_of(format_).identity(format_, settings)
+    return StreamSource(f"source.{name}", name, found.kind, found.facts)
 
 
 def same(before: StreamSource, now: StreamSource) -> bool:
@@ -124,11 +96,11 @@ def same(before: StreamSource, now: StreamSource) -> bool:
     old, new = before.identity, now.identity
     if before.kind != now.kind:
         return False
-    if before.kind == "files":
+    if before.kind == FILES:
         key = "location" if "location" in old and "location" in new else "path"
         led = {old.get("connection"), new.get("connection")} - {None}
         return bool(old.get(key) == new.get(key) and old.get("format") == new.get("format") and len(led) <= 1)
-    if before.kind == "table":
+    if before.kind == TABLE:
         key = "uuid" if old.get("uuid") and new.get("uuid") else "table"
         return bool(old.get(key) == new.get(key))
     if "pattern" in {*old, *new}:
@@ -175,7 +147,7 @@ def difference(before: Sequence[StreamSource], now: Sequence[StreamSource], *, o
 
 def _moved(old: StreamSource, new: StreamSource) -> bool:
     roots = [s.identity.get("root") for s in (old, new)]
-    return old.kind == new.kind == "files" and None not in roots and old.identity["path"] == new.identity["path"]
+    return old.kind == new.kind == FILES and None not in roots and old.identity["path"] == new.identity["path"]
 
 
 def _names(streams: Iterable[StreamSource]) -> str:

@@ -13,8 +13,9 @@ from typing import Any
 
 from engine.compile.stateful.aggregate_order import reorderings
 from engine.compile.stateful.blocks import Block, BoundExpression, Meaning, blocks
-from engine.compile.stateful.read_columns import BY_NAME
 from engine.compile.stateful.stateful_steps import UnprovableError, meaning
+from engine.sources import answers_of
+from engine.sources.answers import ColumnsBy
 from engine.times import duration_text
 
 _KINDS = {
@@ -81,7 +82,7 @@ def _rest(facts: Mapping[str, Any]) -> dict[str, Any]:
     for item in facts["inputs"]:
         kept = {key: item[key] for key in ("name", "stream", "through") if key in item}
         source = dict(item.get("source") or {})
-        if source.get("format") in BY_NAME:
+        if answers_of(str(source.get("format", ""))).columns_by is ColumnsBy.NAME:
             source.pop("schema", None)
         inputs.append({**kept, "source": source})
     return {**{key: facts.get(key) for key in _MEANT}, "inputs": inputs}

@@ -14,9 +14,11 @@ from typing import Any
 import sqlglot
 from sqlglot.errors import SqlglotError
 
-from engine.compile.sql.letter_case import CASELESS_FORMATS
 from engine.compile.types import spark_types
-from engine.plan.source_changes import StreamSource, normalized
+from engine.plan.source_changes import StreamSource
+from engine.sources import answers_of
+from engine.sources.answers import ColumnsBy
+from engine.sources.stream_identity import normalized
 
 # Options of readers that change how much is read at a time, and how, but not what (in lower case).
 _TUNING = {
@@ -102,10 +104,11 @@ def _schema(source: Mapping[str, Any], words: Sequence[str], *, carries: bool) -
     schema = [[str(name), kind] for name, kind in source.get("schema", ())]
     if "*" in words:
         return schema
-    if source.get("format") in CASELESS_FORMATS:
+    answers = answers_of(str(source.get("format", "")))
+    if answers.caseless:
         schema = [[name.lower(), kind] for name, kind in schema]
-    if source.get("format") == "csv":
-        # By position: only what is behind the last column that is read does not count.
+    if answers.columns_by is ColumnsBy.POSITION:
+        # Only what is behind the last column that is read does not count.
         last = max((i for i, (name, _) in enumerate(schema) if name in words), default=-1)
         return schema[: last + 1]
     if carries:

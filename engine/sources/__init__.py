@@ -1,12 +1,16 @@
-"""Sources: one module a kind. A kind knows its keys, its columns, how it is read, and where it is now."""
+"""Sources: one module a kind. A kind knows its keys, its columns, how it is read, and where it is now (`Kind`).
+
+What else is asked of it, it answers in its `ANSWERS` (`Answers`): nobody outside asks what a format is called.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import replace
 from importlib import import_module
 
 from engine.schema import ValueForm
+from engine.sources.answers import UNKNOWN, Answers
 from engine.sources.credentials import masked
 from engine.sources.spec import BAD, ORIGIN, SPARK_READER, Kind, OnBadRecord, Place, Resumption, SourceSpec, SpecFault
 
@@ -14,8 +18,8 @@ from engine.sources.spec import BAD, ORIGIN, SPARK_READER, Kind, OnBadRecord, Pl
 ENTRY_POINTS = "headrace.sources"
 
 _FILES = "engine.sources.files.file_source"
-# format -> the module that reads it, in the order of messages
-_MODULES = {
+# format -> the module that reads it, in the order of messages: the one list of them
+BUILT_IN = {
     **dict.fromkeys(("json", "csv", "parquet", "avro", "orc", "text"), _FILES),
     "iceberg": "engine.sources.iceberg",
     "kafka": "engine.sources.kafka",
@@ -74,7 +78,7 @@ def _of_other_package(format_: str) -> Kind:
 
 
 # format -> the module that reads it
-KINDS = _Kinds(_MODULES)
+KINDS = _Kinds(BUILT_IN)
 
 __all__ = [
     "BAD",
@@ -87,6 +91,7 @@ __all__ = [
     "SourceSpec",
     "SpecFault",
     "ValueForm",
+    "answers_of",
     "kind_of",
     "knows_columns",
     "limited",
@@ -100,6 +105,12 @@ def kind_of(format_: str) -> Kind | None:
         return KINDS[format_]
     except KeyError:
         return None
+
+
+def answers_of(format_: str) -> Answers:
+    """What the kind that reads a format answers of itself; those of `Answers` if there is none, or it says nothing."""
+    known: Mapping[str, Answers] = getattr(kind_of(format_), "ANSWERS", {}) if format_ else {}
+    return known.get(SPARK_READER if format_.startswith(SPARK_READER) else format_, UNKNOWN)
 
 
 def knows_columns(spec: SourceSpec) -> bool:

@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from engine.errors import RunError
 from engine.lake.quoted_names import quoted
+from engine.sources.files import listing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -132,3 +134,20 @@ def _fitted(type_: DataType, chosen: Mapping[Path, DataType] | None, path: Path)
     if isinstance(type_, ArrayType):
         return ArrayType(_fitted(type_.elementType, chosen, (*path, _ITEM)))
     return StringType() if chosen is None else chosen.get(path, type_)
+
+
+def no_arrays(lines: DataFrame, source: str) -> None:
+    """Check that no record is an array: Spark infers columns from its items, and a build reads objects.
+
+    Args:
+        lines: text in `value`, and in `place` where it is from.
+        source: its name.
+
+    Raises:
+        RunError: `source-unreadable`.
+    """
+    if arrays := lines.where(r"value rlike '^\\s*\\['").select("place").take(1):
+        where = listing.decoded(arrays[0][0])
+        message = f"'{source}' cannot be read: {where} is a JSON array, or has one in a line"
+        hint = "Write one object per line, without brackets and commas around them: jq -c '.[]' x.json > y.json"
+        raise RunError("source-unreadable", message, hint)

@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Hashable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from engine.errors import EngineError
-from engine.sources import kafka
-from engine.sources.files import file_source, listing
+from engine.sources import answers_of
+from engine.sources.answers import Poller
 from engine.sources.spec import Place, SourceSpec
 
 # Times of folders have the resolution of the kernel's clock: the next change may have the same time as the last one.
@@ -59,17 +60,32 @@ class FolderTimes:
 
 def top_folder(spec: SourceSpec, place: Place) -> str | None:
     """Return the folder of a source of files on this machine, for `FolderTimes`; None: it is another source."""
-    top = listing.folder(spec, place) if spec.format in file_source.FORMATS else None
-    return str(top) if top is not None else None
+    folder = answers_of(spec.format).folder
+    return folder(spec, place) if folder is not None else None
 
 
-def poll_topics(
-    specs: Mapping[str, SourceSpec], place: Place, polled: kafka.PolledTopics
-) -> Mapping[str, Hashable | None]:
-    """Return where the topics of sources end, by name; None: nobody can tell without Java. May wait for a broker."""
-    asked = {name: spec for name, spec in specs.items() if spec.format in kafka.FORMATS}
-    try:
-        found = polled.ends(asked, place) if asked else {}
-    except EngineError:
-        found = {}
-    return {name: found.get(name) for name in asked}
+def polled(spec: SourceSpec) -> bool:
+    """Whether a source may be asked for its end without Java."""
+    return answers_of(spec.format).poller is not None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenPolls:
+    """Asks sources for their ends, with what their kinds keep for that."""
+
+    _pollers: dict[str, Poller] = field(default_factory=dict)
+
+    def ends(self, specs: Mapping[str, SourceSpec], place: Place) -> Mapping[str, Hashable | None]:
+        """Return where sources end, by name; None: nobody can tell without Java. May wait for a broker."""
+        found: dict[str, Hashable | None] = dict.fromkeys(name for name, spec in specs.items() if polled(spec))
+        for format_ in dict.fromkeys(specs[name].format for name in found):
+            with suppress(EngineError):
+                asked = {name: specs[name] for name in found if specs[name].format == format_}
+                found |= self._poller(format_).ends(asked, place)
+        return found
+
+    def _poller(self, format_: str) -> Poller:
+        made = answers_of(format_).poller
+        if format_ not in self._pollers and made is not None:
+            self._pollers[format_] = made()
+        return self._pollers[format_]

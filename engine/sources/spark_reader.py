@@ -15,7 +15,8 @@ from engine.errors import RunError
 from engine.lake.quoted_names import quoted
 from engine.schema import ValueForm
 from engine.schema.format_keys import READER_KEYS
-from engine.sources.credentials import masked, shown
+from engine.sources.answers import Answers
+from engine.sources.credentials import identified, masked, shown
 from engine.sources.files.listing import for_spark
 from engine.sources.spec import (
     ORIGIN,
@@ -25,6 +26,7 @@ from engine.sources.spec import (
     SourceSpec,
     SpecFault,
     connected,
+    connection_leads,
     connection_line,
     reader_faults,
 )  # fmt: skip
@@ -50,15 +52,12 @@ def _name(spec: SourceSpec) -> str:
 
 def faults(spec: SourceSpec) -> Iterator[SpecFault]:
     """Formats that the engine reads itself are read by it."""
-    from engine.sources import iceberg, kafka, rate
-    from engine.sources.files import file_source
-    from engine.sources.socket import socket_source
+    from engine.sources import BUILT_IN
 
-    own = {name for kind in (file_source, iceberg, kafka, rate, socket_source) for name in kind.FORMATS}
     if not _name(spec):
         yield SpecFault(("format",), "the format does not name a reader", "Write 'format: spark.xml'.")
     yield from _option_faults(spec)
-    if _name(spec) in own:
+    if _name(spec) in BUILT_IN:
         message = f"'{_name(spec)}' is a built-in format"
         yield SpecFault(("format",), message, f"Write 'format: {_name(spec)}'.")
 
@@ -169,3 +168,10 @@ def _declared(frame: DataFrame, spec: SourceSpec) -> DataFrame:
 def resume(*_: object) -> Resumption:
     """Only the reader knows."""
     return Resumption()
+
+
+def _placed(spec: SourceSpec, place: Place) -> dict[str, Any]:
+    return {"location": identified(location(spec), "location"), **connection_leads(spec, place)}
+
+
+ANSWERS: Mapping[str, Answers] = {SPARK_READER: Answers(placed=_placed)}

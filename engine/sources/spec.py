@@ -19,7 +19,7 @@ from engine.object_store.s3_settings import S3Settings
 from engine.schema import ValueForm
 from engine.secrets import register
 from engine.sources.bad_record_limit import BadRecordLimit
-from engine.sources.credentials import credentials_of
+from engine.sources.credentials import credentials_of, where
 from engine.spark_options import Form as OptionForm
 from engine.spark_options import option_faults
 
@@ -184,6 +184,13 @@ def connection_line(spec: SourceSpec) -> tuple[str, ...]:
     return (f"# .options(**the options of the connection {json.dumps(name)})",) if name else ()
 
 
+def connection_leads(spec: SourceSpec, place: Place) -> dict[str, str]:
+    """Where the connection of a source leads, without its credentials: another password is the same source."""
+    name = str(spec.settings.get("connection") or "")
+    leads = where(reader_options(name, place.connection(name))) if name else ""
+    return {"connection": leads} if leads else {}
+
+
 def _is_plain(value: Any) -> bool:
     return isinstance(value, (str, int, float))
 
@@ -202,7 +209,7 @@ class Resumption:
 
 
 class Kind(Protocol):
-    """A kind of source: a module with these names.
+    """A kind of source: a module with these names, and with ANSWERS if it has more to say (`engine.sources.answers`).
 
     Attributes:
         FORMATS: values of `format:`.

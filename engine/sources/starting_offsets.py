@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
+
+from engine.sources.spec import SourceSpec
+
+# What a declaration says of where a stream begins.
+_STARTS = {"starting_offsets", "starting_timestamp", "starting_snapshot"}
 
 
 def starting_milliseconds(said: Mapping[str, Any]) -> int | None:
@@ -20,3 +26,16 @@ def milliseconds(text: str) -> int | None:
         return None
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return int(moment.timestamp() * 1000)
+
+
+def begun_at(spec: SourceSpec, at: int | None) -> SourceSpec:
+    """The source with a stream that begins at a time, whatever it declares.
+
+    Args:
+        spec: as it is declared.
+        at: milliseconds since 1970; None: nothing is said of where it begins.
+    """
+    settings = {key: value for key, value in spec.settings.items() if key not in _STARTS}
+    if at is not None:
+        settings["starting_timestamp"] = datetime.fromtimestamp(at / 1000, UTC).isoformat()
+    return replace(spec, settings=settings)

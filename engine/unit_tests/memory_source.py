@@ -20,7 +20,7 @@ from engine.compile.nodes.manifest import Node
 from engine.compile.nodes.unit_test_steps import Rows
 from engine.compile.types import spark_types
 from engine.lake.quoted_names import quoted
-from engine.sources import BAD, ORIGIN
+from engine.sources import BAD, ORIGIN, answers_of
 from engine.unit_tests.row_values import Columns, typed
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 # A field of the record's origin: the event time of a row that flushes, where the watermark's column is computed.
 FLUSH = "__flush"
 _BAD_TYPE = "struct<reason: string, raw: binary>"
-# Kinds whose frames have no column for bad records: all of their rows can be read.
-_ALL_GOOD = {"rate", "iceberg"}
 _NUMBERS = count()
 
 
@@ -73,7 +71,7 @@ def shape_of(item: Input, node: Node, columns: Columns, *, flushed: bool) -> Sha
     origin = list(spark_types.fields(spark_types.normal(named.pop(ORIGIN, ""))) or ()) if item.metadata else []
     if flushed and item.watermark is not None and item.watermark.expression is not None:
         origin.append((FLUSH, "timestamp"))
-    bad = isinstance(node, Source) and node.spec.format not in _ALL_GOOD
+    bad = isinstance(node, Source) and answers_of(node.spec.format).marks_bad
     return Shape(tuple((name, kind) for name, kind in named.items() if name != ORIGIN), tuple(origin), bad)
 
 

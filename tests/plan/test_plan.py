@@ -10,7 +10,8 @@ from engine.compile import Manifest
 from engine.compile.config.session_settings import is_utc, meaning
 from engine.plan import ActionKind, Change, Comparison, Deployed, DeployedModel, LastWriter, PlanOptions, make_plan
 from engine.plan.compare_models import compare_model
-from engine.plan.source_changes import StreamSource, difference, normalized
+from engine.plan.source_changes import StreamSource, difference
+from engine.sources.stream_identity import normalized
 from engine.state import ModelState, Phase
 from tests.lab import EVENTS, PROJECT
 from tests.project.small_projects import clean

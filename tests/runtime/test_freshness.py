@@ -12,7 +12,8 @@ import pytest
 
 from engine.cli.main import invoke
 from engine.docs.site.freshness_status import Fresh, read_freshness
-from engine.sources import freshness_probe
+from engine.sources.files import file_samples
+from engine.sources.kafka import record_samples
 from tests.lab import Lab, Result
 from tests.services.kafka import Broker
 
@@ -131,7 +132,7 @@ def test_of_many_files_the_newest_are_read(lab: Lab, monkeypatch: pytest.MonkeyP
     torn = lab.land("old", [])
     torn.write_text("not JSON, and too old to be looked at")
     os.utime(torn, (1, 1))
-    monkeypatch.setattr(freshness_probe, "FILES", 2)
+    monkeypatch.setattr(file_samples, "NEWEST", 2)
     result, found = freshness(lab)
     assert (result.code, found["events"]["status"]) == (0, "warn")
     assert found["events"]["age_seconds"] == pytest.approx(7 * 3600, abs=600)
@@ -153,7 +154,7 @@ def test_of_a_topic_the_newest_records_are_read(lab: Lab, broker: Broker, monkey
         "sources/shop.yml",
         f"sources:\n  - name: shop\n    tables:\n      - name: events\n{body}        loaded_at_field: at\n",
     )
-    monkeypatch.setattr(freshness_probe, "RECORDS", 1)
+    monkeypatch.setattr(record_samples, "NEWEST", 1)
     model = (
         "/*---\nstreams: {shop.events: {on_bad_record: drop}}\n---*/\nselect id from {{ source('shop', 'events') }}\n"
     )

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from engine.compile.nodes.manifest import Materialized, Severity
+from engine.compile.nodes.manifest import Severity
+from engine.compile.nodes.materialization import Materialized
 from engine.compile.nodes.model_settings import (
     Deletes,
     OnEmptyExtract,

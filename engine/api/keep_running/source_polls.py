@@ -8,9 +8,7 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from engine.sources.kafka import FORMATS as TOPICS
-from engine.sources.kafka import PolledTopics
-from engine.sources.polls import FolderTimes, poll_topics, top_folder
+from engine.sources.polls import FolderTimes, OpenPolls, polled, top_folder
 
 if TYPE_CHECKING:
     from engine.compile import Manifest, Source
@@ -52,7 +50,7 @@ class SourcePolls:
         self._sources = {i: node for i in sources if isinstance(node := manifest.nodes[i], Source)}
         self._tops = {}
         self._seen = {i: seen for i, seen in self._seen.items() if i in self._sources}
-        topics = {i: source for i, source in self._sources.items() if source.spec.format in TOPICS}
+        topics = {i: source for i, source in self._sources.items() if polled(source.spec)}
         self._topics = _TopicThread(topics, place, self.arrived) if topics else None
 
     def changed(self, now: float) -> list[str]:
@@ -104,10 +102,10 @@ class _TopicThread:
 
     def _follow(self) -> None:
         seen: dict[str, Hashable] = {}
-        polled, arrived = PolledTopics(), time.monotonic()
+        polls, arrived = OpenPolls(), time.monotonic()
         while not self._closed.wait(TOPICS_EVERY if time.monotonic() - arrived < QUIET_SECONDS else 2 * TOPICS_EVERY):
             begin = time.monotonic()
-            for id_, value in poll_topics(self._specs, self._place, polled).items():
+            for id_, value in polls.ends(self._specs, self._place).items():
                 if value is None:
                     self._known.discard(id_)
                     continue

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from engine.api.deferral import deferred_inputs
 from engine.api.plan_report.durations import seconds_text
 from engine.characters import one_line
-from engine.compile import Manifest, Materialized, Model, UnitTest
+from engine.compile import Manifest, Model, UnitTest
 from engine.compile.artifacts.dbt_manifest import unique_id
 from engine.compile.nodes.fingerprint import published
 
@@ -186,7 +186,7 @@ def _if_changed(manifest: Manifest, action: Action) -> Iterator[str]:
     if isinstance(node, Model) and not node.streaming and plan_word(action) == "rebuild":
         names = list(dict.fromkeys(item.name for item in node.inputs))
         shown = " or ".join([*names[:_NAMED], *(["others"] if len(names) > _NAMED else [])])
-        if shown and node.materialized is Materialized.VIEW:
+        if shown and node.computed_when_read:
             yield f"created again if the columns of {shown} change"
         elif shown:
             yield f"computed again if {shown} has changed by then"

@@ -10,7 +10,7 @@ from engine.cli.command_setup import CommandSettings, Failed, Warnings, compiled
 from engine.cli.console.amounts import amount
 from engine.cli.console.confirm import confirmed
 from engine.cli.console.terminal import write, write_json
-from engine.compile import Manifest, Materialized, Model, Target
+from engine.compile import Manifest, Model, Target
 
 if TYPE_CHECKING:
     from engine.runtime.backfill.backfill_model import Backfill, ReplacedRange
@@ -149,7 +149,7 @@ def _readers(found: Backfill) -> Iterator[tuple[str, str, str]]:
             yield reader.name, keeps, _recompute(reader)
         elif reader.streaming:
             yield reader.name, "reads the new rows in its next micro-batches", ""
-        elif reader.materialized is not Materialized.VIEW:
+        elif not reader.computed_when_read:
             yield reader.name, "is computed again by the next build", ""
 
 

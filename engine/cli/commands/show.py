@@ -13,7 +13,7 @@ from engine.cli.command_setup import CommandSettings, Warnings, check_project, c
 from engine.cli.console.amounts import amount
 from engine.cli.console.rows_text import Rows, format_rows
 from engine.cli.console.terminal import plain, write
-from engine.compile import Manifest, Materialized, Model
+from engine.compile import Manifest, Model
 from engine.errors import RunError, UsageError, near
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def show_table(chosen: CommandSettings, name: str | None, wanted: RowsWanted) ->
         return
     model = _model(result.manifest, name)
     warn(chosen, result.manifest, [model.id], daily=True)
-    if model.materialized is Materialized.VIEW:
+    if model.computed_when_read:
         raise UsageError("usage", f"'{model.name}' is a view, which stores no rows", f"Use 'engine show {model.name}'.")
     lake, relation = Lake(result.target.catalog), model.relation
     columns = lake.columns(relation.schema, relation.name)

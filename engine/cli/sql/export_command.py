@@ -7,7 +7,7 @@ from pathlib import Path
 from engine.api import Selection
 from engine.cli.command_setup import CommandSettings, Warnings, compiled, need_extra, selected
 from engine.cli.console.amounts import amount
-from engine.compile import Materialized, Model
+from engine.compile import Model
 from engine.errors import UsageError
 from engine.lake.lake_reader import Lake
 
@@ -33,7 +33,7 @@ def export_copies(chosen: CommandSettings, wanted: Selection, file: Path, *, rep
     path = chosen.root / file
     _check(path, chosen.root, replace=replace)
     models = [node for node in nodes if isinstance(node, Model)]
-    stored = [m for m in models if m.materialized not in {Materialized.VIEW, Materialized.EPHEMERAL}]
+    stored = [m for m in models if m.keeps_rows]
     tables = [(model.name, (model.relation.schema, model.relation.name)) for model in stored]
     copied, left = write_copies(Lake(result.target.catalog), tables, path)
     without_rows = [model.name for model in models if model not in stored]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from engine.api import Project
 from engine.api.inline_query import render_query
-from engine.compile import Compiled, Materialized, Model
+from engine.compile import Compiled, Model
 from engine.errors import RunError, near
 from engine.lake.lake_reader import Lake, TableColumn
 from engine.lake.queries.duckdb_queries import DuckDBQueries, QueryRows
@@ -120,7 +120,7 @@ class LakeQueries:
         model = self.models.get(name)
         if model is None:
             return _not_found(f"model '{name}'", near(name, self.models))
-        if model.materialized in {Materialized.VIEW, Materialized.EPHEMERAL}:
+        if not model.keeps_rows:
             message = f"'{name}' is {'a view' if model.stored else 'ephemeral'}: SQL of Spark, without rows of its own"
             return RunError("sql-query", message, _IN_SPARK, node=name)
         if (model.relation.schema, model.relation.name) not in self.tables.values():

@@ -20,7 +20,7 @@ from engine.compile.nodes.guarantee import Guarantee
 from engine.compile.nodes.manifest import AcknowledgedWarning, Column, DataTest, Input, Macro, Model, Node, Source
 from engine.compile.nodes.unit_test_steps import ExpectedResult, GivenRows, UnitTest
 from engine.relations import Partition, SortColumn
-from engine.sources import location
+from engine.sources import SourceSpec, answers_of, location
 from engine.sources.credentials import shown, shown_setting
 
 # The one key of `meta` that is ours.
@@ -272,7 +272,7 @@ def sort_text(field: SortColumn) -> str:
 
 def _source(source: Source, about: About) -> dict[str, Any]:
     spec, where = source.spec, location(source.spec)
-    database, schema, identifier = _table(spec.format, where) or (None, source.source, source.table)
+    database, schema, identifier = _table(spec, where) or (None, source.source, source.table)
     watermark = asdict(source.watermark) if source.watermark else None
     settings = {key: shown_setting(value, key) for key, value in asdict(spec).items() if key not in {"name", "schema"}}
     return {
@@ -305,10 +305,11 @@ def _source(source: Source, about: About) -> dict[str, Any]:
     }
 
 
-def _table(format_: str, where: str) -> tuple[str, str, str] | None:
+def _table(spec: SourceSpec, where: str) -> tuple[str, str, str] | None:
     """The names of an Iceberg table that is a source."""
     parts = where.split(".")
-    return (parts[0], ".".join(parts[1:-1]), parts[-1]) if format_ == "iceberg" and len(parts) > 2 else None  # noqa: PLR2004
+    named = answers_of(spec.format).is_table and len(parts) > 2  # noqa: PLR2004
+    return (parts[0], ".".join(parts[1:-1]), parts[-1]) if named else None
 
 
 def _test(test: DataTest, about: About) -> dict[str, Any]:

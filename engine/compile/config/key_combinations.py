@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from engine.compile.config.merged_config import MergedSettings
-from engine.compile.nodes.manifest import Materialized
+from engine.compile.nodes.materialization import Materialized
 from engine.schema.config_key import EPHEMERAL, EVERY_KIND, STREAMING_TABLE, TABLE, ConfigKey
 from engine.schema.model_keys import MODEL
 
@@ -56,7 +56,7 @@ def unfit_keys(kind: Materialized) -> Mapping[str, str]:
 def check_combinations(settings: MergedSettings, kind: Materialized) -> None:
     """Report settings that miss others or exclude each other; each message names both, with their places."""
     for key, (needed, hint) in _NEEDS.items():
-        of_extracts = kind is Materialized.TABLE and key == "history"
+        of_extracts = kind.traits.recomputed and key == "history"
         if settings.says(key) and not of_extracts and not _has(settings, needed):
             settings.refuse(key, "setting-needs", f"'{key}' needs '{needed}'", hint)
     if _is(settings, "overwrite", "partitions") and not settings.says("partition_by"):
@@ -107,7 +107,7 @@ def _is(settings: MergedSettings, key: str, value: str) -> bool:
 
 def check_history(settings: MergedSettings, kind: Materialized) -> None:
     """Report settings of a batch table that do not make a history; folder defaults that do not fit are taken out."""
-    if kind is not Materialized.TABLE:
+    if not kind.traits.recomputed:
         return
     if not settings.says("history"):
         for key in _OF_HISTORY:

@@ -29,7 +29,8 @@ from engine.compile.config.stream_config import StreamConfig, WindowConfig, read
 from engine.compile.config.write_config import read_write
 from engine.compile.nodes.acknowledged_warnings import KEY as ACKNOWLEDGE
 from engine.compile.nodes.acknowledged_warnings import Acknowledgement, read_acknowledgements
-from engine.compile.nodes.manifest import Column, Materialized
+from engine.compile.nodes.manifest import Column
+from engine.compile.nodes.materialization import Materialized
 from engine.compile.nodes.model_settings import Expectation, Operation, Write
 from engine.compile.templates.rendered_values import ValueRenderer
 from engine.errors import Diagnostic, Location
@@ -186,10 +187,10 @@ def _materialized(section: Section | None, streams: bool) -> Materialized:
 def _check_kind(settings: MergedSettings, materialized: Materialized, streams: bool) -> None:
     """Check that the keys fit the kind; folder defaults that do not are taken out."""
     keys = settings.keys
-    streaming = materialized is Materialized.STREAMING_TABLE
+    streaming, stored = materialized.traits.streaming, materialized.traits.stored
     if streaming and not streams:
         _no_streams(settings)
-    if not streaming and streams and materialized is not Materialized.EPHEMERAL:
+    if not streaming and streams and stored:
         where = "" if "materialized" in settings.own else f" (from {keys['materialized'].place})"
         message = f"a {materialized} cannot read streams"
         hint = f"Remove 'materialized: {materialized}'{where}, or the streams."

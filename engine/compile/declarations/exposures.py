@@ -10,7 +10,7 @@ import msgspec
 from engine.compile.config.column_config import check_version, read_meta, read_tags
 from engine.compile.config.stream_config import node_name
 from engine.compile.nodes.exposure import Exposure
-from engine.compile.nodes.manifest import Materialized, Model, Node, Source
+from engine.compile.nodes.manifest import Model, Node, Source
 from engine.compile.templates.rendered_values import ValueRenderer
 from engine.errors import Diagnostic, near
 from engine.project import LoadedProject
@@ -138,7 +138,7 @@ def _read(part: Section, project: LoadedProject, nodes: Mapping[str, Node]) -> s
     if not name:
         return None
     node = nodes.get(f"model.{name}") or nodes.get(f"source.{name}")
-    if isinstance(node, Model) and node.materialized is Materialized.EPHEMERAL:
+    if isinstance(node, Model) and not node.stored:
         part.report("bad-value", f"'{name}' is ephemeral and has no table", "Name a model that reads it.")
         return None
     if node is not None:

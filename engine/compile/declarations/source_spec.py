@@ -18,16 +18,13 @@ from engine.project import LoadedProject
 from engine.project.project_files import inside
 from engine.project.yaml_section import UNKNOWN, Section
 from engine.schema.source_keys import READING
-from engine.sources import KINDS, Kind, OnBadRecord, SourceSpec, SpecFault, ValueForm, kind_of
+from engine.sources import KINDS, Kind, OnBadRecord, SourceSpec, SpecFault, ValueForm, answers_of, kind_of
 from engine.sources.bad_record_limit import BadRecordLimit, read_limit
 from engine.sources.files.listing import base, is_uri
 
 # Keys that say how any source is read; a target may replace each.
 INDEPENDENT = tuple(key.name for key in READING.keys)
-# Their options are a closed list: the engine hands over those that it knows.
-_CLOSED = ("kafka", "socket")
 _ARCHIVE = "archive_path"
-_LATER_FORMATS = ("avro", "orc", "text", "iceberg", "rate", "socket")
 # Some machines have no table of time zones; there nothing is known to be wrong.
 _KNOWN_ZONE = "America/New_York"
 
@@ -75,19 +72,21 @@ def read_spec(
     )
     _check_clearing(project, chosen, target)
     ignored = {"unknown-option"} if _allows_unknown(chosen.get("allow_unknown_options"), format_) else set()
-    for fault in (*kind.faults(spec), *_unknown_names(spec, target), *_refused(spec, kind, target)) if kind else ():
+    for fault in (
+        (*kind.faults(spec), *_unknown_names(spec, kind, target), *_refused(spec, kind, target)) if kind else ()
+    ):
         if fault.path[0] not in unknown and fault.code not in ignored:
             _report(fault, chosen, part)
     spec = with_schema_file(project, spec, chosen)
     columns = _columns(spec, kind, schema, part)
-    if format_ == "iceberg" and not columns and "table" in chosen:
+    if answers_of(format_).is_table and not columns and "table" in chosen:
         _warn_of_unknown(chosen["table"], name)
     return spec, columns
 
 
 def _allows_unknown(section: Section | None, format_: str) -> bool:
     allowed = section.boolean() if section else False
-    if section and allowed and format_ in _CLOSED:
+    if section and allowed and answers_of(format_).closed_options:
         message = f"'allow_unknown_options' has no effect on the format '{format_}', whose options are a closed list"
         section.report("setting-conflict", message, "Remove it.", at_key=True)
         return False
@@ -102,11 +101,11 @@ def _warn_of_unknown(table: Section, name: str) -> None:
     table.found.append(Diagnostic("unknown-columns", message, hint, Level.WARNING, table.node, table.place))
 
 
-def _unknown_names(spec: SourceSpec, target: Target) -> Iterator[SpecFault]:
+def _unknown_names(spec: SourceSpec, kind: Kind, target: Target) -> Iterator[SpecFault]:
     """Connections and registries that the target does not have."""
     value = spec.settings.get("value")
     registry = value.get("schema_registry") if isinstance(value, dict) else None
-    if spec.format == "iceberg" and not any(fault.path == ("table",) for fault in KINDS["iceberg"].faults(spec)):
+    if answers_of(spec.format).is_table and not any(fault.path == ("table",) for fault in kind.faults(spec)):
         yield from _other_catalog(spec, target)
     for path, name, what, known in (
         (("connection",), spec.settings.get("connection"), "connection", target.connections),
@@ -183,10 +182,7 @@ def _format(format_: Section | None, part: Section, name: str) -> str:
         part.report("missing-key", f"source '{name}' has no 'format'", f"One of: {', '.join(KINDS)}.")
         return ""
     text = format_.text()
-    if text in _LATER_FORMATS and kind_of(text) is None:
-        message = f"the format '{text}' is not supported in this version"
-        format_.report("not-supported", message, f"Use {' or '.join(KINDS)}.")
-    elif text and kind_of(text) is None:
+    if text and kind_of(text) is None:
         hint = near(text, KINDS) or f"For a reader of Spark's own, or from a jar, write 'spark.{text}'."
         format_.report("bad-value", f"unknown format '{text}'", hint)
     return text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from engine.compile.nodes.manifest import Manifest, Materialized, Model, Source
+from engine.compile.nodes.manifest import Manifest, Model, Source
 from engine.compile.nodes.model_settings import OutputMode, Overwrite
 from engine.sources import kind_of
 
@@ -60,7 +60,7 @@ def guarantee(model: Model, unsafe: tuple[str, ...]) -> Guarantee:
 def _reason(model: Model) -> str:
     if not model.stored:
         return "It is inlined in the models that read it; their guarantee applies."
-    if model.materialized is Materialized.VIEW:
+    if model.computed_when_read:
         return "It is computed when it is queried and stores nothing."
     if not model.streaming:
         if model.write.overwrite is Overwrite.PARTITIONS:

@@ -11,21 +11,13 @@ from typing import Any
 
 from engine.compile.nodes.column_facts import Derivation, Origin
 from engine.compile.nodes.exposure import Exposure
+from engine.compile.nodes.materialization import Materialized
 from engine.compile.nodes.model_settings import Expectation, OnNull, OnUpstreamDelete, Operation, TimeWindow, Write
 from engine.compile.nodes.unit_test_steps import UnitTest
 from engine.errors import Diagnostic, Location
 from engine.relations import Relation
 from engine.sources import OnBadRecord, SourceSpec
 from engine.times import SECONDS
-
-
-class Materialized(StrEnum):
-    """What a model becomes."""
-
-    STREAMING_TABLE = "streaming_table"
-    TABLE = "table"
-    VIEW = "view"
-    EPHEMERAL = "ephemeral"
 
 
 class Severity(StrEnum):
@@ -207,12 +199,27 @@ class Model:
     @property
     def stored(self) -> bool:
         """Whether it becomes a table or view of the catalog."""
-        return self.materialized is not Materialized.EPHEMERAL
+        return self.materialized.traits.stored
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether it has a table of its own."""
+        return self.materialized.traits.keeps_rows
+
+    @property
+    def computed_when_read(self) -> bool:
+        """Whether it is a view: its query runs when it is read."""
+        return self.materialized.traits.computed_when_read
+
+    @property
+    def recomputed(self) -> bool:
+        """Whether its rows are computed from all of its input, as far as that has changed."""
+        return self.materialized.traits.recomputed
 
     @property
     def streaming(self) -> bool:
         """Whether it is run as a stream."""
-        return self.materialized is Materialized.STREAMING_TABLE
+        return self.materialized.traits.streaming
 
     def sql_with(self, names: Mapping[str, str]) -> str:
         """Its SQL with other names in the place of some views."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.compile.nodes.manifest import Materialized
+from engine.compile.nodes.materialization import Materialized
 from engine.errors import Location
 from engine.relations import Relation
 
@@ -41,3 +41,8 @@ class Face:
     def id(self) -> str:
         """The model's id."""
         return f"model.{self.name}"
+
+    @property
+    def stored(self) -> bool:
+        """Whether it becomes a table or view of the catalog, as far as its settings could be read."""
+        return self.kind is None or self.kind.traits.stored

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from engine.compile.nodes.manifest import Column, Materialized, Model
+from engine.compile.nodes.manifest import Column, Model
 from engine.compile.types.spark_types import fields, normal, stored
 from engine.errors import Diagnostic, Location, near
 
@@ -70,7 +70,7 @@ def _renamed_wrongly(model: Model, described: Iterable[Column], types: Collectio
         earlier, message, hint = column.renamed_from, "", "Remove 'renamed_from'."
         if not earlier:
             continue
-        if not model.stored or model.materialized is Materialized.VIEW:
+        if not model.keeps_rows:
             message = "'renamed_from' renames a column of a table, and this model has none"
         elif "." in column.name or "." in earlier:
             message, hint = "'renamed_from' renames a column, and no field of one", "Give the column another name."

@@ -9,7 +9,7 @@ from engine.compile.columns import ColumnFacts, InputColumns, QueryColumns
 from engine.compile.columns.column_texts import starts
 from engine.compile.columns.find_columns import BoundQuery, bind
 from engine.compile.config.window_config import Window
-from engine.compile.nodes.manifest import Column, Input, Materialized, Model, Source
+from engine.compile.nodes.manifest import Column, Input, Model, Source
 from engine.compile.output.clause_checks import misplaced
 from engine.compile.output.contract import declared_faults
 from engine.compile.output.null_event_times import with_needed_times
@@ -89,7 +89,7 @@ def typed(
     found += quoted_columns(text.query, text.rendered, known.values(), model.name)
     broken = model.broken or any(fault.is_error for fault in faults)
     columns = _merged(model.columns, facts.columns)
-    seen = facts.as_input(model.id, stored=model.materialized is not Materialized.VIEW)
+    seen = facts.as_input(model.id, stored=not model.computed_when_read)
     if facts.columns is not None and misspelled((column.name for column in facts.columns), facts.unresolved):
         # Others may read the column that was meant: only its own model has an error.
         seen = replace(seen, complete=False)

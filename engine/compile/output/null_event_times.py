@@ -17,7 +17,7 @@ from sqlglot import exp
 
 from engine.compile.columns.column_texts import dotted_names, expression
 from engine.compile.nodes.column_facts import Origin
-from engine.compile.nodes.manifest import Input, Materialized, Model, Watermark
+from engine.compile.nodes.manifest import Input, Model, Watermark
 from engine.compile.nodes.model_settings import OutputMode
 from engine.compile.sql.query_nodes import QueryNodes
 
@@ -33,7 +33,7 @@ def with_needed_times(model: Model, nodes: QueryNodes) -> Model:
         model: with its inputs, its output mode and the columns that decide on its rows.
         nodes: of its query; those of ephemeral models in it are not part of it.
     """
-    if model.materialized not in {Materialized.STREAMING_TABLE, Materialized.EPHEMERAL}:
+    if model.stored and not model.streaming:
         return model
     use = _use(model, nodes)
     return replace(model, inputs=tuple(_decided(item, use) for item in model.inputs))

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from engine.compile.nodes.manifest import Materialized, Model
+from engine.compile.nodes.manifest import Model
 from engine.compile.types import spark_types
 from engine.errors import Diagnostic, Location
 from engine.relations import Partition
@@ -65,9 +65,9 @@ def storable_faults(
         returned: the columns of its query.
         place: gives the place of the column of that number; None: only the file is known.
     """
-    if model.materialized is Materialized.EPHEMERAL:
+    if not model.stored:
         return
-    view = model.materialized is Materialized.VIEW
+    view = model.computed_when_read
     version, out = None if view else _version(model), {name.lower() for name in model.write.exclude}
     types = {column.name.lower(): _known(column.type) for column in returned if column.name.lower() not in out}
     alone = version is not None and set(types.values()) == {"void"}

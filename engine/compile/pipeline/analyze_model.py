@@ -15,7 +15,7 @@ from engine.compile.declarations.compile_context import CompileContext
 from engine.compile.nodes.acknowledged_warnings import acknowledge
 from engine.compile.nodes.column_facts import InputColumns
 from engine.compile.nodes.fingerprint import fingerprint
-from engine.compile.nodes.manifest import DataTest, Input, Materialized, Model, SourceMap
+from engine.compile.nodes.manifest import DataTest, Input, Model, SourceMap
 from engine.compile.nodes.model_settings import Write
 from engine.compile.output.condition_types import condition_faults
 from engine.compile.output.infer_columns import ParsedModel, bound_query, brings_functions, by_default, typed
@@ -180,7 +180,7 @@ def _ephemeral(read: Read, known: KnownNodes, given: Mapping[str, GivenNode]) ->
     found = {}
     for node in read.face.reads:
         name = node.removeprefix("model.")
-        if known.kinds.get(name) is Materialized.EPHEMERAL and node.startswith("model."):
+        if known.inlines(name) and node.startswith("model."):
             inlined = given[node].inlined if node in given else None
             if inlined is None:
                 return None
@@ -215,7 +215,7 @@ def _empty(read: Read) -> Model:
 
 def _with_facts(model: Model, draft: Draft, read: Read, known: KnownNodes, bound: BoundQuery) -> Model:
     config, query = read.config, draft.query
-    streaming = config.materialized is Materialized.STREAMING_TABLE
+    streaming = config.materialized.traits.streaming
     streams = [i for i in model.inputs if i.stream]
     inlined = draft.inlined.values()
     names = [placeholder(i) for i in streams] + [f"{REF}{model.name}" for model in inlined if model.streamed]

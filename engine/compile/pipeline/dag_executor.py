@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from engine.compile.artifacts.node_json import CompiledEntry, Encoded, digest
-from engine.compile.nodes.manifest import Materialized
 from engine.compile.nodes.model_interface import Face
 from engine.compile.pipeline.compile_cache import CachedModel
 from engine.compile.pipeline.worker import Local
@@ -134,7 +133,7 @@ class Flow:
         for i in ids:
             for read in self._parents(i):
                 needed[read] = None
-                if self.faces[read].kind is Materialized.EPHEMERAL:
+                if not self.faces[read].stored:
                     needed |= dict.fromkeys(self.models[read].reads)
         new = [i for i in needed if i in self.models and i not in sent]
         sent.update(new)

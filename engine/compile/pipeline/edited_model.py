@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from engine.compile.nodes.column_facts import InputColumns
-from engine.compile.nodes.manifest import Materialized, Model
+from engine.compile.nodes.manifest import Model
 from engine.compile.pipeline import compile_cache
 from engine.compile.pipeline.compile_cache import CachedModel
 from engine.compile.pipeline.compile_project import Compiled, names_of
@@ -160,7 +160,7 @@ def _needed(node: str, reads: tuple[str, ...], kept: Mapping[str, CachedModel]) 
     for i in reads:
         if i in kept and i != node:
             yield i
-            if kept[i].face.kind is Materialized.EPHEMERAL:
+            if not kept[i].face.stored:
                 yield from (inner for inner in kept[i].reads if inner in kept and inner != node)
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from engine.compile.config.model_config import ModelConfig, model_config
 from engine.compile.config.window_config import Window, read_windows
 from engine.compile.declarations.compile_context import CompileContext
-from engine.compile.nodes.manifest import Materialized
 from engine.compile.nodes.model_interface import Face
 from engine.compile.output.output_mode import rewrites
 from engine.compile.sql.parse import ParsedQuery, parse
@@ -72,7 +71,7 @@ def read_model(source: ModelText, shared: CompileContext) -> Read:
     certain = not model.broken and (rendered is not None or "config" not in model.sql)
     config = model_config(shared.project, model, names.calls, shared.values, problems, certain=certain)
     repeatable = names.repeatable and model.stable
-    if names.varied and (config.streams or config.materialized is not Materialized.TABLE):
+    if names.varied and (config.streams or not config.materialized.traits.recomputed):
         rendered = _render(model, shared, problems, run_values=False)
     readable = rendered is not None and config.enabled and not (model.broken and not model.sql.strip())
     query = parse(rendered, model.name, problems) if rendered is not None and readable else None

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from engine.compile.nodes import topological_order
-from engine.compile.nodes.manifest import Materialized, Source
+from engine.compile.nodes.manifest import Source
 from engine.compile.nodes.model_interface import Face
 from engine.compile.references.resolve_references import KnownNodes
 from engine.errors import Diagnostic, Location
+from engine.sources import answers_of
 
 
 def known_names(faces: Iterable[Face], sources: Mapping[str, Source], *, sources_whole: bool) -> KnownNodes:
@@ -33,9 +34,9 @@ def selected_names(faces: Iterable[Face], sources: Mapping[str, Source]) -> dict
 
 def own_tables(faces: Iterable[Face], sources: Mapping[str, Source]) -> Iterator[Diagnostic]:
     """Findings about sources that are tables of models: what reads one would not wait for the model."""
-    written = {(f.relation.schema, f.relation.name): f for f in faces if f.kind is not Materialized.EPHEMERAL}
+    written = {(f.relation.schema, f.relation.name): f for f in faces if f.stored}
     for source in sources.values():
-        if source.spec.format != "iceberg" or source.broken:
+        if source.broken or not answers_of(source.spec.format).is_table:
             continue
         catalog, *names = [part.strip("`") for part in str(source.spec.settings.get("table", "")).split(".")]
         face = written.get((".".join(names[:-1]), names[-1])) if len(names) > 1 else None
@@ -54,7 +55,7 @@ def taken_files(faces: Iterable[Face], sources: Mapping[str, Source]) -> Iterabl
     for source in sources.values():
         if "after_reading" not in source.spec.settings:
             continue
-        readers = [face for face in by_id.values() if face.kind is not Materialized.EPHEMERAL
+        readers = [face for face in by_id.values() if face.stored
                    and _reaches(face, source.id, by_id)]  # fmt: skip
         for face in readers[1:]:
             first = readers[0]
@@ -71,7 +72,7 @@ def taken_files(faces: Iterable[Face], sources: Mapping[str, Source]) -> Iterabl
 
 def _reaches(face: Face, source: str, faces: Mapping[str, Face], depth: int = 0) -> bool:
     """Whether a model reads a source itself or through ephemeral models; a cycle is reported elsewhere."""
-    through = (faces[i] for i in face.reads if i in faces and faces[i].kind is Materialized.EPHEMERAL)
+    through = (faces[i] for i in face.reads if i in faces and not faces[i].stored)
     return source in face.reads or (depth < len(faces) and any(_reaches(f, source, faces, depth + 1) for f in through))
 
 

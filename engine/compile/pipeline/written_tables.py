@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from engine.compile.nodes.manifest import DataTest, Materialized, Node
+from engine.compile.nodes.manifest import DataTest, Node
 from engine.compile.nodes.model_interface import Face
 from engine.errors import Diagnostic, Location
 from engine.relations import Relation
@@ -47,7 +47,7 @@ def shared_tables(faces: Iterable[Face], tests: Iterable[Node]) -> Iterator[Diag
         faces: of the models.
         tests: data tests; those that keep no rows write nothing.
     """
-    models = [_of_model(face) for face in faces if face.kind is not Materialized.EPHEMERAL]
+    models = [_of_model(face) for face in faces if face.stored]
     writers: dict[tuple[str, str], _Writer] = {}
     for one in [*models, *_of_tests(tests)]:
         first = writers.setdefault(one.key, one)
@@ -62,7 +62,7 @@ def shared_tables(faces: Iterable[Face], tests: Iterable[Node]) -> Iterator[Diag
 
 def renamed_twice(faces: Iterable[Face]) -> Iterator[Diagnostic]:
     """Findings about models that are to continue a table that another model of the project has, or is to continue."""
-    every = [face for face in faces if face.kind is not Materialized.EPHEMERAL]
+    every = [face for face in faces if face.stored]
     first: dict[str, Face] = {}
     for face in every:
         if not (name := face.renamed_from.lower()):

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from engine.compile.config.model_config import ModelConfig
 from engine.compile.config.stream_config import StreamConfig
 from engine.compile.config.window_config import Edit
-from engine.compile.nodes.manifest import Input, Materialized, Slot, Source
+from engine.compile.nodes.manifest import Input, Slot, Source
+from engine.compile.nodes.materialization import Materialized
 from engine.compile.nodes.model_settings import OnUpstreamDelete
 from engine.compile.references.ephemeral import Inlined, fault
 from engine.compile.references.metadata_column import names_metadata, star_edits
@@ -16,7 +17,7 @@ from engine.compile.sql.parse import ParsedQuery, RelationReference
 from engine.errors import Diagnostic, Location, near
 from engine.jinja import Rendered
 from engine.relations import Relation
-from engine.sources import kind_of
+from engine.sources import answers_of, kind_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,11 @@ class KnownNodes:
     def source_names(self) -> list[str]:
         """All sources as models call them."""
         return [source.name for source in self.sources.values()]
+
+    def inlines(self, name: str) -> bool:
+        """Whether a model's SQL becomes part of what reads it."""
+        kind = self.kinds.get(name)
+        return kind is not None and not kind.traits.stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +108,7 @@ def resolve(
 
 
 def _own_table(draft: Draft, reference: RelationReference, own: Relation, edits: list[Edit]) -> None:
-    if draft.config.materialized is Materialized.EPHEMERAL:
+    if not draft.config.materialized.traits.stored:
         hint = "Remove it, or choose another materialization."
         draft.report("bad-value", "an ephemeral model has no table of its own ({{ this }})", hint, reference.start)
     edits.append(Edit(reference.start, reference.end, own.sql))
@@ -116,7 +122,7 @@ def _inline(
     if problem is not None:
         draft.report(*problem, stream.location if stream else reference.start)
     for item in inlined.inputs:
-        if draft.config.materialized is Materialized.VIEW and item.node in known.sources:
+        if draft.config.materialized.traits.computed_when_read and item.node in known.sources:
             _no_files_in_views(draft, item.name, reference)
     draft.inlined[inlined.name] = inlined
     alias = "" if reference.alias or reference.bare else inlined.name
@@ -149,7 +155,7 @@ def _model_input(
     if stream is None:
         return Input(f"model.{name}", name, stream=False, view=known.relations[name].sql)
     kind = known.kinds.get(name)
-    if kind not in {None, Materialized.STREAMING_TABLE}:
+    if kind is not None and not kind.traits.streaming:
         message = f"'{name}' is a {kind} and cannot be read as a stream"
         hint = f"Remove '{name}' from 'streams:' (it is then read in full), or make it a streaming table."
         draft.report("stream-not-streamable", message, hint, stream.location)
@@ -170,7 +176,7 @@ def _source_input(
             message = f"source '{reference.name}' not found"
             draft.report("unknown-source", message, hint, reference.start)
         return None
-    if draft.config.materialized is Materialized.VIEW and draft.certain:
+    if draft.config.materialized.traits.computed_when_read and draft.certain:
         _no_files_in_views(draft, source.name, reference)
     if stream is None:
         if draft.certain:
@@ -219,7 +225,7 @@ def _streamed(draft: Draft, node: str, name: str, stream: StreamConfig, source: 
 
 def _view_name(draft: Draft, name: str) -> str:
     # The views of an ephemeral model are beside those of the models that read it.
-    own = f"{draft.name}__" if draft.config.materialized is Materialized.EPHEMERAL else ""
+    own = f"{draft.name}__" if not draft.config.materialized.traits.stored else ""
     return f"`__{own}{name.replace('.', '__')}`"
 
 
@@ -284,7 +290,7 @@ def _of_source(source: Source | None) -> OnUpstreamDelete:
 def _reads_table(item: Input, known: KnownNodes) -> bool:
     """Whether some target reads a table, whose rows may be deleted."""
     source = known.sources.get(item.node)
-    return source is None or "iceberg" in source.formats
+    return source is None or any(answers_of(name).is_table for name in source.formats)
 
 
 def _files_per_trigger(stream: StreamConfig, source: Source | None) -> int | None:

@@ -18,8 +18,6 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-# Formats whose columns are found in any letter case, or by position.
-CASELESS_FORMATS = frozenset({"parquet", "orc", "csv", "text", "iceberg", "rate", "socket"})
 # What names fields after columns that are its direct arguments.
 _NAMING = (exp.Struct, exp.PropertyEQ, exp.Tuple, exp.Select, exp.Star)
 _NAMING_CALLS = {"arrays_zip", "struct", "named_struct", "stack", "inline"}

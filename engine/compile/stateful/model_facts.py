@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from engine.compile.nodes.manifest import Input, Materialized, Source
+from engine.compile.nodes.manifest import Input, Source
+from engine.compile.nodes.materialization import Materialized
 from engine.compile.nodes.model_settings import Deletes, Expectation, OnEmptyExtract, Overwrite, Write
 from engine.compile.references.ephemeral import Inlined
 from engine.compile.sql.normalize import FORM, spelling_of
@@ -79,7 +80,7 @@ def _table(
     All of it is recreated by a build. Of a stream none of it is among the facts: it applies to new rows, and a stream
     without new rows has nothing to do.
     """
-    if materialized not in {Materialized.TABLE, Materialized.VIEW}:
+    if materialized.traits.streaming or not materialized.traits.stored:
         return {}
     facts = {
         "expectations": sorted([e.name, spelling_of(e.check), e.on_fail.value] for e in expectations),

@@ -13,9 +13,9 @@ from typing import Any
 from engine.compile.columns import InputColumns
 from engine.compile.nodes.fingerprint import fingerprint
 from engine.compile.nodes.manifest import Model
+from engine.sources import answers_of
+from engine.sources.answers import ColumnsBy
 
-# Formats whose columns are found by their names, so that the order of the declared ones means nothing.
-BY_NAME = {"json", "parquet", "orc", "avro", "kafka", "iceberg"}
 _WORD = re.compile(r"\w+")
 _STAR_EXCEPT = re.compile(r"\*\s*except\s*\(")
 # What decides on rows by all columns, or by their places, without naming them.
@@ -101,9 +101,11 @@ def _with_schema(item: Mapping[str, Any], nodes: Mapping[str, str], reads: _Read
     if not source or node is None or not source.get("schema"):
         return dict(item)
     schema = source["schema"]
-    if source.get("format") in BY_NAME:
+    by = answers_of(str(source.get("format", ""))).columns_by
+    if by is ColumnsBy.NAME:
+        # The order of the declared ones means nothing.
         schema = [column for column in schema if reads(node, column[0])]
-    elif source.get("format") == "csv":
-        # By position: only what is behind the last column that is read does not count.
+    elif by is ColumnsBy.POSITION:
+        # Only what is behind the last column that is read does not count.
         schema = schema[: max((i for i, column in enumerate(schema, 1) if reads(node, column[0])), default=0)]
     return {**item, "source": {**source, "schema": schema}}

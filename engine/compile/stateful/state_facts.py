@@ -13,8 +13,8 @@ from typing import Any
 from engine.compile.columns import InputColumns
 from engine.compile.nodes.fingerprint import fingerprint
 from engine.compile.nodes.manifest import Input, Model
-from engine.compile.sql.letter_case import CASELESS_FORMATS
 from engine.compile.sql.normalize import spelling_of
+from engine.sources import answers_of
 from engine.times import duration_seconds
 
 
@@ -46,7 +46,7 @@ def _input(item: Input, columns: InputColumns | None, source: Mapping[str, Any] 
         "stream": item.stream,
         "columns": None if types is None else [[name, kind] for name, kind in types.items()],
     }
-    if source is not None and source["format"] not in CASELESS_FORMATS:
+    if source is not None and not answers_of(source["format"]).caseless:
         result["exact"] = True
     if mark is not None:
         result["watermark"] = {"column": mark.column.lower(), "delay": duration_seconds(mark.delay)}

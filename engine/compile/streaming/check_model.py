@@ -8,7 +8,7 @@ from typing import Any
 
 from engine.compile.columns import InputColumns
 from engine.compile.columns.find_columns import BoundQuery
-from engine.compile.nodes.manifest import Input, Materialized, Model
+from engine.compile.nodes.manifest import Input, Model
 from engine.compile.sql.aggregates import is_stateful
 from engine.compile.sql.dialect import DIALECT, parse_text
 from engine.compile.sql.query_nodes import QueryNodes
@@ -44,7 +44,7 @@ def broken_rules(
         text: the user's query, bound, and its text, where what runs differs in the names of relations only: then it
             need not be parsed again.
     """
-    if model.materialized is Materialized.EPHEMERAL or not model.sql:
+    if not model.stored or not model.sql:
         return
     relations = {item: _facts(item, inputs.get(item.node)) for item in model.inputs}
     mode: Mode = model.write.output_mode.value if model.write.output_mode else "append"

@@ -10,7 +10,7 @@ from engine.compile.config.column_config import TestConfig
 from engine.compile.config.stream_config import node_name
 from engine.compile.config.window_config import Edit
 from engine.compile.declarations.compile_context import CompileContext
-from engine.compile.nodes.manifest import DataTest, DataTestAggregate, Materialized, SourceMap
+from engine.compile.nodes.manifest import DataTest, DataTestAggregate, SourceMap
 from engine.compile.references.resolve_references import KnownNodes
 from engine.compile.references.splice import splice
 from engine.compile.sql.parse import ParsedQuery, parse
@@ -247,7 +247,7 @@ def read_relations(
             hint = near(reference.name, known.source_names if kind == "source" else known.relations)
             diagnostics.append(Diagnostic("unknown-ref", message, hint, node=node, location=at))
             return None
-        if known.kinds.get(reference.name) is Materialized.EPHEMERAL:
+        if known.inlines(reference.name):
             message = f"{what} reads the ephemeral model '{reference.name}', which has no table"
             hint = "Test the model that reads it, or give it a table."
             diagnostics.append(Diagnostic("bad-value", message, hint, node=node, location=at))

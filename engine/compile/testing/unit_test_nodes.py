@@ -10,7 +10,7 @@ import msgspec
 
 from engine.compile.config.column_config import check_version, read_meta, read_tags
 from engine.compile.config.stream_config import node_name
-from engine.compile.nodes.manifest import Input, Materialized, Model, Node, Source
+from engine.compile.nodes.manifest import Input, Model, Node, Source
 from engine.compile.nodes.model_settings import OutputMode
 from engine.compile.nodes.unit_test_steps import GivenRows, StepKind, UnitTest, UnitTestStep
 from engine.compile.templates.rendered_values import ValueRenderer
@@ -142,7 +142,7 @@ class _Reader:
                 models = [n.name for n in self.nodes.values() if isinstance(n, Model)]
                 part.report("unknown-ref", f"model '{name}' not found", near(name, models))
             return False
-        if node.materialized is Materialized.EPHEMERAL:
+        if not node.stored:
             part.report("bad-value", f"'{name}' is ephemeral and has no rows of its own", "Test a model that reads it.")
             return False
         self.model = node
@@ -281,7 +281,7 @@ def input_columns(item: Input, nodes: Mapping[str, Node]) -> dict[str, str | Non
     """Name and type of the columns that an input has; empty if they are not known."""
     node = nodes.get(item.node)
     if isinstance(node, Model):
-        stored = node.materialized is not Materialized.VIEW
+        stored = not node.computed_when_read
         return {c.name: spark_types.stored(c.type) if stored else c.type for c in node.columns}
     if not isinstance(node, Source) or not node.columns:
         return {}

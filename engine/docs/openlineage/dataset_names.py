@@ -14,7 +14,7 @@ from engine.errors import EngineError
 from engine.lake.catalog import catalog_settings
 from engine.object_store.s3_settings import bucket_and_key
 from engine.relations import Relation
-from engine.sources import location
+from engine.sources import answers_of, location
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +62,10 @@ class DatasetNames:
 
     def _source(self, source: Source) -> tuple[DatasetName, ...]:
         settings = source.spec.settings
-        if source.spec.format == "kafka":
+        answers = answers_of(source.spec.format)
+        if answers.has_topics:
             broker = self._broker(settings)
-            topics = settings.get("topics") or settings.get("topic") or settings.get("topic_pattern") or source.name
-            return tuple(DatasetName(broker, str(t)) for t in ((topics,) if isinstance(topics, str) else topics))
+            return tuple(DatasetName(broker, topic) for topic in answers.topic_names(source.spec) or (source.name,))
         path = settings.get("path")
         if not isinstance(path, str) or not path:
             return (DatasetName(source.spec.format or "unknown", location(source.spec) or source.name),)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from engine.compile.nodes.manifest import Manifest, Materialized, Model
+from engine.compile.nodes.manifest import Manifest, Model
 from engine.docs.profile.personal_data import personal_columns, shown_columns
 from engine.errors import EngineError
 from engine.lake.catalog.catalog_settings import CatalogConfig
@@ -74,7 +74,7 @@ def read_profiles(manifest: Manifest, catalog: CatalogConfig) -> dict[str, Table
     lake, personal = Lake(catalog), personal_columns(manifest)
     found = {}
     for model in manifest.models:
-        if not model.stored or model.materialized is Materialized.VIEW:
+        if not model.keeps_rows:
             continue
         try:
             with opened(lake, model.relation.schema, model.relation.name) as table:

@@ -9,18 +9,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from engine.compile.nodes.exposure import Exposure
-from engine.compile.nodes.manifest import DataTest, Materialized, Model, Severity, Source, Watermark
+from engine.compile.nodes.manifest import DataTest, Model, Severity, Source, Watermark
+from engine.compile.nodes.materialization import Materialized
 from engine.compile.nodes.model_settings import OutputMode, TimeWindow, Write
 from engine.sources import location
 
 _ONE = re.compile(r"\b1 (second|minute|hour|day|week|month|year)s\b")
 _NAMED_SIZES = {"1 hours": "hourly windows", "1 days": "daily windows", "1 weeks": "weekly windows"}
-_KINDS = {
-    Materialized.STREAMING_TABLE: "streaming table",
-    Materialized.TABLE: "table",
-    Materialized.VIEW: "view",
-    Materialized.EPHEMERAL: "ephemeral model",
-}
 _OF_BATCH = {
     Materialized.TABLE: "rebuilt in full",
     Materialized.VIEW: "computed when it is queried",
@@ -34,7 +29,7 @@ def kind(node: Model | Source | Exposure) -> str:
         return node.kind or "exposure"
     if isinstance(node, Source):
         return f"{node.spec.format or 'unknown'} source"
-    return _KINDS.get(node.materialized, node.materialized.value)
+    return node.materialized.traits.noun
 
 
 def duration(text: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.compile.artifacts.dbt_manifest import own_id
-from engine.compile.nodes.manifest import Materialized
+from engine.compile.nodes.materialization import Materialized
 from engine.docs.site import format_values
 from engine.events import Status
 

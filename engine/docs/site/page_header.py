@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
 from engine.compile.artifacts.dbt_manifest import partition_text, sort_text
-from engine.compile.nodes.manifest import Input, Materialized, Model, Source
+from engine.compile.nodes.manifest import Input, Model, Source
+from engine.compile.nodes.materialization import Materialized
 from engine.compile.nodes.model_settings import (
     Expectation,
     OnFail,
@@ -153,7 +154,7 @@ def _stream_words(model: Model, item: Input, of: str) -> Iterator[Detail]:
 
 def _writes(model: Model) -> str:
     write = model.write
-    if model.materialized in _STORES_NOTHING:
+    if not model.keeps_rows:
         return _STORES_NOTHING[model.materialized]
     if not model.streaming:
         whole = write.overwrite is Overwrite.TABLE

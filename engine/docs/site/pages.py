@@ -10,7 +10,7 @@ from typing import Any
 from engine.compile.artifacts.pyspark_script import script
 from engine.compile.nodes.exposure import Exposure
 from engine.compile.nodes.macro_docs import macros_used
-from engine.compile.nodes.manifest import Column, DataTest, Materialized, Model, Source
+from engine.compile.nodes.manifest import Column, DataTest, Model, Source
 from engine.compile.nodes.unit_test_steps import UnitTest
 from engine.docs.profile.table_profile import TableProfile
 from engine.docs.site import format_values, page_header
@@ -171,7 +171,7 @@ def _source_facts(source: Source) -> list[list[str]]:
 def _model_facts(model: Model) -> list[list[str]]:
     properties = ", ".join(f"{key}: {value}" for key, value in sorted(shown(model.write.table_properties).items()))
     rows = (
-        ("View" if model.materialized is Materialized.VIEW else "Table", str(model.relation) if model.stored else ""),
+        ("View" if model.computed_when_read else "Table", str(model.relation) if model.stored else ""),
         ("Properties", properties),
         *((f"Meta: {key}", format_values.value(value)) for key, value in model.meta.items()),
         ("Defined in", model.file),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from engine.characters import whole_number
-from engine.compile.nodes.manifest import Manifest, Materialized, Model
+from engine.compile.nodes.manifest import Manifest, Model
 from engine.errors import EngineError
 from engine.lake.catalog.catalog_settings import CatalogConfig
 from engine.lake.commits import STAGED
@@ -69,7 +69,7 @@ class StoredTable:
 def read_tables(manifest: Manifest, catalog: CatalogConfig) -> dict[str, StoredTable]:
     """The tables of the models that have one, by the models' ids; empty where the catalog cannot be read."""
     lake = Lake(catalog)
-    models = [m for m in manifest.models if m.stored and m.materialized is not Materialized.VIEW]
+    models = [m for m in manifest.models if m.keeps_rows]
     try:
         names = {schema: set(lake.names(schema)) for schema in {m.relation.schema for m in models}}
         with ThreadPoolExecutor(_READERS) as pool:

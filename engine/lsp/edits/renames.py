@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from lsprotocol import types
 
-from engine.compile import Materialized, Model, Source
+from engine.compile import Model, Source
 from engine.errors import EngineError
 from engine.lsp.answers.editor_answers import name_at, node_at, references
 from engine.lsp.answers.hovers import output_at
@@ -103,7 +103,7 @@ def renamed_column(opened: OpenProject, node_id: str, column: str, new: str) -> 
     changes = column_rename.changes(opened, model, column, new)
     if not changes:
         return f"the text of '{model.name}' does not name the column"
-    stored = model.materialized in {Materialized.STREAMING_TABLE, Materialized.TABLE}
+    stored = model.keeps_rows
     if stored and (reason := rename_checks.table_reason(opened, model)) is not None:
         head = header_text(model.file, opened.text(model.file))
         said = with_renamed_column(head, column, new) if head is not None else None
@@ -180,7 +180,7 @@ def renamed_model(opened: OpenProject, old: str, new: str) -> Edit:
     if model.stored and model.relation.name == old and rename_checks.table_reason(opened, model) is not None:
         head = header_text(model.file, opened.text(model.file))
         said = with_key(head, f"renamed_from: {old}") if head is not None else None
-        if model.materialized is Materialized.VIEW or said is None:
+        if model.computed_when_read or said is None:
             return f"the table '{model.relation.name}' has the model's name: set 'alias: {old}' in its header first"
         changes.append(said)
     for file in opened.files():

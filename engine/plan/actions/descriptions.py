@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from engine.compile import Materialized, Model
+from engine.compile import Model
 from engine.compile.nodes.model_settings import OutputMode
 from engine.lake.comments import Comments, other_columns, other_text
 from engine.lake.table_facts import TableFacts
@@ -27,7 +27,7 @@ def table_comment(model: Model) -> str:
 
 def described(model: Model, known: DeployedModel) -> bool:
     """Return whether a model's table or view has the comments that it should have."""
-    facts = known.view if model.materialized is Materialized.VIEW else known.table
+    facts = known.view if model.computed_when_read else known.table
     wanted = comments_of(model)
     return facts is not None and other_text(facts.properties, wanted) is None and not other_columns(facts.docs, wanted)
 

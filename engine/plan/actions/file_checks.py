@@ -1,24 +1,43 @@
 """The files that a stream has listed or read, against those that are there.
 
-Spark notes a file's name and time when it lists it, and does not look again. Before a query starts the same is asked
-again, of files on other machines too: `engine.runtime.inputs.source_file_check`.
+Spark notes a file's name and time when it lists it, and does not look again. A plan compares the two for what it can
+see without Spark, and `engine.runtime.inputs.source_file_check` before a query starts, for files on other machines too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 from engine.compile import Manifest, Model, Source
 from engine.errors import Diagnostic, Level, Location
-from engine.plan.deployed.checkpoint_facts import CheckpointFacts, FileLog
+from engine.plan.deployed.checkpoint_facts import CheckpointFacts
 from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
 from engine.plan.deployed.generations import committed_batch
 from engine.sources import SourceSpec
 from engine.sources.files import listing
+from engine.state.file_log import Logged
 
 _SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class FileDifferences:
+    """How the files that are there differ from those of a log.
+
+    Attributes:
+        missing: listed to be read, and gone.
+        gone: all that are gone, with the time that was noted.
+        changed: the rows that the table has are of another time than the file's: both times.
+        unwritten: other than when they were listed, by URI with their time; nothing of them is in the table.
+    """
+
+    missing: list[str] = field(default_factory=list)
+    gone: list[tuple[str, int]] = field(default_factory=list)
+    changed: list[tuple[str, int, int]] = field(default_factory=list)
+    unwritten: dict[str, int] = field(default_factory=dict)
 
 
 def file_faults(manifest: Manifest, model: Model, known: DeployedModel, deployed: Deployed) -> Iterator[Diagnostic]:
@@ -42,15 +61,14 @@ def file_faults(manifest: Manifest, model: Model, known: DeployedModel, deployed
         if not isinstance(node, Source) or there is None or there.files is None:
             continue
         now = {file.uri: file.modified for file in there.files}
-        logs = [log for log in checkpoint.logs or () if log.source in some]
-        if missing := [uri for log in logs for uri, _ in _noted(log, checkpoint, log.read_to) if uri not in now]:
-            yield missing_files(model, deployed.root, missing)
-        changed = [
-            (uri, noted, now[uri])
-            for log in logs
-            for uri, noted in _noted(log, checkpoint, -1, log.started_to if written else log.read_to)
-            if now.get(uri, noted) != noted
+        found = [
+            compared(log.files, checkpoint.accepted, now.get, log.read_to, log.started_to if written else log.read_to)
+            for log in checkpoint.logs or ()
+            if log.source in some
         ]
+        if missing := [uri for one in found for uri in one.missing]:
+            yield missing_files(model, deployed.root, missing)
+        changed = [file for one in found for file in one.changed]
         if changed and (fault := changed_files(model, node.spec, deployed.root, changed)).is_error:
             yield fault
 
@@ -64,12 +82,35 @@ def _written(known: DeployedModel, checkpoint: CheckpointFacts) -> bool:
     return max(-1 if n is None else n for n in (reached, state.batch)) >= checkpoint.started
 
 
-def _noted(log: FileLog, checkpoint: CheckpointFacts, after: int, to: int | None = None) -> Iterator[tuple[str, int]]:
-    """The files of some entries of a log, with the time that their rows are of."""
-    for file in log.files:
-        if after < file.entry and (to is None or file.entry <= to):
-            uri = listing.decoded(file.uri)
-            yield uri, checkpoint.accepted.get(uri, file.modified)
+def compared(
+    files: Iterable[Logged],
+    accepted: Mapping[str, int],
+    now: Callable[[str], int | None],
+    read_to: int,
+    written_to: int,
+) -> FileDifferences:
+    """Compare the files of a log with those that are there.
+
+    Args:
+        files: of the log.
+        accepted: by URI, times that count instead of those in the log.
+        now: gives the time of a file as it is, in milliseconds since 1970; None: there is none.
+        read_to: the last entry that a committed micro-batch reads.
+        written_to: the last entry whose rows are in the table.
+    """
+    found = FileDifferences()
+    for file in files:
+        uri = listing.decoded(file.uri)
+        time, noted = now(uri), accepted.get(uri, file.modified)
+        if time is None:
+            found.gone.append((uri, noted))
+            if file.entry > read_to:
+                found.missing.append(uri)
+        elif time != noted and file.entry <= written_to:
+            found.changed.append((uri, noted, time))
+        elif time != noted:
+            found.unwritten[uri] = time
+    return found
 
 
 def missing_files(model: Model, root: Path, uris: Sequence[str]) -> Diagnostic:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from engine.compile import DataTest, Manifest, Materialized, Model, Node
+from engine.compile import DataTest, Manifest, Model, Node
 from engine.compile.nodes.model_settings import OnSchemaChange, Overwrite, Refresh
 from engine.errors import Diagnostic, Location
 from engine.plan import setting_changes
@@ -81,7 +81,7 @@ def _test_action(manifest: Manifest, test: Node, deployed: Deployed, before: Map
 def _left_alone(manifest: Manifest, model: Model, deployed: Deployed, options: PlanOptions) -> Action | None:
     """The action for a table with rows that `--empty` leaves as it is; None: it is another case."""
     known = deployed.models.get(model.id, DeployedModel())
-    if not options.empty or model.materialized is Materialized.VIEW:
+    if not options.empty or model.computed_when_read:
         return None
     comparison = compare_model(manifest, model, known.writer, deployed.streams.get(model.id))
     kind = _kind(model, known, options, comparison.change)
@@ -167,7 +167,7 @@ def _refresh_faults(
     manifest: Manifest, model: Model, known: DeployedModel, kind: ActionKind, choice: RefreshChoice | None
 ) -> Iterator[Diagnostic]:
     """Yield why a table with `refresh: incremental` would be computed in full where it must not."""
-    if model.write.refresh is not Refresh.INCREMENTAL or model.materialized is not Materialized.TABLE:
+    if model.write.refresh is not Refresh.INCREMENTAL or not model.recomputed:
         return
     fault = refused_query(manifest, model)
     if fault is None and choice is not None and kind is ActionKind.REBUILD:
@@ -238,7 +238,7 @@ def _same_names(model: Model, known: DeployedModel) -> bool:
 
 def _kind(model: Model, known: DeployedModel, options: PlanOptions, change: Change) -> ActionKind:
     kind = _kind_with_rows(model, known, options, change)
-    made = options.empty and model.materialized is not Materialized.VIEW and not has_rows(known, kind)
+    made = options.empty and not model.computed_when_read and not has_rows(known, kind)
     return ActionKind.EMPTY if made else kind
 
 
@@ -246,7 +246,7 @@ def _kind_with_rows(model: Model, known: DeployedModel, options: PlanOptions, ch
     if rebuilds(known, options):
         return ActionKind.REFRESH
     if not model.streaming:
-        there = known.view if model.materialized is Materialized.VIEW else known.table
+        there = known.view if model.computed_when_read else known.table
         return ActionKind.CREATE if there is None else ActionKind.REBUILD
     written = known.written
     if options.reset is not None and written is not None and (written.history or _started(known)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.compile import Manifest, Materialized, Model
+from engine.compile import Manifest, Model
 from engine.compile.nodes.model_settings import Refresh
 from engine.lake.table_facts import TableFacts
 from engine.plan.actions.action import ActionKind
@@ -25,7 +25,7 @@ def planned_choice(manifest: Manifest, model: Model, kind: ActionKind, deployed:
         None: it is not a batch table that was built before, or is up to date, or `refresh: full`.
     """
     known = deployed.models.get(model.id, DeployedModel())
-    if model.materialized is not Materialized.TABLE or kind is not ActionKind.REBUILD or known.state is None:
+    if not model.recomputed or kind is not ActionKind.REBUILD or known.state is None:
         return None
     inputs = batch_inputs_now(manifest, model, deployed)
     if (

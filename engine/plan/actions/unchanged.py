@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from engine import __version__
-from engine.compile import Manifest, Materialized, Model, Source
+from engine.compile import Manifest, Model, Source
 from engine.compile.nodes.model_settings import OutputMode
 from engine.lake.commits import STAGED
 from engine.lake.table_facts import TableFacts
@@ -17,9 +17,8 @@ from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
 from engine.plan.deployed.generations import committed_batch
 from engine.plan.refresh.batch_inputs import batch_positions, changed_table, changed_view, same_columns, volatile
 from engine.plan.refresh.refresh_choice import RefreshChoice, Way
-from engine.sources import kafka
-from engine.sources.files import file_source, listing
-from engine.sources.kafka.kafka_options import value_of
+from engine.sources import answers_of
+from engine.sources.files import listing
 from engine.state import ModelState, Phase
 
 # Said where no comparison of the queries says more.
@@ -141,16 +140,12 @@ def _same_sources(manifest: Manifest, model: Model, state: ModelState, deployed:
         if not item.stream:
             continue
         if isinstance(node, Source) and source is not None and source.topics is not None:
-            # A registry may have another schema than the one that the table's columns are of.
-            if "schema_registry" in value_of(node.spec) or not kafka.same_start(
-                node.spec, state.sources.get(node.id, {}), source.topics
-            ):
+            remembered = state.sources.get(node.id, {})
+            if not answers_of(node.spec.format).same_start(node.spec, remembered, source.topics):
                 return False
             continue
         if isinstance(node, Source):
-            if source is None or node.spec.format not in {*file_source.FORMATS, "iceberg"}:
-                return False
-            if source.table is None and source.files is None:
+            if source is None or (source.table is None and source.files is None):
                 return False
             before = state.sources.get(node.id, {}).get("columns")
             if source.table is not None and not node.spec.schema and before != source.columns:
@@ -175,7 +170,7 @@ def _of_batch(
     inputs = batch_inputs_now(manifest, model, deployed)
     if state.phase is not Phase.PUBLISHED:
         return ["a build of it was not finished"], True
-    if model.materialized is Materialized.VIEW:
+    if model.computed_when_read:
         certain = all(_declared(manifest, item.node) for item in model.inputs)
         found = [] if same_columns(state.inputs, inputs) else ["the columns of what it reads changed"]
         return [*found, *filter(None, [changed_view(state, known.view)])], certain
@@ -200,11 +195,7 @@ def batch_inputs_now(manifest: Manifest, model: Model, deployed: Deployed) -> di
 
     def of_source(node: Source) -> Mapping[str, Any] | None:
         source = deployed.sources.get(node.id)
-        if source is None or source.fault is not None:
-            return None
-        if source.table is not None:
-            return source.table.position()
-        return file_source.position_of(source.files) if source.files is not None else None
+        return source.position() if source is not None and source.fault is None else None
 
     return batch_positions(manifest, model, of_source, lambda node: deployed.models.get(node.id, DeployedModel()).table)
 
@@ -219,5 +210,5 @@ def _declared(manifest: Manifest, node_id: str) -> bool:
     """Whether the columns of what a view reads are those of the project's files or of the catalog."""
     node = manifest.nodes[node_id]
     if isinstance(node, Source):
-        return bool(node.spec.schema) or node.spec.format in {"text", "iceberg"}
+        return bool(node.spec.schema) or answers_of(node.spec.format).tells_columns
     return not isinstance(node, Model) or all(_declared(manifest, item.node) for item in node.inputs)

@@ -10,7 +10,7 @@ from engine.lake.table_facts import SnapshotFacts, TableFacts
 from engine.plan.actions.action import Action, ActionKind, Unread
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts, FileLog
 from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
-from engine.sources import kafka
+from engine.sources import answers_of
 from engine.sources.files import listing
 from engine.sources.files.listing import Listed
 
@@ -50,7 +50,8 @@ def unread_inputs(
             logs = None if kind is ActionKind.RESUME and checkpoint is None else _logs(known, checkpoint, item.node)
             found.append(_files(item.name, source.files, logs))
         elif isinstance(node, Source) and source is not None and source.topics is not None:
-            count = kafka.unread(source.topics, checkpoint.offsets) if checkpoint is not None else None
+            unread = answers_of(node.spec.format).unread
+            count = unread(source.topics, checkpoint.offsets) if checkpoint is not None else None
             found.append(Unread(item.name, "offsets", count))
         elif isinstance(node, Source):
             found.append(_snapshots(item.name, source.table if source is not None else None, checkpoint))

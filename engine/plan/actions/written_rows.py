@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.compile import Materialized, Model
+from engine.compile import Model
 from engine.compile.nodes.model_settings import OutputMode, Overwrite, Publish, Refresh
 from engine.plan.actions.action import ActionKind
 from engine.plan.refresh.refresh_choice import RefreshChoice, Way
@@ -26,7 +26,7 @@ def written_rows(
         choice: what of a batch table is computed again; None: not known before the build.
         edited: another query wrote the table.
     """
-    if model.materialized is Materialized.VIEW:
+    if model.computed_when_read:
         return "creates the view" if kind is ActionKind.CREATE else "replaces the view"
     if kind in _NEW:
         return _NEW[kind]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.errors import Diagnostic
 from engine.lake.table_facts import TableFacts, ViewFacts
@@ -13,9 +13,11 @@ from engine.plan.deployed.checkpoint_facts import CheckpointFacts
 from engine.plan.deployed.killed_refresh import BegunRefresh
 from engine.plan.deployed.renamed_tables import Renaming
 from engine.plan.source_changes import Recorded, StreamSource
-from engine.sources.files.listing import Listed
-from engine.sources.kafka.native_client import ClusterOffsets
+from engine.sources.files.listing import Listed, position_of
 from engine.state import ModelState
+
+if TYPE_CHECKING:
+    from engine.sources.kafka.native_client import ClusterOffsets
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,12 @@ class DeployedSource:
     parts: tuple[str, str, str] = ("", "", "")
     columns: Mapping[str, str] = field(default_factory=dict)
     topics: ClusterOffsets | None = None
+
+    def position(self) -> dict[str, Any] | None:
+        """What a batch would read, as its kind says it in `position`; None: only Spark knows."""
+        if self.table is not None:
+            return self.table.position()
+        return position_of(self.files) if self.files is not None else None
 
 
 @dataclass(frozen=True, slots=True)

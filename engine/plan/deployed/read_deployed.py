@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from engine.compile import DataTest, Manifest, Materialized, Model, Node, Relation, Source, Target
+from engine.compile import DataTest, Manifest, Model, Node, Relation, Source, Target
 from engine.compile.pipeline.library_version import library_version
 from engine.errors import Diagnostic, EngineError
 from engine.lake.catalog.moved_lake import check as check_not_moved
@@ -29,10 +30,12 @@ from engine.plan.deployed.schema_names import SchemaNames, schema_names
 from engine.plan.deployed.state_folder import environment, table_state
 from engine.plan.deployed.stream_order import in_text, recorded, with_earlier_tables
 from engine.plan.source_changes import StreamSource
-from engine.sources import KINDS, Place, iceberg, kafka
-from engine.sources.files import file_source, listing
+from engine.sources import KINDS, Place, SourceSpec, answers_of
 from engine.state import ModelState, Phase, TableState
 from engine.state import checkpoint as spark_checkpoint
+
+if TYPE_CHECKING:
+    from engine.sources.kafka.native_client import ClusterOffsets
 
 _ATTEMPTS, _PAUSE = 3, 0.05
 _BATCHES = "batches"
@@ -92,13 +95,13 @@ def read_sources(manifest: Manifest, place: Place, selected: Iterable[str]) -> d
 
 def with_topics(manifest: Manifest, place: Place, sources: Mapping[str, DeployedSource]) -> dict[str, DeployedSource]:
     """Return sources with what Kafka has of their topics, where that can be asked without Java."""
-    nodes = {name: node for name in sources if isinstance(node := manifest.nodes[name], Source)}
-    specs = {
-        name: node.spec
-        for name, node in nodes.items()
-        if node.spec.format in kafka.FORMATS and sources[name].fault is None
-    }
-    found = kafka.topics_now(specs, place) if specs else {}
+    specs: dict[str, dict[str, SourceSpec]] = {}
+    for name, source in sources.items():
+        if isinstance(node := manifest.nodes[name], Source) and source.fault is None:
+            specs.setdefault(node.spec.format, {})[name] = node.spec
+    found: dict[str, ClusterOffsets] = {}
+    for format_, some in specs.items():
+        found |= answers_of(format_).topics_now(some, place)
     return {name: replace(source, topics=found.get(name)) for name, source in sources.items()}
 
 
@@ -111,7 +114,7 @@ def read_by(manifest: Manifest, node: Node) -> Iterator[str]:
     for name in read:
         yield name
         inner = manifest.nodes[name]
-        if isinstance(inner, Model) and inner.materialized is Materialized.VIEW:
+        if isinstance(inner, Model) and inner.computed_when_read:
             yield from read_by(manifest, inner)
 
 
@@ -272,15 +275,10 @@ def _source(source: Source, place: Place) -> DeployedSource:
     spec = source.spec
     try:
         KINDS[spec.format].check(spec, place)
-        files = listing.listed_here(spec, place) if spec.format in file_source.FORMATS else None
-        table = iceberg.facts(spec, place) if spec.format in iceberg.FORMATS else None
-        parts = iceberg.table_parts(spec, place) if table is not None else ("", "", "")
-        own = table is not None and not spec.schema
-        columns = {column.name: column.type for column in iceberg.columns_now(spec, place)} if own else {}
+        known = answers_of(spec.format).known_now(spec, place)
     except EngineError as error:
         return DeployedSource(error.diagnostic.at(source.location, source.name))
-    listed = tuple(files) if files is not None else None
-    return DeployedSource(files=listed, table=table, parts=parts, columns=columns)
+    return DeployedSource(files=known.files, table=known.table, parts=known.parts, columns=known.columns)
 
 
 def _built(

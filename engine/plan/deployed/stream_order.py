@@ -10,10 +10,8 @@ from engine.compile import Input, Manifest, Model, Source
 from engine.errors import StateError
 from engine.plan import source_changes
 from engine.plan.source_changes import Recorded, StreamSource
-from engine.sources import Place, credentials, iceberg, kafka, kind_of
+from engine.sources import Place, SourceSpec, answers_of, kind_of
 from engine.sources.credentials import identified
-from engine.sources.files import file_source, listing
-from engine.sources.spec import SPARK_READER, reader_options
 from engine.state import TableState
 
 RECORD = "sources.json"
@@ -76,20 +74,11 @@ def identified_stream(manifest: Manifest, item: Input, place: Place) -> StreamSo
         return StreamSource(item.node, item.name, "table", {"table": table})
     spec = node.spec
     known = source_changes.of_source(item.name, spec.format, spec.settings)
-    identity: dict[str, Any] = dict(known.identity)
-    if spec.format in file_source.FORMATS:
-        path = str(spec.settings.get("path", ""))
-        inside = not listing.is_uri(path) and not path.startswith("/")
-        where = path if listing.is_uri(path) else f"file:{place.root / path}"
-        identity["location"] = identified(source_changes.normalized(where), "location")
-        identity |= {"root": str(place.root)} if inside else {}
-    elif spec.format in iceberg.FORMATS:
-        identity["table"] = iceberg.full_name(spec, place)
-    elif spec.format not in kafka.FORMATS and (kind := kind_of(spec.format)) is not None:
-        identity["location"] = identified(kind.location(spec), "location")
-    connection = str(spec.settings.get("connection") or "")
-    if connection and (spec.format in file_source.FORMATS or spec.format.startswith(SPARK_READER)):
-        # Where a connection leads, without its credentials: another password is the same source.
-        leads = credentials.where(reader_options(connection, place.connection(connection)))
-        identity |= {"connection": leads} if leads else {}
-    return replace(known, node=item.node, identity=identity)
+    return replace(known, node=item.node, identity={**known.identity, **_placed(spec, place)})
+
+
+def _placed(spec: SourceSpec, place: Place) -> Mapping[str, Any]:
+    placed, kind = answers_of(spec.format).placed, kind_of(spec.format)
+    if placed is not None:
+        return placed(spec, place)
+    return {"location": identified(kind.location(spec), "location")} if kind is not None else {}

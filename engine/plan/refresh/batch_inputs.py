@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from engine.compile import Manifest, Materialized, Model, Source
+from engine.compile import Manifest, Model, Source
 from engine.lake.table_facts import TableFacts, ViewFacts, names_refs
 from engine.state import ModelState, Phase
 
@@ -31,10 +31,10 @@ def batch_positions(
         if isinstance(node, Source):
             position = of_source(node)
             found[item.node] = dict(position) if position is not None else None
-        elif isinstance(node, Model) and node.materialized is Materialized.VIEW and node.deferred_from is not None:
+        elif isinstance(node, Model) and node.computed_when_read and node.deferred_from is not None:
             # What it reads belongs to another target: its rows may be others each time.
             found[item.node] = {"view": node.fingerprint, "read": manifest.invocation_id}
-        elif isinstance(node, Model) and node.materialized is Materialized.VIEW:
+        elif isinstance(node, Model) and node.computed_when_read:
             found[item.node] = {"view": node.fingerprint, **batch_positions(manifest, node, of_source, of_table)}
         elif isinstance(node, Model):
             table = of_table(node)
@@ -97,6 +97,5 @@ def volatile(manifest: Manifest, model: Model) -> bool:
     """Whether the query, or a view that it reads, reads the clock or draws random numbers."""
     views = (manifest.nodes[item.node] for item in model.inputs)
     return not model.deterministic or any(
-        isinstance(view, Model) and view.materialized is Materialized.VIEW and volatile(manifest, view)
-        for view in views
+        isinstance(view, Model) and view.computed_when_read and volatile(manifest, view) for view in views
     )

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from engine import __version__
-from engine.compile import Manifest, Materialized, Model
+from engine.compile import Manifest, Model
 from engine.compile.nodes.model_settings import OnFail, Overwrite, Publish
 from engine.errors import Diagnostic, Location
 from engine.lake.table_facts import TableFacts, names_refs
@@ -247,7 +247,7 @@ def _inputs(
             continue
         seen.add(item.node)
         node, before, now = manifest.nodes[item.node], state.inputs[item.node], inputs[item.node]
-        is_table = isinstance(node, Model) and node.materialized is not Materialized.VIEW
+        is_table = isinstance(node, Model) and not node.computed_when_read
         if before == now and before is not None and not is_table:
             continue
         if not is_table or not isinstance(node, Model):

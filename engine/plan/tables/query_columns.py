@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from engine.compile import Manifest, Materialized, Model
+from engine.compile import Manifest, Model
 from engine.compile.nodes.model_settings import Overwrite, Publish
 from engine.compile.types import spark_types
 from engine.lake.catalog.iceberg_types import spark_struct
@@ -55,9 +55,9 @@ def _tables_as_compiled(manifest: Manifest, model: Model, deployed: Deployed, bu
 
 def _replaced(node: Model, built: Collection[str]) -> bool:
     """Whether readers see a view, or a table that is replaced before they read it, as its query is now."""
-    if node.materialized is Materialized.VIEW:
+    if node.computed_when_read:
         return True
-    whole = node.materialized is Materialized.TABLE and node.write.overwrite is Overwrite.TABLE
+    whole = node.recomputed and node.write.overwrite is Overwrite.TABLE
     return whole and node.id in built and node.write.publish is not Publish.ON_TESTS_PASS
 
 

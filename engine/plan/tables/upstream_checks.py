@@ -17,7 +17,7 @@ from engine.plan import source_changes
 from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
 from engine.plan.new_checkpoint import begun_at
 from engine.plan.tables.upstream_tables import Upstream, beginning, continued, decided, is_table, upstreams_of
-from engine.sources import iceberg
+from engine.sources.iceberg.column_changes import changed_columns
 from engine.state import ModelState
 
 
@@ -100,6 +100,6 @@ def _changed_columns(manifest: Manifest, model: Model, deployed: Deployed, state
         if not item.stream or not isinstance(node, Source) or source is None or not source.columns:
             continue
         before = state.sources.get(node.id, {}).get("columns", {})
-        found = iceberg.changed_columns(".".join(source.parts), model.name, before, source.columns)
+        found = changed_columns(".".join(source.parts), model.name, before, source.columns)
         if found is not None:
             yield found.at(node.location, model.name)

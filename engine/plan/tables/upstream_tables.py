@@ -19,7 +19,7 @@ from engine.compile.nodes.model_settings import OnUpstreamDelete
 from engine.errors import EngineError, StateError
 from engine.lake.table_facts import SnapshotFacts, TableFacts
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts
-from engine.sources import SourceSpec, iceberg
+from engine.sources import SourceSpec, answers_of, iceberg
 from engine.sources.iceberg import snapshot_history
 from engine.sources.iceberg.snapshot_history import Start
 from engine.state import ModelState
@@ -115,7 +115,7 @@ def upstreams_of(
 
 def is_table(node: object) -> bool:
     """Return whether a stream of a node is one of a table."""
-    return isinstance(node, Model) or (isinstance(node, Source) and node.spec.format in iceberg.FORMATS)
+    return isinstance(node, Model) or (isinstance(node, Source) and answers_of(node.spec.format).is_table)
 
 
 def decided(model: Model, upstream: Upstream, seed: str, begin: Mapping[str, Any]) -> Start:

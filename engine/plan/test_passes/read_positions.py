@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.compile import DataTest, Manifest, Materialized, Model, Source, Target, UnitTest
+from engine.compile import DataTest, Manifest, Model, Source, Target, UnitTest
 from engine.errors import EngineError
 from engine.lake.commits import STAGED
 from engine.lake.lake_reader import Lake
@@ -15,7 +15,6 @@ from engine.plan.actions.staged_rows import waits
 from engine.plan.deployed.deployed_facts import DeployedSource
 from engine.plan.deployed.state_folder import table_state
 from engine.plan.refresh.batch_inputs import volatile
-from engine.sources.files import file_source
 from engine.state import Phase
 
 Position = Mapping[str, Any]
@@ -76,7 +75,7 @@ class ReadPositions:
             return self._source(node)
         if not isinstance(node, Model):
             return None
-        if node.materialized is Materialized.VIEW:
+        if node.computed_when_read:
             return self._view(node)
         table = self._table(node)
         return table.position(refs=refs) if table is not None else None
@@ -86,9 +85,7 @@ class ReadPositions:
         # What a connection sets is rendered when the source is read.
         if found is None or found.fault is not None or "connection" in source.spec.settings:
             return None
-        if found.table is not None:
-            return found.table.position()
-        return file_source.position_of(found.files) if found.files is not None else None
+        return found.position()
 
     def _table(self, model: Model) -> TableFacts | None:
         relation = model.relation

@@ -25,7 +25,7 @@ from engine.plan.tables.upstream_tables import Upstream, start_of
 from engine.runtime.context.run_context import Run
 from engine.runtime.inputs.read_upstreams import read_upstreams
 from engine.runtime.inputs.source_file_check import modified
-from engine.sources import SourceSpec, iceberg, kafka
+from engine.sources import KINDS, SourceSpec, answers_of, iceberg
 from engine.sources.files import file_source, listing
 from engine.sources.kafka.records_read import records_read
 from engine.spark.executions import each
@@ -80,12 +80,13 @@ class ReadInput:
             return None
         node = self.run.manifest.nodes[item.node]
         spec = node.spec if isinstance(node, Source) else None
-        if spec is None or spec.format in iceberg.FORMATS:
+        answers = answers_of(spec.format) if spec is not None else None
+        if spec is None or answers is None or answers.is_table:
             return self._table(item, spec)
         lines = [line for line, stream in enumerate(self.streams) if stream.node == item.node]
-        if spec.format in file_source.FORMATS:
+        if answers.reads_files:
             return self._files(spec, lines)
-        if spec.format in kafka.FORMATS:
+        if answers.has_topics:
             return self._topics(spec, lines)
         raise rejected(self.model, f"records of '{item.name}' (format {spec.format}) cannot be read again")
 
@@ -122,7 +123,7 @@ class ReadInput:
         except StateError as error:
             found = error.diagnostic
             raise StateError.of([found.at(Location(self.model.file), self.model.name)]) from error
-        return kafka.read_batch(self.session, bounded, self.run.place)
+        return KINDS[spec.format].read_batch(self.session, bounded, self.run.place)
 
     def _beginning(self, source: int) -> dict[str, Any]:
         path = self.checkpoint / "sources" / str(source) / "0"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from engine import faults
-from engine.compile import Materialized, Model
+from engine.compile import Model
 from engine.compile.nodes.model_settings import Refresh
 from engine.errors import StateError
 from engine.events import Outcome, Status
@@ -51,7 +51,7 @@ def choose(
     Raises:
         StateError: `refresh-not-incremental`.
     """
-    view = model.materialized is Materialized.VIEW
+    view = model.computed_when_read
     if view or model.write.history or model.write.refresh is Refresh.FULL:
         return None
 
@@ -68,7 +68,7 @@ def choose(
 
 def why_full(model: Model, choice: RefreshChoice | None) -> str:
     """Return why a table is computed in full, for the line of the build; empty: that goes without saying."""
-    if model.materialized is Materialized.VIEW or choice is None or choice.way is not Way.FULL:
+    if model.computed_when_read or choice is None or choice.way is not Way.FULL:
         return ""
     return f"computed in full: {choice.reason}"
 

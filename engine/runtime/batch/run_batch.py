@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from engine import faults
-from engine.compile import Materialized, Model, Source
+from engine.compile import Model, Source
 from engine.compile.nodes.model_settings import Overwrite
 from engine.errors import errors_at
 from engine.events import Outcome, Status
@@ -90,7 +90,7 @@ def run_batch(run: Run, model: Model) -> Outcome:
     watched = register(session, run.manifest, model, run.place, bounded=True)
     frame = table_setup.checked_frame(session, model)
     explain.tell(model, frame)
-    if model.materialized is Materialized.VIEW:
+    if model.computed_when_read:
         replaced_materialization.clear_table(session, model, folder.load(), table)
         outcome = _make_view(run, session, model, folder, state)
     else:
@@ -250,7 +250,7 @@ def _in_place_of_view(
 
 def up_to_date(run: Run, model: Model, state: ModelState, table: TableFacts | None, inputs: Mapping[str, Any]) -> bool:
     """Whether building would give what is there already."""
-    if model.materialized is not Materialized.VIEW:
+    if not model.computed_when_read:
         return same_rows(run.manifest, model, state, table, inputs)
     made = state.phase is Phase.PUBLISHED and state.fingerprint == model.fingerprint
     view = run.lake.view(model.relation.schema, model.relation.name) if made else None

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine import faults
-from engine.compile import Manifest, Model, Target
+from engine.compile import Manifest, Model, Source, Target
 from engine.errors import RunError, StateError
 from engine.lake.changes.erase_files import LISTS, erase_rows, expire_all, remove_files, rewrite_lists
 from engine.lake.commit_guard import ExpectedTable
@@ -38,6 +38,7 @@ from engine.runtime.lifecycle import full_refresh
 from engine.runtime.lifecycle.raise_fences import raise_fences
 from engine.runtime.spark_support.spark_errors import spark_exceptions, summary, surroundings
 from engine.secrets import scrub
+from engine.sources import answers_of
 from engine.state import locked
 from engine.state.state_path import StatePath, remove_tree
 
@@ -116,7 +117,9 @@ def opened(
 def _may_read(manifest: Manifest, reader: Model, model: Model) -> bool:
     """Whether a stream reads a model's table, also where the table is declared as a source."""
     nodes = [manifest.nodes[item.node] for item in reader.inputs if item.stream]
-    return any(node.id == model.id or getattr(getattr(node, "spec", None), "format", "") == "iceberg" for node in nodes)
+    return any(
+        node.id == model.id or (isinstance(node, Source) and answers_of(node.spec.format).is_table) for node in nodes
+    )
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from engine.compile import Materialized, Model
+from engine.compile import Model
 from engine.compile.config.condition_config import condition_columns, condition_fault
 from engine.compile.sql.determinism import deterministic_text
 from engine.errors import UsageError, near
@@ -39,7 +39,7 @@ def check_model(model: Model) -> None:
         UsageError: it has none.
     """
     kind = model.materialized
-    if kind is Materialized.VIEW or not model.stored:
+    if not kind.traits.keeps_rows:
         names = [item.name for item in model.inputs]
         hint = f"Erase the rows from what it reads: {', '.join(names)}" if names else ""
         raise UsageError("usage", f"'{model.name}' is {_article(kind.value)} and stores no rows", hint)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from engine.compile import Manifest, Materialized, Model, Source
+from engine.compile import Manifest, Model, Source
 from engine.compile.nodes.column_facts import Derivation
 from engine.compile.sql.dialect import tokenize
 from engine.lake.quoted_names import quoted
@@ -49,7 +49,7 @@ def _downstream(manifest: Manifest, request: EraseRequest) -> Iterator[OtherCopy
             continue
         known = [found for node in above if (found := _passed_on(reader, node, names[node])) is not None]
         names[reader.id] = known[0] if len(known) == len(above) == 1 else None
-        if reader.stored and reader.materialized is not Materialized.VIEW:
+        if reader.keeps_rows:
             yield _copy_in(reader, request, names[reader.id])
 
 
@@ -94,7 +94,7 @@ def _upstream(manifest: Manifest, request: EraseRequest) -> Iterator[OtherCopy]:
             elif isinstance(node, Model):
                 names[above] = _read_from(model, above, names[model.id])
                 waiting.append(above)
-                if node.stored and node.materialized is not Materialized.VIEW:
+                if node.keeps_rows:
                     known = names[above]
                     command = erase_command(node, request, known) if known is not None else ""
                     yield OtherCopy(node.name, "rows that it was made from: a full refresh reads them again", command)

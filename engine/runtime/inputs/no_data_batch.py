@@ -14,8 +14,8 @@ from engine.compile.nodes.model_settings import OutputMode
 from engine.plan.deployed.checkpoint_facts import watermark_moved
 from engine.runtime.context.run_context import Run
 from engine.runtime.inputs.source_file_check import modified
+from engine.sources import answers_of
 from engine.sources.files import listing
-from engine.sources.files.file_source import FORMATS
 from engine.state import checkpoint as spark_checkpoint
 from engine.state.file_log import accepted_times, file_sources, logged, reaches
 from engine.state.state_path import StatePath
@@ -38,7 +38,7 @@ def owed(run: Run, model: Model, checkpoint: StatePath) -> bool:
 
     Only files are there again for certain: brokers forget records and tables their snapshots.
     """
-    if not model.stateful or model.write.output_mode is OutputMode.COMPLETE or not _files(run, model):
+    if not model.stateful or model.write.output_mode is OutputMode.COMPLETE or not _rereads(run, model):
         return False
     last = spark_checkpoint.last_committed(checkpoint)
     if last is None or last != spark_checkpoint.last_started(checkpoint):
@@ -52,12 +52,9 @@ def owed(run: Run, model: Model, checkpoint: StatePath) -> bool:
     return spark_checkpoint.operators(checkpoint) != {_LIMIT}
 
 
-def _files(run: Run, model: Model) -> bool:
+def _rereads(run: Run, model: Model) -> bool:
     nodes = [run.manifest.nodes[item.node] for item in model.inputs if item.stream]
-    return all(
-        isinstance(node, Source) and node.spec.format in FORMATS and "after_reading" not in node.spec.settings
-        for node in nodes
-    )
+    return all(isinstance(node, Source) and answers_of(node.spec.format).rereads(node.spec) for node in nodes)
 
 
 def _files_there(checkpoint: StatePath, batch: int) -> bool:

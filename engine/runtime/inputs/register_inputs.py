@@ -13,9 +13,8 @@ from engine.lake.quoted_names import quoted
 from engine.plan.tables.upstream_tables import TableReading
 from engine.runtime.inputs.watermark_lag import Timed, observed, timed
 from engine.runtime.quality.bad_records import Watched
-from engine.sources import KINDS, ORIGIN, OnBadRecord, Place, iceberg, limited, record_checks
+from engine.sources import KINDS, ORIGIN, OnBadRecord, Place, answers_of, iceberg, limited, record_checks
 from engine.sources.bad_record_limit import BadRecordLimit
-from engine.sources.files import file_source
 from engine.sources.iceberg.stream_reader import table_stream
 
 if TYPE_CHECKING:
@@ -61,8 +60,9 @@ def register(
         frame = instead(item) if instead else None
         if frame is None:
             frame = _read(session, manifest, item, place, reading, bounded=bounded)
-        if since is not None and item.stream and _is_files(manifest.nodes[item.node]):
-            frame = frame.where(f"unix_millis({ORIGIN}.file_modification_time) >= {since}")
+        time = _skipped_by(manifest.nodes[item.node]) if since is not None and item.stream else ""
+        if time:
+            frame = frame.where(f"unix_millis({ORIGIN}.{time}) >= {since}")
         mark = _mark(frame, item)
         if mark is not None:
             frame = record_checks.with_event_time(frame, mark.column, mark.expression, mark.max_future)
@@ -98,8 +98,9 @@ def _mark(frame: DataFrame, item: Input) -> Watermark | None:
     return replace(mark, column=next((n for n in frame.columns if n.lower() == mark.column.lower()), mark.column))
 
 
-def _is_files(node: object) -> bool:
-    return isinstance(node, Source) and node.spec.format in file_source.FORMATS
+def _skipped_by(node: object) -> str:
+    """The time by which records before a beginning are skipped; empty: they are not read."""
+    return answers_of(node.spec.format).skipped_by if isinstance(node, Source) else ""
 
 
 def _policy(item: Input, manifest: Manifest) -> OnBadRecord:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from engine.compile import Model, Source
 from engine.errors import Diagnostic, EngineError, Level, RunError, StateError
 from engine.events import Diagnosed
-from engine.plan.actions.file_checks import changed_files, missing_files, number, some_files
+from engine.plan.actions.file_checks import changed_files, compared, missing_files, number, some_files
 from engine.runtime.context.run_context import Run
 from engine.sources import KINDS, SourceSpec
 from engine.sources.files import file_schema, listing, local_files
@@ -135,17 +135,14 @@ def _compare(found: Landed, reached: int | None) -> None:
     changed: dict[str, list[tuple[str, int, int]]] = {}
     for source in file_sources(found.checkpoint):
         read_to, written_to = (reaches(found.checkpoint, source, batch) for batch in (last, written))
-        for file in logged(found.checkpoint, source):
-            uri = listing.decoded(file.uri)
-            now, noted = there.of(uri), found.time_of(uri, file)
-            if now is None:
-                missing += [uri] if file.entry > read_to else []
-                gone.setdefault(noted, uri)
-            elif now != noted and file.entry <= written_to:
-                changed.setdefault(found.spec_of(uri).name, []).append((uri, noted, now))
-            elif now != noted:
-                # Nothing of it is in the table: it is read as it is now.
-                found.accepted[uri] = now
+        one = compared(logged(found.checkpoint, source), found.accepted, there.of, read_to, written_to)
+        missing += one.missing
+        for uri, noted in one.gone:
+            gone.setdefault(noted, uri)
+        for file in one.changed:
+            changed.setdefault(found.spec_of(file[0]).name, []).append(file)
+        # Nothing of them is in the table: they are read as they are now.
+        found.accepted |= one.unwritten
     if missing:
         raise StateError.of((missing_files(found.model, found.run.place.root, missing),))
     for spec in found.specs:

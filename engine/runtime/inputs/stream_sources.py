@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from engine.compile import Input, Model
+from engine.compile import Input, Model, Source
 from engine.errors import Location, StateError
 from engine.plan import new_checkpoint, source_changes
 from engine.plan.deployed.stream_order import (
@@ -25,8 +25,9 @@ from engine.plan.deployed.stream_order import (
 from engine.plan.source_changes import Recorded, StreamSource
 from engine.runtime.context.run_context import Run
 from engine.runtime.inputs.read_upstreams import read_upstreams
-from engine.sources import kafka
+from engine.sources import answers_of
 from engine.sources.files import listing
+from engine.sources.stream_identity import normalized
 from engine.state import ModelState, TableState
 from engine.state import checkpoint as spark_checkpoint
 from engine.state.file_log import logged
@@ -104,7 +105,7 @@ def checked(
     if reason is None:
         return state, made
     begun = spark_checkpoint.last_committed(checkpoint) if not written else spark_checkpoint.last_started(checkpoint)
-    if begun is None and not any(s.kind in kafka.FORMATS for s in now):
+    if begun is None and not any(_has_topics(run, source) for source in now):
         # The query was changed after a first start that failed.
         remove_tree(checkpoint, ignore_errors=True)
         state = replace(state, query_id=None)
@@ -113,6 +114,12 @@ def checked(
     ways = new_checkpoint.ways(run.manifest, model)
     finding = source_changes.rejection(str(model.relation), model.name, reason, ways)
     raise StateError(finding.code, finding.message, finding.hint, node=model.name, location=Location(model.file))
+
+
+def _has_topics(run: Run, source: StreamSource) -> bool:
+    """Whether the checkpoint has the beginning of a source before anything was read."""
+    node = run.manifest.nodes[source.node]
+    return isinstance(node, Source) and answers_of(node.spec.format).has_topics
 
 
 def record(folder: TableState, generation: int, model: Model, made: Recorded) -> None:
@@ -142,7 +149,7 @@ def _is_of(checkpoint: StatePath, source: StreamSource) -> bool:
     if not (checkpoint / "sources" / str(source.number)).is_dir():
         return True
     uris = [listing.decoded(file.uri) for file in logged(checkpoint, source.number)]
-    return not uris or any(uri == base or uri.startswith(f"{base}/") for uri in map(source_changes.normalized, uris))
+    return not uris or any(uri == base or uri.startswith(f"{base}/") for uri in map(normalized, uris))
 
 
 def renamed(run: Run, model: Model, state: ModelState, folder: TableState) -> ModelState:

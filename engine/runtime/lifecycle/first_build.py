@@ -14,16 +14,12 @@ from engine.compile import Model, Source
 from engine.plan import Change
 from engine.runtime.context.run_context import Run
 from engine.runtime.sinks import table_setup
-from engine.sources import iceberg
-from engine.sources.files import file_source
+from engine.sources import answers_of
 from engine.state import ModelState, Phase, TableState
 from engine.state.first_offsets import begun, keep_beginnings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-# Where these begin is found again from what is there, and what is there may be corrected in between.
-_FOUND_AGAIN = {*file_source.FORMATS, *iceberg.FORMATS}
 
 
 def begin(run: Run, model: Model, folder: TableState, frame: DataFrame) -> ModelState:
@@ -47,5 +43,6 @@ def _resumes(run: Run, model: Model, folder: TableState, state: ModelState) -> b
     known = run.plan.actions[model.id].comparison
     fits = known is not None and known.refusal is None and known.change is not Change.NEW
     nodes = [run.manifest.nodes[item.node] for item in model.inputs if item.stream]
-    fixed = any(isinstance(node, Source) and node.spec.format not in _FOUND_AGAIN for node in nodes)
+    # Where the others begin is found again from what is there, and what is there may be corrected in between.
+    fixed = any(isinstance(node, Source) and not answers_of(node.spec.format).begins_anew for node in nodes)
     return fits and fixed and begun(folder.checkpoint(state.generation))

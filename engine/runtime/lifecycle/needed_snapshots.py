@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
-from engine.compile import Manifest, Materialized, Model, Relation, Target
+from engine.compile import Manifest, Model, Relation, Target
 from engine.errors import RunError
 from engine.lake.table_facts import SnapshotFacts, TableFacts
 from engine.plan.deployed.begun_rebuild import next_state
@@ -84,7 +84,7 @@ def _last_written(target: Target, model: Model, relation: Relation, table: Table
 
 def _computed_from(target: Target, reader: Model, model: Model) -> Iterator[int]:
     """The snapshot of a model's table that a batch table was computed from, if a refresh can begin with it."""
-    state = state_now(target, reader).load() if reader.materialized is Materialized.TABLE else None
+    state = state_now(target, reader).load() if reader.recomputed else None
     at = state.inputs.get(model.id) if state is not None and state.pinned else None
     if isinstance(at, Mapping) and isinstance(at.get("snapshot"), int):
         yield at["snapshot"]

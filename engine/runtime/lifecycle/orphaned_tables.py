@@ -13,7 +13,7 @@ from pathlib import Path
 from engine.compile import Manifest, Model, Target
 from engine.errors import Diagnostic, Level
 from engine.plan.deployed.built_tables import KnownTable, built_tables
-from engine.sources import location
+from engine.sources import answers_of, location
 
 # After that many, one note says how many more there are.
 _NOTES = 10
@@ -30,7 +30,7 @@ def _rebuilt(manifest: Manifest, known: KnownTable) -> bool:
 
 
 def _without_model(manifest: Manifest, target: Target, root: Path) -> tuple[KnownTable, ...]:
-    named = (location(s.spec) for s in manifest.sources if s.spec.format == "iceberg")
+    named = (location(s.spec) for s in manifest.sources if answers_of(s.spec.format).is_table)
     sources = {tuple(name.removeprefix(f"{target.catalog.name}.").rpartition(".")[::2]) for name in named}
     current = frozenset(str(model.deferred_from or model.relation) for model in manifest.models if model.stored)
     found = built_tables(manifest, target, root, current)

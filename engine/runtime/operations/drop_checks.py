@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from engine.compile import Manifest, Materialized, Model, Target
+from engine.compile import Manifest, Model, Target
 from engine.errors import Diagnostic, Location, UsageError, near
 from engine.plan.actions.refresh_checks import DOWNSTREAM_STOPS, FILES_GONE, files_gone
 from engine.plan.deployed.built_tables import KnownTable, built_tables
@@ -91,7 +91,7 @@ def _readers(
         state = state_now(target, model).load()
         if state is None:
             continue
-        view = model.materialized is Materialized.VIEW
+        view = model.computed_when_read
         for table in tables:
             if (view or model.streaming) and _reads(manifest, model, state, table):
                 yield _read(model, table, view=view)
@@ -101,7 +101,7 @@ def _reads(manifest: Manifest, model: Model, state: ModelState, table: KnownTabl
     """Whether a model reads a table, by its query of now or by what it was built from."""
     for item in model.inputs:
         node = manifest.nodes[item.node]
-        wanted = item.stream or model.materialized is Materialized.VIEW
+        wanted = item.stream or model.computed_when_read
         if wanted and isinstance(node, Model) and str(node.relation) == table.name:
             return True
     uuid = table.state.uuid if table.state is not None else None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from engine.compile import Manifest, Source, Target
 from engine.plan.deployed.state_folder import table_state
-from engine.sources import KINDS, Place, kafka
+from engine.sources import KINDS, Place, answers_of
 from engine.state import checkpoint as spark_checkpoint
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def waiting(session: SparkSession, manifest: Manifest, target: Target, source: S
         EngineError: the broker cannot be asked.
     """
     readers = [m for m in manifest.models if any(i.node == source.id and i.stream for i in m.inputs)]
-    if source.spec.format not in kafka.FORMATS or not readers:
+    if not answers_of(source.spec.format).has_topics or not readers:
         return {}
     there = KINDS[source.spec.format].position(session, source.spec, place)
     ends = {(topic, p): span for topic, found in there.items() for p, span in found.items() if p != "id"}

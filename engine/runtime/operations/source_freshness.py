@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -22,8 +22,9 @@ from engine.runtime.operations.kafka_lag import waiting
 from engine.runtime.spark_support.spark_errors import spark_exceptions, summary
 from engine.runtime.spark_support.unreadable_files import unreadable
 from engine.secrets import scrub
-from engine.sources import BAD, KINDS, Place, iceberg
+from engine.sources import BAD, KINDS, Place, answers_of
 from engine.sources.freshness_probe import newest
+from engine.sources.spec import SourceSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -91,7 +92,7 @@ def look(
         SetupError: Spark cannot be had; what is wrong with a source is in its result.
     """
     place = target.place(root)
-    reads = [source for source in sources if not _by_commit(source)]
+    reads = [source for source in sources if _committed_at(source) is None]
     jars = sorted({name for source in reads for name in KINDS[source.spec.format].jars(source.spec)})
     if reads:
         catalog_settings.prepare(target.catalog)
@@ -104,9 +105,10 @@ def look(
             yield seen
 
 
-def _by_commit(source: Source) -> bool:
-    """Whether the time of the newest commit counts, which needs no JVM."""
-    return source.spec.format in iceberg.FORMATS and not (source.freshness and source.freshness.loaded_at)
+def _committed_at(source: Source) -> Callable[[SourceSpec, Place], datetime | None] | None:
+    """What gives the time of the newest commit, where that counts: it needs no JVM."""
+    from_rows = source.freshness is not None and source.freshness.loaded_at
+    return None if from_rows else answers_of(source.spec.format).committed_at
 
 
 def _look(session: SparkSession | None, source: Source, place: Place) -> SourceLook:
@@ -114,9 +116,10 @@ def _look(session: SparkSession | None, source: Source, place: Place) -> SourceL
     found, error, ahead, farthest = None, "", 0, ""
     try:
         KINDS[source.spec.format].check(source.spec, place)
-        if session is None or _by_commit(source):
-            found = iceberg.committed_at(source.spec, place)
-        else:
+        committed_at = _committed_at(source)
+        if committed_at is not None:
+            found = committed_at(source.spec, place)
+        elif session is not None:
             found, ahead, farthest = _newest(session, source, place)
         error = "" if found else "there is no row that counts" if ahead else "there is no row"
     except EngineError as failure:

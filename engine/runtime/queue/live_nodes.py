@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from engine.compile import DataTest, Manifest, Materialized, Model, Severity, Source, UnitTest
+from engine.compile import DataTest, Manifest, Model, Severity, Source, UnitTest
 from engine.compile.nodes.model_settings import Publish
 from engine.compile.types.cron import Schedule
 from engine.plan.deployed.read_deployed import read_by
@@ -104,7 +104,7 @@ def _of_tests(manifest: Manifest, tested: str, tests: Iterable[str], models: Map
     read = {tested, *(i for test in tests for i in read_by(manifest, manifest.nodes[test]))}
     for node in list(read):
         if isinstance(model := manifest.nodes[node], Model) and not model.streaming:
-            read |= {i for i in read_by(manifest, model) if model.materialized is Materialized.VIEW}
+            read |= {i for i in read_by(manifest, model) if model.computed_when_read}
     sources = frozenset(i for i in read if isinstance(manifest.nodes[i], Source))
     return LiveNode(
         TESTS + tested, tuple(tests), frozenset({tested} & models.keys()), frozenset(read & models.keys()),

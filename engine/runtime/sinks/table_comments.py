@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from engine import faults
-from engine.compile import Materialized, Model
+from engine.compile import Model
 from engine.errors import Diagnostic, Level, Location
 from engine.events import Diagnosed
 from engine.lake.comments import comment_table, comment_view
@@ -30,7 +30,7 @@ def describe(run: Run, model: Model) -> None:
         return
     wanted = comments_of(model)
     try:
-        if model.materialized is Materialized.VIEW:
+        if model.computed_when_read:
             comment_view(run.spark, relation.catalog, relation.schema, relation.name, wanted)
         else:
             faults.reach("describing", model.name)

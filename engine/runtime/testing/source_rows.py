@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from engine.compile import DataTest, Manifest, Source
 from engine.errors import errors_at
-from engine.sources import BAD, KINDS, ORIGIN, Place, kafka, record_checks
+from engine.sources import BAD, KINDS, ORIGIN, Place, answers_of, record_checks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -64,8 +64,7 @@ class SourceRows:
         spec, kind = source.spec, KINDS[source.spec.format]
         with errors_at(source.location):
             kind.check(spec, self.place)
-            if spec.format in kafka.FORMATS:
-                spec = kafka.until_now(session, spec, self.place)
+            spec = answers_of(spec.format).until_now(session, spec, self.place)
             frame = kind.read_batch(session, spec, self.place)
         if BAD in frame.columns:
             frame = record_checks.without_bad(frame, source.name, f"bad records of {source.name}", spec.on_bad_record)

@@ -8,23 +8,33 @@ default would turn it into a row of NULLs.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import astuple
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import SetupError
 from engine.object_store.s3_settings import is_s3
 from engine.schema import ValueForm
 from engine.schema.format_keys import FILE_KEYS
-from engine.sources.credentials import masked, shown
-from engine.sources.files import file_formats, file_schema, listing, s3_listing
-from engine.sources.spec import Place, Resumption, SourceSpec, SpecFault, connected, connection_line
+from engine.sources.answers import Answers, ColumnsBy, KnownNow
+from engine.sources.credentials import identified, masked, shown
+from engine.sources.files import file_formats, file_samples, file_schema, listing, s3_listing
+from engine.sources.spec import (
+    Place,
+    Resumption,
+    SourceSpec,
+    SpecFault,
+    connected,
+    connection_leads,
+    connection_line,
+)  # fmt: skip
+from engine.sources.stream_identity import normalized
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 FORMATS: tuple[str, ...] = ("json", "csv", "parquet", "avro", "orc", "text")
 KEYS: Mapping[str, ValueForm] = FILE_KEYS.forms
@@ -134,13 +144,7 @@ def check(spec: SourceSpec, place: Place) -> None:
 
 def position(session: SparkSession, spec: SourceSpec, place: Place) -> dict[str, Any]:
     """How many files Spark would read, and a hash of their paths, sizes and times."""
-    return position_of(listing.listed(session, spec, place))
-
-
-def position_of(files: Sequence[listing.Listed]) -> dict[str, Any]:
-    """The same of files that were listed."""
-    text = json.dumps([astuple(file) for file in files])
-    return {"files": len(files), "hash": hashlib.sha256(text.encode()).hexdigest()}
+    return listing.position_of(listing.listed(session, spec, place))
 
 
 def script(spec: SourceSpec, *, stream: bool) -> list[str]:
@@ -219,3 +223,61 @@ def read_stream(session: SparkSession, spec: SourceSpec, place: Place) -> DataFr
 def resume(*_: object) -> Resumption:
     """What was read is compared with the folder where the checkpoint is known: `runtime.inputs.source_file_check`."""
     return Resumption()
+
+
+def _placed(spec: SourceSpec, place: Place) -> dict[str, Any]:
+    path = str(spec.settings.get("path", ""))
+    inside = not listing.is_uri(path) and not path.startswith("/")
+    where = path if listing.is_uri(path) else f"file:{place.root / path}"
+    found = {"location": identified(normalized(where), "location")} | ({"root": str(place.root)} if inside else {})
+    return {**found, **connection_leads(spec, place)}
+
+
+def _begun_at(spec: SourceSpec, _: int | None) -> SourceSpec:
+    """As it is: files are skipped by their time."""
+    return spec
+
+
+def _stays(spec: SourceSpec) -> bool:
+    return "after_reading" not in spec.settings
+
+
+def _known_now(spec: SourceSpec, place: Place) -> KnownNow:
+    files = listing.listed_here(spec, place)
+    return KnownNow(files=tuple(files) if files is not None else None)
+
+
+def _folder(spec: SourceSpec, place: Place) -> str | None:
+    top = listing.folder(spec, place)
+    return str(top) if top is not None else None
+
+
+def _newest(session: SparkSession, spec: SourceSpec, place: Place) -> DataFrame | None:
+    return file_samples.newest(session, with_connection(spec, place), place)
+
+
+def _sampled(session: SparkSession, spec: SourceSpec, place: Place) -> StructType:
+    return file_samples.sampled(session, with_connection(spec, place), place)
+
+
+_ANSWERS = Answers(
+    reads_files=True,
+    placed=_placed,
+    begun_at=_begun_at,
+    skipped_by="file_modification_time",
+    begins_anew=True,
+    rereads=_stays,
+    known_now=_known_now,
+    folder=_folder,
+    newest=_newest,
+    sampled=_sampled,
+)
+ANSWERS: Mapping[str, Answers] = {
+    "json": replace(_ANSWERS, columns_by=ColumnsBy.NAME),
+    "csv": replace(_ANSWERS, columns_by=ColumnsBy.POSITION, caseless=True),
+    "parquet": replace(_ANSWERS, columns_by=ColumnsBy.NAME, caseless=True),
+    "avro": replace(_ANSWERS, columns_by=ColumnsBy.NAME),
+    "orc": replace(_ANSWERS, columns_by=ColumnsBy.NAME, caseless=True),
+    # A line is its one column.
+    "text": replace(_ANSWERS, caseless=True, tells_columns=True, sampled=None),
+}

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from engine.object_store.s3_settings import is_s3
@@ -188,6 +190,12 @@ def listed_here(spec: SourceSpec, place: Place) -> list[Listed] | None:
     if top.is_file():
         return [_facts(str(top), top.stat())]
     return sorted(_walk(spec.name, top), key=lambda file: file.uri)
+
+
+def position_of(files: Sequence[Listed]) -> dict[str, Any]:
+    """How many files were listed, and a hash of their paths, sizes and times."""
+    text = json.dumps([astuple(file) for file in files])
+    return {"files": len(files), "hash": hashlib.sha256(text.encode()).hexdigest()}
 
 
 def _walk(source: str, top: Path) -> Iterator[Listed]:

@@ -1,8 +1,9 @@
 """Iceberg tables as sources: foreign ones, and those of other projects, in the target's catalog.
 
-    declared   keys, options and their faults
-    history    where a stream of a table begins, from its snapshots
-    stream     reading a table as a stream, with the seed before it
+    iceberg_options   keys, options and their faults
+    snapshot_history  where a stream of a table begins, from its snapshots
+    stream_reader     reading a table as a stream, with the seed before it
+    column_changes    how its columns differ from those that a stream began with
 
 What a stream has read of a table is compared in `plan.tables.upstream_tables`, for models and sources alike.
 """
@@ -14,16 +15,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from engine.errors import Diagnostic, RunError, SetupError, StateError
+from engine.errors import RunError, SetupError, StateError
 from engine.lake.lake_reader import Lake, TableColumn
 from engine.lake.quoted_names import quoted
 from engine.lake.table_facts import TableFacts
 from engine.schema import ValueForm
+from engine.sources.answers import Answers, ColumnsBy, KnownNow
 from engine.sources.iceberg import iceberg_options, snapshot_history
+from engine.sources.iceberg.column_changes import changed_columns
 from engine.sources.iceberg.snapshot_history import Start
 from engine.sources.iceberg.stream_reader import SKIP_DELETES, table_stream
 from engine.sources.spec import ORIGIN, Place, Resumption, SourceSpec, SpecFault
-from engine.sources.starting_offsets import starting_milliseconds
+from engine.sources.starting_offsets import begun_at, starting_milliseconds
+from engine.sources.stream_identity import TABLE, StreamIdentity
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -246,25 +250,37 @@ def resume(
     return Resumption({"columns": now})
 
 
-def changed_columns(table: str, reader: str, before: Mapping[str, str], now: Mapping[str, str]) -> Diagnostic | None:
-    """Return how the columns of a table differ from those at the last start of a stream; None: all are there.
+def _identity(_: str, settings: Mapping[str, Any]) -> StreamIdentity:
+    return StreamIdentity(TABLE, {"table": str(settings.get("table", ""))})
 
-    Args:
-        table: its full name.
-        reader: name of the model.
-        before: the columns at the last start, with their types.
-        now: those that there are.
-    """
-    wrong = [
-        f"{name} {type_}: " + (f"is {now[name]} now" if name in now else "is gone")
-        for name, type_ in before.items()
-        if now.get(name) != type_
-    ]
-    if not wrong:
-        return None
-    message = f"{table} has changed since '{reader}' last read it: {'; '.join(wrong)}"
-    hint = (
-        "Declare the new columns ('schema:' of the source), undo the change of the table, or rebuild the "
-        f"table: engine build -f -s {reader}"
+
+def _placed(spec: SourceSpec, place: Place) -> dict[str, str]:
+    return {"table": full_name(spec, place)}
+
+
+def _known_now(spec: SourceSpec, place: Place) -> KnownNow:
+    found, parts = facts(spec, place), table_parts(spec, place)
+    columns = {} if spec.schema else {column.name: column.type for column in columns_now(spec, place)}
+    return KnownNow(table=found, parts=parts, columns=columns)
+
+
+def _described(spec: SourceSpec, place: Place) -> list[tuple[str, str, str]]:
+    return [(column.name, column.type, column.doc) for column in columns_now(spec, place)]
+
+
+ANSWERS: Mapping[str, Answers] = {
+    "iceberg": Answers(
+        is_table=True,
+        columns_by=ColumnsBy.NAME,
+        caseless=True,
+        marks_bad=False,
+        identity=_identity,
+        placed=_placed,
+        begun_at=begun_at,
+        begins_anew=True,
+        known_now=_known_now,
+        committed_at=committed_at,
+        tells_columns=True,
+        columns_now=_described,
     )
-    return Diagnostic("source-columns", message, hint)
+}

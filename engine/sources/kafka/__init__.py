@@ -1,9 +1,10 @@
 """Kafka topics as sources.
 
-    connection  settings of the target, the client's options, whether somebody answers
-    declared    the keys of a declaration
-    cluster     topics, ids and offsets, asked in Spark's JVM
-    standing    whether a stream can continue where it is
+    connection      settings of the target, the client's options, whether somebody answers
+    kafka_options   the keys of a declaration
+    cluster         topics, ids and offsets, asked in Spark's JVM; topic_offsets: the same without Java
+    topic_check     whether a stream can continue where it is
+    record_samples  the newest records, and the columns that are seen in some
 
 Transactions that were aborted are never seen (isolation.level is read_committed unless the source says otherwise).
 """
@@ -13,13 +14,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from engine.sources.kafka import native_client, topic_check
+from engine.sources.answers import Answers, ColumnsBy
+from engine.sources.kafka import record_samples, topic_check, topic_offsets
 from engine.sources.kafka.cluster import Cluster, Topic
 from engine.sources.kafka.cluster import cluster as asked
-from engine.sources.kafka.connection import Connection, consumer_options, reach, read_connection
+from engine.sources.kafka.connection import Connection, reach, read_connection
 from engine.sources.kafka.kafka_options import (
     KEYS,
     STARTS,
@@ -29,20 +31,20 @@ from engine.sources.kafka.kafka_options import (
     starting_offsets,
     value_of,
 )
-from engine.sources.kafka.native_client import ClusterOffsets
-from engine.sources.spec import ORIGIN, RAW, Place, Resumption, SourceSpec
-from engine.sources.starting_offsets import starting_milliseconds
+from engine.sources.kafka.topic_offsets import ISOLATION, PolledTopics, client_of, names_of, stand_of
+from engine.sources.spec import BAD, ORIGIN, RAW, Place, Resumption, SourceSpec
+from engine.sources.starting_offsets import begun_at, starting_milliseconds
 from engine.sources.values import value_format
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator
+    from collections.abc import Iterator
 
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 __all__ = [
-    "FORMATS", "KEYS", "LISTED", "MEANING", "ONE_OF", "REPLAYABLE", "PolledTopics", "check", "columns", "faults",
-    "jars", "location", "origin", "position", "read_batch", "read_stream", "resume", "same_start", "script",
-    "topics_now", "unread", "until_now",
+    "ANSWERS", "FORMATS", "KEYS", "LISTED", "MEANING", "ONE_OF", "REPLAYABLE", "PolledTopics", "check", "columns",
+    "faults", "jars", "location", "origin", "position", "read_batch", "read_stream", "resume", "script", "until_now",
 ]  # fmt: skip
 
 FORMATS: tuple[str, ...] = ("kafka",)
@@ -52,7 +54,6 @@ REPLAYABLE = True
 LISTED = True
 # Of a source that ends somewhere: the offset behind the last record of each partition, by topic.
 ENDS = "ends"
-_ISOLATION = "isolation.level"
 # Spark asks for offsets after each fetch, on the connection on which Kafka's consumer already waits for records behind
 # the end (KafkaDataConsumer.fetch, 4.1): each partition of each micro-batch took the broker's full wait, half a second.
 _FETCH_WAIT = {"fetch.max.wait.ms": "10"}
@@ -122,125 +123,13 @@ def check(spec: SourceSpec, place: Place) -> None:
 def position(session: SparkSession, spec: SourceSpec, place: Place) -> dict[str, Any]:
     """First and end offset of each partition."""
     with _cluster(session, spec, place) as (cluster, topics):
-        isolation = _client(spec)[_ISOLATION]
+        isolation = client_of(spec)[ISOLATION]
         firsts = cluster.offsets(topics.values(), first=True, isolation=isolation)
         ends = cluster.offsets(topics.values(), first=False, isolation=isolation)
     return {
         topic.name: {"id": topic.id, **{str(p): [firsts[topic.name][p], ends[topic.name][p]] for p in topic.partitions}}
         for topic in topics.values()
     }
-
-
-def topics_now(specs: Mapping[str, SourceSpec], place: Place) -> dict[str, ClusterOffsets]:
-    """What sources have, asked without Java; those that only Java's client knows are omitted.
-
-    Args:
-        specs: by any name.
-        place: of the project.
-    """
-    found: dict[str, ClusterOffsets] = {}
-    for connection, mine, wanted in _by_connection(specs):
-        settings = place.connection(connection)
-        addresses = read_connection(connection, settings).addresses
-        answers = native_client.ask(addresses, settings.get("security") or {}, wanted) or {}
-        for name, spec in mine.items():
-            if (answer := answers.get(_client(spec)[_ISOLATION])) is not None:
-                found[name] = _chosen(spec, answer)
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class PolledTopics:
-    """Where topics end, asked again and again; the client of each connection is kept between."""
-
-    _clients: dict[str, native_client.Questions] = field(default_factory=dict)
-
-    def ends(self, specs: Mapping[str, SourceSpec], place: Place) -> dict[str, Hashable]:
-        """Return a value of each source that differs when there are new records, partitions or topics.
-
-        Those that only Java's client knows are omitted, and those of a connection that cannot be asked now.
-
-        Args:
-            specs: by any name.
-            place: of the project.
-
-        Raises:
-            ProjectError, SetupError: a connection is not valid.
-        """
-        found: dict[str, Hashable] = {}
-        for connection, mine, wanted in _by_connection(specs):
-            answers = self._asked(connection, place, wanted)
-            for name, spec in mine.items():
-                if (topics := answers.get(_client(spec)[_ISOLATION])) is not None:
-                    chosen = _chosen(spec, ClusterOffsets("", topics)).topics
-                    found[name] = tuple((topic, now.id, tuple(now.end.items())) for topic, now in chosen.items())
-        return found
-
-    def _asked(
-        self, connection: str, place: Place, wanted: Mapping[str, Sequence[str]]
-    ) -> Mapping[str, Mapping[str, native_client.TopicOffsets]]:
-        client = self._clients.pop(connection, None)
-        if client is None:
-            settings = place.connection(connection)
-            addresses = read_connection(connection, settings).addresses
-            client = native_client.opened(addresses, settings.get("security") or {})
-        answers = native_client.ends(client, wanted) if client is not None else None
-        if answers is None or client is None:
-            return {}
-        self._clients[connection] = client
-        return answers
-
-
-def _by_connection(
-    specs: Mapping[str, SourceSpec],
-) -> Iterator[tuple[str, dict[str, SourceSpec], dict[str, list[str]]]]:
-    """Yield each connection with its sources that name their topics, and these topics by isolation level."""
-    fixed = {name: spec for name, spec in specs.items() if "topic_pattern" not in spec.settings}
-    for connection in dict.fromkeys(str(spec.settings["connection"]) for spec in fixed.values()):
-        mine = {name: spec for name, spec in fixed.items() if str(spec.settings["connection"]) == connection}
-        wanted: dict[str, list[str]] = {}
-        for spec in mine.values():
-            wanted.setdefault(_client(spec)[_ISOLATION], []).extend(_names(spec))
-        yield connection, mine, wanted
-
-
-def _chosen(spec: SourceSpec, answer: ClusterOffsets) -> ClusterOffsets:
-    """The topics of a source, and the partitions that it is assigned to."""
-    topics = {name: answer.topics[name] for name in _names(spec)}
-    for name, wanted in (spec.settings.get("assign") or {}).items():
-        topic = topics[name]
-        first, end = ({p: offsets[p] for p in wanted if p in offsets} for offsets in (topic.first, topic.end))
-        topics[name] = replace(topic, first=first, end=end)
-    return replace(answer, topics=topics)
-
-
-def same_start(spec: SourceSpec, known: Mapping[str, Any], now: ClusterOffsets) -> bool:
-    """Whether a stream reads the topics of its last start, in the same cluster, with the same beginning."""
-    topics = {name: topic.id for name, topic in now.topics.items()}
-    return dict(known) == topic_check.remembered(spec, topics, now.cluster)
-
-
-def unread(now: ClusterOffsets, offsets: Sequence[Mapping[str, Any]]) -> int | None:
-    """How many offsets a stream has not read; the marks of transactions are among them.
-
-    Args:
-        now: its topics.
-        offsets: where the sources of its query are.
-
-    Returns:
-        None: not known, because it has not begun with a partition, or is behind the end.
-    """
-    reached = [offset for item in offsets if (offset := _stand(item)) is not None]
-    count = 0
-    for name, topic in now.topics.items():
-        mine = [topics[name] for topics in reached if name in topics]
-        if not mine or any(set(partitions) != set(topic.end) for partitions in mine):
-            return None
-        behind = [topic.end[p] - offset for partitions in mine for p, offset in partitions.items()]
-        if min(behind, default=0) < 0:
-            return None
-        count += sum(topic.end[p] - min(partitions[p] for partitions in mine) for p in topic.end)
-    return count
 
 
 def until_now(session: SparkSession, spec: SourceSpec, place: Place) -> SourceSpec:
@@ -279,17 +168,9 @@ def resume(
     offsets: Sequence[Mapping[str, Any]],
 ) -> Resumption:
     """Check that a stream can continue; see `standing`."""
-    stands = [stand for offset in offsets if (stand := _stand(offset)) is not None]
+    stands = [stand for offset in offsets if (stand := stand_of(offset)) is not None]
     with _cluster(session, spec, place) as (cluster, topics):
         return topic_check.resume(spec, cluster, topics, known, stands)
-
-
-def _stand(offset: Mapping[str, Any]) -> dict[str, dict[int, int]] | None:
-    """An offset of Spark's Kafka source, {"topic": {"0": 17}}; None if it is one of another source."""
-    try:
-        return {topic: {int(p): int(o) for p, o in partitions.items()} for topic, partitions in offset.items()}
-    except (AttributeError, TypeError, ValueError):
-        return None
 
 
 def _connection(spec: SourceSpec, place: Place) -> Connection:
@@ -303,16 +184,11 @@ def _cluster(session: SparkSession, spec: SourceSpec, place: Place) -> Iterator[
     said = spec.settings
     with asked(session, _connection(spec, place)) as cluster:
         pattern = said.get("topic_pattern")
-        names = cluster.matching(pattern) if pattern else _names(spec)
+        names = cluster.matching(pattern) if pattern else names_of(spec)
         topics = cluster.topics(names)
         for name, wanted in (said.get("assign") or {}).items():
             topics[name] = Topic(name, topics[name].id, tuple(wanted))
         yield cluster, topics
-
-
-def _names(spec: SourceSpec) -> tuple[str, ...]:
-    said = spec.settings
-    return (said["topic"],) if "topic" in said else tuple(said.get("topics") or said["assign"])
 
 
 def _read(session: SparkSession, spec: SourceSpec, place: Place, *, stream: bool) -> DataFrame:
@@ -320,7 +196,7 @@ def _read(session: SparkSession, spec: SourceSpec, place: Place, *, stream: bool
     reach(connection)
     with _cluster(session, spec, place) as (_, topics):
         options = _options(spec, stream=stream, topics=topics)
-    client = {**_FETCH_WAIT, **connection.client, **_client(spec)}
+    client = {**_FETCH_WAIT, **connection.client, **client_of(spec)}
     options |= {f"kafka.{key}": value for key, value in client.items()}
     reader = session.readStream if stream else session.read
     records = reader.format("kafka").options(**options).load()
@@ -330,11 +206,6 @@ def _read(session: SparkSession, spec: SourceSpec, place: Place, *, stream: bool
     if form is None:
         raise AssertionError(value["format"])
     return form.decode(taken, spec, value, place)
-
-
-def _client(spec: SourceSpec) -> dict[str, str]:
-    """The consumer's options that the source decides."""
-    return {_ISOLATION: "read_committed", **consumer_options(spec.options)}
 
 
 def _options(spec: SourceSpec, *, stream: bool, topics: Mapping[str, Topic] | None = None) -> dict[str, str]:
@@ -369,3 +240,60 @@ def _starting(spec: SourceSpec, topics: Mapping[str, Topic]) -> str:
     for name, partitions in offsets.items():
         named.setdefault(name, {}).update({str(p): offset for p, offset in partitions.items()})
     return json.dumps(named)
+
+
+def _topic_names(spec: SourceSpec) -> tuple[str, ...]:
+    said = spec.settings
+    names = said.get("topics") or said.get("topic") or said.get("topic_pattern") or ()
+    return (names,) if isinstance(names, str) else tuple(str(name) for name in names)
+
+
+def _placed(_: SourceSpec, __: Place) -> dict[str, Any]:
+    """Nothing more: a cluster may move."""
+    return {}
+
+
+def _begun_at(spec: SourceSpec, at: int | None) -> SourceSpec:
+    begun = begun_at(spec, at)
+    return begun if at is not None else replace(begun, settings={**begun.settings, "starting_offsets": "earliest"})
+
+
+def _columns_now(spec: SourceSpec, place: Place) -> list[tuple[str, str, str]] | None:
+    value = spec.settings.get("value")
+    if not isinstance(value, Mapping) or value.get("format") != "avro":
+        return None
+    from engine.sources import avro
+
+    found = avro.columns_now(replace(spec, schema=""), value, place)
+    return [(column.name, column.type, column.doc) for column in found]
+
+
+def _newest(session: SparkSession, spec: SourceSpec, place: Place) -> DataFrame:
+    return read_batch(session, record_samples.newest(spec, position(session, spec, place)), place)
+
+
+def _sampled(session: SparkSession, spec: SourceSpec, place: Place) -> StructType:
+    if columns(spec):
+        return read_batch(session, spec, place).drop(BAD).schema
+    texts = read_batch(session, record_samples.as_text(spec), place)
+    return record_samples.of_json(session, spec.name, texts)
+
+
+ANSWERS: Mapping[str, Answers] = {
+    "kafka": Answers(
+        has_topics=True,
+        closed_options=True,
+        columns_by=ColumnsBy.NAME,
+        topic_names=_topic_names,
+        placed=_placed,
+        begun_at=_begun_at,
+        topics_now=topic_offsets.topics_now,
+        same_start=topic_offsets.same_start,
+        unread=topic_offsets.unread,
+        poller=PolledTopics,
+        columns_now=_columns_now,
+        until_now=until_now,
+        newest=_newest,
+        sampled=_sampled,
+    )
+}

@@ -1,0 +1,50 @@
+"""What a model becomes, and what that means to others: they ask for it, and not for the word in the header."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+@dataclass(frozen=True, slots=True)
+class MaterializationTraits:
+    """What a materialization means.
+
+    Attributes:
+        stored: the model is in the catalog, as a table or a view; if not, its SQL is part of what reads it.
+        keeps_rows: it has a table of its own.
+        streaming: it is run as a stream.
+        computed_when_read: its query runs when it is read, so that what it reads is read then; it is a view of the
+            catalog.
+        recomputed: its rows are computed from all of its input, as far as that has changed.
+        noun: in sentences.
+    """
+
+    noun: str
+    stored: bool = True
+    keeps_rows: bool = False
+    streaming: bool = False
+    computed_when_read: bool = False
+    recomputed: bool = False
+
+
+class Materialized(StrEnum):
+    """What a model becomes."""
+
+    STREAMING_TABLE = "streaming_table"
+    TABLE = "table"
+    VIEW = "view"
+    EPHEMERAL = "ephemeral"
+
+    @property
+    def traits(self) -> MaterializationTraits:
+        """What that means."""
+        return _TRAITS[self]
+
+
+_TRAITS = {
+    Materialized.STREAMING_TABLE: MaterializationTraits("streaming table", keeps_rows=True, streaming=True),
+    Materialized.TABLE: MaterializationTraits("table", keeps_rows=True, recomputed=True),
+    Materialized.VIEW: MaterializationTraits("view", computed_when_read=True),
+    Materialized.EPHEMERAL: MaterializationTraits("ephemeral model", stored=False),
+}

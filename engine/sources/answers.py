@@ -1,0 +1,166 @@
+"""What a kind of source answers of itself, beside how it is read: others ask it here, and not for its name.
+
+A kind is a module that `engine.sources` lists; its `ANSWERS` has one record for each of its formats. What a record does
+not say has the answer of a kind of which nothing is known, as one of another package may be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Protocol
+
+from engine.lake.table_facts import TableFacts
+from engine.sources.spec import Place, SourceSpec
+from engine.sources.stream_identity import StreamIdentity, of_settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from engine.sources.files.listing import Listed
+    from engine.sources.kafka.native_client import ClusterOffsets
+
+
+class ColumnsBy(StrEnum):
+    """How the declared columns are found in a record."""
+
+    NAME = "name"
+    POSITION = "position"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class KnownNow:
+    """What is known of a source without Spark.
+
+    Attributes:
+        files: those that a batch would read now, by name; None: that is known to Spark only.
+        table: of a source that is an Iceberg table.
+        parts: catalog, namespace and name of that table.
+        columns: of that table, with their types as Spark has them, where the source declares none.
+    """
+
+    files: tuple[Listed, ...] | None = None
+    table: TableFacts | None = None
+    parts: tuple[str, str, str] = ("", "", "")
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+
+class Poller(Protocol):
+    """Asks again and again where sources end, without Java; what it needs for that is kept between."""
+
+    def ends(self, specs: Mapping[str, SourceSpec], place: Place, /) -> Mapping[str, Hashable]:
+        """Return, by any name, a value that differs when there is something new; omitted: nobody can tell now."""
+
+
+def _nothing_known(_: SourceSpec, __: Place) -> KnownNow:
+    return KnownNow()
+
+
+def _no_topics(_: Mapping[str, SourceSpec], __: Place) -> Mapping[str, ClusterOffsets]:
+    return {}
+
+
+def _another_start(_: SourceSpec, __: Mapping[str, Any], ___: ClusterOffsets) -> bool:
+    return False
+
+
+def _not_counted(_: ClusterOffsets, __: Sequence[Mapping[str, Any]]) -> int | None:
+    return None
+
+
+def _as_declared(_: SparkSession, spec: SourceSpec, __: Place) -> SourceSpec:
+    return spec
+
+
+def _never(_: SourceSpec) -> bool:
+    return False
+
+
+def _unnamed(_: SourceSpec) -> tuple[str, ...]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What a kind of source answers, for one of its formats.
+
+    What its records are:
+
+    Attributes:
+        reads_files: files, which Spark notes in its log when it lists them.
+        has_topics: the offsets of topics, where a checkpoint fixes the first ones before anything is read.
+        is_table: rows of an Iceberg table, which its location names.
+
+    What may be declared:
+        closed_options: its options are a closed list; `allow_unknown_options` means nothing.
+        rows_wait: there may be unread data and a newest row; they are not made when they are read.
+        columns_by: how its columns are found.
+        caseless: the names of its columns have no letter case: they are found in any, or by position.
+        marks_bad: its frames have the column that marks records which cannot be read.
+        topic_names: of its topics, as they are declared; empty: they are not named.
+
+    Where a stream of it begins and continues:
+        identity: what distinguishes it in a checkpoint, from its format and settings alone.
+        placed: the same of where it is, with places resolved; None: `location` says that.
+        begun_at: the source with a stream that begins at a time (milliseconds since 1970), or, with None, with the
+            first record; None in its place: it cannot begin at a time.
+        skipped_by: the part of `_metadata` that is compared with that time, where that is how it begins there.
+        begins_anew: where it begins is found again from what is there, as long as nothing was read.
+        rereads: what a micro-batch has read is there again for certain when it is repeated.
+
+    What is known without Spark:
+        known_now: what there is of it, after `check`.
+        topics_now: of several sources, by any name, what their topics have; those that only Java can ask are omitted.
+        same_start: a stream reads the topics of its last start, given what was remembered then and what they have.
+        unread: how many offsets a stream has not read, given the topics and where its checkpoint is.
+        committed_at: when rows were last added; None in its place: that takes a look at the rows.
+        folder: on this machine, for polls.
+        poller: makes what asks for its end, for polls; None: nobody can tell.
+        tells_columns: without a schema its columns are known, from the kind or the catalog, whenever a plan is made.
+        columns_now: name, type and description of its columns, where that takes no look at records.
+
+    What Spark is asked for:
+        until_now: the source with its end, however often it is read.
+        newest: the newest part of it, enough to find its newest time; None: there is nothing. None in its place: all.
+        sampled: the columns of a sample of its records; None in its place: those that a batch has.
+    """
+
+    reads_files: bool = False
+    has_topics: bool = False
+    is_table: bool = False
+
+    closed_options: bool = False
+    rows_wait: bool = True
+    columns_by: ColumnsBy = ColumnsBy.UNKNOWN
+    caseless: bool = False
+    marks_bad: bool = True
+    topic_names: Callable[[SourceSpec], tuple[str, ...]] = _unnamed
+
+    identity: Callable[[str, Mapping[str, Any]], StreamIdentity] = of_settings
+    placed: Callable[[SourceSpec, Place], Mapping[str, Any]] | None = None
+    begun_at: Callable[[SourceSpec, int | None], SourceSpec] | None = None
+    skipped_by: str = ""
+    begins_anew: bool = False
+    rereads: Callable[[SourceSpec], bool] = _never
+
+    known_now: Callable[[SourceSpec, Place], KnownNow] = _nothing_known
+    topics_now: Callable[[Mapping[str, SourceSpec], Place], Mapping[str, ClusterOffsets]] = _no_topics
+    same_start: Callable[[SourceSpec, Mapping[str, Any], ClusterOffsets], bool] = _another_start
+    unread: Callable[[ClusterOffsets, Sequence[Mapping[str, Any]]], int | None] = _not_counted
+    committed_at: Callable[[SourceSpec, Place], datetime | None] | None = None
+    folder: Callable[[SourceSpec, Place], str | None] | None = None
+    poller: Callable[[], Poller] | None = None
+    tells_columns: bool = False
+    columns_now: Callable[[SourceSpec, Place], Iterable[tuple[str, str, str]] | None] | None = None
+
+    until_now: Callable[[SparkSession, SourceSpec, Place], SourceSpec] = _as_declared
+    newest: Callable[[SparkSession, SourceSpec, Place], DataFrame | None] | None = None
+    sampled: Callable[[SparkSession, SourceSpec, Place], StructType] | None = None
+
+
+# Of a format that no module reads, and of a module that says nothing.
+UNKNOWN = Answers()

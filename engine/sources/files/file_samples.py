@@ -1,0 +1,60 @@
+"""A part of the files of a source: the newest of them, and the columns that are seen in them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from engine.sources.files import file_formats, listing
+from engine.sources.inferred_types import as_strings, kept, no_arrays
+from engine.sources.spec import Place, SourceSpec
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+    from pyspark.sql.types import StructType
+
+# Of so many files the newest time is looked for, by modification time. Late rows may come in a newer file than the
+# newest row; not in so many.
+NEWEST = 100
+
+
+def newest(session: SparkSession, spec: SourceSpec, place: Place) -> DataFrame | None:
+    """The newest files of a source with its connection; those that were archived after reading count as well."""
+    archive = spec.settings.get("archive_path")
+    found = listing.listed(session, spec, place)
+    if archive and (place.root / str(archive)).exists():
+        found += listing.listed(session, replace(spec, settings={**spec.settings, "path": archive}), place)
+    newest_first = sorted((file for file in found if file.size), key=lambda file: file.modified, reverse=True)
+    if not newest_first:
+        return None
+    paths = [_for_spark(file) for file in newest_first[:NEWEST]]
+    return file_formats.read(session, session.read, spec, paths, place)
+
+
+def _for_spark(file: listing.Listed) -> str:
+    return listing.exactly(file.path) if isinstance(file.path, Path) else file.uri
+
+
+def sampled(session: SparkSession, spec: SourceSpec, place: Place) -> StructType:
+    """The columns of the files of a source with its connection, which are looked at as a whole.
+
+    Raises:
+        RunError: `source-unreadable`, a record of JSON is an array.
+    """
+    listing.check_listed(session, spec, place)
+    path, options = listing.for_spark(spec, place), {"recursiveFileLookup": "true", **spec.options}
+    if spec.format == "json":
+        lines = session.read.options(recursiveFileLookup="true").format("text").load(path)
+        no_arrays(lines.selectExpr("value", "_metadata.file_path as place"), spec.name)
+    if spec.format == "csv":
+        options = {"header": "true", "escape": '"', **options}
+
+    def read(**more: str) -> DataFrameReader:
+        return session.read.format(spec.format).options(**{**options, **more})
+
+    found = read(inferSchema="true", inferTimestamp="true").load(path).schema
+    if spec.format not in {"csv", "json"}:
+        return found
+    texts = read(inferSchema="false").schema(cast("StructType", as_strings(found))).load(path)
+    return kept(texts, found, json=spec.format == "json")

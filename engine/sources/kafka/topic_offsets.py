@@ -1,0 +1,154 @@
+"""Where topics begin and end, asked without Java, and what a stream has not read of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from engine.sources.kafka import native_client, topic_check
+from engine.sources.kafka.connection import consumer_options, read_connection
+from engine.sources.kafka.kafka_options import value_of
+from engine.sources.kafka.native_client import ClusterOffsets
+from engine.sources.spec import Place, SourceSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator
+
+ISOLATION = "isolation.level"
+
+
+def topics_now(specs: Mapping[str, SourceSpec], place: Place) -> dict[str, ClusterOffsets]:
+    """What sources have, asked without Java; those that only Java's client knows are omitted.
+
+    Args:
+        specs: by any name.
+        place: of the project.
+    """
+    found: dict[str, ClusterOffsets] = {}
+    for connection, mine, wanted in _by_connection(specs):
+        settings = place.connection(connection)
+        addresses = read_connection(connection, settings).addresses
+        answers = native_client.ask(addresses, settings.get("security") or {}, wanted) or {}
+        for name, spec in mine.items():
+            if (answer := answers.get(client_of(spec)[ISOLATION])) is not None:
+                found[name] = _chosen(spec, answer)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class PolledTopics:
+    """Where topics end, asked again and again; the client of each connection is kept between."""
+
+    _clients: dict[str, native_client.Questions] = field(default_factory=dict)
+
+    def ends(self, specs: Mapping[str, SourceSpec], place: Place) -> dict[str, Hashable]:
+        """Return a value of each source that differs when there are new records, partitions or topics.
+
+        Those that only Java's client knows are omitted, and those of a connection that cannot be asked now.
+
+        Args:
+            specs: by any name.
+            place: of the project.
+
+        Raises:
+            ProjectError, SetupError: a connection is not valid.
+        """
+        found: dict[str, Hashable] = {}
+        for connection, mine, wanted in _by_connection(specs):
+            answers = self._asked(connection, place, wanted)
+            for name, spec in mine.items():
+                if (topics := answers.get(client_of(spec)[ISOLATION])) is not None:
+                    chosen = _chosen(spec, ClusterOffsets("", topics)).topics
+                    found[name] = tuple((topic, now.id, tuple(now.end.items())) for topic, now in chosen.items())
+        return found
+
+    def _asked(
+        self, connection: str, place: Place, wanted: Mapping[str, Sequence[str]]
+    ) -> Mapping[str, Mapping[str, native_client.TopicOffsets]]:
+        client = self._clients.pop(connection, None)
+        if client is None:
+            settings = place.connection(connection)
+            addresses = read_connection(connection, settings).addresses
+            client = native_client.opened(addresses, settings.get("security") or {})
+        answers = native_client.ends(client, wanted) if client is not None else None
+        if answers is None or client is None:
+            return {}
+        self._clients[connection] = client
+        return answers
+
+
+def _by_connection(
+    specs: Mapping[str, SourceSpec],
+) -> Iterator[tuple[str, dict[str, SourceSpec], dict[str, list[str]]]]:
+    """Yield each connection with its sources that name their topics, and these topics by isolation level."""
+    fixed = {name: spec for name, spec in specs.items() if "topic_pattern" not in spec.settings}
+    for connection in dict.fromkeys(str(spec.settings["connection"]) for spec in fixed.values()):
+        mine = {name: spec for name, spec in fixed.items() if str(spec.settings["connection"]) == connection}
+        wanted: dict[str, list[str]] = {}
+        for spec in mine.values():
+            wanted.setdefault(client_of(spec)[ISOLATION], []).extend(names_of(spec))
+        yield connection, mine, wanted
+
+
+def _chosen(spec: SourceSpec, answer: ClusterOffsets) -> ClusterOffsets:
+    """The topics of a source, and the partitions that it is assigned to."""
+    topics = {name: answer.topics[name] for name in names_of(spec)}
+    for name, wanted in (spec.settings.get("assign") or {}).items():
+        topic = topics[name]
+        first, end = ({p: offsets[p] for p in wanted if p in offsets} for offsets in (topic.first, topic.end))
+        topics[name] = replace(topic, first=first, end=end)
+    return replace(answer, topics=topics)
+
+
+def same_start(spec: SourceSpec, known: Mapping[str, Any], now: ClusterOffsets) -> bool:
+    """Whether a stream reads the topics of its last start, in the same cluster, with the same beginning.
+
+    A registry may have another schema by now than the one that the table's columns are of.
+    """
+    if "schema_registry" in value_of(spec):
+        return False
+    topics = {name: topic.id for name, topic in now.topics.items()}
+    return dict(known) == topic_check.remembered(spec, topics, now.cluster)
+
+
+def unread(now: ClusterOffsets, offsets: Sequence[Mapping[str, Any]]) -> int | None:
+    """How many offsets a stream has not read; the marks of transactions are among them.
+
+    Args:
+        now: its topics.
+        offsets: where the sources of its query are.
+
+    Returns:
+        None: not known, because it has not begun with a partition, or is behind the end.
+    """
+    reached = [offset for item in offsets if (offset := stand_of(item)) is not None]
+    count = 0
+    for name, topic in now.topics.items():
+        mine = [topics[name] for topics in reached if name in topics]
+        if not mine or any(set(partitions) != set(topic.end) for partitions in mine):
+            return None
+        behind = [topic.end[p] - offset for partitions in mine for p, offset in partitions.items()]
+        if min(behind, default=0) < 0:
+            return None
+        count += sum(topic.end[p] - min(partitions[p] for partitions in mine) for p in topic.end)
+    return count
+
+
+def stand_of(offset: Mapping[str, Any]) -> dict[str, dict[int, int]] | None:
+    """An offset of Spark's Kafka source, {"topic": {"0": 17}}; None if it is one of another source."""
+    try:
+        return {topic: {int(p): int(o) for p, o in partitions.items()} for topic, partitions in offset.items()}
+    except (AttributeError, TypeError, ValueError):
+        return None
+
+
+def names_of(spec: SourceSpec) -> tuple[str, ...]:
+    """The topics that a source names."""
+    said = spec.settings
+    return (said["topic"],) if "topic" in said else tuple(said.get("topics") or said["assign"])
+
+
+def client_of(spec: SourceSpec) -> dict[str, str]:
+    """The consumer's options that the source decides."""
+    return {ISOLATION: "read_committed", **consumer_options(spec.options)}
