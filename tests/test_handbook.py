@@ -51,6 +51,11 @@ def test_links_between_pages_lead_somewhere(page: str) -> None:
             assert (path.parent / link).exists(), f"{page} links to {link}"
 
 
+def test_every_design_note_is_listed_once() -> None:
+    listed = re.findall(r"\]\(([^)]+)\)", (DOCS / "design" / "README.md").read_text())
+    assert sorted(listed) == sorted(path.name for path in (DOCS / "design").glob("[0-9]*.md"))
+
+
 def test_every_command_is_in_the_handbook() -> None:
     text = (DOCS / "commands.md").read_text()
     for name, command in cli.commands.items():
