@@ -143,6 +143,15 @@ def test_what_it_cannot_compare_is_left_to_spark(lab: Lab) -> None:
     assert files is not None
     assert files.net_rows(["id", "s"]) is None
     assert files.net_rows(["id"]) is not None
+    # Rows of files from before a column stand for its default.
+    spark.sql(f"alter table {name} set tblproperties ('format-version' = '3')")
+    iceberg = spark._jvm.org.apache.iceberg
+    table = iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name)
+    late = "late", iceberg.types.Types.IntegerType.get(), iceberg.expressions.Expressions.lit(7)
+    table.updateSchema().addColumn(*late).commit()
+    files = differing_files(lab._lake(), lab.schema, "nested", before, lab.snapshot("nested") or 0)
+    assert files is not None
+    assert files.net_rows(["id", "late"]) is None
     assert differing_files(lab._lake(), lab.schema, "nested", before, 1) is None
     assert differing_files(lab._lake(), lab.schema, "missing", before, 1) is None
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine.lake.lake_reader import Lake
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyiceberg.manifest import DataFile, ManifestFile
+    from pyiceberg.schema import Schema
     from pyiceberg.table import FileScanTask, Table
 
 # A million rows of a few columns take tens of megabytes, and half a second; long texts take more.
@@ -77,13 +78,12 @@ class DifferingFiles:
         Args:
             columns: as the table spells them now, at least one.
         """
-        schema = self._table.schema().select(*columns)
-        plain = all(str(field.field_type).partition("(")[0] in _PLAIN for field in schema.fields)
         size = sum(int(task.file.file_size_in_bytes) for task in (*self.before, *self.after))
-        if self.rows > _MOST_ROWS or size > _MOST_BYTES or not plain:
+        if self.rows > _MOST_ROWS or size > _MOST_BYTES:
             return None
         try:
-            return _net_rows(self._table, schema, self.before, self.after, columns)
+            schema = self._table.schema().select(*columns)
+            return _net_rows(self._table, schema, self.before, self.after, columns) if _plain(schema) else None
         # Readers of Avro, Parquet and Puffin raise anything over what they do not know.
         except Exception as error:  # noqa: BLE001
             _log.debug("%s is compared by Spark: %s", self._table.metadata_location, error)
@@ -190,9 +190,16 @@ def _referenced(table: Table, path: str) -> frozenset[str]:
     return frozenset(blob.properties["referenced-data-file"] for blob in blobs)
 
 
+def _plain(schema: Schema) -> bool:
+    """Whether Arrow compares all columns; a value that files before the column stand for is Spark's to fill in."""
+    return all(
+        str(field.field_type).partition("(")[0] in _PLAIN and field.initial_default is None for field in schema.fields
+    )
+
+
 def _net_rows(
     table: Table,
-    schema: Any,
+    schema: Schema,
     before: Sequence[FileScanTask],
     after: Sequence[FileScanTask],
     columns: Sequence[str],
