@@ -11,7 +11,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from engine import secrets
-from tests import distribution, nightly_tests, slow_tests
+from engine.compile.templates import confined
+from tests import compiling_here, distribution, nightly_tests, slow_tests
 from tests.lab import Lab, LabSession, share_session
 
 if TYPE_CHECKING:
@@ -81,6 +82,13 @@ def own_caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def own_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process keeps what it registered as secret; the password of one test may be a word of the next one's names."""
     monkeypatch.setattr(secrets, "_registered", frozenset())
+
+
+@pytest.fixture(autouse=True)
+def own_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most tests without Java compile in the process of the test: `tests/compiling_here.py`."""
+    if compiling_here.compiles_here(request.node):
+        monkeypatch.setattr(confined, "confined", compiling_here.sent)
 
 
 @pytest.fixture(scope="session")
