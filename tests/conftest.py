@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -64,6 +65,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         names = getattr(item, "fixturenames", ())
         if "broker" in names:
             item.add_marker(pytest.mark.kafka)
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage among what tests make alone: the tests themselves and what they import stay to the end."""
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="session")
