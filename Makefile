@@ -168,7 +168,7 @@ hostile: $(DEV) ## Damage the example, and answers of servers, at random, as a s
 
 .PHONY: nightly
 nightly: ## The whole suite with the tests of the night, then new random queries (500 streaming, 2,000 batch, 10,000 pairs) against Spark, hostile projects, kills, histories (NIGHT)
-	@$(MAKE) --no-print-directory test NIGHTLY=
+	@FORKED=1 $(MAKE) --no-print-directory test NIGHTLY=
 	$(SAY) "all of the example in a REST catalog and on a cluster"
 	@ENGINE_WHOLE_EXAMPLE=1 $(PYTEST) tests/example/test_targets.py
 	$(SAY) "500 random queries of the seed $(NIGHT)"

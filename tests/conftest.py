@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from engine import secrets
-from tests import distribution, nightly_tests, slow_tests
+from engine.compile.templates import confined
+from tests import compiling_here, distribution, nightly_tests, slow_tests
 from tests.lab import Lab, LabSession, share_session
 
 if TYPE_CHECKING:
@@ -65,6 +67,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.kafka)
 
 
+def pytest_collection_finish() -> None:
+    """Look for garbage among what tests make alone: the tests themselves and what they import stay to the end."""
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True, scope="session")
 def own_caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """What compilations keep of the projects of tests, apart from what the user's cache has of real ones."""
@@ -81,6 +88,13 @@ def own_caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def own_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process keeps what it registered as secret; the password of one test may be a word of the next one's names."""
     monkeypatch.setattr(secrets, "_registered", frozenset())
+
+
+@pytest.fixture(autouse=True)
+def own_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most tests without Java compile in the process of the test: `tests/compiling_here.py`."""
+    if compiling_here.compiles_here(request.node):
+        monkeypatch.setattr(confined, "confined", compiling_here.sent)
 
 
 @pytest.fixture(scope="session")

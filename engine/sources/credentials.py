@@ -32,7 +32,7 @@ _ADDRESS_KEY: Final = re.compile(r"(?:path|location|url|uri|dsn|endpoint|address
 _AUTHORITY: Final = re.compile(r"(?<=://)[^/?#;\s]*")
 _PORT: Final = re.compile(r"\d{0,5}")
 _PAIR: Final = re.compile(r"(?:^|(?<=[?&;,(\s]))([^=&;,()\s?]{1,80})=")
-_VALUE: Final = re.compile(r"\{[^}]*\}|[^&;)\s]*")
+_VALUE_END: Final = re.compile(r"[&;)\s]|\Z")
 # How far behind a host the rest of a secret with a slash in it is looked for.
 _MOST_OF_A_SECRET: Final = 1000
 # Oracle writes user/password@//host.
@@ -191,10 +191,20 @@ def _is_host(authority: str) -> bool:
 
 
 def _pairs(text: str) -> Iterator[tuple[str, int, int]]:
-    """The name of each parameter, and where its value begins and ends."""
+    """The name of each parameter, and where its value begins and ends: behind its brace, or before what separates."""
+    # The next of each kind is looked for once, not again by each parameter before it: a long text may have thousands.
+    separator = brace = -1
     for match in _PAIR.finditer(text):
-        value = _VALUE.match(text, match.end())
-        yield unquote(match[1]), match.end(), value.end() if value else match.end()
+        start = match.end()
+        if text.startswith("{", start) and brace < start:
+            found = text.find("}", start)
+            brace = found if found >= 0 else len(text)
+        if text.startswith("{", start) and brace < len(text):
+            yield unquote(match[1]), start, brace + 1
+            continue
+        if separator < start and (end := _VALUE_END.search(text, start)):
+            separator = end.start()
+        yield unquote(match[1]), start, separator
 
 
 def _without(text: str, spans: list[tuple[int, int]]) -> str:

@@ -31,9 +31,9 @@ _FOUND = os.environ.get("ENGINE_CHROMIUM") or shutil.which("chromium") or shutil
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    here = Path(__file__).parent
+    here = f"{Path(__file__).parent}{os.sep}"
     for item in items:
-        if here in item.path.parents:
+        if str(item.path).startswith(here):
             item.add_marker(pytest.mark.browser)
 
 

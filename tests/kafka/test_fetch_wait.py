@@ -9,6 +9,8 @@ from engine.sources.spec import Place, SourceSpec
 from tests.kafka.conftest import Kafka
 from tests.lab import LabSession
 
+pytestmark = pytest.mark.spark
+
 
 @pytest.mark.parametrize(
     ("options", "expected"),

@@ -6,9 +6,14 @@ import json
 import time
 from collections.abc import Hashable
 
+import pytest
+
 from engine.sources.kafka import PolledTopics
 from engine.sources.spec import Place, SourceSpec
 from tests.kafka.conftest import Kafka
+
+# The broker is Java too, and runs in the process that has the others of its tests.
+pytestmark = pytest.mark.spark
 
 
 def test_ends_change_with_records_partitions_and_topics_and_survive_the_broker(kafka: Kafka) -> None:

@@ -8,9 +8,13 @@ from pathlib import Path
 
 import pytest
 from lsprotocol import types
-from pytest_lsp import LanguageClient, make_test_lsp_client
+from pygls.protocol import default_converter
+from pytest_lsp import LanguageClient
+from pytest_lsp.client import register_lsp_features
 
 ROOT = Path(__file__).parents[2]
+# It writes and compiles the functions that read and write each kind of message, at the first of its kind.
+CONVERTER = default_converter()
 
 
 class Editor:
@@ -54,7 +58,8 @@ class Editor:
 @asynccontextmanager
 async def connected(root: Path, *command: str, **process):
     """An editor with a server on the project."""
-    client = make_test_lsp_client()
+    client = LanguageClient(converter_factory=lambda: CONVERTER)
+    register_lsp_features(client)
     await client.start_io(*(command or (sys.executable, "-m", "engine", "lsp", "--project-dir", str(root))), **process)
     try:
         await client.initialize_session(types.InitializeParams(types.ClientCapabilities(), root_uri=root.as_uri()))

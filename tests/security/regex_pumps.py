@@ -11,12 +11,14 @@ import signal
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any, NamedTuple
 
 _CALLS = {"compile", "match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer"}
 _ANCHORED = {"match", "fullmatch"}
+_CALLED = re.compile(rf"\.(?:{'|'.join(sorted(_CALLS))})\b")
 # Not in any of the patterns: what comes after a pump so that it does not match.
 _END = "\x00"
 _SEVERAL = 3
@@ -46,40 +48,47 @@ def modules(package: str) -> Iterator[ModuleType]:
             yield importlib.import_module(info.name)
 
 
-def uses(package: str) -> list[Use]:
+def may_have_uses(package: str) -> list[str]:
+    """The modules of a package whose text calls something of `re`: found without importing them."""
+    root = Path(str(importlib.import_module(package).__file__)).parent
+    files = (path for path in root.rglob("*.py") if re.search(r"\bre\.\w+\(", path.read_text(encoding="utf-8")))
+    parts = (path.relative_to(root.parent).with_suffix("").parts for path in files)
+    return sorted(".".join(part).removesuffix(".__init__") for part in parts)
+
+
+@cache
+def uses(package: str) -> tuple[Use, ...]:
     """Every regular expression of a package that is known when its modules are loaded."""
     # A private name is its module's; others may be imported.
     methods: dict[str, set[str]] = defaultdict(set)
-    found: list[tuple[str, str, Any, int, str]] = []
+    found: list[tuple[str, str, Any, str]] = []
     for module in modules(package):
         if not str(module.__file__).endswith(".py"):
             continue
-        tree = ast.parse(Path(str(module.__file__)).read_text())
-        named = _named(tree)
-        for node in ast.walk(tree):
-            if not isinstance(node, ast.Attribute) or not isinstance(node.value, ast.Name):
-                continue
-            if node.value.id != "re":
+        text = Path(str(module.__file__)).read_text(encoding="utf-8")
+        if not _CALLED.search(text):
+            continue
+        nodes = list(ast.walk(ast.parse(text)))
+        named = _named(nodes)
+        for node in nodes:
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id != "re":
                 methods[_key(node.value.id, module)].add(node.attr)
-        for node in ast.walk(tree):
-            if _is_call(node):
-                pattern = _evaluated(node, module)
+            elif _is_call(node) and (pattern := _evaluated(node, module)) is not None:
                 name = named.get(id(node), "")
-                if pattern is not None:
-                    place = f"{module.__name__}:{node.lineno} {name}"  # type: ignore[attr-defined]
-                    found.append((place, node.func.attr, pattern, 0, name))  # type: ignore[attr-defined]
+                place = f"{module.__name__}:{node.lineno} {name}"  # type: ignore[attr-defined]
+                found.append((place, node.func.attr, pattern, name))  # type: ignore[attr-defined]
     made = []
-    for place, call, pattern, _, name in found:
+    for place, call, pattern, name in found:
         key = f"{place.partition(':')[0]} {name}" if name.startswith("_") else name
         how = (methods[key] & _CALLS if name else set()) or {call}
         made.append(Use(place, pattern, bool(how - _ANCHORED), "fullmatch" in how))
-    return made
+    return tuple(made)
 
 
-def _named(tree: ast.AST) -> dict[int, str]:
+def _named(nodes: list[ast.AST]) -> dict[int, str]:
     """The variables that values are assigned to, by the id of the value's node."""
     found = {}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, (ast.Assign, ast.AnnAssign)):
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target
             if isinstance(target, ast.Name):

@@ -16,6 +16,7 @@ from engine.compile.pipeline import worker as local_module
 from engine.compile.pipeline import worker_pool
 from engine.compile.pipeline.worker_pool import WORTH
 from engine.errors import Diagnostic, Location, ProjectError, SetupError
+from engine.jinja import template_limits
 from engine.project import load_project
 
 PROJECT = "name: shop\ntargets: {dev: {catalog: {type: sqlite, name: lake, path: .engine/lake}, schema: shop}}\n"
@@ -149,7 +150,10 @@ TEMPLATES = {
 
 
 @pytest.mark.parametrize("sql", TEMPLATES.values(), ids=TEMPLATES)
-def test_a_template_that_makes_too_much_is_an_error(tmp_path, sql):
+def test_a_template_that_makes_too_much_is_an_error(tmp_path, monkeypatch, sql):
+    # A third of the processor time that there is: `test_a_template_that_takes_too_long_ends_alone` has all of it.
+    monkeypatch.setattr(template_limits, "SECONDS", 1.0)
+    monkeypatch.setattr(template_limits, "_LAST_SECONDS", 2)
     try:
         found = compiled(tmp_path, {"models/a.sql": f"{TABLE}select {sql} as a"}).errors
     except ProjectError as error:

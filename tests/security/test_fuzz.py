@@ -1,4 +1,4 @@
-"""The random attacks of `make hostile`: some of them, and that what they look for would be noticed."""
+"""The random attacks of `make hostile`: a few of them (`make nightly` runs 2,000 new ones), and that what they look for would be noticed."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_random_damage_does_no_harm():
-    done = run("-m", "tests.security.fuzz", "--count", "20", "--seed", "1")
+    done = run("-m", "tests.security.fuzz", "--count", "6", "--seed", "1")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "20 of 20 cases of seed 1 did no harm" in done.stdout
+    assert "6 of 6 cases of seed 1 did no harm" in done.stdout
 
 
 def test_a_case_is_the_same_each_time():
