@@ -291,8 +291,7 @@ class _Reader:
             elif table.args.get("db") is not None or identifier.this.lower() not in ctes:
                 shown = ".".join(part.name for part in table.parts)
                 message = f"'{shown}' is neither a model, a source nor a CTE"
-                first = table.parts[0]
-                self.report("undeclared-relation", message, UNDECLARED_HINT, span(first)[0])
+                self.report("undeclared-relation", message, UNDECLARED_HINT, first_offset(table.parts[0]))
 
 
 def _placeholder(identifier: exp.Identifier) -> tuple[str, str]:
