@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from engine.compile.columns.column_scope import ColumnScope
 from engine.compile.columns.walk import WORDS, Walk, children, path
+from engine.compile.sql.precedence.variant_paths import is_path, path_name
 from engine.compile.types import spark_types
 from engine.compile.types.function_types import known
 from engine.compile.types.widening import is_numeric
@@ -37,6 +38,9 @@ def column_name(walk: Walk, node: exp.Expr, scope: ColumnScope) -> tuple[str, bo
     if base is None and identifiers:
         return identifiers[-1].name, True
     inner = _bare(node)
+    named = _bare(inner.this) if isinstance(inner, (exp.Cast, exp.TryCast)) else inner
+    if isinstance(named, (exp.Bracket, exp.Dot)) and is_path(named, walk.text):
+        return path_name(named), True
     if isinstance(inner, (exp.Cast, exp.TryCast)):
         names, base = path(_bare(inner.this))
         if base is None and names and len(_unqualified(names, scope)) == 1:
@@ -175,6 +179,8 @@ class _Printer:
         return f"{'TRY_CAST' if node.args.get('safe') else 'CAST'}({self.text(node.this)} AS {type_.upper()})"
 
     def bracket(self, node: exp.Expr) -> str:
+        if is_path(node, self.walk.text):
+            raise _UnsureError
         if self.walk.name_of(node):
             return self.call(node)
         return f"{self.text(node.this)}[{self.listed(node.expressions)}]"

@@ -79,8 +79,25 @@ def misplaced(nodes: QueryNodes) -> Iterator[QueryFinding]:
         if kind and (place := _place(node)) is not None:
             select, clause, item, depth = place
             selects.setdefault(id(select), (select, []))[1].append(_Call(node, kind, clause, item, depth))
-    for select, calls in selects.values():
+    for select, found in selects.values():
+        calls = [call for call in found if not _of_groups_around(select, call)]
         yield from _misplaced(select, sorted(calls, key=_order) if len(calls) > 1 else calls)
+
+
+def _of_groups_around(select: exp.Select, call: _Call) -> bool:
+    """Whether an aggregate in WHERE is one over the groups around: `having exists (select 1 from b where max(a.x) = b.x)`.
+
+    Spark computes it in the query around (CheckAnalysis, UpdateOuterReferences), where its columns are.
+    """
+    above = select.parent if call.kind == _AGGREGATE and call.clause == "where" else None
+    while above is not None and not isinstance(above, (exp.Having, exp.Select)):
+        above = above.parent
+    if not isinstance(above, exp.Having):
+        return False
+    read = [item.this for item in (select.args.get("from_"), *(select.args.get("joins") or ())) if item is not None]
+    names = {item.alias_or_name.lower() for item in read}
+    columns = list(call.node.find_all(exp.Column))
+    return bool(columns) and all(c.table.lower() not in names if c.table else not read for c in columns)
 
 
 def _order(call: _Call) -> tuple[int, int]:
