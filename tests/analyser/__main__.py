@@ -28,7 +28,9 @@ def main() -> int:
     parser.add_argument("--save", type=Path, help="write Spark's verdicts as JSON lines")
     parser.add_argument("--show", action="store_true", help="print the queries, without Spark")
     parser.add_argument("--queries", type=Path, help="Spark's own test queries: the folder sql-tests/inputs")
-    parser.add_argument("--verdicts", type=Path, help="with --queries: keep Spark's verdicts in this file, or take them")
+    parser.add_argument(
+        "--verdicts", type=Path, help="with --queries: keep Spark's verdicts in this file, or take them"
+    )
     parser.add_argument("--examples", type=int, default=1, help="with --queries: how many are printed of each cause")
     given = parser.parse_args()
     if given.queries is not None:

@@ -33,7 +33,9 @@ class Unlike:
     def __str__(self) -> str:
         lines = [f"{self.asked.file} {self.asked.number}: {' '.join(self.asked.sql.split())[:400]}"]
         lines.append(f"    here:  {self.here.refused or 'accepted'} {self.here.text} {self.here.columns or ''}"[:400])
-        lines.append(f"    spark: {self.asked.refused or 'accepted'} {self.asked.text} {self.asked.columns or ''}"[:400])
+        lines.append(
+            f"    spark: {self.asked.refused or 'accepted'} {self.asked.text} {self.asked.columns or ''}"[:400]
+        )
         return "\n".join(lines)
 
 
@@ -108,21 +110,24 @@ def _unlike(asked: Asked, here: Verdict) -> Unlike | None:
         if here.refused:
             return Unlike(asked, "rejected", f"{here.refused}: {_QUOTED.sub('..', here.text)}"[:150], here)
         return Unlike(asked, "accepted", asked.refused, here)
-    if here.refused or here.columns is None:
+    if here.refused or not here.columns:
         return None
-    ours, theirs = here.columns, asked.columns or ()
-    if not ours:
-        return None
+    kind, cause = _column_difference(here.columns, asked.columns or ())
+    return Unlike(asked, kind, cause, here) if kind else None
+
+
+def _column_difference(ours: Sequence[tuple[str, str | None]], theirs: Columns) -> tuple[str, str]:
+    """The kind of the first difference, and what it is; empty if there is none."""
     if len(ours) != len(theirs):
-        return Unlike(asked, "count", f"{len(ours) - len(theirs):+d}", here)
+        return "count", f"{len(ours) - len(theirs):+d}"
     for (name, _), (other, _) in zip(ours, theirs, strict=True):
         # What is no word is the name that Spark makes of an expression without an alias: no column of a table.
         if name.lower() != other.lower() and _WORD.fullmatch(other):
-            return Unlike(asked, "names", f"{_QUOTED.sub('..', name)} / {_QUOTED.sub('..', other)}"[:80], here)
+            return "names", f"{_QUOTED.sub('..', name)} / {_QUOTED.sub('..', other)}"[:80]
     for (_, type_), (_, other) in zip(ours, theirs, strict=True):
         if type_ is not None and type_ != other:
-            return Unlike(asked, "types", f"{type_} / {other}"[:80], here)
-    return None
+            return "types", f"{type_} / {other}"[:80]
+    return "", ""
 
 
 def report(found: Iterable[Unlike], counts: collections.Counter[str], examples: int) -> str:

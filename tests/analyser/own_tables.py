@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -155,7 +156,7 @@ def _place(with_: exp.With, cte: exp.Expr) -> int:
 
 def _guessed(tokens: list[Any], names: set[str]) -> set[tuple[int, int, str]]:
     found = set()
-    for before, token in zip(tokens, tokens[1:], strict=False):
+    for before, token in pairwise(tokens):
         reads = before.token_type in _STARTS_FROM or before.text.lower() == "table"
         if reads and token.text.lower() in names:
             found.add((token.start, token.end + 1, token.text.lower()))

@@ -21,7 +21,8 @@ _VIEW = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _TABLE = re.compile(
-    rf"create\s+(?:or\s+replace\s+)?table\s+(?:if\s+not\s+exists\s+)?{_NAME}(?P<rest>[\s(].*)", re.IGNORECASE | re.DOTALL
+    rf"create\s+(?:or\s+replace\s+)?table\s+(?:if\s+not\s+exists\s+)?{_NAME}(?P<rest>[\s(].*)",
+    re.IGNORECASE | re.DOTALL,
 )
 _AS = re.compile(r"^[^(]*?\bas\s+(?P<query>(?:\(|select|values|with|table)\b.*|\(.*)", re.IGNORECASE | re.DOTALL)
 _DROP = re.compile(rf"drop\s+(?:view|table)\s+(?:if\s+exists\s+)?{_NAME}\s*$", re.IGNORECASE)

@@ -6,6 +6,8 @@ The relations are those of tests/compile/batch_queries.py. The mark » stands wh
 from __future__ import annotations
 
 ACCEPTED = r"""
+select id, max(amount) m from o group by id having max(amount) > 1 order by max(amount)
+select id from o group by id having id > 'a' order by max(amount)
 select count(*) n from o group by amount + 1, upper(id) having 1 + amount > 2
 select count(*) n from o group by amount + 1 order by 1 + amount
 select count(*) n, amount < 1 x from o group by 1 > amount
@@ -334,6 +336,8 @@ select id from o order by rand()
 """.strip().splitlines()
 
 _REFUSED = r"""
+misplaced-expression | select id from o group by id having max(amount) > 1 order by »max(amount)
+misplaced-expression | select id, count(*) n from o group by id having max(ts) > '2024' order by n, »min(amount)
 undeclared-relation | select * from »identifier('s').tab
 undeclared-relation | with a as (select * from »b), b as (select 1 as x) select * from a
 undeclared-relation | with a as (select * from »a) select * from o

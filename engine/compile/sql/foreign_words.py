@@ -346,6 +346,13 @@ def _count(tokens: _Tokens, at: int) -> int:
     return commas
 
 
+def _script(tokens: _Tokens, at: int) -> Found | None:
+    if _kind(tokens, at + 1) is TokenType.STRING:
+        hint = "Write the computation in SQL; a model runs no programs."
+        return "rows go through a script (TRANSFORM .. USING)", hint, tokens[at].start
+    return None
+
+
 def _collate(tokens: _Tokens, at: int) -> Found | None:
     following = tokens[at + 1] if at + 1 < len(tokens) else None
     if following is not None and following.token_type is TokenType.STRING:
@@ -380,4 +387,5 @@ _RULES: dict[TokenType, _Rule] = {
     TokenType.HEX_STRING: _hex,
     TokenType.COLLATE: _collate,
     TokenType.STRING: _string,
+    TokenType.USING: _script,
 }

@@ -299,7 +299,7 @@ class _Reader:
 
 
 def _is_visible(table: exp.Table, name: str) -> bool:
-    """Whether a CTE of a name, in lower case, can be read here: one before it, or of a query around (CTESubstitution)."""
+    """Whether a CTE of a name, in lower case, can be read here: one before, or of a query around (CTESubstitution)."""
     below: exp.Expr = table
     node = table.parent
     while node is not None:

@@ -9,7 +9,9 @@ import re
 from datetime import date as calendar
 
 _DAY = re.compile(r"[+-]?(?P<year>\d{4,7})(?:-(?P<month>\d{1,2})(?:-(?P<day>\d{1,2})(?P<rest>[ T].*)?)?)?", re.DOTALL)
-_TIME = re.compile(r"(?P<hour>\d{1,2})(?::(?P<minute>\d{1,2})(?::(?P<second>\d{1,2})(?:\.\d*)?)?)?(?P<zone>\D.*)?", re.DOTALL)
+_TIME = re.compile(
+    r"(?P<hour>\d{1,2})(?::(?P<minute>\d{1,2})(?::(?P<second>\d{1,2})(?:\.\d*)?)?)?(?P<zone>\D.*)?", re.DOTALL
+)
 _SPECIAL = ("epoch", "now", "today", "tomorrow", "yesterday")
 _LAST_YEAR, _HOURS, _SIXTY = 9999, 24, 60
 

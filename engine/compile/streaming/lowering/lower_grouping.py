@@ -183,7 +183,8 @@ def _check_grouped(
 ) -> None:
     """Columns that are neither grouped by nor inside an aggregate."""
     if values.step.correlated:
-        by_key = {id(item.node) for item in items if _by_item(item, keys)}
+        same = {_text(key.node, values) for key in keys}
+        by_key = {id(item.node) for item in items if _by_item(item, keys) or _text(item.node, values) in same}
         for finding in beside_groups([item.node for item in items], values.step.correlated, by_key):
             queries.report(finding)
     if plan.open:
