@@ -6,6 +6,9 @@ The relations are those of tests/compile/batch_queries.py. The mark » stands wh
 from __future__ import annotations
 
 ACCEPTED = r"""
+select 1 as tags, count(*) n from o group by tags having tags[0] > 'a' order by tags[0]
+select array(1) as id, count(*) n from o group by id order by id[0]
+select listagg(id) over (order by ts) x from o
 select id, max(amount) m from o group by id having max(amount) > 1 order by max(amount)
 select id from o group by id having id > 'a' order by max(amount)
 select count(*) n from o group by amount + 1, upper(id) having 1 + amount > 2
@@ -338,6 +341,7 @@ select id from o order by rand()
 _REFUSED = r"""
 misplaced-expression | select id from o group by id having max(amount) > 1 order by »max(amount)
 misplaced-expression | select id, count(*) n from o group by id having max(ts) > '2024' order by n, »min(amount)
+type-mismatch | select array(1) as id, count(*) n from o group by id having »id[0] > 1
 undeclared-relation | select * from »identifier('s').tab
 undeclared-relation | with a as (select * from »b), b as (select 1 as x) select * from a
 undeclared-relation | with a as (select * from »a) select * from o

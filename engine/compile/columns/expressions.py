@@ -153,6 +153,7 @@ def _result(node: exp.Expr, parts: list[str], scope: ColumnScope) -> ColumnValue
     """The column of the SELECT that a name in HAVING or ORDER BY means; aggregates see what FROM reads first.
 
     Spark's ColumnResolutionHelper.resolveColWithAgg comes after the columns of the SELECT, but inside aggregates.
+    Measured: before brackets (`a[0]`) HAVING sees what FROM reads, and ORDER BY a column that has elements.
     """
     found = scope.results.get(parts[0].lower())
     above = node.parent if found is not None else None
@@ -160,10 +161,17 @@ def _result(node: exp.Expr, parts: list[str], scope: ColumnScope) -> ColumnValue
         if is_aggregate(above):
             return None
         above = above.parent
+    if found is None or (isinstance(node.parent, exp.Bracket) and node.parent.this is node and not _has(found, above)):
+        return None
     try:
-        return found if found is None or _inner(found, parts) is not None else None
+        return found if _inner(found, parts) is not None else None
     except Missing:
         return None
+
+
+def _has(found: ColumnValue, clause: exp.Expr | None) -> bool:
+    """Whether a column of the SELECT may have elements, for a clause that sees it then."""
+    return not isinstance(clause, exp.Having) and family(found.type) in {"", "array", "map", "struct"}
 
 
 def _inner(value: ColumnValue, parts: list[str]) -> ColumnValue:

@@ -100,12 +100,13 @@ def inner(function: exp.Expr) -> exp.Expr:
 
 def over(walk: Walk, node: exp.Expr, function: exp.Expr) -> None:
     """Report OVER behind what Spark does not compute over a window of rows."""
+    within = isinstance(function, exp.WithinGroup) or function.find(exp.WithinGroup) is not None
     function = inner(function)
     name = walk.name_of(function)
     if name in BUILTIN and name not in AGGREGATES | RANKING:
         message = f"{name}() is not an aggregate or window function and takes no OVER"
         walk.fault(CODE, message, "Remove OVER, or aggregate: max(..) over (..).", function, node)
-    if name in _WHOLE_WINDOWS and any(_ordered(part) for part in (node, _named(node))):
+    if (within or name == "median") and name in _WHOLE_WINDOWS and any(_ordered(part) for part in (node, _named(node))):
         message = f"{name}() over a window takes all its rows: no ORDER BY and no frame"
         walk.fault(CODE, message, "Write OVER (PARTITION BY ..).", function, node)
     if isinstance(function.args.get("this"), exp.Distinct):

@@ -27,6 +27,8 @@ def with_brackets(tokens: list[Token]) -> list[Token]:
             opened = False
         elif kind is TokenType.COLON and not types and 0 < index < len(tokens) - 1 and _ends_value(tokens[index - 1]):
             opened = tokens[index + 1].token_type is not TokenType.L_BRACKET
+            if tokens[index + 1].token_type is TokenType.STAR:
+                return tokens
             result += [_as(token, TokenType.L_BRACKET, "[")] if opened else []
         else:
             result.append(token)
