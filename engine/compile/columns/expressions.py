@@ -571,7 +571,7 @@ def _is_open(part: exp.Expr, scope: ColumnScope) -> bool:
 
 
 def _starred(part: exp.Expr, scope: ColumnScope) -> OutputColumns | None:
-    """What `*`, `t.*` or `a_struct.*` stands for; None if it is no star, or that is unknown."""
+    """What `*`, `t.*` or `a_struct.*` stands for; None if it is not a star, or that is unknown."""
     if isinstance(part, exp.Star):
         return OutputColumns(scope.columns, scope.open)
     if not isinstance(part, exp.Column) or not isinstance(part.this, exp.Star):

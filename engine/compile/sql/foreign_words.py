@@ -326,7 +326,7 @@ def _string(tokens: _Tokens, at: int) -> Found | None:
     """A text behind a word: a date that is none, or a unit in quotes."""
     word, text = _word(tokens, at - 1), tokens[at].text
     if word in _TYPED and not is_moment(text, date=word == "DATE"):
-        return f"'{text}' is no {word.lower()}", "Write it such as '2026-01-31'.", tokens[at].start
+        return f"'{text}' is not a {word.lower()}", "Write it such as '2026-01-31'.", tokens[at].start
     function = _word(tokens, at - 2)
     if word == "(" and function in _UNITED and _kind(tokens, at + 1) is TokenType.COMMA and _count(tokens, at) > 1:
         hint = f"Write {function.lower()}({text.lower()}, ..)."

@@ -1,6 +1,6 @@
 """Paths into a VARIANT, `v:item[0].name`: sqlglot's Spark has no such operator, and reads `v['item'][0].name`.
 
-Spark's SemiStructuredExtract. The key keeps its place, where the text tells a path from `v['item']`, which is none.
+Spark's SemiStructuredExtract. The key keeps its place, by which the text shows that it is not `v['item']`.
 """
 
 from __future__ import annotations

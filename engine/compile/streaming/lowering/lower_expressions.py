@@ -229,7 +229,7 @@ class ExpressionReader:
     def _check_lengths(self, node: exp.Anonymous, kind: str, lengths: list[exp.Expr]) -> None:
         wrong = next((length for length in lengths if is_no_interval(length)), None)
         if wrong is not None:
-            message = f"'{wrong.name}' is no length of time"
+            message = f"'{wrong.name}' is not a length of time"
             self._fault("window-length", message, "Write a number and a unit, such as '10 minutes'.", node)
             return
         if kind != "window":

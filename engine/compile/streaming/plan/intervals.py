@@ -29,7 +29,7 @@ def has_months(node: exp.Expr) -> bool:
 
 
 def is_no_interval(node: exp.Expr) -> bool:
-    """Whether a literal text certainly is no length: it has a word that is no unit, or no number."""
+    """Whether a literal text certainly is not a length: it has a word that is not a unit, or no number."""
     if not isinstance(node, exp.Literal) or not node.is_string:
         return False
     words = re.findall(r"[a-z]+", node.name.lower())
