@@ -79,7 +79,7 @@ def _select(walk: Walk, node: exp.Select, ctes: Mapping[str, Any], outer: Column
         for value in _grouped(walk, group, node, output, scope):
             walk.influence(value.origins, "group")
         walk.correlated([group], scope, "in GROUP BY")
-    scope.results = {name: found[0] for name, found in index(output.columns).items() if len(found) == 1}
+    scope.results = _results(node, output)
     if having is not None:
         _having(walk, node, having, scope)
         condition = walk.value(having.this, scope)
@@ -95,6 +95,13 @@ def _select(walk: Walk, node: exp.Select, ctes: Mapping[str, Any], outer: Column
     if group is not None:
         unselected_keys(walk, node, output, scope)
     return output
+
+
+def _results(node: exp.Select, output: OutputColumns) -> dict[str, ColumnValue]:
+    """The columns of the SELECT by their names, for HAVING and ORDER BY; without those of which there are several."""
+    if node.args.get("having") is None and next(_sort_clauses(node), None) is None:
+        return {}
+    return {name: found[0] for name, found in index(output.columns).items() if len(found) == 1}
 
 
 def _sort_clauses(node: exp.Select) -> Iterator[exp.Expr]:

@@ -61,7 +61,7 @@ def parseable(tokens: list[Token]) -> list[Token]:
             result[index + 1] = _called(name, name.text)
         elif name.token_type is TokenType.FALSE and token.token_type is TokenType.COMMA:
             left_out |= _default_nulls(tokens, index)
-        elif name.text.lower() == "recursion":
+        elif token.token_type is TokenType.VAR and token.text.lower() == "max" and name.text.lower() == "recursion":
             left_out |= _recursion_level(tokens, index)
     if left_out:
         result = [token for index, token in enumerate(result) if index not in left_out]
