@@ -151,8 +151,9 @@ def _made(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
     """`make_timestamp(date, time, zone)`, or one of six numbers (MakeTimestampLTZExpressionBuilder)."""
     if len(parts) > 3:  # noqa: PLR2004
         type_mismatch.argued(walk, name, node, parts)
-    elif parts and family(parts[0][1].type) != "string":
-        type_mismatch.argued(walk, "unix_date", node, parts[:1])
+    elif parts and family(parts[0][1].type) not in {"", "date", "string"}:
+        message = f"{name}() takes a date and a time, or six numbers, and the first is {parts[0][1].type}"
+        walk.fault(type_mismatch.CODE, message, "Pass date(ts) of a timestamp.", parts[0][0], node)
 
 
 def _bucketed(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
