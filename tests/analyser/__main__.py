@@ -12,6 +12,8 @@ from pathlib import Path
 
 from tests.analyser.compare import difference, shortest
 from tests.analyser.grammar import query
+from tests.analyser.own_queries import compared, kept, report
+from tests.analyser.own_tables import ask
 from tests.analyser.verdicts import Analyser, compiled
 from tests.fuzz.spark import session
 
@@ -25,7 +27,14 @@ def main() -> int:
     parser.add_argument("--whole", action="store_true", help="print queries as they are, not shortened")
     parser.add_argument("--save", type=Path, help="write Spark's verdicts as JSON lines")
     parser.add_argument("--show", action="store_true", help="print the queries, without Spark")
+    parser.add_argument("--queries", type=Path, help="Spark's own test queries: the folder sql-tests/inputs")
+    parser.add_argument(
+        "--verdicts", type=Path, help="with --queries: keep Spark's verdicts in this file, or take them"
+    )
+    parser.add_argument("--examples", type=int, default=1, help="with --queries: how many are printed of each cause")
     given = parser.parse_args()
+    if given.queries is not None:
+        return own(given.queries, given.verdicts, given.examples)
     numbers = range(given.first, given.first + given.count) if given.only is None else range(given.only, given.only + 1)
     if given.show:
         for number in numbers:
@@ -42,6 +51,20 @@ def main() -> int:
         few = numbers[: max(len(numbers) // 4, 1)]
         different += run(streams, folder / "streams", given.seed, few, whole=given.whole)
     return 1 if different else 0
+
+
+def own(queries: Path, verdicts: Path | None, examples: int) -> int:
+    """Compare the verdicts on Spark's own test queries; they are counted, and no exit code says that they agree."""
+    with tempfile.TemporaryDirectory(prefix="analyser", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        verdicts = verdicts or folder / "verdicts.jsonl"
+        if not verdicts.exists():
+            with session(folder / "session") as spark:
+                asked = list(kept(verdicts, ask(spark, queries)))
+        else:
+            asked = list(kept(verdicts, ()))
+        print(report(*compared(folder / "project", asked), examples))
+    return 0
 
 
 def run(

@@ -51,8 +51,12 @@ class Verdict:
 
 def compiled(folder: Path, queries: Sequence[str], *, streams: bool = False) -> list[Verdict]:
     """What compile says of each query, all of them as models of one project; `streams`: as streaming tables."""
-    texts = [model(sql, streams=streams) for sql in queries]
-    _write(folder, texts)
+    return compiled_texts(folder, [model(sql, streams=streams) for sql in queries], _sources(), streams=streams)
+
+
+def compiled_texts(folder: Path, texts: Sequence[str], sources: str, *, streams: bool = False) -> list[Verdict]:
+    """What compile says of each of these models; `sources` is the file that declares what they read."""
+    _write(folder, texts, sources)
     manifest = compile_project(load_project(folder), env={}).manifest
     models = {model.name: model for model in manifest.models}
     errors: dict[str, Any] = {}
@@ -70,14 +74,18 @@ def compiled(folder: Path, queries: Sequence[str], *, streams: bool = False) -> 
     return verdicts
 
 
-def _write(folder: Path, texts: Sequence[str]) -> None:
-    (folder / "models").mkdir(parents=True, exist_ok=True)
-    (folder / "sources").mkdir(exist_ok=True)
-    (folder / "project.yml").write_text(PROJECT)
+def _sources() -> str:
     tables = "".join(
         f'      - {{name: {name}, format: json, path: landing/{name}, schema: "{schema(name)}"}}\n' for name in TABLES
     )
-    (folder / "sources/shop.yml").write_text(f"sources:\n  - name: shop\n    tables:\n{tables}")
+    return f"sources:\n  - name: shop\n    tables:\n{tables}"
+
+
+def _write(folder: Path, texts: Sequence[str], sources: str) -> None:
+    (folder / "models").mkdir(parents=True, exist_ok=True)
+    (folder / "sources").mkdir(exist_ok=True)
+    (folder / "project.yml").write_text(PROJECT)
+    (folder / "sources/shop.yml").write_text(sources)
     for number, text in enumerate(texts):
         (folder / f"models/m{number}.sql").write_text(text)
 
@@ -102,6 +110,21 @@ def _place(location: Any, text: str) -> tuple[int, int] | None:
     return (location.line, location.column) if location.column <= len(line) + 1 else None
 
 
+def spark_verdict(spark: Any, sql: str) -> Verdict:
+    """What the parser and analyser of a session say of a query."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        fields = spark.sql(sql).schema.fields
+    except PySparkException as error:
+        kind = error.getCondition() or type(error).__name__
+        return Verdict(kind, " ".join(str(error).split())[:300])
+    except Py4JJavaError as error:
+        return Verdict(BROKEN, str(error.java_exception)[:300])
+    return Verdict("", columns=tuple((f.name, f.dataType.simpleString()) for f in fields))
+
+
 @dataclass(frozen=True, slots=True)
 class Analyser:
     """Spark's analyser over empty views of the tables, or of streams of files in a folder."""
@@ -120,17 +143,7 @@ class Analyser:
 
     def verdict(self, sql: str) -> Verdict:
         """What Spark's parser and analyser say of a query."""
-        from py4j.protocol import Py4JJavaError
-        from pyspark.errors import PySparkException
-
-        try:
-            fields = self.spark.sql(plain(sql)).schema.fields
-        except PySparkException as error:
-            kind = error.getCondition() or type(error).__name__
-            return Verdict(kind, " ".join(str(error).split())[:300])
-        except Py4JJavaError as error:
-            return Verdict(BROKEN, str(error.java_exception)[:300])
-        return Verdict("", columns=tuple((f.name, f.dataType.simpleString()) for f in fields))
+        return spark_verdict(self.spark, plain(sql))
 
     def close(self) -> None:
         """Drop the views."""

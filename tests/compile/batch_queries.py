@@ -232,7 +232,6 @@ REFUSED = [
     ("agg-not-grouped", "select »window_time(window) t, count(*) n from o group by window(ts, '1 hour')"),
     ("agg-not-grouped", "select id, count(*) from o group by id order by »amount"),
     # What compile does not find out; a build does, before it writes.
-    ("", "select upper(id), count(*) from o group by lower(id)"),
 ]
 
 # What Spark takes and then fails at.

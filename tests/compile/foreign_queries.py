@@ -6,6 +6,35 @@ The relations are those of tests/compile/batch_queries.py. The mark » stands wh
 from __future__ import annotations
 
 ACCEPTED = r"""
+select 1 as tags, count(*) n from o group by tags having tags[0] > 'a' order by tags[0]
+select array(1) as id, count(*) n from o group by id order by id[0]
+select listagg(id) over (order by ts) x from o
+select id, max(amount) m from o group by id having max(amount) > 1 order by max(amount)
+select id from o group by id having id > 'a' order by max(amount)
+select count(*) n from o group by amount + 1, upper(id) having 1 + amount > 2
+select count(*) n from o group by amount + 1 order by 1 + amount
+select count(*) n, amount < 1 x from o group by 1 > amount
+select max(amount) m, 3 as k from o group by amount % k
+select o.id as ts, count(*) n from o join c on o.id = c.id group by o.id having ts > 'a'
+select struct(1 as a) as id, count(*) n from o group by id having id.a > 0 order by id.a
+select 3 as x from (select amount as x, ts as x from o) order by x
+select id, count(*) n from o group by id having exists (select 1 from c where max(o.id) = c.id)
+select mode() within group (order by amount) filter (where id > 'a') x from o
+select first_value(amount, false) over (order by ts) x, last_value(id, false) over (order by ts) y from o
+with recursive t(n) max recursion level 100 as (select 1 union all select n + 1 from t where n < 60) select n from t
+with a as (select id from o), b as (select id from a) select * from b where id in (select id from a)
+select date '2024-02-29' a, date '2024' b, timestamp '2024-01-01T10:00:00Z' c, timestamp '2024-01-01 1:2:3.5 Europe/Berlin' d from o
+select datediff('2024-01-01', ts) a, timestampadd(month, 1, ts) b, date_add('2024-01-01', 3) c from o
+select make_timestamp(date(ts)) x from o
+select width_bucket(interval 1 day, interval 0 day, interval 10 day, 10) x, width_bucket(amount, 0, 10, 5) y from o
+select median(amount) over (partition by id) x from o
+select aggregate(tags, (0 as n, 'a' as s), (acc, x) -> (acc.n + 1, x), acc -> acc.n) x from o
+select kll_sketch_get_n_double(kll_sketch_agg_double(amount)) x from o
+select parse_json(id):a.b[0]::string x, parse_json(id):`c d` y, parse_json(id):['e']::int z from o
+select all, id from (select id as all, id from o)
+select * from o, lateral (select o.*) t(a, b, c, d, e)
+select o.id, t.a from o, lateral (select c.id as a, o.amount as b from c) t
+select * except (o.id) from o
 from o |> order by id |> select id |> union all (select id from c)
 select cast(id as dec) x from o
 select cast(id as numeric) x from o
@@ -310,6 +339,26 @@ select id from o order by rand()
 """.strip().splitlines()
 
 _REFUSED = r"""
+misplaced-expression | select id from o group by id having max(amount) > 1 order by »max(amount)
+misplaced-expression | select id, count(*) n from o group by id having max(ts) > '2024' order by n, »min(amount)
+type-mismatch | select array(1) as id, count(*) n from o group by id having »id[0] > 1
+undeclared-relation | select * from »identifier('s').tab
+undeclared-relation | with a as (select * from »b), b as (select 1 as x) select * from a
+undeclared-relation | with a as (select * from »a) select * from o
+sql-syntax | select date »'2024-02-30' x from o
+sql-syntax | select timestamp »'2024-01-01 25:00:00' x from o
+sql-syntax | select date »'mar 11 2016' x from o
+sql-syntax | select datediff(»'YEAR', ts, ts) x from o
+sql-syntax | select timestampadd(»'MONTH', 1, ts) x from o
+unknown-function | select hour(»make_time(1, 2, 3)) x from o
+misplaced-expression | select »median(amount) over (partition by id order by ts) x from o
+misplaced-expression | select »percentile_cont(0.5) within group (order by amount) over w x from o window w as (order by ts)
+agg-not-grouped | select »amount + 2 x, count(*) n from o group by amount + 1
+agg-not-grouped | select upper(»id) x, count(*) n from o group by lower(id)
+type-mismatch | select get(»id, 0) x from o
+type-mismatch | select make_timestamp(»ts, 1) x from o
+type-mismatch | select »parse_json(id)['a'] x from o
+type-mismatch | select »id:a x from o
 sql-syntax | select cast(id as »double precision) x from o
 sql-syntax | select id from o limit 2 offset 1 »rows
 sql-syntax | select 3 mod »(2) x
@@ -376,10 +425,9 @@ sql-syntax | select 1 as »'x' from o
 sql-syntax | select id as »[x] from o
 sql-syntax | select »array[1,2] x from o
 sql-syntax | select tags[»0:1] x from o
-sql-syntax | select item:name »x from o
+type-mismatch | select »item:name x from o
 sql-syntax | select »item->'name' x from o
 sql-syntax | select »item->>'name' x from o
-sql-syntax | select id:a »x from o
 sql-syntax | select b»'101' x from o
 sql-syntax | select e»'a\n' x from o
 sql-syntax | select »n'abc' x from o

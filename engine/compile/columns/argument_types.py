@@ -10,7 +10,7 @@ from engine.compile.columns import type_mismatch
 from engine.compile.columns.column_scope import ColumnValue
 from engine.compile.columns.walk import Walk
 from engine.compile.types import spark_types
-from engine.compile.types.accepted_types import TIMES, family, grouped
+from engine.compile.types.accepted_types import INTERVALS, TIMES, family, grouped
 from engine.compile.types.comparable_types import meet
 
 Parts = Sequence[tuple[exp.Expr, ColumnValue]]
@@ -147,6 +147,24 @@ def _reversed(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
             walk.fault(type_mismatch.CODE, f"{name}() does not take {value.type}", hint, argument, node)
 
 
+def _made(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
+    """`make_timestamp(date, time, zone)`, or one of six numbers (MakeTimestampLTZExpressionBuilder)."""
+    if len(parts) > 3:  # noqa: PLR2004
+        type_mismatch.argued(walk, name, node, parts)
+    elif parts and family(parts[0][1].type) not in {"", "date", "string"}:
+        message = f"{name}() takes a date and a time, or six numbers, and the first is {parts[0][1].type}"
+        walk.fault(type_mismatch.CODE, message, "Pass date(ts) of a timestamp.", parts[0][0], node)
+
+
+def _bucketed(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
+    """`width_bucket`: numbers, or intervals all along."""
+    if len({family(value.type) for _, value in parts[:3]} & INTERVALS) == 1 and not any(
+        family(value.type) not in {"", *INTERVALS} for _, value in parts[:3]
+    ):
+        return
+    type_mismatch.argued(walk, name, node, parts)
+
+
 def _dated(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
     """`to_timestamp(a, format)`: no numbers where there is a format."""
     type_mismatch.argued(walk, name, node, parts[:1])
@@ -192,7 +210,9 @@ _RULES: dict[str, Callable[[Walk, str, exp.Expr, Parts], None]] = {
     "concat_ws": _words,
     "equal_null": _equal,
     "flatten": _flattened,
+    "make_timestamp": _made,
     "reverse": _reversed,
     "sequence": _sequenced,
     "to_timestamp": _dated,
+    "width_bucket": _bucketed,
 }

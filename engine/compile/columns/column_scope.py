@@ -116,6 +116,7 @@ class ColumnScope:
         columns: what a star gives.
         made: values under names that FROM does not have: declared windows, aliases of the SELECT.
         aliases: those of the SELECT so far, while its list is read; Spark takes none of them in OVER.
+        results: columns of the SELECT that HAVING and ORDER BY see before those of FROM, while they are read.
         variables: parameters of the lambda around.
         quiet: names that are not found are not to be reported here.
         outside: a column of the SELECT around it was used.
@@ -127,6 +128,7 @@ class ColumnScope:
     columns: list[ScopeColumn] = field(default_factory=list)
     made: dict[str, ColumnValue] = field(default_factory=dict)
     aliases: set[str] = field(default_factory=set)
+    results: Mapping[str, ColumnValue] = field(default_factory=dict)
     variables: dict[str, ColumnValue] = field(default_factory=dict)
     quiet: bool = False
     outside: bool = False
@@ -149,6 +151,15 @@ class ColumnScope:
     def named(self, name: str) -> ScopeRelation | None:
         """The relation of an alias in lower case."""
         return next((r for r in self.relations if name in r.names), None)
+
+    def starred(self, name: str) -> OutputColumns | None:
+        """What `t.*` stands for, `t` in lower case: a relation here, or of the SELECT around (ResolveReferences)."""
+        for scope in (self, self.outer):
+            relation = scope.named(name) if scope is not None else None
+            if relation is not None:
+                self.outside = self.outside or scope is not self
+                return relation.output
+        return None
 
     def reads(self, name: str) -> bool:
         """Whether FROM reads something of a name in lower case, which an alias does not hide."""

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from engine.compile.columns.column_scope import ColumnScope
 from engine.compile.columns.walk import WORDS, Walk, children, path
+from engine.compile.sql.precedence.variant_paths import is_path, path_name
 from engine.compile.types import spark_types
 from engine.compile.types.function_types import known
 from engine.compile.types.widening import is_numeric
@@ -36,15 +37,23 @@ def column_name(walk: Walk, node: exp.Expr, scope: ColumnScope) -> tuple[str, bo
     identifiers, base = path(node)
     if base is None and identifiers:
         return identifiers[-1].name, True
-    inner = _bare(node)
-    if isinstance(inner, (exp.Cast, exp.TryCast)):
-        names, base = path(_bare(inner.this))
-        if base is None and names and len(_unqualified(names, scope)) == 1:
-            return names[-1].name, True
+    name = _inner_name(walk, _bare(node), scope)
+    if name:
+        return name, True
     try:
         return _Printer(walk, scope).text(node), True
     except _UnsureError:
         return node.output_name or _plain(walk, node), False
+
+
+def _inner_name(walk: Walk, node: exp.Expr, scope: ColumnScope) -> str:
+    """The name of a column that is cast, or of a path into a VARIANT, cast or not; empty if it is neither."""
+    cast = isinstance(node, (exp.Cast, exp.TryCast))
+    inner = _bare(node.this) if cast else node
+    if isinstance(inner, (exp.Bracket, exp.Dot)) and is_path(inner, walk.text):
+        return path_name(inner)
+    names, base = path(inner) if cast else ([], None)
+    return names[-1].name if base is None and names and len(_unqualified(names, scope)) == 1 else ""
 
 
 def _plain(walk: Walk, node: exp.Expr) -> str:
@@ -175,6 +184,8 @@ class _Printer:
         return f"{'TRY_CAST' if node.args.get('safe') else 'CAST'}({self.text(node.this)} AS {type_.upper()})"
 
     def bracket(self, node: exp.Expr) -> str:
+        if is_path(node, self.walk.text):
+            raise _UnsureError
         if self.walk.name_of(node):
             return self.call(node)
         return f"{self.text(node.this)}[{self.listed(node.expressions)}]"

@@ -15,10 +15,13 @@ from engine.compile.columns.column_scope import (
     ColumnValue,
     Missing,
     OutputColumns,
+    ScopeColumn,
     member,
     origins,
 )
 from engine.compile.columns.walk import Walk, children, operand_types, path
+from engine.compile.sql.aggregates import is_aggregate
+from engine.compile.sql.precedence.variant_paths import is_path
 from engine.compile.types import spark_types
 from engine.compile.types.accepted_types import family
 from engine.compile.types.function_types import FIXED, returned
@@ -131,6 +134,8 @@ def _column(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
         return NOTHING
     parts = [identifier.this for identifier in identifiers]
     bound = scope.variables.get(parts[0].lower()) if scope.variables else None
+    if bound is None and scope.results:
+        bound = _result(node, parts, scope)
     try:
         # The parser finds the parameters of lambdas that have the same letter case.
         found = scope.look_up(parts) if bound is None else _inner(bound, parts)
@@ -144,6 +149,31 @@ def _column(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
     return found
 
 
+def _result(node: exp.Expr, parts: list[str], scope: ColumnScope) -> ColumnValue | None:
+    """The column of the SELECT that a name in HAVING or ORDER BY means; aggregates see what FROM reads first.
+
+    Spark's ColumnResolutionHelper.resolveColWithAgg comes after the columns of the SELECT, but inside aggregates.
+    Measured: before brackets (`a[0]`) HAVING sees what FROM reads, and ORDER BY a column that has elements.
+    """
+    found = scope.results.get(parts[0].lower())
+    above = node.parent if found is not None else None
+    while above is not None and not isinstance(above, (exp.Having, exp.Order, exp.Query)):
+        if is_aggregate(above):
+            return None
+        above = above.parent
+    if found is None or (isinstance(node.parent, exp.Bracket) and node.parent.this is node and not _has(found, above)):
+        return None
+    try:
+        return found if _inner(found, parts) is not None else None
+    except Missing:
+        return None
+
+
+def _has(found: ColumnValue, clause: exp.Expr | None) -> bool:
+    """Whether a column of the SELECT may have elements, for a clause that sees it then."""
+    return not isinstance(clause, exp.Having) and family(found.type) in {"", "array", "map", "struct"}
+
+
 def _inner(value: ColumnValue, parts: list[str]) -> ColumnValue:
     for position in range(1, len(parts)):
         value = member(value, parts, position)
@@ -154,6 +184,8 @@ def _part_of(walk: Walk, base: exp.Expr, identifiers: list[exp.Identifier], scop
     if not identifiers:
         return ColumnValue(None, origins(_quietly(walk, base, scope)))
     result = value(walk, base, scope)
+    if result.type == "variant" and is_path(base, walk.text):
+        return ColumnValue("variant", result.origins)
     parts = [identifier.this for identifier in identifiers]
     for position in range(len(parts)):
         try:
@@ -173,6 +205,8 @@ def _bracket(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
     indexes = values(walk, node.expressions, scope)
     key = node.expressions[0] if len(indexes) == 1 else None
     name = walk.name_of(node)
+    if is_path(node, walk.text):
+        return _at_path(walk, node, base)
     if name and key is not None:
         element_at(walk, name, node, [(node.this, base), (key, indexes[0])])
         return _of_item(base, indexes)
@@ -193,6 +227,16 @@ def _bracket(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
     if len(indexes) == 1:
         type_mismatch.indexed(walk, node, base, node.expressions[0], indexes[0])
     return _of_item(base, indexes)
+
+
+def _at_path(walk: Walk, node: exp.Expr, base: ColumnValue) -> ColumnValue:
+    """`v:a.b[0]`: a part of a VARIANT is one."""
+    if base.type not in {None, "variant"}:
+        message = f"a path (:) leads into a VARIANT, and {type_mismatch.shown(node.this)} is {base.type}"
+        hint = "Name a field with a dot, an element in brackets; parse_json(..) makes a VARIANT of a string."
+        walk.fault(type_mismatch.CODE, message, hint, node.this, node)
+        return ColumnValue(None, base.origins)
+    return ColumnValue(base.type, base.origins)
 
 
 def _of_item(base: ColumnValue, indexes: Sequence[ColumnValue]) -> ColumnValue:
@@ -515,13 +559,40 @@ def _struct(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
     for name, part in _members(walk, node, scope):
         parts[name.lower()] = part
         members.append((name, part.type))
+    if any(_is_open(part, scope) for part in node.expressions):
+        return ColumnValue(None, origins(list(parts.values())))
     return ColumnValue(spark_types.struct(members), origins(list(parts.values())), parts=parts)
+
+
+def _is_open(part: exp.Expr, scope: ColumnScope) -> bool:
+    """Whether an item of a struct is a star that stands for columns that are not all known."""
+    output = _starred(part, scope)
+    return output is not None and output.open
+
+
+def _starred(part: exp.Expr, scope: ColumnScope) -> OutputColumns | None:
+    """What `*`, `t.*` or `a_struct.*` stands for; None if it is not a star, or that is unknown."""
+    if isinstance(part, exp.Star):
+        return OutputColumns(scope.columns, scope.open)
+    if not isinstance(part, exp.Column) or not isinstance(part.this, exp.Star):
+        return None
+    names = [name.name for name in part.parts if isinstance(name, exp.Identifier)]
+    output = scope.starred(names[-1].lower())
+    if output is not None:
+        return output
+    try:
+        base = scope.look_up(names)
+        fields = [name for name, _ in spark_types.fields(base.type) or ()]
+        return OutputColumns([ScopeColumn(name, member(base, [name], 0)) for name in fields], open=not fields)
+    except Missing:
+        return OutputColumns([], open=True)
 
 
 def _members(walk: Walk, node: exp.Expr, scope: ColumnScope) -> Iterator[tuple[str, ColumnValue]]:
     for position, part in enumerate(node.expressions, 1):
-        if isinstance(part, exp.Star) or (isinstance(part, exp.Column) and isinstance(part.this, exp.Star)):
-            yield from ((column.name, column.value) for column in scope.columns)
+        output = _starred(part, scope)
+        if output is not None:
+            yield from ((column.name, column.value) for column in output.columns)
             continue
         name = f"col{position}"
         if isinstance(part, (exp.Column, exp.Alias, exp.PropertyEQ, exp.Identifier)) or (

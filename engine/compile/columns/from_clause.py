@@ -26,6 +26,7 @@ from engine.compile.columns.expressions import tested
 from engine.compile.columns.walk import Walk
 from engine.compile.nodes.column_facts import InputColumns
 from engine.compile.nodes.model_settings import TimeWindow
+from engine.compile.sql.query_nodes import holds_relations
 from engine.compile.types import spark_types
 from engine.compile.types.builtin_functions import BUILTIN
 from engine.compile.types.widening import wider, widest
@@ -125,7 +126,7 @@ def _item(walk: Walk, node: exp.Expr, scope: ColumnScope) -> tuple[list[ScopeRel
     if isinstance(node, exp.TableSample):
         return _item(walk, node.this, scope)
     reader = _READERS.get(type(node))
-    if isinstance(node, exp.Subquery) and _in_brackets(node):
+    if isinstance(node, exp.Subquery) and holds_relations(node):
         relations, columns = _item(walk, node.this, scope)
         if node.args.get("alias") is not None:
             whole = OutputColumns(columns, open=any(r.output.open for r in relations))
@@ -137,13 +138,6 @@ def _item(walk: Walk, node: exp.Expr, scope: ColumnScope) -> tuple[list[ScopeRel
     for join in node.args.get("joins") or ():
         _join(walk, join, nested)
     return nested.relations, nested.columns
-
-
-def _in_brackets(node: exp.Expr) -> bool:
-    """Whether brackets hold tables and joins, and not a query."""
-    while isinstance(node, exp.Subquery):
-        node = node.this
-    return isinstance(node, exp.Table)
 
 
 def _one(

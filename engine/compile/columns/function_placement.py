@@ -20,6 +20,8 @@ PLACED = RANKING | _GROUPING
 _SETS = ("rollup", "cube", "grouping_sets")
 # Functions of which Spark fixes the frame.
 _FRAMED = {"dense_rank", "lag", "lead", "ntile", "percent_rank", "rank", "row_number"}
+# Aggregates that sort by themselves (WindowResolution.validateResolvedWindowExpression).
+_WHOLE_WINDOWS = {"listagg", "median", "percentile_cont", "percentile_disc", "string_agg"}
 _WHOLE_FRAME = ("ROWS", "UNBOUNDED", "PRECEDING", "CURRENT ROW")
 
 
@@ -98,14 +100,30 @@ def inner(function: exp.Expr) -> exp.Expr:
 
 def over(walk: Walk, node: exp.Expr, function: exp.Expr) -> None:
     """Report OVER behind what Spark does not compute over a window of rows."""
+    within = isinstance(function, exp.WithinGroup) or function.find(exp.WithinGroup) is not None
     function = inner(function)
     name = walk.name_of(function)
     if name in BUILTIN and name not in AGGREGATES | RANKING:
         message = f"{name}() is not an aggregate or window function and takes no OVER"
         walk.fault(CODE, message, "Remove OVER, or aggregate: max(..) over (..).", function, node)
+    if (within or name == "median") and name in _WHOLE_WINDOWS and any(_ordered(part) for part in (node, _named(node))):
+        message = f"{name}() over a window takes all its rows: no ORDER BY and no frame"
+        walk.fault(CODE, message, "Write OVER (PARTITION BY ..).", function, node)
     if isinstance(function.args.get("this"), exp.Distinct):
         message = "a function with OVER takes no DISTINCT"
         walk.fault(CODE, message, "Write size(collect_set(x) over (..)), or group in a subquery.", function, node)
+
+
+def _ordered(window: exp.Expr | None) -> bool:
+    return window is not None and (window.args.get("order") is not None or window.args.get("spec") is not None)
+
+
+def _named(window: exp.Expr) -> exp.Expr | None:
+    """The window that an OVER names."""
+    select = window.find_ancestor(exp.Select)
+    windows = (select.args.get("windows") or ()) if select is not None else ()
+    name = window.alias.lower()
+    return next((one for one in windows if name and one.name.lower() == name), None)
 
 
 def over_alias(walk: Walk, window: exp.Expr, scope: ColumnScope) -> None:

@@ -15,6 +15,7 @@ from engine.compile.columns.column_scope import (
     Missing,
     OutputColumns,
     ScopeColumn,
+    ScopeRelation,
     TooWideError,
     index,
     origins,
@@ -78,6 +79,7 @@ def _select(walk: Walk, node: exp.Select, ctes: Mapping[str, Any], outer: Column
         for value in _grouped(walk, group, node, output, scope):
             walk.influence(value.origins, "group")
         walk.correlated([group], scope, "in GROUP BY")
+    scope.results = _results(node, output)
     if having is not None:
         _having(walk, node, having, scope)
         condition = walk.value(having.this, scope)
@@ -85,13 +87,21 @@ def _select(walk: Walk, node: exp.Select, ctes: Mapping[str, Any], outer: Column
         # Spark casts it to BOOLEAN.
         type_mismatch.converted(walk, having, condition.type, "boolean")
         scope.outside = False
+    _sort(walk, node, output, scope)
+    scope.results = {}
     for window in node.args.get("windows") or ():
         walk.value(window, scope)
-    _sort(walk, node, output, scope)
     walk.correlated(_sort_clauses(node), scope, "in ORDER BY")
     if group is not None:
         unselected_keys(walk, node, output, scope)
     return output
+
+
+def _results(node: exp.Select, output: OutputColumns) -> dict[str, ColumnValue]:
+    """The columns of the SELECT by their names, for HAVING and ORDER BY; without those of which there are several."""
+    if node.args.get("having") is None and next(_sort_clauses(node), None) is None:
+        return {}
+    return {name: found[0] for name, found in index(output.columns).items() if len(found) == 1}
 
 
 def _sort_clauses(node: exp.Select) -> Iterator[exp.Expr]:
@@ -165,8 +175,7 @@ def _star(walk: Walk, node: exp.Expr, scope: ColumnScope) -> OutputColumns | Non
         output = OutputColumns(scope.columns, scope.open, nodes.pop() if len(nodes) == 1 else None)
     else:
         parts = [part.name for part in node.parts if not isinstance(part, exp.Star)]  # type: ignore[attr-defined]
-        relation = scope.named(parts[-1].lower())
-        output = relation.output if relation is not None else _members(walk, node, parts, scope)
+        output = scope.starred(parts[-1].lower()) or _members(walk, node, parts, scope)
     for part in star.args.get("except_") or ():
         output = _without(walk, part, output, scope)
     return output
@@ -177,8 +186,11 @@ def _without(walk: Walk, node: exp.Expr, output: OutputColumns, scope: ColumnSco
     names = [node] if isinstance(node, exp.Identifier) else path(node)[0]
     if not names:
         return output
+    relation = scope.named(names[0].name.lower()) if len(names) > 1 else None
+    if relation is not None and relation.find(names[1].name.lower()):
+        names = names[1:]
     name = names[0].name.lower()
-    others = [column for column in output.columns if column.name.lower() != name]
+    others = [column for column in output.columns if column.name.lower() != name or not _is_of(column, relation)]
     if len(names) > 1:
         inner = [identifier.name for identifier in names[1:]]
         cut = [c if c in others else ScopeColumn(c.name, _cut(c.value, inner)) for c in output.columns]
@@ -186,6 +198,11 @@ def _without(walk: Walk, node: exp.Expr, output: OutputColumns, scope: ColumnSco
     if len(others) == len(output.columns) and not output.open:
         walk.miss(Missing(names[0].name, [column.name for column in output.columns], 0), names, scope)
     return OutputColumns(others, output.open, output.rest)
+
+
+def _is_of(column: ScopeColumn, relation: ScopeRelation | None) -> bool:
+    """Whether a column of a star may be one of a relation; those that USING has made are of both."""
+    return relation is None or any(own.value is column.value for own in relation.output.columns)
 
 
 def _cut(value: ColumnValue, names: list[str]) -> ColumnValue:

@@ -79,8 +79,25 @@ def misplaced(nodes: QueryNodes) -> Iterator[QueryFinding]:
         if kind and (place := _place(node)) is not None:
             select, clause, item, depth = place
             selects.setdefault(id(select), (select, []))[1].append(_Call(node, kind, clause, item, depth))
-    for select, calls in selects.values():
+    for select, found in selects.values():
+        calls = [call for call in found if not _of_groups_around(select, call)]
         yield from _misplaced(select, sorted(calls, key=_order) if len(calls) > 1 else calls)
+
+
+def _of_groups_around(select: exp.Select, call: _Call) -> bool:
+    """Whether an aggregate in WHERE is of the groups around: `having exists (select 1 from b where max(a.x) = b.x)`.
+
+    Spark computes it in the query around (CheckAnalysis, UpdateOuterReferences), where its columns are.
+    """
+    above = select.parent if call.kind == _AGGREGATE and call.clause == "where" else None
+    while above is not None and not isinstance(above, (exp.Having, exp.Select)):
+        above = above.parent
+    if not isinstance(above, exp.Having):
+        return False
+    read = [item.this for item in (select.args.get("from_"), *(select.args.get("joins") or ())) if item is not None]
+    names = {item.alias_or_name.lower() for item in read}
+    columns = list(call.node.find_all(exp.Column))
+    return bool(columns) and all(c.table.lower() not in names if c.table else not read for c in columns)
 
 
 def _order(call: _Call) -> tuple[int, int]:
@@ -123,6 +140,7 @@ def _misplaced(select: exp.Select, calls: list[_Call]) -> Iterator[QueryFinding]
         yield from _nested([call for call in calls if call.item is item])
     yield from _generating(calls)
     yield from _behind(select, calls)
+    yield from _sorted_behind_having(calls)
     yield from _drawn_keys(select, calls)
 
 
@@ -202,6 +220,24 @@ def _behind(select: exp.Select, calls: list[_Call]) -> Iterator[QueryFinding]:
                 message = f"a function with OVER is in {shown}"
                 yield _fault(message, "Give it an alias in the SELECT, and sort by the alias.", call.node)
                 return
+
+
+def _sorted_behind_having(calls: list[_Call]) -> Iterator[QueryFinding]:
+    """ORDER BY by an aggregate that is not selected, behind a HAVING with one that is not either.
+
+    For HAVING Spark computes its aggregate beside the SELECT and takes it out again (ResolveAggregateFunctions); what
+    sorts sees the columns of the SELECT only.
+    """
+    aggregates = [call for call in calls if call.kind == _AGGREGATE]
+    if not any(call.clause == "having" for call in aggregates):
+        return
+    selected = {call.node.sql(dialect="spark").lower() for call in aggregates if call.clause == "expressions"}
+    others = [call for call in aggregates if call.node.sql(dialect="spark").lower() not in selected]
+    having = next((call for call in others if call.clause == "having"), None)
+    order = next((call for call in others if call.clause in {"order", "sort"}), None)
+    if having is not None and order is not None:
+        message = "ORDER BY and HAVING have aggregates that the SELECT has not"
+        yield _fault(message, "Select the one that sorts, under an alias, and sort by that.", order.node, order.item)
 
 
 def _groups(select: exp.Select, calls: list[_Call]) -> bool:

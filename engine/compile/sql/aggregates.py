@@ -7,25 +7,15 @@ from collections.abc import Iterable
 from sqlglot import exp
 
 from engine.compile.sql.query_nodes import QueryNodes
+from engine.compile.types.builtin_functions import AGGREGATES
 
-# Spark's aggregates that sqlglot knows by name only.
-_NAMES = {
-    "any", "approx_percentile", "approx_top_k", "bit_and", "bit_or", "bit_xor",
-    "bitmap_construct_agg", "bitmap_or_agg", "bool_and", "bool_or", "collect_list", "collect_set",
-    "count_if", "count_min_sketch", "every", "grouping", "grouping_id", "histogram_numeric",
-    "hll_sketch_agg", "hll_union_agg", "kurtosis", "listagg", "max_by", "mean", "median", "min_by",
-    "mode", "percentile", "percentile_approx", "regr_avgx", "regr_avgy", "regr_count",
-    "regr_intercept", "regr_r2", "regr_slope", "regr_sxx", "regr_sxy", "regr_syy",
-    "schema_of_variant_agg", "skewness", "some", "std", "string_agg", "theta_sketch_agg", "try_avg",
-    "try_sum",
-}  # fmt: skip
 # What is between a function and its OVER.
 _BETWEEN = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 
 
 def is_aggregate(node: exp.Expr) -> bool:
     """Whether a function call is an aggregate (and not one over a window of rows)."""
-    known = isinstance(node, exp.AggFunc) or (isinstance(node, exp.Anonymous) and node.name.lower() in _NAMES)
+    known = isinstance(node, exp.AggFunc) or (isinstance(node, exp.Anonymous) and node.name.lower() in AGGREGATES)
     # `a like any (..)` does not call the aggregate.
     known = known or (isinstance(node, exp.Any) and not isinstance(node.parent, (exp.Binary, exp.Escape)))
     around = node.parent if known else None

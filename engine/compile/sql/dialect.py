@@ -13,6 +13,7 @@ from sqlglot.tokens import Token  # type: ignore[attr-defined]
 from engine.compile.sql.precedence.mixed_operators import is_doubtful
 from engine.compile.sql.precedence.operator_tokens import are_mixed, marked, with_shifts
 from engine.compile.sql.precedence.regroup import regrouped
+from engine.compile.sql.precedence.variant_paths import with_brackets
 
 DIALECT = "spark"
 # A tokenizer keeps its place in the text: each thread has its own.
@@ -50,6 +51,8 @@ def parse_tokens(tokens: list[Token], text: str) -> list[exp.Expr | None]:
     """
     if ">>>" in text or "!>" in text or "!<" in text:
         tokens = with_shifts(tokens)
+    if ":" in text:
+        tokens = with_brackets(tokens)
     trees = _parser().parse(tokens, text)
     if are_mixed(tokens) and any(tree is not None and is_doubtful(tree) for tree in trees):
         trees = [tree and regrouped(tree) for tree in _parser().parse(marked(tokens), text)]

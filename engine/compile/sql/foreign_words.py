@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
+from engine.compile.types.moments import is_moment
 from engine.errors import near
 
 Found = tuple[str, str, int]
@@ -34,6 +35,8 @@ _INSTEAD = {
     "TIME": "string, or timestamp",
     **dict.fromkeys(("JSON", "JSONB", "OBJECT"), "variant, and parse_json(x) for a string"),
 }
+_TYPED = {"DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ"}
+_UNITED = {"DATE_ADD", "DATE_DIFF", "DATEADD", "DATEDIFF", "TIMEDIFF", "TIMESTAMPADD", "TIMESTAMPDIFF"}
 _IGNORE_BEHIND = {"FIRST_VALUE", "LAST_VALUE", "NTH_VALUE", "LAG", "LEAD"}
 _SUFFIXES = {"BD", "D", "F", "L", "S", "Y"}
 _NAMED = {TokenType.VAR, TokenType.IDENTIFIER}
@@ -319,6 +322,37 @@ def _hex(tokens: _Tokens, at: int) -> Found | None:
     return None
 
 
+def _string(tokens: _Tokens, at: int) -> Found | None:
+    """A text behind a word: a date that is none, or a unit in quotes."""
+    word, text = _word(tokens, at - 1), tokens[at].text
+    if word in _TYPED and not is_moment(text, date=word == "DATE"):
+        return f"'{text}' is not a {word.lower()}", "Write it such as '2026-01-31'.", tokens[at].start
+    function = _word(tokens, at - 2)
+    if word == "(" and function in _UNITED and _kind(tokens, at + 1) is TokenType.COMMA and _count(tokens, at) > 1:
+        hint = f"Write {function.lower()}({text.lower()}, ..)."
+        return f"the unit of {function.lower()}() is a word, not a string", hint, tokens[at].start
+    return None
+
+
+def _count(tokens: _Tokens, at: int) -> int:
+    """How many commas follow in the brackets around a token."""
+    depth = commas = 0
+    for token in tokens[at:]:
+        kind = token.token_type
+        depth += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
+        commas += depth == 0 and kind is TokenType.COMMA
+        if depth < 0:
+            break
+    return commas
+
+
+def _script(tokens: _Tokens, at: int) -> Found | None:
+    if _kind(tokens, at + 1) is TokenType.STRING:
+        hint = "Write the computation in SQL; a model runs no programs."
+        return "rows go through a script (TRANSFORM .. USING)", hint, tokens[at].start
+    return None
+
+
 def _collate(tokens: _Tokens, at: int) -> Found | None:
     following = tokens[at + 1] if at + 1 < len(tokens) else None
     if following is not None and following.token_type is TokenType.STRING:
@@ -352,4 +386,6 @@ _RULES: dict[TokenType, _Rule] = {
     TokenType.NATIONAL_STRING: _national,
     TokenType.HEX_STRING: _hex,
     TokenType.COLLATE: _collate,
+    TokenType.STRING: _string,
+    TokenType.USING: _script,
 }

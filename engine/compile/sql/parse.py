@@ -288,11 +288,34 @@ class _Reader:
                 bare = bool(table.args.get("sample") or table.args.get("version"))
                 bare = bare or isinstance(table.parent, exp.TableSample)
                 yield RelationReference(kind, name, table.alias, bare, start, end)
-            elif table.args.get("db") is not None or identifier.this.lower() not in ctes:
+            elif (
+                table.args.get("db") is not None
+                or identifier.this.lower() not in ctes
+                or not _is_visible(table, identifier.this.lower())
+            ):
                 shown = ".".join(part.name for part in table.parts)
                 message = f"'{shown}' is neither a model, a source nor a CTE"
-                first = table.parts[0]
-                self.report("undeclared-relation", message, UNDECLARED_HINT, span(first)[0])
+                self.report("undeclared-relation", message, UNDECLARED_HINT, first_offset(table.parts[0]))
+
+
+def _is_visible(table: exp.Table, name: str) -> bool:
+    """Whether a CTE of a name, in lower case, can be read here: one before, or of a query around (CTESubstitution)."""
+    below: exp.Expr = table
+    node = table.parent
+    while node is not None:
+        clause = node.args.get("with_")
+        if isinstance(node, exp.With):
+            for cte in node.expressions:
+                if cte is below and not node.args.get("recursive"):
+                    break
+                if cte.alias.lower() == name:
+                    return True
+                if cte is below:
+                    break
+        elif clause is not None and clause is not below and any(c.alias.lower() == name for c in clause.expressions):
+            return True
+        below, node = node, node.parent
+    return False
 
 
 def _placeholder(identifier: exp.Identifier) -> tuple[str, str]:

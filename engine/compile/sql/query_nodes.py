@@ -12,6 +12,19 @@ _LASTING: tuple[type[exp.Expr], ...] = (
     exp.Window, exp.Explode, exp.Inline, exp.Stack, exp.Rand, exp.Randn, exp.Randstr, exp.Shuffle, exp.Uniform,
     exp.Uuid,
 )  # fmt: skip
+# What only a relation can have behind it: brackets around that hold relations, and not a query.
+_OF_RELATIONS = ("alias", "joins", "pivots", "sample", "laterals")
+
+
+def holds_relations(node: exp.Subquery) -> bool:
+    """Whether brackets in FROM hold relations, and not a query: Spark's AliasedRelation, where it has AliasedQuery.
+
+    `((select ..) a join b)` begins as `((select ..))` does, which is a query in brackets twice.
+    """
+    inner = node.this
+    if isinstance(inner, exp.Subquery):
+        return any(inner.args.get(key) for key in _OF_RELATIONS) or holds_relations(inner)
+    return not isinstance(inner, exp.Query)
 
 
 class QueryNodes:

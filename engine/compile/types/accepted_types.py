@@ -135,7 +135,7 @@ array: array_size array_distinct array_max array_min sort_array array_compact sh
 array number number: slice
 array array: map_from_arrays
 array! array!: array_except array_intersect array_union arrays_overlap zip_with
-array!: inline inline_outer array_append array_contains array_insert array_position array_prepend array_remove
+array!: get inline inline_outer array_append array_contains array_insert array_position array_prepend array_remove
     array_sort transform filter exists forall aggregate reduce
 many!: explode explode_outer posexplode posexplode_outer element_at try_element_at
 map!: map_contains_key map_filter map_zip_with transform_keys transform_values

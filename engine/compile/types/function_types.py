@@ -15,7 +15,7 @@ Rule = Callable[[Types], str | None]
 
 _FIXED = """
 string: array_join base64 bin btrim char chr collation concat_ws conv current_catalog current_database current_schema
-    current_timezone current_user date_format dayname elt format_number format_string from_unixtime
+    current_timezone current_user date_format dayname format_number format_string from_unixtime
     get_json_object hex initcap input_file_name java_method lcase listagg lower ltrim make_valid_utf8 mask md5
     monthname parse_url printf quote randstr reflect regexp_extract regexp_replace regexp_substr repeat
     replace right rtrim schema_of_csv schema_of_json schema_of_variant schema_of_variant_agg
@@ -280,6 +280,7 @@ _RULES: dict[str, Rule] = {
     "bit_count": lambda _: "int",
     "bitnot": _bits,
     "concat": _concat,
+    "elt": lambda types: _concat(types[1:]),
     "current_time": lambda types: None if types else "time(6)",
     "map": _map,
     "map_entries": _entries,

@@ -163,6 +163,18 @@ def struct(members: list[tuple[str, str | None]]) -> str | None:
     return f"struct<{','.join(parts)}>"
 
 
+@lru_cache(maxsize=1024)
+def nameless(type_: str | None) -> str | None:
+    """A type without the names of its fields, by which Spark's DataType.equalsStructurally compares."""
+    members = fields(type_)
+    if members is not None:
+        return f"struct<{','.join(nameless(inner) or '' for _, inner in members)}>"
+    if inner := element(type_):
+        return f"array<{nameless(inner)}>"
+    key, value = entry(type_)
+    return f"map<{nameless(key)},{nameless(value)}>" if key else type_
+
+
 def quoted(name: str) -> str:
     """A name as SQL has it, in backticks where it needs them."""
     return name if _WORD.fullmatch(name) else f"`{name.replace('`', '``')}`"

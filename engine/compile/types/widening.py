@@ -106,7 +106,10 @@ def digits(type_: str) -> tuple[int, int]:
 
 
 def _bounded(precision: int, scale: int) -> str:
-    return f"decimal({min(precision, _LIMIT)},{min(scale, _LIMIT)})"
+    """Digits before the point stay (DecimalType.boundedPreferIntegralDigits)."""
+    if precision <= _LIMIT:
+        return f"decimal({precision},{scale})"
+    return f"decimal({_LIMIT},{max(_LIMIT - (precision - scale), 0)})"
 
 
 def _adjusted(precision: int, scale: int) -> str:

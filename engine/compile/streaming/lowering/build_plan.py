@@ -228,7 +228,7 @@ class Builder:
         """The columns of a SELECT, `*` written out. A later one may use the name of an earlier one."""
         for item in node.expressions:
             if item.is_star and not isinstance(item, exp.Alias) and isinstance(item, (exp.Star, exp.Column)):
-                yield from self._star(item, source)
+                yield from self._star(item, source, values.scope.outer)
                 continue
             before = len(values.step.aggregates)
             value = values.of(item)
@@ -238,15 +238,22 @@ class Builder:
                 values.scope.aliases.add(made.id)
             yield GroupedItem(item, value, made, aggregates=len(values.step.aggregates) > before)
 
-    def _star(self, item: exp.Expr, source: From) -> Iterator[GroupedItem]:
+    def _star(self, item: exp.Expr, source: From, outer: PlanScope | None) -> Iterator[GroupedItem]:
         columns, star = source.visible, item
         if isinstance(item, exp.Column):
             star = item.this
             alias = ".".join(part.name for part in item.parts[:-1]).lower()
-            columns = next((n.columns for n in source.named if n.alias == alias), ())
-        out = {e.name.lower() for e in star.args.get("except_") or () if e.args.get("table") is None}
+            here = next((n.columns for n in source.named if n.alias == alias), None)
+            around = (n.columns for n in outer.relations if n.alias == alias) if outer is not None else iter(())
+            columns = here if here is not None else next(around, ())
+            if here is None and outer is not None:
+                outer.hits.update(column.id for column in columns)
+        left_out = star.args.get("except_") or ()
+        out = {e.name.lower() for e in left_out if e.args.get("table") is None}
+        named = {e.args["table"].name.lower(): e.name.lower() for e in left_out if e.args.get("table") is not None}
+        ids = {c.id for n in source.named for c in n.columns if named.get(n.alias) == c.name}
         for column in columns:
-            if column.name not in out:
+            if column.name not in out and column.id not in ids:
                 value = PlanValue(column, column, frozenset({column.id}), column.type, column.fields, lost=column.lost)
                 yield GroupedItem(item, value, column)
 

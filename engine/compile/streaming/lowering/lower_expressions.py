@@ -14,7 +14,7 @@ from engine.compile.sql.aggregates import is_aggregate
 from engine.compile.streaming.lowering.lower_subqueries import GENERATORS, is_scalar
 from engine.compile.streaming.lowering.plan_scope import AmbiguousError, PlanScope, own_names
 from engine.compile.streaming.lowering.result_types import TIMES, result_type
-from engine.compile.streaming.plan.intervals import has_months, seconds
+from engine.compile.streaming.plan.intervals import has_months, is_no_interval, seconds
 from engine.compile.streaming.plan.logical_plan import NO_IDS, LogicalPlan, PlanColumn, groups_by_outer
 from engine.compile.streaming.plan.verdict import error, warning
 
@@ -103,8 +103,15 @@ class ExpressionReader:
         return self._seen[id(node)]
 
     def prefer(self, node: exp.Expr, columns: Sequence[PlanColumn]) -> None:
-        """Let a name mean the one column of the SELECT that is called so: ORDER BY sees that first."""
-        for column in own_names(node) if len(self.scope.relations) > 1 else ():
+        """Let a name mean the one column of the SELECT that is called so: HAVING and ORDER BY see that first.
+
+        Aggregates in them see what FROM reads. It matters where FROM has the name twice.
+        """
+        names = {column.name for column in self.scope.visible}
+        doubtful = len(self.scope.relations) > 1 or len(names) < len(self.scope.visible)
+        for column in own_names(node) if doubtful else ():
+            if _in_aggregate(column, node):
+                continue
             named = {c.id: c for c in columns if len(column.parts) == 1 and c.name == column.name.lower()}
             if len(named) == 1:
                 (own,) = named.values()
@@ -220,6 +227,11 @@ class ExpressionReader:
         return PlanValue(column, column, frozenset({column.id}), "struct", lost=column.lost)
 
     def _check_lengths(self, node: exp.Anonymous, kind: str, lengths: list[exp.Expr]) -> None:
+        wrong = next((length for length in lengths if is_no_interval(length)), None)
+        if wrong is not None:
+            message = f"'{wrong.name}' is not a length of time"
+            self._fault("window-length", message, "Write a number and a unit, such as '10 minutes'.", node)
+            return
         if kind != "window":
             if any(_gives_interval(length) for length in lengths):
                 message = "session_window() needs its gap as a string"
@@ -331,6 +343,14 @@ class ExpressionReader:
 
     def _fault(self, code: str, message: str, hint: str, node: exp.Expr) -> None:
         self.report(error(code, message, hint, node))
+
+
+def _in_aggregate(node: exp.Expr, clause: exp.Expr) -> bool:
+    while node is not clause and node.parent is not None:
+        node = node.parent
+        if is_aggregate(node):
+            return True
+    return False
 
 
 def _gives_interval(node: exp.Expr) -> bool:

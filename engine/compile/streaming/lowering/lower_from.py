@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from sqlglot import exp
 
+from engine.compile.sql.query_nodes import holds_relations
 from engine.compile.streaming.lowering import lower_pivots
 from engine.compile.streaming.lowering.lower_conditions import conditions, equal
 from engine.compile.streaming.lowering.lower_subqueries import GENERATORS
@@ -58,11 +59,11 @@ def _item(queries: Queries, node: exp.Expr, env: Env, outer: PlanScope | None) -
         name = ".".join(part.name for part in node.parts).lower()
         facts = queries.relations.get(name)
         plan, alias = _table(queries, node, name, env), (facts.alias if facts is not None else "") or name
-    elif isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query):
+    elif isinstance(node, exp.Subquery) and not holds_relations(node):
         plan, alias = queries.query(node.this, env, outer), ""
     elif isinstance(node, exp.Subquery):
         inner = _item(queries, node.this, env, outer)
-        return _behind(queries, inner, node, env, outer)
+        return _behind(queries, _named(queries, inner, node), node, env, outer)
     elif isinstance(node, exp.TableSample):
         return _sampled(_item(queries, node.this, env, outer), node)
     elif isinstance(node, exp.Values) and node.expressions:
@@ -78,14 +79,20 @@ def _item(queries: Queries, node: exp.Expr, env: Env, outer: PlanScope | None) -
     if clause is not None:
         plan = event_time(queries, plan, clause, env)
     plan = _sampled_plan(plan, node.args.get("sample"))
-    alias = node.alias.lower() or alias
-    names = [name.lower() for name in node.alias_column_names]
-    if names and not plan.open and len(names) == len(plan.columns):
-        columns = tuple(renamed(c, queries.number(), n) for c, n in zip(plan.columns, names, strict=True))
-        made = tuple((new.id, frozenset({old.id})) for new, old in zip(columns, plan.columns, strict=True))
-        plan = Projection(node=node, columns=columns, children=(plan,), sources=made)
     relation = From(plan, (NamedRelation(alias, plan.columns, plan.open),), plan.columns)
-    return _behind(queries, relation, node, env, outer)
+    return _behind(queries, _named(queries, relation, node), node, env, outer)
+
+
+def _named(queries: Queries, relation: From, node: exp.Expr) -> From:
+    """A relation under the alias behind it, which may name its columns, too."""
+    alias, plan, seen = node.alias.lower(), relation.plan, relation.visible
+    names = [name.lower() for name in node.alias_column_names]
+    if names and not plan.open and len(names) == len(seen):
+        columns = tuple(renamed(c, queries.number(), n) for c, n in zip(seen, names, strict=True))
+        made = tuple((new.id, frozenset({old.id})) for new, old in zip(columns, seen, strict=True))
+        plan = Projection(node=node, columns=columns, children=(plan,), sources=made)
+        alias, seen = alias or relation.named[0].alias, columns
+    return From(plan, (NamedRelation(alias, seen, plan.open),), seen) if alias else relation
 
 
 def _behind(queries: Queries, relation: From, node: exp.Expr, env: Env, outer: PlanScope | None) -> From:

@@ -49,8 +49,10 @@ def group(
     """The aggregate of a SELECT, with its HAVING."""
     clause = node.args.get("group")
     keys = list(_keys(clause, items, values)) if clause is not None else []
-    _check_aliases(queries, clause, keys, values)
+    _check_aliases(queries, plan, keys, items, values)
     having = node.args.get("having")
+    if having is not None:
+        values.prefer(having.this, [item.column for item in items])
     having_terms = conditions(having.this, values) if having is not None else ()
     read_order(node, values, items)
     _check_grouped(queries, plan, keys, items, values)
@@ -84,11 +86,15 @@ def group(
     return _only(result, columns)
 
 
-def _check_aliases(queries: Queries, clause: exp.Expr | None, keys: list[Key], values: ExpressionReader) -> None:
-    """A name of ALL or an alias may not stand for what uses an alias itself."""
+def _check_aliases(
+    queries: Queries, plan: LogicalPlan, keys: list[Key], items: list[GroupedItem], values: ExpressionReader
+) -> None:
+    """A name of ALL or an alias may not stand for what uses an alias itself; over tables, other keys may use one."""
+    own = {id(item.node.unalias()) for item in items}
     for key in keys:
-        if values.of(key.node).alias and clause is not None:
-            message = "GROUP BY on a stream cannot use a computed alias of the same SELECT"
+        if values.of(key.node).alias and (plan.streaming or id(key.node) in own):
+            over = " on a stream" if plan.streaming else ""
+            message = f"GROUP BY{over} cannot use a computed alias of the same SELECT"
             queries.report(error("agg-alias-key", message, "Compute it in a subquery.", key.node))
 
 
@@ -177,7 +183,8 @@ def _check_grouped(
 ) -> None:
     """Columns that are neither grouped by nor inside an aggregate."""
     if values.step.correlated:
-        by_key = {id(item.node) for item in items if _by_item(item, keys)}
+        same = {_text(key.node, values) for key in keys}
+        by_key = {id(item.node) for item in items if _by_item(item, keys) or _text(item.node, values) in same}
         for finding in beside_groups([item.node for item in items], values.step.correlated, by_key):
             queries.report(finding)
     if plan.open:
@@ -243,7 +250,9 @@ def _is_name(node: exp.Expr, names: set[str]) -> bool:
 
 
 def _by_item(item: GroupedItem, keys: list[Key]) -> bool:
-    return any(key.refs == item.value.refs and key.column is item.value.column for key in keys)
+    """Whether an item is grouped by under its alias or place, or by ALL: not one that only uses the same columns."""
+    own = item.node.unalias()
+    return any(key.node is own for key in keys)
 
 
 def _loose(
@@ -253,7 +262,9 @@ def _loose(
 
     `bound`: the parameters of the lambdas around.
     """
-    inner = node.this if isinstance(node, (exp.Filter, exp.WithinGroup)) else node
+    inner = node
+    while isinstance(inner, (exp.Filter, exp.WithinGroup)):
+        inner = inner.this
     if is_aggregate(inner) or isinstance(node, (exp.Query, exp.Star)) or node.is_star:
         return
     if isinstance(node, exp.Lambda):
@@ -282,9 +293,48 @@ def _is_loose(node: exp.Column, ids: set[int], texts: set[str], values: Expressi
 
 
 def _text(node: exp.Expr, values: ExpressionReader) -> str:
-    """An expression without qualifiers, to compare it with another; columns that share a name keep theirs."""
+    """An expression without qualifiers, to compare it with another; columns that share a name keep theirs.
+
+    What Spark compares in any order is in one order (Canonicalize, CommutativeExpression).
+    """
     copy = node.unalias().unnest().copy()
     for column in copy.find_all(exp.Column):
         if len(column.parts) == 2 and not values.scope.shared(column.name.lower()):  # noqa: PLR2004
             column.set("table", None)
-    return str(copy.sql(dialect="spark", comments=False, unsupported_level=ErrorLevel.IGNORE).lower())
+    return _printed(_in_one_order(copy))
+
+
+def _printed(node: exp.Expr) -> str:
+    return str(node.sql(dialect="spark", comments=False, unsupported_level=ErrorLevel.IGNORE).lower())
+
+
+_COMMUTATIVE = (
+    exp.Add, exp.Mul, exp.And, exp.Or, exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor, exp.EQ, exp.NullSafeEQ,
+)  # fmt: skip
+_TURNED: dict[type[exp.Expr], type[exp.Expr]] = {exp.GT: exp.LT, exp.GTE: exp.LTE}
+
+
+def _in_one_order(node: exp.Expr) -> exp.Expr:
+    """The expression with the operands of what is commutative sorted by their text."""
+    if node.find(*_COMMUTATIVE, *_TURNED) is None:
+        return node
+    return node.transform(_sorted)
+
+
+def _sorted(node: exp.Expr) -> exp.Expr:
+    if type(node) in _TURNED:
+        return _TURNED[type(node)](this=node.expression, expression=node.this)
+    if not isinstance(node, _COMMUTATIVE):
+        return node
+    operands = sorted((_in_one_order(part) for part in _operands(node, type(node))), key=_printed)
+    return exp.Tuple(expressions=[exp.Literal.string(node.key), *operands])
+
+
+def _operands(node: exp.Expr, kind: type[exp.Expr]) -> Iterator[exp.Expr]:
+    waiting = [node.expression, node.this]
+    while waiting:
+        part = waiting.pop().unnest()
+        if type(part) is kind and kind not in {exp.EQ, exp.NullSafeEQ}:
+            waiting += [part.expression, part.this]
+        else:
+            yield part

@@ -28,6 +28,15 @@ def has_months(node: exp.Expr) -> bool:
     return any(unit in _MONTHS for _, unit in _parts(node) or ())
 
 
+def is_no_interval(node: exp.Expr) -> bool:
+    """Whether a literal text certainly is not a length: it has a word that is not a unit, or no number."""
+    if not isinstance(node, exp.Literal) or not node.is_string:
+        return False
+    words = re.findall(r"[a-z]+", node.name.lower())
+    known = all(_unit(word) or word in {"interval", "nanosecond", "nanoseconds"} for word in words)
+    return not known or not words or not re.search(r"\d", node.name)
+
+
 def is_interval(node: exp.Expr) -> bool:
     """Whether a node is an interval that can be read."""
     return isinstance(node, exp.Interval) and _parts(node) is not None
