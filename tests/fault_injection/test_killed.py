@@ -29,9 +29,12 @@ select id from {{ source('shop', 'events') }} limit 2
 """
 
 
-def test_a_batch_of_each_kind_of_state_is_written_once(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    shop.prepare(lab, POINTS)
-    points = {model + ending: point for ending, point in POINTS.items() for model in shop.MODELS}
+@pytest.mark.parametrize("endings", [("_committed", "_owing"), tuple(POINTS)], ids=["few", "all"])
+def test_a_batch_of_each_kind_of_state_is_written_once(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, endings: tuple[str, ...]
+) -> None:
+    shop.prepare(lab, endings)
+    points = {model + ending: POINTS[ending] for ending in endings for model in shop.MODELS}
     killed_alone(lab.root, "build", "--threads", str(len(points)), script=killing(points))
     for model, (point, batch) in points.items():
         checkpoint = shop.checkpoint(lab, model)
@@ -70,7 +73,7 @@ def test_a_batch_of_each_kind_of_state_is_written_once(lab: Lab, monkeypatch: py
 
     shop.land_later(lab)
     lab.build()
-    for ending in POINTS:
+    for ending in endings:
         shop.check(lab, ending)
     again = lab.snapshots()
     lab.build()

@@ -28,6 +28,8 @@ MODELS = {
     "listed": "select kind, count(*) as n from {{ ref('paid') }} group by kind",
     "seen": "/*---\nmaterialized: view\n---*/\nselect id from {{ ref('paid') }}",
 }
+# `make test` has these, the night all of them.
+FEW = ("paid", "kept", "copied", "listed")
 RENAMED = {"paid": "payments", "kept": "remaining"}
 
 
@@ -37,19 +39,21 @@ def renamed(text: str) -> str:
     return text.replace("shop.events", "store.happenings").replace("'shop', 'events'", "'store', 'happenings'")
 
 
-def test_renamed_models_and_sources_keep_tables_state_and_readers(lab: Lab) -> None:
+@pytest.mark.parametrize("names", [FEW, tuple(MODELS)], ids=["few", "all"])
+def test_renamed_models_and_sources_keep_tables_state_and_readers(lab: Lab, names: tuple[str, ...]) -> None:
+    models = {name: MODELS[name] for name in names}
     lab.write("sources/shop.yml", EVENTS)
-    for name, text in MODELS.items():
+    for name, text in models.items():
         lab.model(name, text)
     lab.land("a", [event(1, "10:05"), event(2, "11:50"), event(-1, "11:51"), event(3, "11:52", "gone")])
     lab.build()
-    before = {name: lab.snapshot(name) for name in [*MODELS, "paid__quarantine", "kept__quarantine", "kept__deleted"]}
+    before = {name: lab.snapshot(name) for name in [*models, "paid__quarantine", "kept__quarantine", "kept__deleted"]}
     assert before["kept__deleted"] is not None
 
     lab.write(
         "sources/shop.yml", EVENTS.replace("name: shop", "name: store").replace("name: events", "name: happenings")
     )
-    for name, text in MODELS.items():
+    for name, text in models.items():
         (lab.root / "models" / f"{name}.sql").unlink()
         said = renamed(text)
         lab.model(RENAMED.get(name, name), said.replace("/*---", f"/*---\nalias: {name}") if name in RENAMED else said)
@@ -57,8 +61,7 @@ def test_renamed_models_and_sources_keep_tables_state_and_readers(lab: Lab) -> N
     told = {e["node"].partition(".")[2]: e["status"] for e in result.events if e["event"] == "ModelFinished"}
     # A batch model is built again, with the same rows.
     assert {name: status for name, status in told.items() if status != "unchanged"} == {
-        "listed": "success",
-        "seen": "success",
+        name: "success" for name in ("listed", "seen") if name in models
     }
     assert {name: lab.snapshot(name) for name in before if name != "listed"} == {
         n: s for n, s in before.items() if n != "listed"
