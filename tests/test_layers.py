@@ -134,7 +134,7 @@ def test_nothing_in_the_product_listens_at_the_points_of_faults():
         for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.Attribute) and node.attr == "listen" and getattr(node.value, "id", "") == "faults"
     ]
-    names = {name for path in modules() for name in imported(path) if name.startswith("engine.faults.")}
+    names = {name for path in modules() for name in imported(path) if name.startswith("engine.kill_points.")}
     assert (calls, names) == ([], set())
 
 

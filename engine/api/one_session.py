@@ -36,7 +36,7 @@ def session_target(compiled: Compiled, nodes: Sequence[str]) -> Target:
     """The target as a session for some nodes takes it: unit tests alone run on this machine."""
     if not all(node.startswith("unit_test.") for node in nodes):
         return compiled.target
-    from engine.runtime.testing.unit_tests_first import local_target
+    from engine.runtime.data_tests.unit_tests_first import local_target
 
     return local_target(compiled.target)
 

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from engine.plan.test_passes.known_passes import PassCache
     from engine.project import LoadedProject
     from engine.runtime.build import OpenSession, Turn
-    from engine.runtime.testing.run_data_test import DataTestVerdict
-    from engine.runtime.turns import RunUnit
+    from engine.runtime.data_tests.run_data_test import DataTestVerdict
+    from engine.runtime.run_nodes import RunUnit
 
 RunTest: TypeAlias = "Callable[[DataTest | UnitTest], DataTestVerdict]"
 _TARGET_DIR = "target"
@@ -403,8 +403,8 @@ class Project:
         from engine.compile import UnitTest
         from engine.events import Status, now
         from engine.plan.test_passes.known_passes import KnownPasses
-        from engine.runtime.testing.run_data_test import DataTestVerdict, run_test
-        from engine.runtime.testing.source_rows import SourceRows
+        from engine.runtime.data_tests.run_data_test import DataTestVerdict, run_test
+        from engine.runtime.data_tests.source_rows import SourceRows
 
         manifest, versions = compiled.manifest, self._versions(compiled)
         kept = self._passes(compiled, versions, ignored=no_cache)

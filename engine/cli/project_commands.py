@@ -92,7 +92,7 @@ def ls(output: str, output_keys: tuple[str, ...], resource_type: str, *, orphans
 
     def work(chosen: CommandSettings) -> None:
         if orphans:
-            from engine.cli.commands.drop import list_orphans
+            from engine.cli.commands.drop_command import list_orphans
 
             if wanted != Selection():
                 raise UsageError(
@@ -102,7 +102,7 @@ def ls(output: str, output_keys: tuple[str, ...], resource_type: str, *, orphans
                 )
             list_orphans(chosen, output)
             return
-        from engine.cli.commands.ls import read_keys, write_lines
+        from engine.cli.commands.ls_command import read_keys, write_lines
 
         keys = read_keys(output, output_keys)
         result = compiled(chosen, heard=False, warnings=Warnings.SELECTED)

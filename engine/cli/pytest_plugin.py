@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from engine.api import Project, RunTest
     from engine.compile import Compiled, DataTest, UnitTest
     from engine.errors import Diagnostic
-    from engine.runtime.testing.run_data_test import DataTestVerdict
+    from engine.runtime.data_tests.run_data_test import DataTestVerdict
 
 _FILE = "project.yml"
 _OPEN = pytest.StashKey["_Open"]()

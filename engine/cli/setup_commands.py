@@ -101,11 +101,11 @@ def warmup(
 
     def work(chosen: CommandSettings) -> None:
         if stop or stay is not None:
-            from engine.cli.commands.warmup import warm_process
+            from engine.cli.commands.warmup_command import warm_process
 
             warm_process(chosen, stay, context.find_root().command, foreground=foreground, stop=stop)
             return
-        from engine.cli.commands.warmup import warm_up
+        from engine.cli.commands.warmup_command import warm_up
 
         path = warm_up(force=force, memory=driver_memory, background=background)
         if path is not None:

@@ -49,7 +49,7 @@ def show(
     """Preview a model over all current data, including open windows."""
 
     def work(chosen: CommandSettings) -> None:
-        from engine.cli.commands.show import RowsWanted, read_sort, show_query, show_table
+        from engine.cli.commands.show_command import RowsWanted, read_sort, show_query, show_table
 
         if model and chosen_model:
             raise UsageError(
@@ -81,7 +81,7 @@ def sql(query: str | None, limit: int, everything: bool, output: str, file: Path
     """Query the stored tables without Java, or without QUERY at a prompt; needs the extra 'sql'."""
 
     def work(chosen: CommandSettings) -> bool:
-        from engine.cli.commands.show import RowsWanted
+        from engine.cli.commands.show_command import RowsWanted
         from engine.cli.sql.sql_command import run_sql
 
         return run_sql(chosen, query, RowsWanted(None if everything else limit, (), output, file))
@@ -158,7 +158,7 @@ def drop(tables: tuple[str, ...], accept: tuple[str, ...], *, everything: bool, 
     """Drop tables with their files, state, quarantine and deleted keys; asks first."""
 
     def work(chosen: CommandSettings) -> None:
-        from engine.cli.commands.drop import drop_tables
+        from engine.cli.commands.drop_command import drop_tables
 
         if everything == bool(tables):
             both = f"--all and '{tables[0]}' cannot be combined" if tables else "drop needs a model or a table"
@@ -276,7 +276,7 @@ def inspect(name: str, **shared: Any) -> int:
     """Print a source's declaration with its columns, from the schema registry or a sample of records."""
 
     def work(chosen: CommandSettings) -> None:
-        from engine.cli.commands.show import show_source
+        from engine.cli.commands.show_command import show_source
 
         show_source(chosen, name)
 

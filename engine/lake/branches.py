@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from engine import faults
+from engine import kill_points
 from engine.lake.commits import STAGED, STAGED_LAYOUT, until_committed
 from engine.lake.fencing.table_fence import Fence
 from engine.lake.staged_replacement import becomes_main
@@ -80,9 +80,9 @@ def publish(session: SparkSession, relation: str, fence: Fence | None = None) ->
         table.refresh()
         return int(table.currentSnapshot().snapshotId())
 
-    faults.reach("publishing", relation)
+    kill_points.reach("publishing", relation)
     snapshot = until_committed(attempt, (_CONFLICT,))
-    faults.reach("published", relation)
+    kill_points.reach("published", relation)
     return snapshot
 
 

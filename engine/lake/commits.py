@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from engine import faults
+from engine import kill_points
 from engine.errors import RunError
 from engine.events import Metrics
 from engine.lake.clients.outage import awaited, is_outage
@@ -107,12 +107,12 @@ def settled(table: Any, markers: Mapping[str, str], attempt: Callable[[], object
         Py4JError, PySparkException: anything else that went wrong.
     """
     place = markers.get("model", ""), batch_of(markers), str(table.name())
-    faults.reach("committing", *place)
+    kill_points.reach("committing", *place)
     failures: tuple[type[Exception], ...] = (*spark_exceptions(), HeadMovedError)
     for pause in (*_PAUSES, None):
         try:
             awaited(guard.check, str(table.name()))
-            faults.reach("checked", *place)
+            kill_points.reach("checked", *place)
             attempt()
         except failures as error:
             if _committed_after_all(table, markers, guard, error):

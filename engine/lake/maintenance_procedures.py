@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from engine import faults
+from engine import kill_points
 from engine.lake.commits import PREVIOUS, until_committed
 from engine.lake.table_writer import literal, load
 from engine.relations import Relation
@@ -53,7 +53,7 @@ def tag(session: SparkSession, relation: Relation, wanted: Mapping[str, int], ou
 
 def compact(session: SparkSession, relation: Relation) -> tuple[int, int]:
     """Join small files, also those with deletes: how many were read and written."""
-    faults.reach("compacting", relation.name)
+    kill_points.reach("compacting", relation.name)
     options = {"min-input-files": str(MIN_FILES), "delete-file-threshold": str(MIN_FILES)}
     pairs = ", ".join(f"{literal(k)}, {literal(v)}" for k, v in options.items())
     row = _call(session, relation, "rewrite_data_files", options=f"map({pairs})")

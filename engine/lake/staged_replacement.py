@@ -13,7 +13,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from engine import faults
+from engine import kill_points
 from engine.lake import table_replacement
 from engine.lake.commits import STAGED, STAGED_LAYOUT, Commit, remade
 from engine.lake.fencing.table_fence import fence_of
@@ -40,7 +40,7 @@ def stage_replacement(
         options: of Iceberg's writer.
     """
     session = frame.sparkSession
-    faults.reach("staging", relation)
+    kill_points.reach("staging", relation)
     fence = fence_of(markers)
 
     def attempt() -> Commit:
@@ -56,12 +56,12 @@ def stage_replacement(
         if fence is not None:
             fence.check(base)
         beside = _beside(session, base, made, fenced=fence is not None)
-        faults.reach("written", relation)
+        kill_points.reach("written", relation)
         operations.commit(base, beside)
         return Commit(int(made.currentSnapshot().snapshotId()), staged.rows)
 
     done = remade(attempt, lambda: load(session, relation), markers, STAGED)
-    faults.reach("staged", relation)
+    kill_points.reach("staged", relation)
     return done
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from engine import faults
+from engine import kill_points
 from engine.lake import table_replacement
 from engine.lake.commit_guard import ExpectedTable, Guard, guard
 from engine.lake.commits import STAGED, STAGED_LAYOUT, Commit, batch_of, current, remade, settled
@@ -47,7 +47,7 @@ def create_namespace(session: SparkSession, catalog: str, schema: str) -> None:
 def create_table(session: SparkSession, relation: str, frame: DataFrame, layout: TableLayout) -> None:
     """Make an empty table with the columns of a frame."""
     builder(session, relation, frame, layout).create()
-    faults.reach("created", relation)
+    kill_points.reach("created", relation)
 
 
 def recreate_table(
@@ -59,7 +59,7 @@ def recreate_table(
         StateError: `lease-lost`; nothing was changed.
     """
     table_replacement.make_empty(session, relation, frame, layout, Fence(lease) if lease is not None else None)
-    faults.reach("created", relation)
+    kill_points.reach("created", relation)
 
 
 def add_columns(relation: str, frame: DataFrame) -> None:
@@ -281,7 +281,7 @@ def replace(
     a few times, rows included: files of an attempt before belong to a table that was never made.
     """
     session = frame.sparkSession
-    faults.reach("replacing", relation)
+    kill_points.reach("replacing", relation)
 
     def attempt() -> Commit:
         before = fenced_replacement.begin(session, relation, markers)
@@ -303,13 +303,13 @@ def replace(
         return current(load(session, relation), staged.rows)
 
     done = remade(attempt, lambda: load(session, relation), markers)
-    faults.reach("replaced", relation)
+    kill_points.reach("replaced", relation)
     return done
 
 
 def _reach(point: str, staged: Staged, markers: Mapping[str, str]) -> None:
     name = str(staged.table.name())
-    faults.reach(point, name, batch_of(markers), name)
+    kill_points.reach(point, name, batch_of(markers), name)
 
 
 def commit_marked(change: Any, staged: Staged, markers: Mapping[str, str]) -> None:

@@ -22,6 +22,7 @@ from engine.plan import (
     source_changes,
     state_changes,
 )
+from engine.plan.comparable_facts import comparable, renamed
 from engine.plan.comparison import Change, Comparison, StreamsRead
 from engine.plan.deployed.deployed_facts import LastWriter
 from engine.plan.earlier_facts import is_earlier, noted, without_letter_case
@@ -29,7 +30,6 @@ from engine.plan.edits.changed_clauses import with_clauses
 from engine.plan.edits.open_windows import can_follow
 from engine.plan.edits.recomputed_rows import not_recomputed
 from engine.plan.edits.renamed_columns import with_names_of_now
-from engine.plan.unused_columns import comparable, renamed
 
 _RULES = "its expectations changed; they apply to new rows"
 # How a query is compared step by step, and the one with which its state began.

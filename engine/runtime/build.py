@@ -62,7 +62,7 @@ from engine.target_folder import own_folder
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from engine.runtime.turns import RunUnit
+    from engine.runtime.run_nodes import RunUnit
 
 _log = logging.getLogger("engine.runtime")
 
@@ -185,7 +185,7 @@ def build(
         jars = jar_sets(manifest, read)
         with opening(target, options.target_dir, locks, jars, brief=is_little(deployed)) as spark:
             from engine.runtime.lifecycle.expire_snapshots import expire_snapshots
-            from engine.runtime.turns import run_nodes
+            from engine.runtime.run_nodes import run_nodes
 
             both(RunStarted(run_id, options.command, target.name, len(order), now()))
             tell_resumed(both, models, plan, deployed, options.planned)
@@ -270,7 +270,7 @@ def _units_first(
     due = [test for test in tests if passes is None or passes.passed_at(test) is None]
     if not due:
         return run_unit
-    from engine.runtime.testing.unit_tests_first import local_target, verdicts
+    from engine.runtime.data_tests.unit_tests_first import local_target, verdicts
 
     with spark_session(local_target(target), options.target_dir) as spark:
         return verdicts(spark, due, run_unit, options.threads)
@@ -359,7 +359,7 @@ _kept: list[OpenSession] = []
 
 def _load_runtime() -> None:
     """Import what runs nodes, while Java starts."""
-    import engine.runtime.turns  # noqa: F401
+    import engine.runtime.run_nodes  # noqa: F401
 
 
 def session_settings(

@@ -31,7 +31,7 @@ from engine.spark._command import (
     write_properties,
 )
 from engine.spark.java import Java
-from engine.spark.private import LOCAL_DIRS, UMASK, Scratch, remove, scratch
+from engine.spark.private_session import LOCAL_DIRS, UMASK, Scratch, remove, scratch
 from engine.target_folder import TargetFolder, forget_oldest
 
 LOG_NAME: Final = "spark.log"

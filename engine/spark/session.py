@@ -30,7 +30,7 @@ from engine.spark.cluster.submitted import SubmittedJvm, is_submitted, runtime_c
 from engine.spark.java import Java
 from engine.spark.java_packages import know_packages
 from engine.spark.jvm import EXIT_SECONDS, LOG_NAME, Jvm, open_log, start_jvm
-from engine.spark.private import AUTHENTICATE, CRYPTO, LOCAL_SETTINGS, UMASK, guard_callbacks
+from engine.spark.private_session import AUTHENTICATE, CRYPTO, LOCAL_SETTINGS, UMASK, guard_callbacks
 from engine.spark_master import is_loopback, runs_locally
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from engine import faults
+from engine import kill_points
 from engine.characters import whole_number
 from engine.errors import StateError
 from engine.state.blob_store import Store
@@ -236,7 +236,7 @@ class TableState:
         content = as_json(asdict(state))
         while_away(lambda: self._store.put(f"{self.key}/{state.generation}/{name}", content))
         if state.generation > 1:
-            faults.reach("renewed", self.table)
+            kill_points.reach("renewed", self.table)
 
     def save_facts(self, generation: int, fingerprint: str, facts: Mapping[str, Any]) -> None:
         """Write the facts of a fingerprint, once."""
@@ -377,10 +377,10 @@ class TableState:
         """
         self.retire(number)
         if number == 1:
-            faults.reach("half discarded", self.table)
+            kill_points.reach("half discarded", self.table)
         self._store.delete(f"{self.key}/{number}")
         if number == 1:
-            faults.reach("discarded", self.table)
+            kill_points.reach("discarded", self.table)
 
     def retire(self, number: int) -> None:
         """Remove model.json of a generation: what else there is of it stays."""

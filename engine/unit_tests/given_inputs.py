@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from engine.compile import Input, Manifest, Model, UnitTest
 from engine.compile.nodes.unit_test_steps import Rows, StepKind
-from engine.compile.testing.unit_test_nodes import input_columns
+from engine.compile.test_nodes.unit_test_nodes import input_columns
 from engine.compile.types import spark_types
 from engine.runtime.inputs.register_inputs import register
 from engine.runtime.quality.bad_records import Watched

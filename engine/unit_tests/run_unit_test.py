@@ -14,8 +14,8 @@ from engine.errors import Diagnostic, EngineError
 from engine.events import Status
 from engine.lake.quoted_names import quoted
 from engine.plan.test_passes.compile_overrides import Versions
+from engine.runtime.data_tests.run_data_test import DataTestVerdict
 from engine.runtime.spark_support.spark_errors import diagnose, spark_exceptions
-from engine.runtime.testing.run_data_test import DataTestVerdict
 from engine.spark_master import runs_locally
 from engine.unit_tests.batch_harness import run_whole
 from engine.unit_tests.differences import TextTable, drawn, paired

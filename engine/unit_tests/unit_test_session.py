@@ -12,7 +12,7 @@ from engine.unit_tests.run_unit_test import UnitTests
 from engine.unit_tests.temporary_lake import throw_away
 
 if TYPE_CHECKING:
-    from engine.runtime.turns import RunUnit
+    from engine.runtime.run_nodes import RunUnit
 
 
 @contextmanager

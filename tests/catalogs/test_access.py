@@ -243,11 +243,11 @@ def test_a_secret_is_in_no_argument_of_a_process(
     lab.land("a", [event(1)])
     script = """
 import subprocess
-from engine import faults
+from engine import kill_points
 def look(point, *_):
     if point == "checked":
         print("LOOKED", SECRET in subprocess.run(["ps", "axww", "-o", "args"], capture_output=True, text=True).stdout)
-faults.listen(look)
+kill_points.listen(look)
 """.replace("SECRET in", f"''.join(map(chr, {[ord(c) for c in SECRET]})) in")
     ended = run_alone(lab.root, "build", script=script, env={"ENGINE_SECRET_CATALOG": f"shop:{SECRET}"})
     assert ended.returncode == 0, ended.stdout + ended.stderr

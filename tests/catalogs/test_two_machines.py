@@ -77,11 +77,11 @@ select hour.start as began, count(*) as n, sum(amount) as amount from {{ source(
 SHORT = "from engine.state import lease\nlease.GONE_AFTER, lease.RENEWED_EVERY = 4.0, 0.5\n"
 DIE = """
 import os, signal
-from engine import faults
+from engine import kill_points
 def die(point, table, batch, where):
     if (point, table, batch) == ({point!r}, {table!r}, {batch}):
         os.kill(os.getpid(), signal.SIGKILL)
-faults.listen(die)
+kill_points.listen(die)
 """
 # A chain that is rebuilt; each table says by which version of the first model it was made.
 CHAIN = {
@@ -96,20 +96,20 @@ CHAIN = {
 STOP_AT = """
 import time
 from pathlib import Path
-from engine import faults
+from engine import kill_points
 folder = Path({folder!r})
 def stop(point, table, batch, where):
     if (point, table.partition("__")[0]) == ({point!r}, {table!r}) and not (folder / "go").exists():
         (folder / table.partition("__")[0]).touch()
         while not (folder / "go").exists():
             time.sleep(0.05)
-faults.listen(stop)
+kill_points.listen(stop)
 """
 # Each table stops once, between the look at its lease and its commit; all go on when the file is there.
 STOP = """
 import time
 from pathlib import Path
-from engine import faults
+from engine import kill_points
 seen = set()
 def stop(point, table, batch, where):
     folder = Path({folder!r})
@@ -118,7 +118,7 @@ def stop(point, table, batch, where):
         (folder / table).touch()
         while not (folder / "go").exists():
             time.sleep(0.05)
-faults.listen(stop)
+kill_points.listen(stop)
 """
 
 

@@ -13,7 +13,7 @@ from engine.api import Project
 from engine.api.adapted_tests import with_adapted_tests
 from engine.api.previous_command import run_arguments
 from engine.events import Status
-from engine.runtime.testing.run_data_test import judged
+from engine.runtime.data_tests.run_data_test import judged
 from tests.cli.test_commands import PROJECT, run, small, write
 from tests.test_layers import HEAVY
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from engine import events
-from engine.cli.commands.show import read_sort
+from engine.cli.commands.show_command import read_sort
 from engine.cli.console.printing import printer
 from engine.cli.console.rows_text import format_rows
 from engine.errors import UsageError

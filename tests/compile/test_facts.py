@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from engine.compile.nodes.model_settings import TimeWindow
+from engine.plan.comparable_facts import renamed
 from engine.plan.source_changes import StreamSource
-from engine.plan.unused_columns import renamed
 from tests.project.small_projects import FROM, clean
 
 HEADER = "/*---\nstreams: {shop.orders: {watermark: ts delay 1 hour}}\nwindows: {hour: 'tumbling(ts, 1 hour)'}\n---*/\n"

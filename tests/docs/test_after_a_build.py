@@ -135,7 +135,7 @@ def test_a_build_that_breaks_off_is_told_as_aborted(told, monkeypatch):
     def broken(*_: object) -> None:
         raise OSError("the session is gone")
 
-    monkeypatch.setattr("engine.runtime.turns.create_namespace", broken)
+    monkeypatch.setattr("engine.runtime.run_nodes.create_namespace", broken)
     assert told.run("build").code == 2
     sent = [json.loads(line) for line in (told.root / "events.jsonl").read_text().splitlines()]
     assert [r["eventType"] for r in sent] == ["START", "ABORT"]

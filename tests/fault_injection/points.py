@@ -1,4 +1,4 @@
-"""What happens at the points that a run passes (`engine.faults`).
+"""What happens at the points that a run passes (`engine.kill_points`).
 
 A process is killed when each table is at its own point: `killed_alone(.., script=killing({"paid": "committed"}))`; what
 is on disk afterwards must prove where each was. `killing_after` ends it as soon as one table comes by for the n-th time.
@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
-from engine import faults
+from engine import kill_points
 
 _SECONDS = 200
 
@@ -40,7 +40,7 @@ def plant_after(point: str, table: str, skip: int) -> None:
             print('{"event": "Killed"}', flush=True)
             os.kill(os.getpid(), signal.SIGKILL)
 
-    faults.listen(arrive)
+    kill_points.listen(arrive)
 
 
 def plant(points: Mapping[str, str | tuple[str, int]], files: str) -> None:
@@ -58,7 +58,7 @@ def plant(points: Mapping[str, str | tuple[str, int]], files: str) -> None:
         else:
             gate.arrive(point, table, batch)
 
-    faults.listen(arrive)
+    kill_points.listen(arrive)
 
 
 @contextmanager
@@ -71,7 +71,7 @@ def reached(point: str, act: Callable[[str, int | None, str], object], times: in
             seen.append(table)
             act(table, batch, where)
 
-    end = faults.listen(arrive)
+    end = kill_points.listen(arrive)
     try:
         yield seen
     finally:

@@ -137,7 +137,7 @@ HELD = (
     BUSY.replace("(0.1, 0.2)", "(0.5, 1.0, 2.0, 4.0)")
     + """
 import sqlite3, threading
-from engine import faults
+from engine import kill_points
 
 def hold(point, *_):
     if point == "replacing":
@@ -145,7 +145,7 @@ def hold(point, *_):
         holder.execute("begin immediate")
         threading.Timer(4, lambda: holder.execute("rollback")).start()
 
-faults.listen(hold)
+kill_points.listen(hold)
 """
 )
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from engine import faults
+from engine import kill_points
 from engine.errors import RunError
 
 NAMES = ("computing", "committing", "committed", "recorded")
@@ -46,7 +46,7 @@ class Points:
 
     def __init__(self) -> None:
         self.armed: Armed | None = None
-        self.end = faults.listen(self.arrive)
+        self.end = kill_points.listen(self.arrive)
 
     @classmethod
     def planted(cls) -> Points:

@@ -16,9 +16,9 @@ from engine.compile import Manifest
 from engine.compile.nodes.model_settings import OutputMode
 from engine.compile.streaming.lowering.build_plan import Builder
 from engine.compile.streaming.lowering.streaming_clauses import Native, parse
-from engine.compile.streaming.plan.logical_plan import Join, walk
-from engine.compile.streaming.plan.optimize import as_it_runs
-from engine.compile.streaming.plan.verdict import StreamFacts
+from engine.compile.streaming.query_plan.logical_plan import Join, walk
+from engine.compile.streaming.query_plan.optimize import as_it_runs
+from engine.compile.streaming.query_plan.stream_facts import StreamFacts
 from engine.errors import StateError
 from engine.lake.table_facts import SnapshotFacts, TableFacts
 from engine.plan import ActionKind, PlanOptions, Reset, make_plan

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from engine import faults
+from engine import kill_points
 from engine.compile.refresh.changed_keys import follow
 from engine.compile.refresh.query_block import NotFollowedError
 from engine.lake.changes import arrow_changes, listed_files
@@ -166,7 +166,7 @@ def _killed(world: World, names: list[str]) -> None:
             if len(passed) == place + 1:
                 kill()
 
-    end = faults.listen(arrive)
+    end = kill_points.listen(arrive)
     try:
         result = world.lab.run("build", "-s", *names)
     finally:

@@ -143,7 +143,7 @@ def test_a_commit_by_somebody_else_is_tested(shop: Lab) -> None:
 
 
 def test_a_table_that_is_written_while_its_test_runs_is_tested_again(shop: Lab) -> None:
-    from engine.runtime.testing import run_data_test
+    from engine.runtime.data_tests import run_data_test
 
     judged = run_data_test.judged
 

@@ -9,8 +9,8 @@ import pytest
 
 from engine.compile import DataTest
 from engine.node_ids import data_test_id, rest_of, shown_name
-from engine.runtime import turns
-from engine.runtime.testing.run_data_test import DataTestVerdict, run_test
+from engine.runtime import run_nodes
+from engine.runtime.data_tests.run_data_test import DataTestVerdict, run_test
 from tests.lab import Lab
 
 pytestmark = pytest.mark.spark
@@ -71,7 +71,7 @@ def test_every_kind_counts_its_failing_rows(lab: Lab, monkeypatch: pytest.Monkey
         own.add(test.name)
         return run_test(session, test, query)
 
-    monkeypatch.setattr(turns, "run_test", noted)
+    monkeypatch.setattr(run_nodes, "run_test", noted)
     lab.model("hours", HOURS)
     lab.model("other", "select 1 as n union all select 2 union all select 3 union all select 4")
     lab.write("macros/even.sql", EVEN)

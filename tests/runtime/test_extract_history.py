@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engine import faults
+from engine import kill_points
 from tests.lab import Lab
 
 pytestmark = pytest.mark.spark
@@ -157,7 +157,7 @@ def test_a_build_that_ends_at_any_point_is_repeated_without_a_version_twice(crm)
                 passed.append(reached)
                 raise RuntimeError("ended by the test")
 
-        stop = faults.listen(end)
+        stop = kill_points.listen(end)
         try:
             crm.run("build")
         finally:

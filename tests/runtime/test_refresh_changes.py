@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine import faults
+from engine import kill_points
 from tests.lab import EVENTS, Lab
 
 pytestmark = pytest.mark.spark
@@ -116,7 +116,7 @@ def test_a_commit_of_others_during_a_build_makes_the_next_one_full(lab: Lab) -> 
             done.append(point)
             spark.sql(f"insert into lake.{lab.schema}.events select 500, timestamp'2024-05-02 10:00:00', 'k1', 5.0D")
 
-    end = faults.listen(other)
+    end = kill_points.listen(other)
     lab.build("-f", "-s", "days")
     end()
     assert done

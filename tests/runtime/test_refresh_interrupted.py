@@ -33,8 +33,8 @@ POINTS = [
 ]  # fmt: skip
 INTERRUPTED = """
 import os, signal
-from engine import faults
-faults.listen(lambda point, table, batch, where: (point, table) == ("noted", "a") and os.kill(os.getpid(), signal.SIGINT))
+from engine import kill_points
+kill_points.listen(lambda point, table, batch, where: (point, table) == ("noted", "a") and os.kill(os.getpid(), signal.SIGINT))
 """
 
 

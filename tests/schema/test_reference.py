@@ -20,7 +20,7 @@ ROOT = Path(engine.__file__).parent
 # Where keys of YAML are read.
 READERS = sorted(
     path
-    for part in ("project", "compile/config", "compile/declarations", "compile/testing", "compile/selection")
+    for part in ("project", "compile/config", "compile/declarations", "compile/test_nodes", "compile/selection")
     for path in (ROOT / part).rglob("*.py")
 )
 # `format-version` is a table property of Iceberg.

@@ -20,7 +20,7 @@ from engine.secrets import PREFIX, register
 from engine.spark import java as java_module
 from engine.spark.java import find_java
 from engine.spark.jvm import start_jvm
-from engine.spark.private import LOCAL_SETTINGS
+from engine.spark.private_session import LOCAL_SETTINGS
 from engine.spark.session import REDACTION, SessionSettings, session_conf
 from engine.state.lock_keeper import LockKeeper
 from engine.user_cache import own_folder, project_cache

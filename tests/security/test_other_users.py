@@ -21,7 +21,7 @@ from engine.lake.catalog import catalog_settings
 from engine.runtime.operations.open_ports import answers, sessions
 from engine.spark.jars import jar_paths
 from engine.spark.java import find_java
-from engine.spark.private import LOCAL_SETTINGS, PREFIX, remove, remove_leftovers, scratch
+from engine.spark.private_session import LOCAL_SETTINGS, PREFIX, remove, remove_leftovers, scratch
 from engine.spark.session import SessionSettings, open_session, session_conf
 from tests.lab import JAVA_OPTIONS, LabSession
 

@@ -19,7 +19,7 @@ import pytest
 import engine
 from engine import events
 from engine.characters import one_line, visible, without_commands
-from engine.cli.commands.show import format_rows
+from engine.cli.commands.show_command import format_rows
 from engine.cli.console.junit import write_junit
 from engine.cli.console.terminal import json_text
 from engine.cli.main import invoke

@@ -41,8 +41,8 @@ def write_page(chosen: CommandSettings, result: Compiled, *, profile: bool = Fal
     from engine.docs.site.freshness_status import read_freshness
     from engine.docs.site.last_run import read_results
     from engine.docs.site.site_data import Facts
+    from engine.docs.site.stream_watermarks import read_watermarks
     from engine.docs.site.table_statistics import read_tables
-    from engine.docs.site.watermark_path import read_watermarks
     from engine.docs.site.write_site import write_site
     from engine.runtime.context.run_results import read_results as stored_results
 

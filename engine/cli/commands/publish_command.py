@@ -12,9 +12,9 @@ def accept_rows(chosen: CommandSettings, name: str, *, accept: bool) -> None:
 
     Raises:
         UsageError: there is no such model, or the user does not say that they are accepted.
-        StateError: see `engine.runtime.operations.accept_rows`.
+        StateError: see `engine.runtime.operations.publish_staged`.
     """
-    from engine.runtime.operations.accept_rows import accept as shown
+    from engine.runtime.operations.publish_staged import accept as shown
 
     with log_file(chosen):
         result = compiled(chosen, warnings=Warnings.SELECTED)

@@ -60,7 +60,7 @@ def stay(chosen: CommandSettings, seconds: float, invoke: Callable[[Sequence[str
     with ControlServer(path, handlers), WarmSession(lambda _: None) as session:
         with alone():
             WatchedProject(chosen.project, "build", {}, session).warm_up(result, nodes)
-        import engine.runtime.turns
+        import engine.runtime.run_nodes
         import engine.unit_tests.unit_test_session  # noqa: F401 - the first command finds them loaded
 
         ready = True

@@ -36,7 +36,7 @@ from engine.compile.stateful.read_columns import without_unread
 from engine.compile.stateful.state_facts import with_state
 from engine.compile.streaming.check_model import placeholder
 from engine.compile.templates.template_names import REF
-from engine.compile.testing.data_test_nodes import compile_tests
+from engine.compile.test_nodes.data_test_nodes import compile_tests
 from engine.compile.types.spark_types import normal
 from engine.errors import Diagnostic
 

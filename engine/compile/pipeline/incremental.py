@@ -34,10 +34,10 @@ from engine.compile.pipeline.written_tables import renamed_twice, shared_tables
 from engine.compile.sql.dialect import spark
 from engine.compile.templates.rendered_values import ValueRenderer
 from engine.compile.templates.template_names import TemplateNames
-from engine.compile.testing.data_test_nodes import source_tests
-from engine.compile.testing.relationship_columns import KIND, related_faults
-from engine.compile.testing.singular_tests import read_singular
-from engine.compile.testing.unit_test_nodes import read_unit_tests
+from engine.compile.test_nodes.data_test_nodes import source_tests
+from engine.compile.test_nodes.relationship_columns import KIND, related_faults
+from engine.compile.test_nodes.singular_tests import read_singular
+from engine.compile.test_nodes.unit_test_nodes import read_unit_tests
 from engine.errors import Diagnostic, Location
 from engine.node_ids import repeated
 from engine.project import LoadedProject

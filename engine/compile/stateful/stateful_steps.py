@@ -38,10 +38,10 @@ from engine.compile.streaming.lowering.lower_grouping import GroupedItem
 from engine.compile.streaming.lowering.lowering_context import Env
 from engine.compile.streaming.lowering.plan_scope import AmbiguousError, Found, PlanScope
 from engine.compile.streaming.lowering.streaming_clauses import Native, parse
-from engine.compile.streaming.plan import logical_plan as p
-from engine.compile.streaming.plan.optimize import needed
-from engine.compile.streaming.plan.redundant_aggregates import RANDOM
-from engine.compile.streaming.plan.verdict import StreamFacts
+from engine.compile.streaming.query_plan import logical_plan as p
+from engine.compile.streaming.query_plan.optimize import needed
+from engine.compile.streaming.query_plan.redundant_aggregates import RANDOM
+from engine.compile.streaming.query_plan.stream_facts import StreamFacts
 from engine.compile.types import spark_types
 from engine.compile.types.builtin_functions import SYNONYMS
 

@@ -9,8 +9,16 @@ from sqlglot import exp
 from engine.compile.nodes.query_finding import QueryFinding
 from engine.compile.streaming import pasteable_fixes
 from engine.compile.streaming.lowering.lowered_query import LoweredQuery
-from engine.compile.streaming.plan.logical_plan import Aggregate, Distinct, Key, LogicalPlan, PlanColumn, executed, walk
-from engine.compile.streaming.plan.verdict import error, warning
+from engine.compile.streaming.query_plan.logical_plan import (
+    Aggregate,
+    Distinct,
+    Key,
+    LogicalPlan,
+    PlanColumn,
+    executed,
+    walk,
+)
+from engine.compile.streaming.query_plan.stream_facts import error, warning
 from engine.compile.streaming.step_rules import is_aggregate
 
 

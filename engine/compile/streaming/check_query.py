@@ -15,9 +15,9 @@ from engine.compile.streaming.limit_rules import limits
 from engine.compile.streaming.lowering.build_plan import Builder
 from engine.compile.streaming.lowering.lowered_query import LoweredQuery
 from engine.compile.streaming.lowering.streaming_clauses import Native, parse
-from engine.compile.streaming.plan.logical_plan import MAX_STEPS, PlanTooLargeError, steps
-from engine.compile.streaming.plan.optimize import as_it_runs
-from engine.compile.streaming.plan.verdict import Mode, StreamFacts, error
+from engine.compile.streaming.query_plan.logical_plan import MAX_STEPS, PlanTooLargeError, steps
+from engine.compile.streaming.query_plan.optimize import as_it_runs
+from engine.compile.streaming.query_plan.stream_facts import Mode, StreamFacts, error
 from engine.compile.streaming.step_rules import chains, modes, order, running_sets, sets
 from engine.compile.streaming.watermark_rules import unused, watermarks
 

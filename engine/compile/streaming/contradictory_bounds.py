@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from engine.compile.streaming.plan.logical_plan import Join
+from engine.compile.streaming.query_plan.logical_plan import Join
 
 _SECONDS = {"WEEK": 604800.0, "DAY": 86400.0, "HOUR": 3600.0, "MINUTE": 60.0, "SECOND": 1.0, "MILLISECOND": 0.001}
 # A column by its text, and so many seconds after it.

@@ -11,9 +11,9 @@ from engine.compile.streaming import pasteable_fixes
 from engine.compile.streaming.aggregate_rules import collated
 from engine.compile.streaming.contradictory_bounds import contradiction
 from engine.compile.streaming.lowering.lowered_query import LoweredQuery
-from engine.compile.streaming.plan.join_bounds import bounds_state, event_time_equality, separates
-from engine.compile.streaming.plan.logical_plan import Aggregate, Distinct, Join, walk
-from engine.compile.streaming.plan.verdict import error, warning
+from engine.compile.streaming.query_plan.join_bounds import bounds_state, event_time_equality, separates
+from engine.compile.streaming.query_plan.logical_plan import Aggregate, Distinct, Join, walk
+from engine.compile.streaming.query_plan.stream_facts import error, warning
 
 _NAMES = {
     "left": "left outer", "right": "right outer", "full": "full outer", "semi": "left semi", "anti": "left anti",

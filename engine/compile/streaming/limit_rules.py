@@ -6,8 +6,16 @@ from collections.abc import Iterator
 
 from engine.compile.nodes.query_finding import QueryFinding
 from engine.compile.streaming.lowering.lowered_query import LoweredQuery
-from engine.compile.streaming.plan.logical_plan import Filter, Join, Limit, LogicalPlan, Projection, UnionPlan, walk
-from engine.compile.streaming.plan.verdict import error
+from engine.compile.streaming.query_plan.logical_plan import (
+    Filter,
+    Join,
+    Limit,
+    LogicalPlan,
+    Projection,
+    UnionPlan,
+    walk,
+)
+from engine.compile.streaming.query_plan.stream_facts import error
 
 
 def limits(query: LoweredQuery) -> Iterator[QueryFinding]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.compile.streaming.plan.logical_plan import Aggregate, Join, LogicalPlan, PlanColumn, SourcePlan, walk
+from engine.compile.streaming.query_plan.logical_plan import Aggregate, Join, LogicalPlan, PlanColumn, SourcePlan, walk
 
 DELAY = "30 minutes"
 _SHOWN_KEYS = 4

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from engine.compile.nodes.query_finding import QueryFinding
 from engine.compile.streaming.lowering.lowered_query import LoweredQuery
-from engine.compile.streaming.plan.logical_plan import (
+from engine.compile.streaming.query_plan.logical_plan import (
     Aggregate,
     Distinct,
     Except,
@@ -21,7 +21,7 @@ from engine.compile.streaming.plan.logical_plan import (
     UnionPlan,
     walk,
 )
-from engine.compile.streaming.plan.verdict import error, warning
+from engine.compile.streaming.query_plan.stream_facts import error, warning
 
 _SEMI = "Use a left semi or left anti join with a table, or split it into two models."
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from engine.compile.nodes.query_finding import QueryFinding
 from engine.compile.streaming.lowering.lowered_query import LoweredQuery
-from engine.compile.streaming.plan.logical_plan import (
+from engine.compile.streaming.query_plan.logical_plan import (
     Aggregate,
     Distinct,
     EventTime,
@@ -18,8 +18,8 @@ from engine.compile.streaming.plan.logical_plan import (
     SourcePlan,
     walk,
 )
-from engine.compile.streaming.plan.optimize import needed
-from engine.compile.streaming.plan.verdict import error, warning
+from engine.compile.streaming.query_plan.optimize import needed
+from engine.compile.streaming.query_plan.stream_facts import error, warning
 
 
 def watermarks(query: LoweredQuery) -> Iterator[QueryFinding]:

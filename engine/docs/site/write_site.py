@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from engine.docs.site.pages import node_record
-from engine.docs.site.search_index import index_record, lineage_records, macro_records
 from engine.docs.site.searched_texts import text_records
+from engine.docs.site.shared_page_data import index_record, lineage_records, macro_records
 from engine.docs.site.site_data import Facts
 from engine.secrets import scrubbed, scrubber
 from engine.target_folder import TargetFolder

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from engine import faults
+from engine import kill_points
 from engine.errors import RunError
 from engine.lake.changes.read_files import forget_tasks, read_tasks
 from engine.lake.commit_guard import ExpectedTable, guard
@@ -82,7 +82,7 @@ def erase_rows(
         staged = stage(kept(read_tasks(session, table, tasks, name)), relation)
     finally:
         forget_tasks(session, table, name)
-    faults.reach("written", relation, where=str(table.name()))
+    kill_points.reach("written", relation, where=str(table.name()))
 
     def change() -> Any:
         made = staged.table.newRewrite().validateFromSnapshot(expected.snapshot)

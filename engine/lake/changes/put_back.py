@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from engine import faults
+from engine import kill_points
 from engine.lake.changes.table_version import TableVersion
 from engine.lake.commits import CONFLICTS, PREVIOUS, until_committed
 from engine.lake.fencing.table_fence import FENCE, Fence
@@ -41,7 +41,7 @@ def keep_version(session: SparkSession, relation: str, seconds: float, fence: Fe
         return _version(base)
 
     version = until_committed(attempt, CONFLICTS)
-    faults.reach("previous kept", relation)
+    kill_points.reach("previous kept", relation)
     return version
 
 
@@ -77,7 +77,7 @@ def put_back(session: SparkSession, relation: str, before: TableVersion, seconds
         operations.commit(base, change.setBranchSnapshot(before.snapshot, _MAIN).build())
 
     until_committed(attempt, CONFLICTS)
-    faults.reach("put back", relation)
+    kill_points.reach("put back", relation)
 
 
 def version_of(session: SparkSession, relation: str) -> TableVersion:

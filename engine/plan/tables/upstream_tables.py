@@ -310,7 +310,7 @@ def _refuse_lost_values(model: Model, upstream: Upstream, unread: Sequence[Snaps
         if not lost:
             continue
         # Reads SQL, which takes a tenth of a second.
-        from engine.plan.unused_columns import names_column
+        from engine.plan.comparable_facts import names_column
 
         lost = [path for path in lost if names_column(model.facts, path[0])]
         if not lost:

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from engine import faults
+from engine import kill_points
 from engine.compile import Model
 from engine.compile.nodes.model_settings import OnFail
 from engine.errors import RunError
@@ -190,12 +190,12 @@ def carry_out(backfill: Backfill) -> Iterator[ReplacedRange]:
             message = f"{model.relation} was changed by another writer since its rows were compared"
             raise RunError("commit-conflict", message, "Run the command again.", node=model.name)
         markers = {**repeated_markers(run, model, facts), BACKFILL: str(one.within)}
-        faults.reach("backfilling", name)
+        kill_points.reach("backfilling", name)
         commit = replace_range(
             backfill.rows.sparkSession, model.relation.sql, one.within.condition,
             backfill.rows.where(one.within.condition), markers, expected, model.write.write_options,
         )  # fmt: skip
         snapshot = commit.snapshot
-        faults.reach("backfilled", name)
+        kill_points.reach("backfilled", name)
         pass_readers(run, model, _table(run, model))
         yield one

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from engine import faults
+from engine import kill_points
 from engine.compile import Model
 from engine.errors import Diagnostic, Location, StateError
 from engine.lake.table_facts import TableFacts
@@ -30,7 +30,7 @@ def pass_readers(run: Run, owner: Model, table: TableFacts) -> None:
     for position in positions(run.manifest, run.target):
         behind = _behind_replacements(position, owner, table)
         if behind is not None and move_past(position, owner, owner.relation, behind):
-            faults.reach("reader moved", owner.relation.name, where=position.reader.name)
+            kill_points.reach("reader moved", owner.relation.name, where=position.reader.name)
 
 
 def _behind_replacements(position: StreamPosition, owner: Model, table: TableFacts) -> TableFacts | None:

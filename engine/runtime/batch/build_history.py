@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from engine import faults
+from engine import kill_points
 from engine.compile import Manifest, Model, Source
 from engine.compile.nodes.model_settings import Deletes
 from engine.errors import Location, RunError, errors_at
@@ -68,7 +68,7 @@ class _Building:
             return take(spelled(model, rows), rows, extract, markers, expected)
 
         made = replace_table(self.run, model, frame, _failing(model, watched), commit)
-        faults.reach("committed", model.name, None, model.relation.sql)
+        kill_points.reach("committed", model.name, None, model.relation.sql)
         self.table = self.run.lake.table(model.relation.schema, model.relation.name)
         known = self.table
         self.state = replace(

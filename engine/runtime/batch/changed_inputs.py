@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from engine import faults
+from engine import kill_points
 from engine.compile import Model
 from engine.compile.nodes.model_settings import Refresh
 from engine.errors import StateError
@@ -108,7 +108,7 @@ def refresh_changes(
         if found.frame is None:
             folder.save(signed)
             return Outcome(Status.UNCHANGED, found.note, snapshot_id=state.snapshot)
-        faults.reach("refreshing", model.name)
+        kill_points.reach("refreshing", model.name)
         folder.save(replace(signed, phase=Phase.BUILDING, inputs={}, pinned=False))
         made = replace_table(run, model, found.frame, (), found.commit, markers=read_markers(inputs))
     snapshot = made.commit.snapshot if made.commit else state.snapshot

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from engine import faults
+from engine import kill_points
 from engine.compile import Model
 from engine.compile.nodes.model_settings import Deletes, OnEmptyExtract, Write
 from engine.errors import Location, RunError
@@ -82,7 +82,7 @@ def take(
         try:
             if not _check_order(model, changes, extract):
                 return None
-            faults.reach("merging", model.name, None, relation)
+            kill_points.reach("merging", model.name, None, relation)
             keys = (*model.write.unique_key, FROM)
             how = Merge(keys, update=(TO, CURRENT))
             source = changes.drop(_REACHES)

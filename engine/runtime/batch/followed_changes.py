@@ -15,7 +15,7 @@ from engine.lake.lake_reader import Lake
 from engine.lake.quoted_names import quoted
 from engine.lake.table_facts import TableFacts
 from engine.plan.refresh.refresh_choice import RefreshChoice, plain
-from engine.runtime.sinks.prepared_batch import Committing
+from engine.runtime.sinks.commit_batch_table import Committing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

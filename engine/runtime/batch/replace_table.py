@@ -13,7 +13,7 @@ from engine.runtime.context.run_context import Run
 from engine.runtime.quality import bad_record_limits, bad_records, expectations
 from engine.runtime.quality.bad_records import Watched
 from engine.runtime.quality.quarantine import quarantine_of, quarantines
-from engine.runtime.sinks.prepared_batch import Committing
+from engine.runtime.sinks.commit_batch_table import Committing
 from engine.spark import executions
 from engine.state import ModelState
 

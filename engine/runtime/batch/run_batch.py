@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from engine import faults
+from engine import kill_points
 from engine.compile import Model, Source
 from engine.compile.nodes.model_settings import Overwrite
 from engine.errors import errors_at
@@ -36,7 +36,7 @@ from engine.runtime.lifecycle import full_refresh, publish, replaced_materializa
 from engine.runtime.lifecycle.replaced_materialization import kind_changed
 from engine.runtime.quality.bad_records import Watched
 from engine.runtime.sinks import table_setup
-from engine.runtime.sinks.prepared_batch import Committing, committing
+from engine.runtime.sinks.commit_batch_table import Committing, committing
 from engine.runtime.spark_support import explain, hooks
 from engine.runtime.spark_support.spark_errors import spark_exceptions
 from engine.sources import KINDS
@@ -237,7 +237,7 @@ def _in_place_of_view(
         ownership.drop_beside(session, model, folder, staging, ownership_marks.STAGING, state.generation)
         lake.replace(rows, staging.sql, layout, markers, model.write.write_options)
         view_writer.drop_view(session, model.relation.sql)
-        faults.reach("exchanging", model.name)
+        kill_points.reach("exchanging", model.name)
         made = session.table(staging.sql)
         if waits(model):
             lake.create_table(session, model.relation.sql, made, table_setup.layout(model, 1))

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine import faults
+from engine import kill_points
 from engine.compile import Manifest, Relation, Target
 from engine.errors import EngineError
 from engine.lake.catalog.catalog_settings import CatalogConfig
@@ -68,7 +68,7 @@ def clone_models(manifest: Manifest, target: Target, target_dir: Path, clones: S
                 _clone_all(spark, target, left, where)
         for one in (*left, *whole):
             one.folder.end_drop()
-            faults.reach("clone noted", one.own.name)
+            kill_points.reach("clone noted", one.own.name)
 
 
 def is_begun(folder: TableState) -> bool:
@@ -104,9 +104,9 @@ def _clone_all(spark: SparkSession, target: Target, clones: Sequence[Clone], whe
         if lake.table(deleted.schema, deleted.name) is not None:
             clone_table(spark, deleted, _beside(one.own.relation))
         uuids[one.own.id] = clone_table(spark, one.other.relation, one.own.relation)
-        faults.reach("table cloned", one.own.name)
+        kill_points.reach("table cloned", one.own.name)
         copy_state(one, state, names, uuids, where)
-        faults.reach("state cloned", one.own.name)
+        kill_points.reach("state cloned", one.own.name)
 
 
 def _beside(relation: Relation) -> Relation:

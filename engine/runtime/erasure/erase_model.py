@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine import faults
+from engine import kill_points
 from engine.compile import Manifest, Model, Source, Target
 from engine.errors import RunError, StateError
 from engine.lake.changes.erase_files import LISTS, erase_rows, expire_all, remove_files, rewrite_lists
@@ -207,19 +207,19 @@ def _erase(run: Run, one: FoundRows) -> None:
             expected = ExpectedTable(table.owner.name, facts.uuid, facts.snapshot)
             markers = repeated_markers(run, table.owner, facts)
             erase_rows(session, relation.sql, matches.files, lambda rows: _kept(table, rows), markers, expected)
-            faults.reach("erased", relation.name)
+            kill_points.reach("erased", relation.name)
             facts = _now(run, table)
         if facts.history[0].marker(ERASE) != LISTS:
             expected = ExpectedTable(table.owner.name, facts.uuid, facts.snapshot)
             rewrite_lists(session, relation.sql, repeated_markers(run, table.owner, facts), expected)
-            faults.reach("listed", relation.name)
+            kill_points.reach("listed", relation.name)
             facts = _now(run, table)
         for position in positions(run.manifest, run.target):
             if move_past(position, table.owner, relation, facts):
-                faults.reach("reader moved", relation.name, where=position.reader.name)
+                kill_points.reach("reader moved", relation.name, where=position.reader.name)
         if (left := expire_all(session, relation.sql, _OURS)) > 1:
             raise _kept_by_others(table, left)
-        faults.reach("expired", relation.name)
+        kill_points.reach("expired", relation.name)
     # Iceberg has removed most of them, and logs those that it could not.
     remove_files(session, relation.sql, [*matches.files, *matches.older_files, *matches.left])
 

@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from engine import faults
+from engine import kill_points
 from engine.plan.actions.file_checks import number
 from engine.project.project_files import inside
 from engine.runtime.inputs.source_file_check import Landed
@@ -27,7 +27,7 @@ def finish(landed: Landed) -> str:
     Returns:
         What was archived or deleted, for people; empty if nothing was.
     """
-    faults.reach("reading ended", "")
+    kill_points.reach("reading ended", "")
     asked = [spec for spec in landed.specs if {"after_reading", "max_file_age"} & spec.settings.keys()]
     if not asked:
         return ""

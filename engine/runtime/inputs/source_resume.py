@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from engine import faults
+from engine import kill_points
 from engine.compile import Model, Source
 from engine.errors import Diagnostic, EngineError
 from engine.events import Diagnosed
@@ -30,7 +30,7 @@ def resume_sources(
     Raises:
         StateError: a source lacks records that were not read; nothing was read or written.
     """
-    faults.reach("resuming", model.name)
+    kill_points.reach("resuming", model.name)
     offsets = spark_checkpoint.standing(folder.checkpoint(state.generation))
     remembered = dict(state.sources)
     for item in model.inputs:

@@ -12,7 +12,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from engine import faults
+from engine import kill_points
 from engine.compile import Model, Relation
 from engine.lake import table_writer as lake
 from engine.lake import view_writer
@@ -114,7 +114,7 @@ def publish(
     if replaced is None:
         # A view that was the model's (it was checked when the rebuild began) goes last.
         view_writer.drop_view(session, model.relation.sql)
-        faults.reach("exchanging", model.name)
+        kill_points.reach("exchanging", model.name)
     commit = lake.replace(rows, model.relation.sql, table_setup.layout(model, state.generation), markers)
     if model.write.unique_key:
         without_lost_partitions(session, lake.load(session, model.relation.sql))
@@ -127,5 +127,5 @@ def _record(model: Model, folder: TableState, done: ModelState) -> ModelState:
     folder.save(done)
     folder.end_refresh()
     folder.discard_before(done.generation)
-    faults.reach("noted", model.name)
+    kill_points.reach("noted", model.name)
     return done

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from engine import faults
+from engine import kill_points
 from engine.compile import Manifest, Model
 from engine.errors import Diagnostic, Level
 from engine.events import Diagnosed
@@ -39,7 +39,7 @@ def rename_columns(run: Run, models: Iterable[Model], deployed: Mapping[str, Dep
         own = model.relation
         for relation in (replace(own, name=own.name + SUFFIX), own):
             done = _renamed(run, relation, known.columns_renamed)
-            faults.reach("columns renamed", model.name, where=relation.name)
+            kill_points.reach("columns renamed", model.name, where=relation.name)
         if done:
             run.emit(Diagnosed(_told(model, known.columns_renamed)))
 

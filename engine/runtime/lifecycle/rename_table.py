@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from engine import faults
+from engine import kill_points
 from engine.compile import Model, Target
 from engine.errors import Diagnostic, Level, StateError
 from engine.lake.catalog.catalog_settings import CatalogConfig
@@ -45,16 +45,16 @@ def rename_table(target: Target, one: Renaming) -> None:
     folder, name = one.folder, one.model.name
     if folder.rename() is None:
         folder.save_rename(_note(one))
-    faults.reach("renaming", name)
+    kill_points.reach("renaming", name)
     for table in reversed(one.tables):
         if table.uuid not in one.done:
             _rename(target.catalog, table)
-        faults.reach("renamed", name, where=table.new.name)
+        kill_points.reach("renamed", name, where=table.new.name)
     _rewrite(folder, one)
-    faults.reach("rewritten", name)
+    kill_points.reach("rewritten", name)
     to = table_state(target, one.model)
     known_tables.move(folder, to)
-    faults.reach("moved", name)
+    kill_points.reach("moved", name)
     to.end_rename()
 
 

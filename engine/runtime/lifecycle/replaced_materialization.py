@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine import faults
+from engine import kill_points
 from engine.compile import Materialized, Model
 from engine.errors import Diagnostic, Level, Location, StateError
 from engine.events import Diagnosed
@@ -82,7 +82,7 @@ def clear_table(session: SparkSession, model: Model, state: ModelState | None, t
     trial = f"{model.relation.sql[:-1]}__trial`"
     view_writer.check_view(session, trial, model.sql, {"engine.model": model.name, "engine.trial": "true"})
     lake.drop_table(session, model.relation.sql)
-    faults.reach("exchanging", model.name)
+    kill_points.reach("exchanging", model.name)
 
 
 def clear_deletes(run: Run, session: SparkSession, model: Model) -> None:

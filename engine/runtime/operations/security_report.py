@@ -21,8 +21,8 @@ from engine.runtime.operations.declared_tls import declared
 from engine.runtime.operations.open_ports import answers, sessions
 from engine.secrets import MIN_LENGTH, PREFIX, is_credential, names_credential
 from engine.spark.jars import cache_dir
-from engine.spark.private import AUTHENTICATE, CRYPTO
-from engine.spark.private import PREFIX as SCRATCH
+from engine.spark.private_session import AUTHENTICATE, CRYPTO
+from engine.spark.private_session import PREFIX as SCRATCH
 from engine.spark_master import runs_locally
 
 _SHOWN = 3

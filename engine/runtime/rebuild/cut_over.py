@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from engine import faults
+from engine import kill_points
 from engine.compile import Model
 from engine.errors import StateError
 from engine.lake.lake_reader import Lake
@@ -59,10 +59,10 @@ def cut_over(one: Rebuild, step: RebuildStep) -> bool:
                     run = command_run(one.manifest, one.target, one.root, spark)
                     raise_fences(run, models)
                     note(one, RebuildStep.PUBLISHING)
-                    faults.reach("rebuild noted", models[0].name)
+                    kill_points.reach("rebuild noted", models[0].name)
                     _publish(one, run, spark)
                 note(one, RebuildStep.PUBLISHED)
-                faults.reach("rebuild published", models[0].name)
+                kill_points.reach("rebuild published", models[0].name)
             drop(one)
     return True
 
@@ -129,7 +129,7 @@ def _published(one: Rebuild, run: Run, model: Model) -> PublishedInput:
 def _publish_one(run: Run, spark: SparkSession, model: Model, inputs: Mapping[str, PublishedInput]) -> None:
     session, relation = spark.newSession(), next_relation(model.relation)
     state = copied(run, model, next_state(run.target, model), inputs)
-    faults.reach("generation copied", model.name)
+    kill_points.reach("generation copied", model.name)
     take_over(run, session, model, state, relation)
-    faults.reach("taken over", model.name)
+    kill_points.reach("taken over", model.name)
     full_refresh.publish(run, model, run.state(model), session, state, relation)

@@ -23,7 +23,7 @@ from engine.state import locked
 from engine.times import time_text
 
 if TYPE_CHECKING:
-    from engine.runtime.turns import RunUnit
+    from engine.runtime.run_nodes import RunUnit
 
 # Runs that follow each other, until one had little to read.
 _RUNS, _ENOUGH_SECONDS = 10, 60.0

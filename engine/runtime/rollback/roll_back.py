@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from engine import faults
+from engine import kill_points
 from engine.compile import Manifest, Model, Target
 from engine.errors import StateError
 from engine.lake.changes.put_back import put_back, version_of
@@ -61,16 +61,16 @@ def roll_back(run: Run, one: Rollback) -> None:
             raise ValueError(model.name)
         note = {"to": previous.state.generation, "from": state.generation}
         folder.save_rollback(note)
-        faults.reach("rolling back", model.name)
+        kill_points.reach("rolling back", model.name)
     to, other = int(note["to"]), int(note["from"])
     _exchange(run, one, other)
     # In this order: as long as both have a model.json, the newer counts, and the note says that it does not.
     folder.save(previous.state)
-    faults.reach("brought back", model.name)
+    kill_points.reach("brought back", model.name)
     folder.retire(other)
-    faults.reach("retired", model.name)
+    kill_points.reach("retired", model.name)
     folder.end_rollback()
-    faults.reach("unnoted", model.name)
+    kill_points.reach("unnoted", model.name)
     folder.forget_previous(to)
 
 

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine import faults
+from engine import kill_points
 from engine.compile import Model
 from engine.compile.nodes.model_settings import Write
 from engine.errors import EngineError, RunError
@@ -113,7 +113,7 @@ class Merged:
 
     def commit(self, markers: Mapping[str, str], expected: ExpectedTable | None = None) -> Commit | None:
         """Merge them."""
-        faults.reach("merging", self.output.model.name, batch_of(markers), self.output.relation)
+        kill_points.reach("merging", self.output.model.name, batch_of(markers), self.output.relation)
         if not self.count:
             return None
         model, relation = self.output.model, self.output.relation

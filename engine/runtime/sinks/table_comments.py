@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from engine import faults
+from engine import kill_points
 from engine.compile import Model
 from engine.errors import Diagnostic, Level, Location
 from engine.events import Diagnosed
@@ -33,7 +33,7 @@ def describe(run: Run, model: Model) -> None:
         if model.computed_when_read:
             comment_view(run.spark, relation.catalog, relation.schema, relation.name, wanted)
         else:
-            faults.reach("describing", model.name)
+            kill_points.reach("describing", model.name)
             comment_table(run.spark, relation.sql, wanted)
     except Py4JError:
         _log.exception("descriptions of %s", model.name)

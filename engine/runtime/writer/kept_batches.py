@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine import faults
+from engine import kill_points
 from engine.sources.files.listing import literally
 from engine.state.model_state import as_json
 from engine.state.state_path import StatePath, remove_tree, spark_location, store_of
@@ -60,7 +60,7 @@ class KeptBatches:
         store_of(self.folder).put(path.name + _COUNTS, as_json(counts))
         # Hadoop takes a path as it is, and what is read for a pattern.
         frame.write.mode("overwrite").parquet(spark_location(path))
-        faults.reach("kept", self.folder.parent.parent.name, batch, str(path))
+        kill_points.reach("kept", self.folder.parent.parent.name, batch, str(path))
         return KeptBatch(frame.sparkSession.read.parquet(literally(spark_location(path))), dict(counts))
 
     def find(self, session: SparkSession, batch: int) -> KeptBatch | None:

@@ -16,7 +16,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from engine import faults
+from engine import kill_points
 from engine.compile import Expectation
 from engine.errors import EngineError
 from engine.events import Metrics
@@ -125,7 +125,7 @@ class BatchWriter:
             if self.rules.kept is not None:
                 self.rules.kept.clear()
             self.rules.refresh()
-            faults.reach("ended", self.relation, batch)
+            kill_points.reach("ended", self.relation, batch)
         except BaseException as error:
             self.error = error
             raise
@@ -135,14 +135,14 @@ class BatchWriter:
         batch = changes.get("batch")
         number = batch if isinstance(batch, int) else None
         if number is not None:
-            faults.reach("committed", self.relation, number)
+            kill_points.reach("committed", self.relation, number)
         with self._guard:
             self.state = replace(self.state, **changes)  # type: ignore[arg-type]
             self.folder.save(self.state)
-        faults.reach("started" if number is None else "recorded", self.relation, number)
+        kill_points.reach("started" if number is None else "recorded", self.relation, number)
 
     def _write(self, frame: DataFrame, batch: int) -> WrittenBatch:
-        faults.reach("computing", self.relation, batch)
+        kill_points.reach("computing", self.relation, batch)
         if self.reached is not None and batch <= self.reached:
             compute_only(frame)
             return WrittenBatch(snapshot=self.snapshots.get(batch), replayed=True)

@@ -21,7 +21,7 @@ from engine.compile.streaming.lowering.lower_subqueries import misplaced, over_u
 from engine.compile.streaming.lowering.lowering_context import Env
 from engine.compile.streaming.lowering.plan_scope import PlanScope
 from engine.compile.streaming.lowering.streaming_clauses import Native
-from engine.compile.streaming.plan.logical_plan import (
+from engine.compile.streaming.query_plan.logical_plan import (
     NO_IDS,
     Distinct,
     Except,
@@ -41,7 +41,7 @@ from engine.compile.streaming.plan.logical_plan import (
     With,
     renamed,
 )
-from engine.compile.streaming.plan.verdict import StreamFacts, error
+from engine.compile.streaming.query_plan.stream_facts import StreamFacts, error
 
 _PIPE = re.compile(r"__tmp\d+")
 _SORTS = ("order", "sort", "cluster")

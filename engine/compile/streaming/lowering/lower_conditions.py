@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from engine.compile.streaming.lowering.lower_expressions import ExpressionReader
 from engine.compile.streaming.lowering.time_arithmetic import terms
-from engine.compile.streaming.plan.logical_plan import Condition, PlanColumn, Side, Term
+from engine.compile.streaming.query_plan.logical_plan import Condition, PlanColumn, Side, Term
 
 _SIGNS: dict[type[exp.Expr], str] = {
     exp.EQ: "=", exp.NullSafeEQ: "<=>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",

@@ -14,9 +14,9 @@ from engine.compile.sql.aggregates import is_aggregate
 from engine.compile.streaming.lowering.lower_subqueries import GENERATORS, is_scalar
 from engine.compile.streaming.lowering.plan_scope import AmbiguousError, PlanScope, own_names
 from engine.compile.streaming.lowering.result_types import TIMES, result_type
-from engine.compile.streaming.plan.intervals import has_months, is_no_interval, seconds
-from engine.compile.streaming.plan.logical_plan import NO_IDS, LogicalPlan, PlanColumn, groups_by_outer
-from engine.compile.streaming.plan.verdict import error, warning
+from engine.compile.streaming.query_plan.intervals import has_months, is_no_interval, seconds
+from engine.compile.streaming.query_plan.logical_plan import NO_IDS, LogicalPlan, PlanColumn, groups_by_outer
+from engine.compile.streaming.query_plan.stream_facts import error, warning
 
 _WINDOWS = {"window": "window", "session_window": "session"}
 _COLLECTS = {"collect_list", "collect_set", "listagg", "string_agg", "array_agg"}

@@ -15,7 +15,7 @@ from engine.compile.streaming.lowering.lower_subqueries import GENERATORS
 from engine.compile.streaming.lowering.lowering_context import Env, Queries
 from engine.compile.streaming.lowering.plan_scope import NamedRelation, PlanScope
 from engine.compile.streaming.lowering.watermark_clause import event_time
-from engine.compile.streaming.plan.logical_plan import (
+from engine.compile.streaming.query_plan.logical_plan import (
     NO_IDS,
     Generate,
     Join,
@@ -29,7 +29,7 @@ from engine.compile.streaming.plan.logical_plan import (
     groups_by_outer,
     renamed,
 )
-from engine.compile.streaming.plan.verdict import error
+from engine.compile.streaming.query_plan.stream_facts import error
 
 
 class From(Struct, frozen=True):

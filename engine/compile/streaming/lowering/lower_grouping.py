@@ -14,7 +14,7 @@ from engine.compile.streaming.lowering.lower_expressions import ExpressionReader
 from engine.compile.streaming.lowering.lower_subqueries import beside_groups
 from engine.compile.streaming.lowering.lowering_context import Queries
 from engine.compile.streaming.lowering.plan_scope import AmbiguousError
-from engine.compile.streaming.plan.logical_plan import (
+from engine.compile.streaming.query_plan.logical_plan import (
     NO_IDS,
     Aggregate,
     Filter,
@@ -24,7 +24,7 @@ from engine.compile.streaming.plan.logical_plan import (
     PlanColumn,
     Projection,
 )
-from engine.compile.streaming.plan.verdict import error
+from engine.compile.streaming.query_plan.stream_facts import error
 
 _SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
 # Spark's EliminateDistinct.isDuplicateAgnostic.

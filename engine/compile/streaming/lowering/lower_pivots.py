@@ -7,7 +7,7 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from engine.compile.streaming.lowering.lower_expressions import ExpressionReader
-from engine.compile.streaming.plan.logical_plan import NO_IDS, Aggregate, Generate, Key, LogicalPlan, PlanColumn
+from engine.compile.streaming.query_plan.logical_plan import NO_IDS, Aggregate, Generate, Key, LogicalPlan, PlanColumn
 
 # Results that Spark pivots in a second aggregate; others it computes in one.
 _FIXED = {"tinyint", "smallint", "int", "integer", "bigint", "float", "double", "boolean", "byte", "short", "long"}

@@ -11,9 +11,9 @@ from sqlglot import exp
 
 from engine.compile.nodes.query_finding import QueryFinding
 from engine.compile.sql.aggregates import is_aggregate
-from engine.compile.streaming.plan.logical_plan import LogicalPlan, Projection, Ref, UnionPlan, With, executed
-from engine.compile.streaming.plan.redundant_aggregates import RANDOM
-from engine.compile.streaming.plan.verdict import error
+from engine.compile.streaming.query_plan.logical_plan import LogicalPlan, Projection, Ref, UnionPlan, With, executed
+from engine.compile.streaming.query_plan.redundant_aggregates import RANDOM
+from engine.compile.streaming.query_plan.stream_facts import error
 
 GENERATORS = (exp.Explode, exp.Posexplode, exp.Inline)
 _JOIN = "Join a grouped query instead: LEFT JOIN (SELECT k, count(*) AS n FROM t GROUP BY k) x ON x.k = .."

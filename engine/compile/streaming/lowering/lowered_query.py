@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engine.compile.streaming.lowering.build_plan import Domain
-from engine.compile.streaming.plan.logical_plan import LogicalPlan
-from engine.compile.streaming.plan.verdict import Mode
+from engine.compile.streaming.query_plan.logical_plan import LogicalPlan
+from engine.compile.streaming.query_plan.stream_facts import Mode
 
 
 @dataclass(frozen=True, slots=True)

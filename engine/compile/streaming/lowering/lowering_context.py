@@ -11,8 +11,8 @@ from engine.compile.nodes.query_finding import QueryFinding
 from engine.compile.streaming.lowering.lower_expressions import ExpressionReader
 from engine.compile.streaming.lowering.plan_scope import PlanScope
 from engine.compile.streaming.lowering.streaming_clauses import Native
-from engine.compile.streaming.plan.logical_plan import LogicalPlan
-from engine.compile.streaming.plan.verdict import StreamFacts
+from engine.compile.streaming.query_plan.logical_plan import LogicalPlan
+from engine.compile.streaming.query_plan.stream_facts import StreamFacts
 
 # The CTEs that can be read, by name.
 Env = Mapping[str, LogicalPlan]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from msgspec import Struct
 from sqlglot import exp
 
-from engine.compile.streaming.plan.logical_plan import PlanColumn
+from engine.compile.streaming.query_plan.logical_plan import PlanColumn
 
 # Spark reads these without brackets, and every file source has _metadata.
 _WORDS = {

@@ -18,7 +18,7 @@ from engine.compile.nodes.query_finding import QueryFinding
 from engine.compile.sql.dialect import parse_tokens, tokenize
 from engine.compile.sql.parse import restore_hidden
 from engine.compile.sql.token_checks import check_commas, check_depth, parseable
-from engine.compile.streaming.plan.intervals import seconds
+from engine.compile.streaming.query_plan.intervals import seconds
 
 _MARK = "__watermark_"
 _NAMES = {TokenType.VAR, TokenType.IDENTIFIER}

@@ -6,8 +6,8 @@ from sqlglot import exp
 
 from engine.compile.streaming.lowering.lower_expressions import ExpressionReader
 from engine.compile.streaming.lowering.result_types import NUMBERS, TIMES
-from engine.compile.streaming.plan.intervals import has_months, is_interval
-from engine.compile.streaming.plan.logical_plan import Term
+from engine.compile.streaming.query_plan.intervals import has_months, is_interval
+from engine.compile.streaming.query_plan.logical_plan import Term
 
 _CASTS = (TIMES | NUMBERS | {"decimal"}) - {"timestamp_ntz"}
 

@@ -9,8 +9,8 @@ from engine.compile.streaming.lowering.lower_expressions import PlanValue
 from engine.compile.streaming.lowering.lowering_context import Env, Queries
 from engine.compile.streaming.lowering.plan_scope import NamedRelation, PlanScope
 from engine.compile.streaming.lowering.streaming_clauses import Clause
-from engine.compile.streaming.plan.logical_plan import EventTime, LogicalPlan, PlanColumn, Projection
-from engine.compile.streaming.plan.verdict import error
+from engine.compile.streaming.query_plan.logical_plan import EventTime, LogicalPlan, PlanColumn, Projection
+from engine.compile.streaming.query_plan.stream_facts import error
 
 
 def event_time(queries: Queries, plan: LogicalPlan, clause: Clause, env: Env) -> LogicalPlan:

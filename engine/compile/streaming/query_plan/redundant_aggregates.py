@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from sqlglot import exp
 
 from engine.compile.sql.aggregates import is_aggregate
-from engine.compile.streaming.plan.logical_plan import (
+from engine.compile.streaming.query_plan.logical_plan import (
     NO_IDS,
     Aggregate,
     Distinct,

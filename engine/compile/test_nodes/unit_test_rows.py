@@ -16,7 +16,7 @@ from engine.compile.nodes.unit_test_steps import Rows
 from engine.compile.sql.determinism import deterministic
 from engine.compile.sql.dialect import parse_text
 from engine.compile.sql.query_nodes import QueryNodes
-from engine.compile.testing.coerce_values import fit_row, natural
+from engine.compile.test_nodes.coerce_values import fit_row, natural
 from engine.compile.types import spark_types
 from engine.errors import Location, near
 from engine.project import LoadedProject

@@ -9,7 +9,7 @@ from engine.compile.declarations.compile_context import CompileContext
 from engine.compile.nodes.manifest import DataTest
 from engine.compile.references.resolve_references import KnownNodes
 from engine.compile.sql.parse import parse
-from engine.compile.testing.data_test_nodes import read_relations
+from engine.compile.test_nodes.data_test_nodes import read_relations
 from engine.errors import Diagnostic, Location, ProjectError
 from engine.project.parse_yaml import Yaml
 from engine.project.yaml_section import Section, is_name

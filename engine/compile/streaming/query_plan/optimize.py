@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 from sqlglot import exp
 
-from engine.compile.streaming.plan.logical_plan import (
+from engine.compile.streaming.query_plan.logical_plan import (
     NO_IDS,
     Aggregate,
     Condition,
@@ -36,7 +36,13 @@ from engine.compile.streaming.plan.logical_plan import (
     executed,
     in_place,
 )
-from engine.compile.streaming.plan.redundant_aggregates import RANDOM, grouped_once, is_one, only_groups, ungrouped
+from engine.compile.streaming.query_plan.redundant_aggregates import (
+    RANDOM,
+    grouped_once,
+    is_one,
+    only_groups,
+    ungrouped,
+)
 
 _Conditions = tuple[Condition, ...]
 

@@ -14,8 +14,8 @@ from engine.compile.nodes.manifest import Input, Model, Node, Source
 from engine.compile.nodes.model_settings import OutputMode
 from engine.compile.nodes.unit_test_steps import GivenRows, StepKind, UnitTest, UnitTestStep
 from engine.compile.templates.rendered_values import ValueRenderer
-from engine.compile.testing.unit_test_expectations import read_expected, read_time
-from engine.compile.testing.unit_test_rows import columns_known, read_rows
+from engine.compile.test_nodes.unit_test_expectations import read_expected, read_time
+from engine.compile.test_nodes.unit_test_rows import columns_known, read_rows
 from engine.compile.types import spark_types
 from engine.errors import Diagnostic, near
 from engine.project import LoadedProject

@@ -19,6 +19,9 @@ from engine.plan.test_passes.known_passes import KnownPasses
 from engine.runtime.batch.run_batch import run_batch
 from engine.runtime.context.nothing_new import nothing_new
 from engine.runtime.context.run_context import Run
+from engine.runtime.data_tests.run_data_test import DataTestVerdict, no_failures, run_test
+from engine.runtime.data_tests.shared_test_scan import SharedScan, shared
+from engine.runtime.data_tests.source_rows import SourceRows
 from engine.runtime.empty_build import make_empty
 from engine.runtime.lifecycle import publish, replaced_materialization
 from engine.runtime.scheduler import dependencies, execute
@@ -26,9 +29,6 @@ from engine.runtime.sinks.table_comments import describe
 from engine.runtime.spark_support.java_ended import java_ended
 from engine.runtime.spark_support.spark_errors import diagnose, diagnose_test, spark_exceptions, surroundings
 from engine.runtime.streams.run_stream import run_stream
-from engine.runtime.testing.run_data_test import DataTestVerdict, no_failures, run_test
-from engine.runtime.testing.shared_test_scan import SharedScan, shared
-from engine.runtime.testing.source_rows import SourceRows
 from engine.runtime.writer.read_amounts import unread_amounts
 from engine.secrets import scrub
 from engine.spark.executions import error_text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.compile.streaming.plan.logical_plan import Condition, Join, LogicalPlan, Side, Term
+from engine.compile.streaming.query_plan.logical_plan import Condition, Join, LogicalPlan, Side, Term
 
 
 def separates(join: Join, condition: Condition) -> bool:

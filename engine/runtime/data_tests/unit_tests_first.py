@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from engine.compile import Target, UnitTest
-from engine.runtime.testing.run_data_test import DataTestVerdict
+from engine.runtime.data_tests.run_data_test import DataTestVerdict
 from engine.spark_master import runs_locally
 
 if TYPE_CHECKING:

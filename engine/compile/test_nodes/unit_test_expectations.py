@@ -6,8 +6,8 @@ import msgspec
 
 from engine.compile.nodes.manifest import Model
 from engine.compile.nodes.unit_test_steps import ExpectedResult, Rows
-from engine.compile.testing.coerce_values import timestamp
-from engine.compile.testing.unit_test_rows import columns_known, read_rows
+from engine.compile.test_nodes.coerce_values import timestamp
+from engine.compile.test_nodes.unit_test_rows import columns_known, read_rows
 from engine.project import LoadedProject
 from engine.project.yaml_section import UNKNOWN, Section
 from engine.schema.unit_test_keys import EXPECT, ROWS
