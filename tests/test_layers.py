@@ -29,7 +29,7 @@ STAGES = (
     "cli",
 )
 FOUNDATIONS = (
-    "bounds", "characters", "control", "diagnostics", "errors", "events", "faults", "node_ids", "pinned_settings", "relations", "secrets", "jinja", "spark",
+    "bounds", "characters", "control", "diagnostics", "errors", "events", "kill_points", "node_ids", "pinned_settings", "relations", "secrets", "jinja", "spark",
     "spark_master", "lake",
     "object_store",
     "sources", "state", "schema", "file_names", "spark_options", "target_folder", "times", "user_cache",
@@ -132,21 +132,21 @@ def test_nothing_in_the_product_listens_at_the_points_of_faults():
         for path in modules()
         if "listen" in (text := path.read_text(encoding="utf-8"))
         for node in ast.walk(ast.parse(text))
-        if isinstance(node, ast.Attribute) and node.attr == "listen" and getattr(node.value, "id", "") == "faults"
+        if isinstance(node, ast.Attribute) and node.attr == "listen" and getattr(node.value, "id", "") == "kill_points"
     ]
     names = {name for path in modules() for name in imported(path) if name.startswith("engine.kill_points.")}
     assert (calls, names) == ([], set())
 
 
 def test_every_point_is_described_and_reached():
-    text = (ROOT / "faults.py").read_text(encoding="utf-8")
+    text = (ROOT / "kill_points.py").read_text(encoding="utf-8")
     documented = set(re.findall(r"^    (\w+(?: \w+)?)  +\w", text.split('"""')[1], re.MULTILINE))
     reached = {
         constant.value
         for path in modules()
         if "reach(" in (code := path.read_text(encoding="utf-8"))
         for node in ast.walk(ast.parse(code))
-        if isinstance(node, ast.Call) and node.args and ast.unparse(node.func) in {"faults.reach", "_reach"}
+        if isinstance(node, ast.Call) and node.args and ast.unparse(node.func) in {"kill_points.reach", "_reach"}
         for constant in ast.walk(node.args[0])
         if isinstance(constant, ast.Constant) and isinstance(constant.value, str)
     }

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from engine.compile import DataTest, Manifest, Source
 from engine.errors import errors_at
-from engine.sources import BAD, KINDS, ORIGIN, Place, answers_of, record_checks
+from engine.sources import BAD, KINDS, ORIGIN, Place, answers_of, mark_bad_records
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,5 +67,7 @@ class SourceRows:
             spec = answers_of(spec.format).until_now(session, spec, self.place)
             frame = kind.read_batch(session, spec, self.place)
         if BAD in frame.columns:
-            frame = record_checks.without_bad(frame, source.name, f"bad records of {source.name}", spec.on_bad_record)
+            frame = mark_bad_records.without_bad(
+                frame, source.name, f"bad records of {source.name}", spec.on_bad_record
+            )
         frame.drop(ORIGIN).createOrReplaceTempView(f"`{source.name}`")

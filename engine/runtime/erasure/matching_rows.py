@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MATCHES, FILE = "__matches", "__file"
 _WHOLE, _ROW = "__whole", "__row"
 _SCHEME = re.compile(r"^\w+:/*")
-# As the quarantine has them (`engine.sources.record_checks`).
+# As the quarantine has them (`engine.sources.mark_bad_records`).
 _JSON = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
 # Adds MATCHES to the rows of a table.
 Judge = Callable[["DataFrame"], "DataFrame"]

@@ -13,7 +13,7 @@ from engine.lake.quoted_names import quoted
 from engine.plan.tables.upstream_tables import TableReading
 from engine.runtime.inputs.watermark_lag import Timed, observed, timed
 from engine.runtime.quality.bad_records import Watched
-from engine.sources import KINDS, ORIGIN, OnBadRecord, Place, answers_of, iceberg, limited, record_checks
+from engine.sources import KINDS, ORIGIN, OnBadRecord, Place, answers_of, event_time, iceberg, limited, mark_bad_records
 from engine.sources.bad_record_limit import BadRecordLimit
 from engine.sources.iceberg.stream_reader import table_stream
 
@@ -65,14 +65,14 @@ def register(
             frame = frame.where(f"unix_millis({ORIGIN}.{time}) >= {since}")
         mark = _mark(frame, item)
         if mark is not None:
-            frame = record_checks.with_event_time(frame, mark.column, mark.expression, mark.max_future)
+            frame = event_time.with_event_time(frame, mark.column, mark.expression, mark.max_future)
         if mark is not None and item.needs_time:
             drop = mark.on_null is OnNull.DROP
-            frame = record_checks.with_null_times(frame, mark.column, mark.expression, drop=drop)
-        if record_checks.marked(frame):
+            frame = event_time.with_null_times(frame, mark.column, mark.expression, drop=drop)
+        if mark_bad_records.marked(frame):
             once = item.stream or not model.streaming
             found = Watched(item.name, item.view, _policy(item, manifest), once, _limit(item, manifest))
-            frame = record_checks.without_bad(frame, item.name, found.observation, found.policy)
+            frame = mark_bad_records.without_bad(frame, item.name, found.observation, found.policy)
             watched.append(found)
         if mark is not None:
             frame = _event_time(frame, item, mark, times.get(item.view), bounded=bounded)

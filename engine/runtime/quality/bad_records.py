@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from engine.errors import RunError
-from engine.sources import OnBadRecord, record_checks
+from engine.sources import OnBadRecord, mark_bad_records
 from engine.sources.bad_record_limit import BadRecordLimit
 from engine.spark import executions
 from engine.spark.executions import spark_exceptions
@@ -57,7 +57,7 @@ def counted(session: SparkSession, execution: Any, watched: Iterable[Watched]) -
 def _count(session: SparkSession, execution: Any, item: Watched, seen: Mapping[str, Mapping[str, Any]]) -> int:
     metrics = seen.get(item.observation)
     if metrics is not None:
-        return int(metrics.get(record_checks.COUNT) or 0)
+        return int(metrics.get(mark_bad_records.COUNT) or 0)
     # The optimiser found that the query needs no row of this input; its records count all the same.
     found = _records(session, execution, item)
     return found.count() if found is not None else 0
@@ -65,7 +65,7 @@ def _count(session: SparkSession, execution: Any, item: Watched, seen: Mapping[s
 
 def _records(session: SparkSession, execution: Any, item: Watched) -> DataFrame | None:
     frame = executions.observed_frame(session, execution, item.observation)
-    return record_checks.bad_records(frame, item.name) if frame is not None else None
+    return mark_bad_records.bad_records(frame, item.name) if frame is not None else None
 
 
 def with_dropped(
@@ -79,11 +79,11 @@ def with_dropped(
 def _dropped(session: SparkSession, execution: Any, item: Watched, seen: Mapping[str, Mapping[str, Any]]) -> int:
     metrics = seen.get(item.observation)
     if metrics is not None:
-        return int(metrics.get(record_checks.DROPPED_COUNT) or 0)
+        return int(metrics.get(mark_bad_records.DROPPED_COUNT) or 0)
     frame = executions.observed_frame(session, execution, item.observation)
     return (
-        frame.where(record_checks.DROPPED).count()
-        if frame is not None and record_checks.DROPPED in frame.columns
+        frame.where(mark_bad_records.DROPPED).count()
+        if frame is not None and mark_bad_records.DROPPED in frame.columns
         else 0
     )
 
@@ -134,7 +134,7 @@ def records(session: SparkSession, execution: Any, item: Watched) -> int:
     """How many records of an input an execution read, bad and good."""
     metrics = executions.observed(execution).get(item.observation)
     if metrics is not None:
-        return int(metrics.get(record_checks.RECORDS) or 0)
+        return int(metrics.get(mark_bad_records.RECORDS) or 0)
     frame = executions.observed_frame(session, execution, item.observation)
     return frame.count() if frame is not None else 0
 
@@ -177,7 +177,7 @@ def error(name: str, count: int, lines: Iterable[str]) -> RunError:
 
 def from_text(text: str) -> RunError | None:
     """The error of the bad record that Spark's error text reports."""
-    found = record_checks.raised(text)
+    found = mark_bad_records.raised(text)
     if found is None:
         return None
     reason, origin = found

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.compile.nodes.model_settings import Expectation, OnFail
 from engine.errors import RunError
-from engine.sources import record_checks
+from engine.sources import mark_bad_records
 from engine.spark import executions
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def checked(frame: DataFrame, checks: Sequence[Expectation]) -> DataFrame:
 
     if not checks:
         return frame
-    row = record_checks.as_json(frame)
+    row = mark_bad_records.as_json(frame)
     marked = marked_rows(frame, checks)
     metrics = [f.count_if(f.col(FAILED)[index]).alias(_name("count", index)) for index in range(len(checks))]
     for index in _with(checks, OnFail.FAIL):
@@ -84,7 +84,7 @@ def failing(frame: DataFrame, checks: Sequence[Expectation]) -> DataFrame:
     return frame.where(_any(checks, OnFail.QUARANTINE)).select(
         f.lit("it fails expectations").alias("reason"),
         f.array_compact(names).alias("checks"),
-        record_checks.as_json(bare).alias("row"),
+        mark_bad_records.as_json(bare).alias("row"),
     )
 
 

@@ -1,9 +1,8 @@
 """Records that cannot be read as declared: told apart, counted, and taken out.
 
-A kind's frame says in `__bad` why a record is bad. A watermark adds reasons of its own: its expression cannot be
-computed, the time is too far ahead of the clock, or it is NULL where that would lose the row. The frame is observed
-before the bad records go, so that their number is known after each execution; and no filter of the query comes before
-that, because Spark moves none through an observation.
+A kind's frame says in `__bad` why a record is bad; an event time adds reasons of its own (`event_time`). The frame is
+observed before the bad records go, so that their number is known after each execution; and no filter of the query comes
+before that, because Spark moves none through an observation.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from engine.lake.quoted_names import quoted
 from engine.sources.spec import BAD, ORIGIN, OnBadRecord
-from engine.spark.executions import tried
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -31,63 +29,7 @@ _UNREADABLE = "it cannot be parsed as declared"
 _MARKS = {BAD, NO_TIME, DROPPED}
 # How the error begins that ends a query at a bad record.
 RAISED = "headrace: bad record: "
-_TIME = "__time"
 _AS_JSON = {"ignoreNullFields": "false", "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
-
-
-def with_event_time(frame: DataFrame, column: str, expression: str | None, max_future: str | None) -> DataFrame:
-    """Add the column of a watermark; rows whose time cannot be computed, or is too far ahead, become bad.
-
-    Args:
-        frame: as the source gives it.
-        column: that has the event time.
-        expression: the SQL that makes it; None: the frame has it.
-        max_future: how far ahead of the clock it may be; None: any.
-    """
-    from pyspark.sql import functions as f
-
-    if expression is None and (max_future is None or column not in frame.columns):
-        return frame
-    whole = as_json(frame)
-    has_bad = BAD in frame.columns
-    reason = f.when(f.lit(False), "")
-    if expression is not None:
-        # Inside a struct NULL is a value: the struct is NULL only where computing is an error.
-        frame = frame.withColumn(_TIME, tried(frame.sparkSession, f"named_struct('value', {expression}\n)"))
-        reason = reason.when(f.col(_TIME).isNull(), f"'{column}' cannot be computed: {expression}")
-    time = f.col(_TIME)["value"] if expression is not None else f.col(quoted(column))
-    if max_future is not None:
-        ahead = time > f.current_timestamp() + f.expr(f"interval '{max_future}'")
-        reason = reason.when(ahead, f"'{column}' is more than {max_future} ahead of the clock")
-    nothing = f.lit(None).cast("binary")
-    mark = f.when(reason.isNotNull(), f.struct(reason.alias("reason"), nothing.alias("raw"), whole.alias("row")))
-    if has_bad:
-        known = f.struct(f.col(BAD)["reason"].alias("reason"), f.col(BAD)["raw"].alias("raw"), _no_text().alias("row"))
-        mark = f.when(f.col(BAD).isNotNull(), known).otherwise(mark)
-    frame = frame.withColumn(BAD, mark)
-    return frame.withColumn(column, time).drop(_TIME) if expression is not None else frame
-
-
-def with_null_times(frame: DataFrame, column: str, expression: str | None, *, drop: bool) -> DataFrame:
-    """Mark the rows without an event time, which a stateful step would lose: bad records, or to be dropped.
-
-    Args:
-        frame: with the event time, and with `__bad` where rows may be bad for other reasons.
-        column: that has the event time.
-        expression: the SQL that made it; None: the source has it.
-        drop: drop and count such rows, whatever becomes of bad records.
-    """
-    from pyspark.sql import functions as f
-
-    if column not in frame.columns:
-        return frame
-    missing = f.col(quoted(column)).isNull()
-    if BAD in frame.columns:
-        missing &= f.col(BAD).isNull()
-    if drop:
-        return frame.withColumn(DROPPED, missing)
-    reason = f"'{column}' is NULL" + (f": {expression.strip()}" if expression else "")
-    return frame.withColumn(NO_TIME, f.when(missing, f.lit(reason)))
 
 
 def marked(frame: DataFrame) -> bool:
@@ -156,7 +98,7 @@ def bad_records(frame: DataFrame, name: str) -> DataFrame | None:
     return frame.where(reason.isNotNull()).select(
         reason.alias("reason"),
         raw.alias("raw"),
-        f.coalesce(*rows, _no_text()).alias("row"),
+        f.coalesce(*rows, no_text()).alias("row"),
         origin(frame, name).alias("origin"),
     )
 
@@ -192,7 +134,8 @@ def raised(text: str) -> tuple[str, dict[str, object]] | None:
         return _UNREADABLE, {}
 
 
-def _no_text() -> Column:
+def no_text() -> Column:
+    """NULL, as text."""
     from pyspark.sql import functions as f
 
     return f.lit(None).cast("string")
