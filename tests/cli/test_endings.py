@@ -215,9 +215,9 @@ def test_an_interruption_while_models_compile(small: Path, sent: signal.Signals)
 
 def test_an_interruption_while_a_command_prints(small: Path) -> None:
     script = (
-        "import os, signal, sys\nfrom engine.cli import main\nfrom engine.cli.commands import ls\n"
+        "import os, signal, sys\nfrom engine.cli import main\nfrom engine.cli.commands import ls_command\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "ls.write_lines = lambda *_: os.kill(os.getpid(), signal.SIGINT)\n"
+        "ls_command.write_lines = lambda *_: os.kill(os.getpid(), signal.SIGINT)\n"
         f"sys.exit(main.invoke(['ls', '--project-dir', {str(small)!r}]))"
     )
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=REPOSITORY, check=False)
