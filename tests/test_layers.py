@@ -32,7 +32,7 @@ FOUNDATIONS = (
     "bounds", "characters", "control", "diagnostics", "errors", "events", "kill_points", "node_ids", "pinned_settings", "relations", "secrets", "jinja", "spark",
     "spark_master", "lake",
     "object_store",
-    "sources", "state", "schema", "file_names", "spark_options", "target_folder", "times", "user_cache",
+    "sources", "state", "schema", "ignored_file_names", "spark_options", "target_folder", "times", "user_cache",
 )  # fmt: skip
 # What touches Spark, tables or state; project and compile answer from files alone.
 OUTSIDE = ("spark", "lake", "state")

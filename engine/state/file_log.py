@@ -17,7 +17,7 @@ import msgspec
 
 from engine.characters import whole_number
 from engine.errors import StateError
-from engine.file_names import holds_rows
+from engine.ignored_file_names import holds_rows
 from engine.state.state_path import StatePath, names_in
 
 _COMPACT = ".compact"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from engine.file_names import holds_rows, is_listed
+from engine.ignored_file_names import holds_rows, is_listed
 from engine.sources.files import listing
 from engine.sources.spec import Place, SourceSpec
 from engine.state.file_log import logged

@@ -12,9 +12,9 @@ def accept_rows(chosen: CommandSettings, name: str, *, accept: bool) -> None:
 
     Raises:
         UsageError: there is no such model, or the user does not say that they are accepted.
-        StateError: see `engine.runtime.operations.publish_staged`.
+        StateError: see `engine.runtime.operations.publish_by_hand`.
     """
-    from engine.runtime.operations.publish_staged import accept as shown
+    from engine.runtime.operations.publish_by_hand import accept as shown
 
     with log_file(chosen):
         result = compiled(chosen, warnings=Warnings.SELECTED)

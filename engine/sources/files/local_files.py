@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from engine.errors import SetupError
-from engine.file_names import holds_rows, is_listed
+from engine.ignored_file_names import holds_rows, is_listed
 
 _SHOWN: Final = 3
 _KINDS: Final = (

@@ -1,7 +1,7 @@
 """The files of a source in an object store, listed and opened without Java, as Spark would list them.
 
-A folder is a beginning of names. Names with a part that Spark ignores (`engine.file_names`) are left out, and so are
-the empty objects by which tools mark a folder.
+A folder is a beginning of names. Names with a part that Spark ignores (`engine.ignored_file_names`) are left out, and so
+are the empty objects by which tools mark a folder.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from engine.file_names import holds_rows, is_listed
+from engine.ignored_file_names import holds_rows, is_listed
 from engine.object_store.s3_client import listing, s3_client
 from engine.object_store.s3_settings import S3Settings, bucket_and_key
 
