@@ -1,7 +1,7 @@
 """The files of a source in an object store, listed and opened without Java, as Spark would list them.
 
-A folder is a beginning of names. Names with a part that Spark ignores (`engine.ignored_file_names`) are left out, and so
-are the empty objects by which tools mark a folder.
+A folder is a beginning of names. Names with a part that Spark ignores (`engine.ignored_file_names`) are left out, and
+so are the empty objects by which tools mark a folder.
 """
 
 from __future__ import annotations
