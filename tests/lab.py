@@ -133,7 +133,7 @@ class LabSession:
 
 
 # Who opens a session: in tests they take the shared one.
-_COMMANDS = ("preview", "inspect_source", "source_freshness", "maintain", "accept_rows", "held_state")
+_COMMANDS = ("preview", "inspect_source", "source_freshness", "maintain", "publish_by_hand", "held_state")
 _OPENERS = (
     "build",
     "erasure.erase_model",
