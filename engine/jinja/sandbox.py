@@ -205,7 +205,9 @@ class Sandbox:
         while trace is not None:
             frame = trace.tb_frame
             if frame.f_code.co_filename in self._texts:
-                frames.append(_Frame(frame.f_code.co_filename, trace.tb_lineno))
+                found = _Frame(frame.f_code.co_filename, trace.tb_lineno)
+                if not (frames and _is_lineless(found, frames[-1])):
+                    frames.append(found)
             elif frame.f_code is MacroCall.__call__.__code__ and frames:
                 macro = frame.f_locals["self"]
                 frames[-1] = replace(frames[-1], called=macro)
@@ -213,3 +215,8 @@ class Sandbox:
                     break
             trace = trace.tb_next
         return frames
+
+
+def _is_lineless(frame: _Frame, outer: _Frame) -> bool:
+    """Whether a frame is a function that Jinja made of a loop, resumed: in no line of the template; Jinja says 1."""
+    return frame.line == 1 and frame.file == outer.file and outer.called is None and outer.line > 1

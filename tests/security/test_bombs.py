@@ -17,6 +17,7 @@ from engine.compile.pipeline import worker_pool
 from engine.compile.pipeline.worker_pool import WORTH
 from engine.errors import Diagnostic, Location, ProjectError, SetupError
 from engine.jinja import template_limits
+from engine.jinja.sandbox import Sandbox
 from engine.project import load_project
 
 PROJECT = "name: shop\ntargets: {dev: {catalog: {type: sqlite, name: lake, path: .engine/lake}, schema: shop}}\n"
@@ -204,6 +205,16 @@ def test_a_template_that_takes_too_long_ends_alone(tmp_path):
         ("unknown-ref", "models/b.sql", 1),
     ]
     assert "3 seconds of processor time" in found[0].message
+
+
+def test_a_loop_that_ends_between_two_lines_ends_at_its_own():
+    """A signal may come where the function that Jinja makes of a loop is resumed, which is in no line of the template."""
+    sandbox = Sandbox({})
+    sandbox.render("{{ 1 }}", "models/a.sql")
+    resumed = compile("def resumed(): 1 / 0\n\nresumed()", "models/a.sql", "exec")
+    with pytest.raises(ZeroDivisionError) as raised:
+        exec(resumed)
+    assert [frame.line for frame in sandbox._frames(raised.tb)] == [3]
 
 
 def test_ordinary_templates_are_not_near_a_bound(tmp_path):
