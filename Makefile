@@ -124,7 +124,7 @@ test: $(DEV) $(DEMO) ## Run the suite: the fast tests, then those that need Spar
 	exit $$rest
 
 .PHONY: test-fast
-test-fast: $(DEV) ## Run the quick ones of the tests that need neither Java nor a browser: half a minute
+test-fast: $(DEV) ## Run the quick ones of the tests that need neither Java nor a browser
 	@$(PYTEST) -n auto --dist worksteal -m '$(INNER)' $(PYTEST_ARGS)
 
 # Seconds of a case; the machine should have nothing else to do.
