@@ -109,7 +109,7 @@ class Answers:
         begun_at: the source with a stream that begins at a time (milliseconds since 1970), or, with None, with the
             first record; None in its place: it cannot begin at a time.
         skipped_by: the part of `_metadata` that is compared with that time, where that is how it begins there.
-        begins_anew: where it begins is found again from what is there, as long as nothing was read.
+        start_is_repeatable: where it begins is found again from what is there, as long as nothing was read.
         rereads: what a micro-batch has read is there again for certain when it is repeated.
 
     What is known without Spark:
@@ -120,7 +120,7 @@ class Answers:
         committed_at: when rows were last added; None in its place: that takes a look at the rows.
         folder: on this machine, for polls.
         poller: makes what asks for its end, for polls; None: nobody can tell.
-        tells_columns: without a schema its columns are known, from the kind or the catalog, whenever a plan is made.
+        knows_columns: without a schema its columns are known, from the kind or the catalog, whenever a plan is made.
         columns_now: name, type and description of its columns, where that takes no look at records.
 
     What Spark is asked for:
@@ -144,7 +144,7 @@ class Answers:
     placed: Callable[[SourceSpec, Place], Mapping[str, Any]] | None = None
     begun_at: Callable[[SourceSpec, int | None], SourceSpec] | None = None
     skipped_by: str = ""
-    begins_anew: bool = False
+    start_is_repeatable: bool = False
     rereads: Callable[[SourceSpec], bool] = _never
 
     known_now: Callable[[SourceSpec, Place], KnownNow] = _nothing_known
@@ -154,7 +154,7 @@ class Answers:
     committed_at: Callable[[SourceSpec, Place], datetime | None] | None = None
     folder: Callable[[SourceSpec, Place], str | None] | None = None
     poller: Callable[[], Poller] | None = None
-    tells_columns: bool = False
+    knows_columns: bool = False
     columns_now: Callable[[SourceSpec, Place], Iterable[tuple[str, str, str]] | None] | None = None
 
     until_now: Callable[[SparkSession, SourceSpec, Place], SourceSpec] = _as_declared

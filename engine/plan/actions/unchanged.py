@@ -210,5 +210,5 @@ def _declared(manifest: Manifest, node_id: str) -> bool:
     """Whether the columns of what a view reads are those of the project's files or of the catalog."""
     node = manifest.nodes[node_id]
     if isinstance(node, Source):
-        return bool(node.spec.schema) or answers_of(node.spec.format).tells_columns
+        return bool(node.spec.schema) or answers_of(node.spec.format).knows_columns
     return not isinstance(node, Model) or all(_declared(manifest, item.node) for item in node.inputs)

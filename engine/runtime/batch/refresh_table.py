@@ -55,7 +55,8 @@ def affected(
     """
     auto = model.write.refresh is Refresh.AUTO
     reading = _Reading(session, lake, manifest, stack)
-    files = {plain(one.view): reading.files(one) for one in choice.inputs if one.changed}
+    found_files = {plain(one.view): reading.files(one) for one in choice.inputs if one.changed}
+    files = {view: differing for view, differing in found_files.items() if not differing.none}
     read = sum(one.rows for one in files.values())
     rows = sum(one.total for one in files.values())
     if auto and read > max(_FEW_ROWS, _MOST_READ * rows):
@@ -63,7 +64,7 @@ def affected(
     changed, few = [], True
     for one in choice.inputs:
         view = plain(one.view)
-        if one.changed and not files[view].none and (found := reading.net_rows(one, files[view])) is not None:
+        if view in files and (found := reading.net_rows(one, files[view])) is not None:
             changed.append(view)
             few = few and found.few
             found.removed.createOrReplaceTempView(state_name(choice, view, InputState.REMOVED))

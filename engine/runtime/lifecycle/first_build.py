@@ -44,5 +44,5 @@ def _resumes(run: Run, model: Model, folder: TableState, state: ModelState) -> b
     fits = known is not None and known.refusal is None and known.change is not Change.NEW
     nodes = [run.manifest.nodes[item.node] for item in model.inputs if item.stream]
     # Where the others begin is found again from what is there, and what is there may be corrected in between.
-    fixed = any(isinstance(node, Source) and not answers_of(node.spec.format).begins_anew for node in nodes)
+    fixed = any(isinstance(node, Source) and not answers_of(node.spec.format).start_is_repeatable for node in nodes)
     return fits and fixed and begun(folder.checkpoint(state.generation))

@@ -265,7 +265,7 @@ _ANSWERS = Answers(
     placed=_placed,
     begun_at=_begun_at,
     skipped_by="file_modification_time",
-    begins_anew=True,
+    start_is_repeatable=True,
     rereads=_stays,
     known_now=_known_now,
     folder=_folder,
@@ -279,5 +279,5 @@ ANSWERS: Mapping[str, Answers] = {
     "avro": replace(_ANSWERS, columns_by=ColumnsBy.NAME),
     "orc": replace(_ANSWERS, columns_by=ColumnsBy.NAME, caseless=True),
     # A line is its one column.
-    "text": replace(_ANSWERS, caseless=True, tells_columns=True, sampled=None),
+    "text": replace(_ANSWERS, caseless=True, knows_columns=True, sampled=None),
 }

@@ -277,10 +277,10 @@ ANSWERS: Mapping[str, Answers] = {
         identity=_identity,
         placed=_placed,
         begun_at=begun_at,
-        begins_anew=True,
+        start_is_repeatable=True,
         known_now=_known_now,
         committed_at=committed_at,
-        tells_columns=True,
+        knows_columns=True,
         columns_now=_described,
     )
 }
