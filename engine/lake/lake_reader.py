@@ -94,12 +94,16 @@ class Lake:
         if entry is None:
             yield None
             return
-        with self._errors(schema, name):
+        with self.reading_errors(schema, name):
             yield entry
 
     @contextmanager
-    def _errors(self, schema: str, name: str) -> Iterator[None]:
-        """What goes wrong while a table is read is an error of the catalog."""
+    def reading_errors(self, schema: str, name: str) -> Iterator[None]:
+        """What goes wrong while a table is read is an error of the catalog.
+
+        Raises:
+            SetupError: `catalog-unusable`, `lake-outside`, `lake-moved`.
+        """
         try:
             yield
         except EngineError:
@@ -165,7 +169,7 @@ class Lake:
         entry = self._client.view(schema, name)
         if entry is None:
             return None
-        with self._errors(schema, name):
+        with self.reading_errors(schema, name):
             return ViewFacts.of(self._client.document(entry))
 
     def columns(self, schema: str, name: str) -> tuple[TableColumn, ...] | None:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from engine.errors import EngineError
 from engine.lake.lake_reader import Lake
 
 if TYPE_CHECKING:
@@ -66,6 +67,8 @@ class DifferingFiles:
     rows: int
     total: int
     _table: Table
+    _lake: Lake
+    _place: tuple[str, str]
 
     @property
     def none(self) -> bool:
@@ -82,10 +85,10 @@ class DifferingFiles:
         if self.rows > _MOST_ROWS or size > _MOST_BYTES:
             return None
         try:
-            schema = self._table.schema().select(*columns)
-            return _net_rows(self._table, schema, self.before, self.after, columns) if _plain(schema) else None
-        # Readers of Avro, Parquet and Puffin raise anything over what they do not know.
-        except Exception as error:  # noqa: BLE001
+            with self._lake.reading_errors(*self._place):
+                schema = self._table.schema().select(*columns)
+                return _net_rows(self._table, schema, self.before, self.after, columns) if _plain(schema) else None
+        except EngineError as error:
             _log.debug("%s is compared by Spark: %s", self._table.metadata_location, error)
             return None
 
@@ -110,13 +113,13 @@ def differing_files(lake: Lake, schema: str, name: str, before: int, after: int)
             old, new = (_tasks(table, side) for side in _unlike(*sides))
             total = sum(_rows(one) for one in sides[1] if not _of_deletes(one))
     # A snapshot has expired, or PyIceberg does not know what is in its manifests: Spark says so, or does.
-    except Exception as error:  # noqa: BLE001
+    except EngineError as error:
         _log.debug("%s.%s is compared by Spark: %s", schema, name, error)
         return None
     gone = tuple(old[key] for key in old.keys() - new.keys())
     come = tuple(new[key] for key in new.keys() - old.keys())
     rows = sum(int(task.file.record_count) for task in (*gone, *come))
-    return DifferingFiles(gone, come, rows, total, table)
+    return DifferingFiles(gone, come, rows, total, table, lake, (schema, name))
 
 
 def _manifests(table: Table, snapshot: int) -> list[ManifestFile]:

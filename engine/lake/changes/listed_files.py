@@ -6,6 +6,7 @@ import logging
 from dataclasses import dataclass
 from typing import Any
 
+from engine.errors import EngineError
 from engine.lake.lake_reader import Lake
 
 # PyIceberg lists some thousands of files in a second; Spark takes longer for few of them.
@@ -51,7 +52,7 @@ def listed_files(lake: Lake, schema: str, name: str, snapshot: int | None) -> li
             tasks = table.scan(snapshot_id=snapshot).plan_files()
             return [ListedFile(t.file.file_path, t.file.spec_id, _texts(t.file.partition)) for t in tasks]
     # Equality deletes, a value that is none of the kinds below, bytes that are no Avro: Spark lists them, or says why.
-    except Exception as error:  # noqa: BLE001
+    except EngineError as error:
         _log.debug("the files of %s.%s are listed by Spark: %s", schema, name, error)
         return None
 
