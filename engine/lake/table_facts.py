@@ -68,6 +68,11 @@ class SnapshotFacts:
         return row_count(self.summary)
 
     @property
+    def rewrites_files(self) -> bool:
+        """Whether it changes files and no rows, as a compaction does (Iceberg specification: Snapshots, operation)."""
+        return self.operation == "replace"
+
+    @property
     def erases(self) -> bool:
         """Whether `engine erase` made it: it repeats the markers of the commit before it, and adds no row."""
         return self.marker(ERASE) is not None

@@ -20,7 +20,7 @@ def keeps_history(facts: Mapping[str, Any]) -> bool:
 def protected(model: Model) -> bool:
     """Return whether a full refresh is rejected: as the header says, and of a history unless it allows that."""
     allowed = model.operation.full_refresh
-    return allowed is False or (model.write.history and not model.streaming and allowed is not True)
+    return allowed is False or (bool(model.write.history) and not model.streaming and allowed is not True)
 
 
 def changes(old: Mapping[str, Any], new: Mapping[str, Any], reasons: Sequence[str]) -> tuple[Change, tuple[str, ...]]:

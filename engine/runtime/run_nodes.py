@@ -16,7 +16,6 @@ from engine.lake.table_writer import create_namespace
 from engine.node_ids import rest_of
 from engine.plan import ActionKind
 from engine.plan.test_passes.known_passes import KnownPasses
-from engine.runtime.batch.run_batch import run_batch
 from engine.runtime.context.nothing_new import nothing_new
 from engine.runtime.context.run_context import Run
 from engine.runtime.data_tests.run_data_test import DataTestVerdict, no_failures, run_test
@@ -24,6 +23,7 @@ from engine.runtime.data_tests.shared_test_scan import SharedScan, shared
 from engine.runtime.data_tests.source_rows import SourceRows
 from engine.runtime.empty_build import make_empty
 from engine.runtime.lifecycle import publish, replaced_materialization
+from engine.runtime.run_batch import run_batch
 from engine.runtime.scheduler import dependencies, execute
 from engine.runtime.sinks.table_comments import describe
 from engine.runtime.spark_support.java_ended import java_ended

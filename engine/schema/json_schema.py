@@ -134,8 +134,9 @@ def _value(key: ConfigKey) -> Fragment:
     """What a key takes; nothing at all counts as the key left out."""
     forms = (key.form, *key.also)
     if key.choices:
-        numbers = [int(choice) for choice in key.choices if choice.isdecimal()]
-        found: list[Fragment] = [{"enum": [*key.choices, *numbers]}, _JINJA]
+        plain = [int(choice) for choice in key.choices if choice.isdecimal()]
+        plain += [choice == "true" for choice in key.choices if choice in {"true", "false"}]
+        found: list[Fragment] = [{"enum": [*key.choices, *plain]}, _JINJA]
         if key.form is ValueForm.TEXTS:
             found.append({"type": "array", "items": _any(list(found))})
     else:

@@ -163,26 +163,30 @@ _WRITE = (
     ),
     ConfigKey(
         "history",
-        ValueForm.BOOLEAN,
+        ValueForm.TEXT,
         "`false`",
-        "keep every version of a key, with `valid_from`, `valid_to`, `is_current`: of a stream with `sequence_by`; of "
-        "a batch table, whose query gives a full extract, with `check` or `sequence_by`",
+        "`true` keeps every version of a key, with `valid_from`, `valid_to`, `is_current`: of a stream with "
+        "`sequence_by`; of a batch table, whose query gives a full extract, with `check` or `sequence_by`. `changes` "
+        "keeps every change of a key, with `change_type` and `changed_at`: of a batch table, which streams can read",
         "history: true",
+        choices=("true", "false", "changes"),
         kinds=_TABLES,
     ),
     ConfigKey(
         "check",
         ValueForm.TEXTS,
         NONE,
-        "with `history` of a batch table: `all`, or the columns that are compared with the current version of a key",
+        "with `history` of a batch table: `all` (default of `history: changes`), or the columns that are compared with "
+        "the current version of a key",
         "check: [name, city]",
         kinds=(TABLE,),
     ),
     ConfigKey(
         "deletes",
         ValueForm.TEXT,
-        "`ignore`",
-        "with `history` of a batch table: whether a key that an extract does not have ends its current version",
+        "`ignore`; with `history: changes` `close`",
+        "with `history` of a batch table: whether a key that an extract does not have ends its current version, or is "
+        "a change of type `delete`",
         "deletes: close",
         choices=("ignore", "close"),
         kinds=(TABLE,),

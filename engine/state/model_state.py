@@ -61,7 +61,7 @@ class ModelState:
         query_id: Spark's id of the streaming query, kept in its checkpoint too.
         batch: id of the last micro-batch that ended, with or without rows.
         snapshot: the last snapshot the model wrote.
-        inputs: for batch tables, what was read (see `engine.runtime.batch.run_batch`).
+        inputs: for batch tables, what was read (see `engine.runtime.run_batch`).
         pinned: for batch tables, `inputs` were the same before and after the rows were computed, so that they are what
             was read.
         upstreams: of generations that began before `starts`, the UUID of each table read as a stream.

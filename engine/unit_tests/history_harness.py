@@ -11,8 +11,8 @@ from engine.compile import Manifest, Model, UnitTest
 from engine.compile.nodes.unit_test_steps import GivenRows, UnitTestStep
 from engine.lake import table_writer as lake
 from engine.lake.commit_guard import ExpectedTable
-from engine.runtime.batch.build_history import spelled
-from engine.runtime.batch.extract_history import Extract, take
+from engine.runtime.batch.history.build_history import spelled, take
+from engine.runtime.batch.history.extract import Extract
 from engine.unit_tests.batch_harness import run_whole
 from engine.unit_tests.fixed_clock import millis
 from engine.unit_tests.given_inputs import feed_inputs
@@ -58,7 +58,7 @@ class HistoryTrial:
         """Build with the rows of a step; an input that it leaves out keeps those that it had.
 
         Raises:
-            RunError: see `engine.runtime.batch.extract_history.take`.
+            RunError: see `engine.runtime.batch.history`.
             pyspark.errors.PySparkException: Spark rejects or fails the query.
         """
         self._number += 1

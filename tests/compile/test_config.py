@@ -19,6 +19,7 @@ from engine.compile import (
     TriggerKind,
     Watermark,
 )
+from engine.compile.nodes.model_settings import History
 from engine.schema.model_keys import MODEL
 from engine.sources import OnBadRecord
 from tests.project.small_projects import (
@@ -48,8 +49,8 @@ WRITES = [
     (SEQUENCE + "delete_when: item.price = 0", "delete_when", "item.price = 0"),
     (SEQUENCE + "delete_when: amount < 0\ndeletes_remembered: 1 day", "deletes_remembered", "1 days"),
     (SEQUENCE + "delete_when: amount < 0", "deletes_remembered", "7 days"),
-    (SEQUENCE + "history: true", "history", True),
-    (STREAM + "history: false", "history", False),
+    (SEQUENCE + "history: true", "history", History.VERSIONS),
+    (STREAM + "history: false", "history", History.NONE),
     (MERGE + "exclude: [amount, item]", "exclude", ("amount", "item")),
     ("overwrite: table", "overwrite", Overwrite.TABLE),
     ("overwrite: partitions\npartition_by: day(ts)", "overwrite", Overwrite.PARTITIONS),

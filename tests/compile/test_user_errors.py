@@ -116,7 +116,7 @@ def test_a_stream_on_what_cannot_be_streamed(header, kind, tmp_path):
         "models/b.sql": f"/*---\n{header}\n---*/\nselect * from {{{{ ref('base') }}}}",
         **model("streams: [b]", "select * from {{ ref('b') }}"),
     }
-    finding = f"stream-not-streamable models/a.sql:2:11 'b' is a {kind} and cannot be read as a stream"
+    finding = f"stream-not-streamable models/a.sql:2:11 'b' cannot be read as a stream: it is a {kind}"
     check(tmp_path, files, finding, "Remove 'b' from 'streams:'")
 
 

@@ -139,7 +139,7 @@ def test_keys_of_a_merge_are_suggested(imported):
     text = (root / "models/marts/daily_sales.sql").read_text()
     assert "#      unique_key: [ordered_on, kind]\n#      sequence_by: updated_at" in text
     assert any(
-        "'stg_orders' is a table and cannot be read as a stream" in note for note in item(report, "daily_sales").notes
+        "'stg_orders' cannot be read as a stream: it is a table" in note for note in item(report, "daily_sales").notes
     )
     assert item(report, "by_kind").notes[-1] == "reads daily_sales, still a draft"
 

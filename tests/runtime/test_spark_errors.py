@@ -100,7 +100,7 @@ def test_a_model_that_spark_rejects_fails_alone(lab: Lab) -> None:
 
 
 def test_an_error_that_nobody_expected_ends_one_model(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    from engine.runtime.batch import run_batch
+    from engine.runtime import run_batch
 
     def broken(session: Any, model: Model) -> None:
         if model.name == "bad":

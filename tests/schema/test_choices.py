@@ -10,6 +10,7 @@ from engine.compile.nodes.manifest import Severity
 from engine.compile.nodes.materialization import Materialized
 from engine.compile.nodes.model_settings import (
     Deletes,
+    History,
     OnEmptyExtract,
     OnFail,
     OnNull,
@@ -34,7 +35,7 @@ from engine.sources.values import VALUE_FORMATS, value_format
 CHOICES: dict[str, Iterable[str]] = {
     "model.materialized": Materialized, "model.output_mode": OutputMode, "model.overwrite": Overwrite,
     "model.deletes": Deletes, "model.on_empty_extract": OnEmptyExtract, "model.publish": Publish, "model.on_schema_change": OnSchemaChange, "model.format_version": ("2", "3"),
-    "model.refresh": Refresh,
+    "model.refresh": Refresh, "model.history": ("true", "false", History.CHANGES),
     "expectation.on_fail": OnFail, "watermark.on_null": OnNull, "state_store.provider": StateProvider,
     "stream.on_upstream_delete": OnUpstreamDelete, "iceberg.on_upstream_delete": OnUpstreamDelete,
     "stream.on_bad_record": OnBadRecord, "source_table.on_bad_record": OnBadRecord, "reading.on_bad_record": OnBadRecord,

@@ -188,6 +188,8 @@ def _if_changed(manifest: Manifest, action: Action) -> Iterator[str]:
         shown = " or ".join([*names[:_NAMED], *(["others"] if len(names) > _NAMED else [])])
         if shown and node.computed_when_read:
             yield f"created again if the columns of {shown} change"
+        elif shown and node.write.history:
+            yield f"compared again if {shown} has changed by then"
         elif shown:
             yield f"computed again if {shown} has changed by then"
 

@@ -221,7 +221,7 @@ def _settings(model: Model) -> dict[str, Any]:
         "unique_key": list(write.unique_key),
         "sequence_by": list(write.sequence_by),
         "delete_when": write.delete_when,
-        "history": write.history,
+        "history": write.history.header,
         "exclude": list(write.exclude),
         "deletes_remembered": write.deletes_remembered,
         "partition_by": [partition_text(field) for field in write.partition_by],

@@ -56,9 +56,12 @@ def unfit_keys(kind: Materialized) -> Mapping[str, str]:
 def check_combinations(settings: MergedSettings, kind: Materialized) -> None:
     """Report settings that miss others or exclude each other; each message names both, with their places."""
     for key, (needed, hint) in _NEEDS.items():
-        of_extracts = kind.traits.recomputed and key == "history"
-        if settings.says(key) and not of_extracts and not _has(settings, needed):
+        apart = key == "history" and (kind.traits.recomputed or _is(settings, key, "changes"))
+        if settings.says(key) and not apart and not _has(settings, needed):
             settings.refuse(key, "setting-needs", f"'{key}' needs '{needed}'", hint)
+    if kind.traits.streaming and _is(settings, "history", "changes"):
+        hint = "Set 'history: true', or keep the changes of this table in a model that is 'materialized: table'."
+        settings.refuse("history", "setting-conflict", f"'history: changes' {_BATCH}", hint)
     if _is(settings, "overwrite", "partitions") and not settings.says("partition_by"):
         hint = "Add 'partition_by: day(ts)': the partitions that the query's rows fall into are replaced."
         settings.refuse("overwrite", "setting-needs", "'overwrite: partitions' needs 'partition_by'", hint)
@@ -76,7 +79,7 @@ def _check_publish(settings: MergedSettings) -> None:
         _exclude(settings, "publish", "output_mode: complete", hint, said="publish: on_tests_pass")
     if settings.says("history"):
         hint = "A history continues from the published rows: set publish: immediately."
-        _exclude(settings, "publish", "history: true", hint, said="publish: on_tests_pass")
+        _exclude(settings, "publish", "history", hint, said="publish: on_tests_pass")
 
 
 def _check_format(settings: MergedSettings) -> None:
@@ -112,7 +115,7 @@ def check_history(settings: MergedSettings, kind: Materialized) -> None:
     if not settings.says("history"):
         for key in _OF_HISTORY:
             if key in settings.own:
-                message = f"'{key}' of a batch table needs 'history: true'"
+                message = f"'{key}' of a batch table needs 'history'"
                 hint = "Add 'history: true' to keep the versions of each key, or remove it: a build replaces all rows."
                 settings.refuse(key, "setting-needs", message, hint)
             settings.keys.pop(key, None)
@@ -121,17 +124,21 @@ def check_history(settings: MergedSettings, kind: Materialized) -> None:
         hint = "Add 'unique_key: id': the columns that identify a row of the extract."
         settings.refuse("history", "setting-needs", "'history' needs 'unique_key'", hint)
     ways = [key for key in ("check", "sequence_by") if settings.says(key)]
-    if not ways:
+    of_changes = _is(settings, "history", "changes")
+    if of_changes and settings.says("sequence_by"):
+        hint = "Remove it: changes are in the order of the builds that found them (changed_at)."
+        _exclude(settings, "sequence_by", "history: changes", hint)
+    if not ways and not of_changes:
         message = "'history' of a batch table needs 'check' or 'sequence_by'"
         hint = "Add 'check: all' to compare all columns, or 'sequence_by: updated_at' (when a row changed)."
         settings.refuse("history", "setting-needs", message, hint)
-    if len(ways) > 1:
+    if len(ways) > 1 and not of_changes:
         message = f"'check' cannot be combined with 'sequence_by' {settings.where('sequence_by')}"
         settings.refuse("check", "setting-conflict", message, "Keep one: it decides which rows are new versions.")
     _check_deletes(settings)
     _check_sequence(settings)
     if settings.says("overwrite"):
-        message = f"'overwrite' cannot be combined with 'history: true' {settings.where('history')}"
+        message = f"'overwrite' cannot be combined with 'history' {settings.where('history')}"
         settings.refuse("overwrite", "setting-conflict", message, "Remove it: a history is never replaced.")
 
 
@@ -143,7 +150,8 @@ def _check_sequence(settings: MergedSettings) -> None:
 
 
 def _check_deletes(settings: MergedSettings) -> None:
-    if not _is(settings, "deletes", "close"):
+    closed = _is(settings, "history", "changes") and not settings.says("deletes")
+    if not closed and not _is(settings, "deletes", "close"):
         if settings.says("on_empty_extract"):
             hint = "Add 'deletes: close', or remove it."
             settings.refuse("on_empty_extract", "setting-needs", "'on_empty_extract' needs 'deletes: close'", hint)
@@ -152,6 +160,8 @@ def _check_deletes(settings: MergedSettings) -> None:
     for item in section.items() if section else ():
         on_fail = item.child("on_fail") if isinstance(item.value, dict) else None
         if on_fail is not None and on_fail.value in _TAKES_OUT:
-            message = f"'on_fail: {on_fail.value}' cannot be combined with 'deletes: close' {settings.where('deletes')}"
-            hint = "A row that is taken out would end the current version of its key: set on_fail: warn or fail."
+            key, value = ("history", "changes") if closed else ("deletes", "close")
+            said = f"'{key}: {value}' {settings.where(key)}"
+            message = f"'on_fail: {on_fail.value}' cannot be combined with {said}"
+            hint = "A row that is taken out would count as deleted: set on_fail: warn or fail."
             on_fail.report("setting-conflict", message, hint)

@@ -7,6 +7,7 @@ from engine.compile.config.merged_config import MergedSettings
 from engine.compile.config.partition_config import read_partitions, read_sort
 from engine.compile.nodes.model_settings import (
     Deletes,
+    History,
     OnEmptyExtract,
     OnSchemaChange,
     OutputMode,
@@ -30,7 +31,9 @@ _KEPT = {"unique_key", "sequence_by", "partition_by", "sort_by"}
 
 def read_write(settings: MergedSettings) -> Write:
     """Read the write settings as written; what follows from the query is added later."""
-    check_all = _checks_all(settings)
+    history = _history(settings)
+    check_all = _checks_all(settings) or (history is History.CHANGES and not settings.says("check"))
+    deletes = Deletes.CLOSE if history is History.CHANGES else _DEFAULT.deletes
     return Write(
         output_mode=_output_mode(settings),
         partition_by=read_partitions(settings),
@@ -38,10 +41,10 @@ def read_write(settings: MergedSettings) -> Write:
         unique_key=_unique_key(settings),
         sequence_by=settings.columns("sequence_by"),
         delete_when=read_condition(settings, "delete_when", settings.get("delete_when")),
-        history=settings.boolean("history"),
+        history=history,
         check=() if check_all else settings.columns("check"),
         check_all=check_all,
-        deletes=Deletes(settings.word("deletes", *Deletes) or _DEFAULT.deletes),
+        deletes=Deletes(settings.word("deletes", *Deletes) or deletes),
         on_empty_extract=OnEmptyExtract(
             settings.word("on_empty_extract", *OnEmptyExtract) or _DEFAULT.on_empty_extract
         ),
@@ -70,6 +73,14 @@ def _unique_key(settings: MergedSettings) -> tuple[str, ...]:
         hint = "List the columns that identify a row, or remove it."
         section.report("bad-value", "'unique_key' names no column", hint)
     return settings.columns("unique_key")
+
+
+def _history(settings: MergedSettings) -> History:
+    section = settings.get("history")
+    if section is not None and isinstance(section.value, str) and section.value.lower() not in {"true", "false"}:
+        word = section.choice("true", "false", History.CHANGES)
+        return History.CHANGES if word == History.CHANGES else History.NONE
+    return History.VERSIONS if settings.boolean("history") else History.NONE
 
 
 def _checks_all(settings: MergedSettings) -> bool:

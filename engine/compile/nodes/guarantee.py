@@ -63,6 +63,8 @@ def _reason(model: Model) -> str:
     if model.computed_when_read:
         return "It is computed when it is queried and stores nothing."
     if not model.streaming:
+        if model.write.history:
+            return "Each build compares the query's rows with those of its table: taken twice, they bring nothing."
         if model.write.overwrite is Overwrite.PARTITIONS:
             return "The partitions that its rows fall into are replaced in one commit."
         return "It is rebuilt in full and replaced in one commit."

@@ -25,6 +25,31 @@ class Overwrite(StrEnum):
     PARTITIONS = "partitions"
 
 
+class History(StrEnum):
+    """What a table keeps of rows that are replaced; the empty word is false: it keeps nothing of them."""
+
+    NONE = ""
+    VERSIONS = "versions"
+    CHANGES = "changes"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Those that it adds to the columns of the query."""
+        return _OF_HISTORY[self]
+
+    @property
+    def header(self) -> bool | str:
+        """What `history:` says in a header; versions came first, and are `true`."""
+        return self is History.VERSIONS or self.value
+
+
+_OF_HISTORY = {
+    History.NONE: (),
+    History.VERSIONS: ("valid_from", "valid_to", "is_current"),
+    History.CHANGES: ("change_type", "changed_at"),
+}
+
+
 class Deletes(StrEnum):
     """What a history of full extracts does with a key that an extract does not have any more."""
 
@@ -124,7 +149,7 @@ class Write:
         unique_key: columns by which the write is a MERGE; empty: rows are added. In update mode never empty.
         sequence_by: columns that say which of two rows of a key is the newer.
         delete_when: SQL over the output row; where it is true the key is deleted.
-        history: every version of a key is kept, with valid_from, valid_to and is_current.
+        history: whether each version of a key is kept, or each change of one; both add columns.
         check: of a history of full extracts, the columns that are compared with the current version.
         check_all: all columns are.
         deletes: what it does with a key that an extract does not have any more.
@@ -146,7 +171,7 @@ class Write:
     unique_key: tuple[str, ...] = ()
     sequence_by: tuple[str, ...] = ()
     delete_when: str | None = None
-    history: bool = False
+    history: History = History.NONE
     check: tuple[str, ...] = ()
     check_all: bool = False
     deletes: Deletes = Deletes.IGNORE

@@ -8,8 +8,6 @@ from engine.compile.nodes.manifest import Column, Model
 from engine.compile.types.spark_types import fields, normal, stored
 from engine.errors import Diagnostic, Location, near
 
-# What `history: true` adds to the table.
-_HISTORY = {"valid_from", "valid_to", "is_current"}
 # There is no such column; one whose type is not known has None.
 _NONE = ""
 
@@ -31,7 +29,7 @@ def declared_faults(
         type_ = types[name] if name in types else _of_field(name, types)
         if type_ != _NONE:
             yield from _other_type(model, column, type_)
-        elif certain and not (model.write.history and name in _HISTORY):
+        elif certain and name not in model.write.history.columns:
             message = f"'columns' describes '{column.name}', which the query does not return"
             hint = near(column.name, (name for name, _ in returned))
             yield _fault("unknown-column", message, hint, model, f"columns.{column.name}")

@@ -10,15 +10,16 @@ from sqlglot import exp
 from engine.compile.config.merged_config import NamedColumn
 from engine.compile.config.window_config import Window
 from engine.compile.nodes.column_facts import Unresolved
-from engine.compile.nodes.model_settings import Write
+from engine.compile.nodes.model_settings import History, Write
 from engine.compile.references.expand_windows import Report
 from engine.compile.sql.aggregates import has_aggregate
 from engine.errors import Location, near
 
 _PARTS = ("start", "end")
 _RENAME = "Give it a name: day(ts) as ts_part."
-_HISTORY = ("valid_from", "valid_to", "is_current")
 _BUILTIN = "window"
+# Keys that name columns of the table which its query need not have.
+_OF_FILES = frozenset({"partition_by", "sort_by"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,12 @@ def misspelled(output: Iterable[str], unresolved: Iterable[Unresolved]) -> bool:
     return any(name.lower() in missing for name in output)
 
 
+def of_changes(write: Write, name: NamedColumn) -> bool:
+    """Whether a setting orders files by a column that a log of changes adds to those of the query."""
+    changes = write.history is History.CHANGES
+    return changes and name.key in _OF_FILES and name.column.lower() in write.history.columns
+
+
 def check_columns(
     named: Iterable[NamedColumn],
     write: Write,
@@ -89,11 +96,11 @@ def check_columns(
         return
     names = {name.lower() for name in output}
     for name in () if misspelled(output, unresolved) else named:
-        if name.column.lower() not in names:
+        if name.column.lower() not in names and not of_changes(write, name):
             hint = near(name.column, output) or "Select it."
             message = f"'{name.key}' names '{name.column}', which the SELECT does not have"
             report("unknown-column", message, hint, name.location)
-    for column in _HISTORY if write.history else ():
+    for column in write.history.columns:
         if column in names:
             message = f"'history' adds the column '{column}', which is already in the SELECT"
             report("setting-conflict", message, "Rename it in the SELECT.", places["history"])

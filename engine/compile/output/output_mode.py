@@ -8,7 +8,8 @@ from dataclasses import replace
 from sqlglot import exp
 
 from engine.compile.config.window_config import Window
-from engine.compile.nodes.model_settings import OutputMode, Write
+from engine.compile.nodes.materialization import Materialized
+from engine.compile.nodes.model_settings import History, OutputMode, Write
 from engine.compile.output.output_columns import GroupKey, group_keys, outermost, output_columns
 from engine.compile.references.expand_windows import Report
 from engine.compile.sql.aggregates import has_aggregate, reads, streaming_names
@@ -51,8 +52,10 @@ def decide(
     return replace(write, unique_key=_key(write, query, keys, places, report))
 
 
-def rewrites(write: Write) -> str:
-    """Why the rows of a streaming table change after they were written; empty if they never do."""
+def rewrites(kind: Materialized, write: Write) -> str:
+    """Why the rows of a model change after they were written, so that no stream can read them; empty: they never do."""
+    if not kind.traits.streaming:
+        return "" if write.history is History.CHANGES else f"it is a {kind.traits.noun}"
     if write.output_mode is OutputMode.COMPLETE:
         return "it is rewritten in each micro-batch (output_mode: complete)"
     merged = write.unique_key or write.output_mode is OutputMode.UPDATE

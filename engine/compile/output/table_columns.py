@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from engine.compile.nodes.column_facts import InputColumns, Origin
 from engine.compile.nodes.manifest import Column, Model
-from engine.compile.nodes.model_settings import Write
+from engine.compile.nodes.model_settings import History, Write
 
 _WORD = re.compile(r"\w+")
+_OF_VERSIONS = {"valid_from": "timestamp", "valid_to": "timestamp", "is_current": "boolean"}
+_OF_CHANGES = {"change_type": "string", "changed_at": "timestamp"}
 
 
 def kept(model: Model, seen: InputColumns) -> tuple[Model, InputColumns]:
@@ -29,7 +31,10 @@ def kept(model: Model, seen: InputColumns) -> tuple[Model, InputColumns]:
     types = {name.lower(): type_ for name, type_ in seen.columns or ()}
     columns = [*model.columns]
     returned = [*(seen.columns or ())]
-    if write.history:
+    if write.history is History.CHANGES:
+        returned += _OF_CHANGES.items()
+        columns = list(_with_build_times(columns, _OF_CHANGES))
+    if write.history is History.VERSIONS:
         order = types.get(write.sequence_by[0].lower()) if write.sequence_by else "timestamp"
         returned += [("valid_from", order), ("valid_to", order), ("is_current", "boolean")]
         columns = list(_with_history(columns, write))
@@ -53,25 +58,24 @@ def _deciding(model: Model) -> Iterator[Origin]:
 def _with_history(columns: list[Column], write: Write) -> Iterator[Column]:
     """The columns, and those of the time in which a version was valid, which come from the first of `sequence_by`."""
     if not write.sequence_by:
-        yield from _with_build_times(columns)
+        yield from _with_build_times(columns, _OF_VERSIONS)
         return
     first, *_ = write.sequence_by
     order = next((column for column in columns if column.name.lower() == first.lower()), Column(first))
     keys, times = ", ".join(write.unique_key), ", ".join(write.sequence_by)
-    made = {
+    added = {
         "valid_from": (order.type, first),
         "valid_to": (order.type, f"lead({first}) over (partition by {keys} order by {times})"),
         "is_current": ("boolean", "valid_to is null"),
     }
     described = {column.name.lower(): column for column in columns}
-    yield from (column for column in columns if column.name.lower() not in made)
-    for name, (type_, sql) in made.items():
+    yield from (column for column in columns if column.name.lower() not in added)
+    for name, (type_, sql) in added.items():
         yield replace(described.get(name, Column(name)), type=type_, origins=order.origins, sql=sql)
 
 
-def _with_build_times(columns: list[Column]) -> Iterator[Column]:
-    """The columns, and those of a history of full extracts, whose versions begin when an extract was taken."""
-    made = {"valid_from": "timestamp", "valid_to": "timestamp", "is_current": "boolean"}
+def _with_build_times(columns: list[Column], made: Mapping[str, str]) -> Iterator[Column]:
+    """The columns, and those of a history of full extracts, whose times are those of the extracts."""
     described = {column.name.lower(): column for column in columns}
     yield from (column for column in columns if column.name.lower() not in made)
     for name, type_ in made.items():

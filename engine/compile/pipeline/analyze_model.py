@@ -89,7 +89,7 @@ def finish(
         parsed = ParsedModel(read.query, bound, read.rendered, read.windows, foreign, whole, plain, ansi)
         model, seen = typed(model, parsed, columns, problems)
         if read.certain and not model.broken:
-            unnamed = list(named_faults(read.config.named, read.query.tree, seen, read.file.name))
+            unnamed = list(named_faults(read.config.named, model.write, read.query.tree, seen, read.file.name))
             faults = list(condition_faults(model, seen, foreign=foreign))
             problems += [*unnamed, *faults]
             model = replace(model, broken=bool(unnamed or faults))

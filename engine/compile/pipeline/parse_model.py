@@ -45,7 +45,7 @@ class Read:
             relation=self.relation,
             kind=config.materialized if self.certain else None,
             enabled=config.enabled,
-            rewritten=rewrites(config.write) or "",
+            rewritten=rewrites(config.materialized, config.write) if self.certain else "",
             selects=tuple(name.lower() for name in selected if name and name != "*"),
             reads=_reads(query),
             place=config.alias_place,

@@ -30,7 +30,7 @@ class KnownNodes:
         sources: by id.
         disabled: names of disabled models.
         sources_whole: all source files could be read, so that a source not found is none.
-        rewritten: streaming tables whose rows change, each with the reason; no stream reads them.
+        rewritten: models whose rows change, each with the reason; no stream reads them.
         deferred: models that are read in another target's table, which `relations` has for them, too.
     """
 
@@ -154,14 +154,12 @@ def _model_input(
         return None
     if stream is None:
         return Input(f"model.{name}", name, stream=False, view=known.relations[name].sql)
-    kind = known.kinds.get(name)
-    if kind is not None and not kind.traits.streaming:
-        message = f"'{name}' is a {kind} and cannot be read as a stream"
-        hint = f"Remove '{name}' from 'streams:' (it is then read in full), or make it a streaming table."
-        draft.report("stream-not-streamable", message, hint, stream.location)
-    elif name in known.rewritten:
+    if name in known.rewritten:
         message = f"'{name}' cannot be read as a stream: {known.rewritten[name]}"
-        hint = f"Remove '{name}' from 'streams:' (it is then read in full), or make it append-only."
+        hint = (
+            f"Remove '{name}' from 'streams:' (it is then read in full), or read its changes: add a model of it with "
+            "'materialized: table' and 'history: changes'."
+        )
         draft.report("stream-not-streamable", message, hint, stream.location)
     return _streamed(draft, f"model.{name}", name, stream, None)
 

@@ -93,6 +93,12 @@ class QueryBlock:
     grouped: bool
 
     @property
+    def row_by_row(self) -> bool:
+        """Whether each row of its only source gives a row or none, whatever the others are."""
+        (first, *more) = self.sources
+        return not (self.grouped or more) and (first.inner is None or first.inner.row_by_row)
+
+    @property
     def views(self) -> frozenset[str]:
         """The inputs that it reads."""
         found = [one.inner.views if one.inner else frozenset({one.view}) for one in self.sources]

@@ -98,7 +98,7 @@ def _write(write: Write) -> dict[str, Any]:
         "unique_key": sorted(column.lower() for column in write.unique_key),
         "sequence_by": [column.lower() for column in write.sequence_by],
         "delete_when": spelling_of(write.delete_when) if write.delete_when else "",
-        "history": write.history,
+        "history": write.history.header,
         "check": "all" if write.check_all else sorted(column.lower() for column in write.check),
         "deletes": write.deletes.value if write.history and write.deletes is Deletes.CLOSE else "",
         "on_empty_extract": "" if write.on_empty_extract is OnEmptyExtract.FAIL else write.on_empty_extract.value,

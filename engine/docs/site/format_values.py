@@ -11,7 +11,7 @@ from typing import Any
 from engine.compile.nodes.exposure import Exposure
 from engine.compile.nodes.manifest import DataTest, Model, Severity, Source, Watermark
 from engine.compile.nodes.materialization import Materialized
-from engine.compile.nodes.model_settings import OutputMode, TimeWindow, Write
+from engine.compile.nodes.model_settings import History, OutputMode, TimeWindow, Write
 from engine.sources import location
 
 _ONE = re.compile(r"\b1 (second|minute|hour|day|week|month|year)s\b")
@@ -47,6 +47,8 @@ def summary(node: Model | Source) -> str:
     """A node's header in half a line: hourly windows, rows up to 30 minutes late, repeats of id dropped."""
     if isinstance(node, Source):
         return location(node.spec)
+    if not node.streaming and node.write.history:
+        return _history(node.write)
     if not node.streaming:
         return _OF_BATCH[node.materialized]
     streams = [item for item in node.inputs if item.stream]
@@ -66,8 +68,12 @@ def _result(write: Write, *, windowed: bool) -> list[str]:
     if not write.unique_key:
         return []
     if write.history:
-        return [f"every version of each {listed(write.unique_key)}"]
+        return [_history(write)]
     return ["updated as rows arrive"] if windowed else [f"one row for each {listed(write.unique_key)}"]
+
+
+def _history(write: Write) -> str:
+    return f"every {'change' if write.history is History.CHANGES else 'version'} of each {listed(write.unique_key)}"
 
 
 def window(declared: TimeWindow) -> str:

@@ -10,6 +10,7 @@ from engine.compile.nodes.manifest import Input, Model, Source
 from engine.compile.nodes.materialization import Materialized
 from engine.compile.nodes.model_settings import (
     Expectation,
+    History,
     OnFail,
     OnNull,
     OnSchemaChange,
@@ -157,8 +158,7 @@ def _writes(model: Model) -> str:
     if not model.keeps_rows:
         return _STORES_NOTHING[model.materialized]
     if not model.streaming:
-        whole = write.overwrite is Overwrite.TABLE
-        return "the whole table, in one commit" if whole else "the partitions it has rows for, in one commit"
+        return _writes_whole(write)
     if write.output_mode is OutputMode.COMPLETE:
         return "the whole table in each micro-batch; every group is kept in state indefinitely"
     if write.unique_key:
@@ -166,6 +166,15 @@ def _writes(model: Model) -> str:
     if model.windows and model.stateful:
         return "each window once, when the watermark passes its end"
     return "new rows, appended"
+
+
+def _writes_whole(write: Write) -> str:
+    if write.history:
+        what = "change" if write.history is History.CHANGES else "version"
+        added = listed(write.history.columns)
+        return f"every {what} of each {listed(write.unique_key)}, with {added}; each build compares the query's rows"
+    whole = write.overwrite is Overwrite.TABLE
+    return "the whole table, in one commit" if whole else "the partitions it has rows for, in one commit"
 
 
 def _merges(write: Write) -> str:

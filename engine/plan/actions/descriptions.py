@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from engine.compile import Model
-from engine.compile.nodes.model_settings import OutputMode
+from engine.compile.nodes.model_settings import History, OutputMode
 from engine.lake.comments import Comments, other_columns, other_text
 from engine.lake.table_facts import TableFacts
 from engine.lake.table_layout import FORMAT, MERGED, REWRITTEN
@@ -36,7 +36,8 @@ def table_properties(model: Model, generation: int) -> dict[str, str]:
     """Return the properties that a model's table is made with, beside the defaults of all tables."""
     write = model.write
     rewritten = (not model.streaming and not write.history) or write.output_mode is OutputMode.COMPLETE
-    defaults = REWRITTEN if rewritten else MERGED if write.unique_key else {}
+    merged = write.unique_key and write.history is not History.CHANGES
+    defaults = REWRITTEN if rewritten else MERGED if merged else {}
     version = {FORMAT: str(write.format_version)} if write.format_version else {}
     tags = {"engine.tags": ",".join(model.tags)} if model.tags else {}
     own = {"engine.model": model.name, "engine.generation": str(generation), **tags}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.compile import Manifest, Model
-from engine.compile.nodes.model_settings import Refresh
+from engine.compile.nodes.model_settings import History, Refresh
 from engine.lake.table_facts import TableFacts
 from engine.plan.actions.action import ActionKind
 from engine.plan.actions.unchanged import batch_inputs_now
@@ -29,7 +29,7 @@ def planned_choice(manifest: Manifest, model: Model, kind: ActionKind, deployed:
         return None
     inputs = batch_inputs_now(manifest, model, deployed)
     if (
-        model.write.history
+        model.write.history is History.VERSIONS
         or model.write.refresh is Refresh.FULL
         or same_rows(manifest, model, known.state, known.written, inputs)
     ):

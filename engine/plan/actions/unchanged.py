@@ -186,7 +186,8 @@ def _of_batch(
         return found, not unknown
     other = [n for n in {*inputs, *state.inputs} if n not in unknown and inputs.get(n) != state.inputs.get(n)]
     found += [f"'{names.get(node, node.partition('.')[2])}' changed" for node in sorted(other)]
-    found += filter(None, [choice.shown if choice is not None and other else ""])
+    if choice is not None and other:
+        found += filter(None, [choice.compared if model.write.history else choice.shown])
     return found, not unknown
 
 

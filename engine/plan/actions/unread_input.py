@@ -90,7 +90,7 @@ def _snapshots(name: str, table: TableFacts | None, checkpoint: CheckpointFacts 
     ids = [snapshot.id for snapshot in table.history]
     behind = [ids.index(i) for i in snapshots_read(checkpoint) if i in ids]
     if behind:
-        new = table.history[: min(behind)]
+        new = [snapshot for snapshot in table.history[: min(behind)] if not snapshot.rewrites_files]
         return Unread(name, "snapshots", _with_rows(new), rows=_added(new))
     return Unread(name, "snapshots", 0 if not ids else None)
 
@@ -102,8 +102,9 @@ def _added(snapshots: Sequence[SnapshotFacts]) -> int | None:
 
 
 def _with_rows(snapshots: Sequence[SnapshotFacts]) -> int:
-    """How many of some commits may bring rows: the fence of a run that took the table over has none, nor an erasure."""
-    return sum(snapshot.marker("fence") is None and not snapshot.erases for snapshot in snapshots)
+    """How many of some commits may bring rows: a compaction brings none, nor a takeover's fence or an erasure."""
+    bring = (s for s in snapshots if not s.rewrites_files and not s.erases)
+    return sum(snapshot.marker("fence") is None for snapshot in bring)
 
 
 def snapshots_read(checkpoint: CheckpointFacts) -> Iterator[int]:

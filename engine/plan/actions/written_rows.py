@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.compile import Model
-from engine.compile.nodes.model_settings import OutputMode, Overwrite, Publish, Refresh
+from engine.compile.nodes.model_settings import History, OutputMode, Overwrite, Publish, Refresh
 from engine.plan.actions.action import ActionKind
 from engine.plan.refresh.refresh_choice import RefreshChoice, Way
 
@@ -51,7 +51,8 @@ def _of_stream(model: Model, every: str) -> str:
 def _of_batch(model: Model, every: str, choice: RefreshChoice | None, *, edited: bool) -> str:
     write = model.write
     if write.history:
-        return f"appends versions of rows by {', '.join(write.unique_key)}"
+        what = "changes" if write.history is History.CHANGES else "versions"
+        return f"appends {what} of rows by {', '.join(write.unique_key)}"
     if write.overwrite is Overwrite.PARTITIONS:
         return "replaces the partitions that the query returns"
     if edited or write.refresh is Refresh.FULL or (choice is not None and choice.way is Way.FULL):

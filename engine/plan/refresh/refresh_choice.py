@@ -12,14 +12,12 @@ from typing import Any
 
 from engine import __version__
 from engine.compile import Manifest, Model
-from engine.compile.nodes.model_settings import OnFail, Overwrite, Publish
+from engine.compile.nodes.model_settings import History, OnFail, Overwrite, Publish, Refresh
 from engine.errors import Diagnostic, Location
 from engine.lake.table_facts import TableFacts, names_refs
 from engine.plan.refresh.batch_inputs import changed_table, volatile
 from engine.state import ModelState, Phase
 
-# Iceberg's operation of commits that change files and no rows (specification: Snapshots).
-_REWRITE = "replace"
 _COUNTS = ("added-data-files", "deleted-data-files", "added-delete-files", "removed-delete-files")
 
 
@@ -71,6 +69,7 @@ class RefreshChoice:
         partitions: whole partitions can be replaced.
         keys: columns of the output by whose values rows can be replaced; none: they cannot.
         unfollowed: why rows cannot be replaced in part; empty: they can.
+        row_by_row: there is one input, and each row of it gives a row of the result or none.
     """
 
     way: Way
@@ -80,6 +79,7 @@ class RefreshChoice:
     partitions: bool = False
     keys: tuple[str, ...] = ()
     unfollowed: str = ""
+    row_by_row: bool = False
 
     @property
     def shown(self) -> str:
@@ -93,6 +93,17 @@ class RefreshChoice:
         if self.keys:
             return f"the rows of the affected {', '.join(self.keys)} are computed again, or all where that reads less"
         return f"computed in full unless no row that it reads changed: {self.unfollowed}"
+
+    @property
+    def compared(self) -> str:
+        """What a history of changes compares, in a sentence; empty: nothing."""
+        if self.way is Way.NOTHING:
+            return ""
+        if self.way is Way.FULL:
+            return f"all rows are compared: {self.reason}" if self.reason else "all rows are compared"
+        if self.row_by_row:
+            return f"only rows of '{self.inputs[0].name}' in files that changed are compared"
+        return "all rows are compared: a row of the result is made of several rows"
 
 
 class _FullError(Exception):
@@ -140,6 +151,7 @@ def refresh_choice(
     return RefreshChoice(
         Way.CHANGES, f"{names} changed", parts.hint, found,
         partitions=parts.partitions, keys=parts.keys, unfollowed=parts.unfollowed,
+        row_by_row=parts.row_by_row and len(found) == 1,
     )  # fmt: skip
 
 
@@ -151,6 +163,7 @@ class _Replaceable:
     keys: tuple[str, ...] = ()
     unfollowed: str = ""
     hint: str = ""
+    row_by_row: bool = False
 
 
 def _replaceable(model: Model, columns: Mapping[str, Sequence[str]]) -> _Replaceable:
@@ -162,12 +175,14 @@ def _replaceable(model: Model, columns: Mapping[str, Sequence[str]]) -> _Replace
     except NotFollowedError as fault:
         return _Replaceable(unfollowed=fault.reason, hint=fault.hint)
     parts = [part.column.lower() for part in model.write.partition_by]
+    rows = all(branch.row_by_row for branch in query.branches)
     if parts and all(part in query.keys for part in parts):
-        return _Replaceable(partitions=True)
+        return _Replaceable(partitions=True, row_by_row=rows)
     if query.keys:
-        return _Replaceable(keys=query.keys)
+        return _Replaceable(keys=query.keys, row_by_row=rows)
     hint = "Select the columns of GROUP BY or PARTITION BY, and not only those of a LEFT JOIN."
-    return _Replaceable(unfollowed="none of its columns says which rows belong together", hint=hint)
+    reason = "none of its columns says which rows belong together"
+    return _Replaceable(unfollowed=reason, hint=hint, row_by_row=rows)
 
 
 def plain(view: str) -> str:
@@ -185,7 +200,7 @@ def _check_settings(manifest: Manifest, model: Model) -> None:
 
     if volatile(manifest, model):
         raise _FullError("it reads the clock or draws random numbers", "Compute such values where the rows are made.")
-    if model.write.history:
+    if model.write.history is History.VERSIONS or (model.write.history and model.write.refresh is not Refresh.AUTO):
         raise _FullError("'history' compares all rows of each build", "Remove 'refresh'.")
     if model.write.overwrite is Overwrite.PARTITIONS:
         raise _FullError("'overwrite: partitions' replaces what the query returns", "Remove 'overwrite'.")
@@ -310,7 +325,7 @@ def _only_files(table: TableFacts, before: int) -> bool:
         if snapshot.id == before:
             return True
         counts = [snapshot.summary.get(count, "0") for count in _COUNTS]
-        if snapshot.erases or (snapshot.operation != _REWRITE and any(count != "0" for count in counts)):
+        if snapshot.erases or (not snapshot.rewrites_files and any(count != "0" for count in counts)):
             return False
         if snapshot.parent is None:
             return False

@@ -304,7 +304,7 @@ def _refuse_lost_values(model: Model, upstream: Upstream, unread: Sequence[Snaps
     (measured, Iceberg 1.12.0).
     """
     table = upstream.facts
-    adding = {s.schema: s for s in unread if s.operation != "replace"}
+    adding = {s.schema: s for s in unread if not s.rewrites_files}
     for schema, snapshot in adding.items():
         lost = table.replaced_columns(schema)
         if not lost:

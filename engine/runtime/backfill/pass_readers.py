@@ -45,7 +45,7 @@ def _behind_replacements(position: StreamPosition, owner: Model, table: TableFac
         # It has read that snapshot in part, or is about to read more.
         return None
     last = newer
-    while last and (table.history[last - 1].backfills or table.history[last - 1].operation == "replace"):
+    while last and (table.history[last - 1].backfills or table.history[last - 1].rewrites_files):
         last -= 1
     return _from(table, last) if any(one.backfills for one in table.history[last:newer]) else None
 

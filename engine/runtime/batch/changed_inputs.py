@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine import kill_points
 from engine.compile import Model
-from engine.compile.nodes.model_settings import Refresh
+from engine.compile.nodes.model_settings import History, Refresh
 from engine.errors import StateError
 from engine.events import Outcome, Status
 from engine.lake.table_facts import TableFacts
@@ -52,7 +52,7 @@ def choose(
         StateError: `refresh-not-incremental`.
     """
     view = model.computed_when_read
-    if view or model.write.history or model.write.refresh is Refresh.FULL:
+    if view or model.write.history is History.VERSIONS or model.write.refresh is Refresh.FULL:
         return None
 
     def of_table(node: Model) -> TableFacts | None:

@@ -120,7 +120,7 @@ def _unread_by(position: StreamPosition, owner: Model, table: TableFacts, offset
 def _brings_rows(snapshot: SnapshotFacts, *, ignore_deletes: bool) -> bool:
     if snapshot.operation == "append":
         return _count(snapshot, "added-data-files") > 0
-    return snapshot.operation != "replace" and not (snapshot.operation == "delete" and ignore_deletes)
+    return not snapshot.rewrites_files and not (snapshot.operation == "delete" and ignore_deletes)
 
 
 def _is_partly_read(snapshot: SnapshotFacts, offset: dict[str, Any]) -> bool:

@@ -8,59 +8,47 @@ earlier version of the key reaches beyond it: then at the time of the extract, s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from functools import reduce
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from engine import kill_points
 from engine.compile import Model
-from engine.compile.nodes.model_settings import Deletes, OnEmptyExtract, Write
-from engine.errors import Location, RunError
+from engine.compile.nodes.model_settings import Deletes, Write
 from engine.lake import table_writer as lake
 from engine.lake.commit_guard import ExpectedTable
 from engine.lake.commits import Commit
 from engine.lake.merge_statement import Merge, merge
+from engine.runtime.batch.history.extract import (
+    NEW,
+    OLD,
+    Extract,
+    check_rows,
+    differs,
+    fault,
+    keys_have,
+    paired,
+    same_keys,
+    shown_keys,
+)
 from engine.runtime.sinks import table_setup
-from engine.runtime.sinks.deleted_keys import as_struct
 from engine.runtime.sinks.history_output import CURRENT, FROM, TO
-from engine.runtime.sinks.latest_per_key import comparable, named
+from engine.runtime.sinks.latest_per_key import named
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-_NEW, _OLD, _START, _REACHES, _OPENS = "__new", "__old", "__start", "__reaches", "__opens"
-_COPIES, _UNSET = "__copies", "__unset"
-_SHOWN = 3
+_START, _REACHES, _OPENS = "__start", "__reaches", "__opens"
 # Times in which the time of an extract can be said.
 _TIMES = {"timestamp", "timestamp_ntz", "date"}
 
 
-@dataclass(frozen=True, slots=True)
-class Extract:
-    """A full extract.
-
-    Attributes:
-        at: the time that its rows are of, in microseconds since 1970.
-        name: what messages call it.
-    """
-
-    at: int
-    name: str
-
-    def shown(self) -> str:
-        """The time as text, UTC."""
-        return datetime.fromtimestamp(self.at / 1_000_000, UTC).isoformat(" ", "microseconds").removesuffix("+00:00")
-
-
-def take(
+def take_versions(
     model: Model, rows: DataFrame, extract: Extract, markers: Mapping[str, str], expected: ExpectedTable | None
 ) -> Commit | None:
     """Bring the versions in a model's table up to an extract, in one commit; None, and no commit, if nothing changed.
 
     Args:
-        model: a batch table that keeps history.
+        model: a batch table with `history: true`.
         rows: of the extract, with the columns of the query.
         extract: which one it is.
         markers: of the commit, without the prefix `engine.`.
@@ -74,7 +62,7 @@ def take(
     rows = rows.persist()
     try:
         _check_type(model, rows)
-        _check_rows(model, rows, extract)
+        check_rows(model, rows, extract)
         if expected is None:
             first = rows.withColumns({FROM: _begin(model.write, rows, extract), **_open(model.write, rows)})
             return lake.replace(first, relation, table_setup.layout(model, 1), markers, model.write.write_options)
@@ -102,46 +90,25 @@ def changed_versions(table: DataFrame, rows: DataFrame, write: Write, extract: E
     from pyspark.sql import functions as f
 
     keys = write.unique_key
-    now = table.where(named(CURRENT)).select(f.struct("*").alias(_OLD))
-    new = rows.select(f.struct("*").alias(_NEW))
-    pairs = new.join(now, _same_keys(new[_NEW], now[_OLD], keys), "full_outer")
+    pairs = paired(rows, table.where(named(CURRENT)), keys)
     ended = table.where(~named(CURRENT)).groupBy(*map(named, keys)).agg(f.max(named(TO)).alias(_REACHES))
     past = ended.select(f.struct(*map(named, keys)).alias("__key"), _REACHES)
-    pairs = pairs.join(past, pairs[_OLD].isNull() & _same_keys(pairs[_NEW], past["__key"], keys), "left")
-    pairs = pairs.withColumn(_REACHES, f.coalesce(pairs[_OLD][FROM], past[_REACHES])).drop("__key")
+    pairs = pairs.join(past, pairs[OLD].isNull() & same_keys(pairs[NEW], past["__key"], keys), "left")
+    pairs = pairs.withColumn(_REACHES, f.coalesce(pairs[OLD][FROM], past[_REACHES])).drop("__key")
     pairs = pairs.withColumn(_START, _start(write, rows, extract))
-    begins = f.col(_NEW).isNotNull() & (f.col(_OLD).isNull() | _differs(rows, write))
+    begins = f.col(NEW).isNotNull() & (f.col(OLD).isNull() | differs(rows, write))
     opened = pairs.where(begins)
-    own = [f.col(_NEW)[name].alias(name) for name in rows.columns]
+    own = [f.col(NEW)[name].alias(name) for name in rows.columns]
     begun = opened.select(*own, f.col(_START).alias(FROM), *_ends(write, rows), _REACHES)
     kinds = f.lit(None).cast(_kind(write, rows))
-    closing = opened.where(f.col(_OLD).isNotNull()).withColumn(_OPENS, f.col(_START))
+    closing = opened.where(f.col(OLD).isNotNull()).withColumn(_OPENS, f.col(_START))
     if write.deletes is Deletes.CLOSE:
-        gone = pairs.where(f.col(_NEW).isNull())
+        gone = pairs.where(f.col(NEW).isNull())
         closing = closing.unionByName(gone.withColumn(_OPENS, _at(write, rows, extract)))
-    old = [f.col(_OLD)[name].alias(name) for name in keys]
+    old = [f.col(OLD)[name].alias(name) for name in keys]
     times = [f.coalesce(f.col(_OPENS), kinds).alias(TO), f.lit(False).alias(CURRENT)]
-    over = closing.select(*old, f.col(_OLD)[FROM].alias(FROM), *times, _REACHES)
+    over = closing.select(*old, f.col(OLD)[FROM].alias(FROM), *times, _REACHES)
     return begun.unionByName(over, allowMissingColumns=True)
-
-
-def _same_keys(left: Column, right: Column, keys: Sequence[str]) -> Column:
-    return reduce(lambda one, other: one & other, (left[name].eqNullSafe(right[name]) for name in keys))
-
-
-def _differs(rows: DataFrame, write: Write) -> Column:
-    """Whether the row of the extract is another version than the current one."""
-    from pyspark.sql import functions as f
-
-    if write.sequence_by:
-        (name,) = write.sequence_by
-        return f.col(_NEW)[name] > f.col(_OLD)[name]
-    compared = [name for name in rows.columns if name not in write.unique_key] if write.check_all else write.check
-    each = (
-        comparable(rows, name, f.col(_NEW)[name]).eqNullSafe(comparable(rows, name, f.col(_OLD)[name]))
-        for name in compared
-    )
-    return ~reduce(lambda one, other: one & other, each, f.lit(True))
 
 
 def _start(write: Write, rows: DataFrame, extract: Extract) -> Column:
@@ -150,7 +117,7 @@ def _start(write: Write, rows: DataFrame, extract: Extract) -> Column:
 
     if not write.sequence_by:
         return _at(write, rows, extract)
-    own = f.col(_NEW)[write.sequence_by[0]]
+    own = f.col(NEW)[write.sequence_by[0]]
     if _kind(write, rows) not in _TIMES:
         return own
     return f.when(f.col(_REACHES).isNull() | (own > f.col(_REACHES)), own).otherwise(_at(write, rows, extract))
@@ -189,31 +156,7 @@ def _check_type(model: Model, rows: DataFrame) -> None:
     if write.deletes is Deletes.CLOSE and (kind := _kind(write, rows)) not in _TIMES:
         message = f"with 'deletes: close' a version ends at a time, and '{write.sequence_by[0]}' is {kind}"
         hint = "Use 'check' instead of 'sequence_by', a column of type timestamp or date, or 'deletes: ignore'."
-        raise _fault(model, "column-type", message, hint)
-
-
-def _check_rows(model: Model, rows: DataFrame, extract: Extract) -> None:
-    """Check an extract by itself: one row for each key, a sequence in each row, and rows where they are needed."""
-    from pyspark.sql import functions as f
-
-    write, keys = model.write, model.write.unique_key
-    unset = reduce(lambda one, other: one | other, (named(name).isNull() for name in write.sequence_by), f.lit(False))
-    by_key = rows.groupBy(*map(named, keys)).agg(f.count("*").alias(_COPIES), f.count_if(unset).alias(_UNSET))
-    several, missing = f.col(_COPIES) > 1, f.col(_UNSET) > 0
-    ((found, copied, nulls),) = by_key.agg(f.count("*"), f.count_if(several), f.count_if(missing)).collect()
-    if copied:
-        message = f"{_number(copied)} more than one row in {extract.name}: {_keys(by_key.where(several), keys, copied)}"
-        hint = f"One row of each key is a version. Reduce the query to one row for each {', '.join(keys)}."
-        raise _fault(model, "duplicate-key", message, hint)
-    if nulls:
-        name = write.sequence_by[0]
-        message = f"{_number(nulls)} no '{name}' in {extract.name}: {_keys(by_key.where(missing), keys, nulls)}"
-        hint = f"A version begins at '{name}': write coalesce(..) as {name}, or use 'check: all'."
-        raise _fault(model, "sequence-null", message, hint)
-    if not found and write.deletes is Deletes.CLOSE and write.on_empty_extract is OnEmptyExtract.FAIL:
-        message = f"{extract.name} has no rows: with 'deletes: close' it would end the current version of each key"
-        hint = "Repair or remove the extract. If nothing is left indeed, set 'on_empty_extract: close'."
-        raise _fault(model, "extract-empty", message, hint)
+        raise fault(model, "column-type", message, hint)
 
 
 def _check_order(model: Model, changes: DataFrame, extract: Extract) -> int:
@@ -227,27 +170,11 @@ def _check_order(model: Model, changes: DataFrame, extract: Extract) -> int:
     turned = f.when(named(CURRENT), named(FROM)).otherwise(named(TO)) <= f.col(_REACHES)
     ((changed, count),) = changes.agg(f.count("*"), f.count_if(turned)).collect()
     if count:
-        keys = _keys(changes.where(turned), model.write.unique_key, count)
-        message = f"{_number(count)} a version not before {extract.name} ({extract.shown()}): {keys}"
+        keys = shown_keys(changes.where(turned), model.write.unique_key, count)
+        message = f"{keys_have(count)} a version not before {extract.name} ({extract.shown()}): {keys}"
         hint = (
             "Extracts are taken in the order of time, and times are UTC: correct the clock, the time of the extract, "
             "or times of 'sequence_by' in the future. Nothing was written."
         )
-        raise _fault(model, "extract-order", message, hint)
+        raise fault(model, "extract-order", message, hint)
     return int(changed)
-
-
-def _keys(rows: DataFrame, keys: Sequence[str], count: int) -> str:
-    from pyspark.sql import functions as f
-
-    key = f.to_json(as_struct(tuple(keys)))
-    some = rows.select(key).distinct().sort(key).limit(_SHOWN).collect()
-    return ", ".join(row[0] for row in some) + (", ..." if count > _SHOWN else "")
-
-
-def _number(count: int) -> str:
-    return "1 key has" if count == 1 else f"{count:,} keys have"
-
-
-def _fault(model: Model, code: str, message: str, hint: str) -> RunError:
-    return RunError(code, message, hint, node=model.name, location=Location(model.file))

@@ -8,9 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from engine import kill_points
-from engine.compile import Model, Source
+from engine.compile import Model
 from engine.compile.nodes.model_settings import Overwrite
-from engine.errors import errors_at
 from engine.events import Outcome, Status
 from engine.lake import staged_replacement, view_writer
 from engine.lake import table_writer as lake
@@ -22,11 +21,12 @@ from engine.plan.actions.descriptions import table_comment
 from engine.plan.actions.staged_rows import waits
 from engine.plan.deployed import generations, ownership_marks
 from engine.plan.deployed.checkpoint_facts import read_checkpoint
-from engine.plan.refresh.batch_inputs import batch_positions, changed_view, same_rows, same_tables
+from engine.plan.refresh.batch_inputs import changed_view, same_rows, same_tables
 from engine.plan.refresh.refresh_choice import RefreshChoice, Way
 from engine.plan.tables.column_checks import given_before, gone
-from engine.runtime.batch.build_history import build_history
 from engine.runtime.batch.changed_inputs import InFull, choose, read_markers, refresh_changes, why_full
+from engine.runtime.batch.history.build_history import build_history
+from engine.runtime.batch.input_positions import positions
 from engine.runtime.batch.refresh_costs import after_full
 from engine.runtime.batch.replace_table import replace_table
 from engine.runtime.context import ownership
@@ -39,7 +39,6 @@ from engine.runtime.sinks import table_setup
 from engine.runtime.sinks.commit_batch_table import Committing, committing
 from engine.runtime.spark_support import explain, hooks
 from engine.runtime.spark_support.spark_errors import spark_exceptions
-from engine.sources import KINDS
 from engine.state import ModelState, Phase, TableState
 
 if TYPE_CHECKING:
@@ -84,7 +83,7 @@ def run_batch(run: Run, model: Model) -> Outcome:
     state = replace(run.signed(model, known), inputs=inputs)
     if model.write.history:
         kept = None if refresh else written
-        outcome = build_history(run, session, model, folder, state, inputs, kept, before)
+        outcome = build_history(run, session, model, folder, state, inputs, kept, before, choice)
         _end(run, session, model, folder, state)
         return outcome
     watched = register(session, run.manifest, model, run.place, bounded=True)
@@ -131,7 +130,7 @@ def _from_changes(
         # The snapshots that it was computed from may expire now.
         folder.save(replace(state, inputs=inputs))
         return Outcome(Status.UNCHANGED, choice.reason or "no new data", snapshot_id=state.snapshot)
-    if choice.way is not Way.CHANGES:
+    if choice.way is not Way.CHANGES or model.write.history:
         return InFull()
     return refresh_changes(run, session, model, choice, folder, state, table, inputs)
 
@@ -268,18 +267,3 @@ def _same_columns(run: Run, model: Model) -> bool:
     except spark_exceptions():
         return False
     return now.simpleString() == there.simpleString()
-
-
-def positions(run: Run, model: Model) -> dict[str, Any]:
-    """What a batch model reads now (see `engine.plan.refresh.batch_inputs.batch_positions`)."""
-
-    def of_source(source: Source) -> Mapping[str, Any]:
-        kind = KINDS[source.spec.format]
-        with errors_at(source.location):
-            kind.check(source.spec, run.place)
-            return kind.position(run.spark, source.spec, run.place)
-
-    def of_table(node: Model) -> TableFacts | None:
-        return run.lake.table(node.relation.schema, node.relation.name)
-
-    return batch_positions(run.manifest, model, of_source, of_table)

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from engine import kill_points
 from engine.compile import Manifest, Model, Source
-from engine.compile.nodes.model_settings import Deletes
+from engine.compile.nodes.model_settings import Deletes, History
 from engine.errors import Location, RunError, errors_at
 from engine.events import Metrics, Outcome, Status
 from engine.lake.commit_guard import ExpectedTable
 from engine.lake.commits import Commit
 from engine.lake.table_facts import TableFacts
-from engine.runtime.batch.extract_history import Extract, take
+from engine.plan.refresh.refresh_choice import RefreshChoice, Way
+from engine.runtime.batch.changed_inputs import read_markers
+from engine.runtime.batch.history.change_log import ResultDifference, take_changes
+from engine.runtime.batch.history.changed_rows import changed_rows
+from engine.runtime.batch.history.extract import Extract
+from engine.runtime.batch.history.versions import take_versions
+from engine.runtime.batch.input_positions import positions
 from engine.runtime.batch.replace_table import replace_table
 from engine.runtime.context.expected_table import descends_in
 from engine.runtime.context.run_context import Run
@@ -42,6 +49,7 @@ class _Building:
     model: Model
     folder: TableState
     state: ModelState
+    inputs: Mapping[str, Any]
     table: TableFacts | None
     before: frozenset[str] | None
     notes: tuple[str, ...] = ()
@@ -51,13 +59,24 @@ class _Building:
         watched = register(self.session, manifest, self.model, self.run.place, bounded=True)
         frame = table_setup.checked_frame(self.session, self.model)
         explain.tell(self.model, frame)
+        return self.write(frame, watched, extract)
+
+    def write(
+        self,
+        frame: DataFrame,
+        watched: tuple[Watched, ...],
+        extract: Extract,
+        difference: ResultDifference | None = None,
+    ) -> Metrics:
+        """Write what an extract brings, in one commit; of a difference the frame has the rows that are added."""
         replaced_materialization.stands_as_view(self.run, self.session, self.model, self.table)
         model = self.model
         expected = None
         if self.table is not None:
             model = table_setup.as_spelled(model, [name for name, _ in self.table.columns])
             # Columns that the history adds are not the query's.
-            frame, self.notes = table_setup.fitted(model, frame, self._given())
+            frame, notes = table_setup.fitted(model, frame, self._given())
+            self.notes += notes
             relation = model.relation
             expected = ExpectedTable(model.name, self.table.uuid, self.table.snapshot, descends_in(self.run, relation))
         # Before the commit: a kill between commit and record must leave a table that is known to be ours.
@@ -65,9 +84,10 @@ class _Building:
         self.folder.save(self.state)
 
         def commit(rows: DataFrame, markers: Mapping[str, str]) -> Commit | None:
-            return take(spelled(model, rows), rows, extract, markers, expected)
+            return take(spelled(model, rows), rows, extract, markers, expected, difference)
 
-        made = replace_table(self.run, model, frame, _failing(model, watched), commit)
+        read = read_markers(self.inputs)
+        made = replace_table(self.run, model, frame, _failing(model, watched), commit, markers=read)
         kill_points.reach("committed", model.name, None, model.relation.sql)
         self.table = self.run.lake.table(model.relation.schema, model.relation.name)
         known = self.table
@@ -82,7 +102,7 @@ class _Building:
     def _given(self) -> frozenset[str]:
         """The columns that the query gave before; those of the history, which it never gives, are not among them."""
         known = self.before if self.before is not None else frozenset(map(str.lower, self.state.columns))
-        return known - {"valid_from", "valid_to", "is_current"}
+        return known - set(self.model.write.history.columns)
 
 
 def build_history(
@@ -94,28 +114,30 @@ def build_history(
     inputs: Mapping[str, Any],
     table: TableFacts | None,
     before: frozenset[str] | None,
+    choice: RefreshChoice | None = None,
 ) -> Outcome:
     """Take what a history has not taken: the query as it is now, or each file that is an extract, in order.
 
     Args:
         run: of the model.
         session: the model's own.
-        model: a batch table with `history: true`.
+        model: a batch table with `history`.
         folder: of its state.
         state: from which it continues.
         inputs: what it reads now, recorded once all is taken.
-        table: to which versions are added; None: the table is created.
+        table: to which versions or changes are added; None: the table is created.
         before: the columns that the query gave before (see `given_before`).
+        choice: what of the query's result has to be compared; None: all of it.
 
     Raises:
-        RunError: see `engine.runtime.batch.extract_history.take`.
+        RunError: see `take_versions` and `take_changes`.
         RunError: `extract-order`: a file is of a time that was taken before.
     """
-    building = _Building(run, session, model, folder, state, table, before)
+    building = _Building(run, session, model, folder, state, inputs, table, before)
     source = extract_source(run.manifest, model)
     totals = Metrics()
     if source is None:
-        totals = building.take(run.manifest, Extract(time.time_ns() // 1000, "the query's result"))
+        totals = _take_result(building, choice)
     else:
         taken = dict(state.extracts) if table is not None else {}
         with errors_at(source.location):
@@ -131,9 +153,39 @@ def build_history(
     there = run.lake.table(model.relation.schema, model.relation.name)
     made = there.made if there is not None else {}
     snapshot = there.snapshot if there is not None else None
-    folder.save(replace(building.state, phase=Phase.PUBLISHED, inputs=inputs, made=made, snapshot=snapshot))
+    pinned = source is None and positions(run, model) == inputs
+    done = replace(building.state, phase=Phase.PUBLISHED, inputs=inputs, made=made, snapshot=snapshot, pinned=pinned)
+    folder.save(done)
     note = "; ".join(building.notes)
     return Outcome(Status.SUCCESS, note=note, snapshot_id=snapshot, **totals.numbers())
+
+
+def _take_result(building: _Building, choice: RefreshChoice | None) -> Metrics:
+    """Take the query's result as it is now, or the rows by which it differs from the last one."""
+    extract = Extract(time.time_ns() // 1000, "the query's result", of_build=True)
+    run, session, model = building.run, building.session, building.model
+    if building.table is None or choice is None or choice.way is not Way.CHANGES:
+        return building.take(run.manifest, extract)
+    with ExitStack() as stack:
+        found = changed_rows(run, session, model, choice, stack)
+        if found is None:
+            return building.take(run.manifest, extract)
+        building.notes = (found.note,)
+        return building.write(found.difference.added, (), extract, found.difference)
+
+
+def take(
+    model: Model,
+    rows: DataFrame,
+    extract: Extract,
+    markers: Mapping[str, str],
+    expected: ExpectedTable | None,
+    difference: ResultDifference | None = None,
+) -> Commit | None:
+    """Bring a history up to an extract: see `take_versions` and `take_changes`."""
+    if model.write.history is History.CHANGES:
+        return take_changes(model, rows, extract, markers, expected, difference)
+    return take_versions(model, rows, extract, markers, expected)
 
 
 def extract_source(manifest: Manifest, model: Model) -> Source | None:

@@ -1,0 +1,1 @@
+"""Histories of full extracts: versions of rows, or changes of rows."""

@@ -1,0 +1,103 @@
+"""The rows by which the inputs of a batch table differ from what its last build read."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.compile import Manifest, Model
+from engine.lake.changes.arrow_changes import DifferingFiles, NetRows, differing_files
+from engine.lake.changes.snapshot_changes import SIDE, ChangedFiles, changed_files, comparable, forget, net_changes
+from engine.lake.lake_reader import Lake
+from engine.lake.quoted_names import quoted
+from engine.plan.refresh.refresh_choice import InputChange
+from engine.runtime.batch.followed_changes import FullRefreshError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+
+@dataclass(frozen=True, slots=True)
+class NetInput:
+    """The rows by which an input differs, by the columns that are read.
+
+    Attributes:
+        removed: those that it does not have any more.
+        added: those that it has now.
+        few: they were compared in this process.
+    """
+
+    removed: DataFrame
+    added: DataFrame
+    few: bool
+
+
+@dataclass(frozen=True, slots=True)
+class InputReading:
+    """How the changes of inputs are read: few plain rows in this process, all else by Spark.
+
+    Attributes:
+        session: the model's own.
+        lake: the catalog.
+        manifest: the compiled project.
+        stack: releases what is read.
+    """
+
+    session: SparkSession
+    lake: Lake
+    manifest: Manifest
+    stack: ExitStack
+
+    def files(self, one: InputChange) -> DifferingFiles | ChangedFiles:
+        """The files by which an input differs."""
+        node = table_of(self.manifest, one)
+        found = differing_files(self.lake, node.relation.schema, node.relation.name, one.before, one.after)
+        return self._in_java(one) if found is None else found
+
+    def _in_java(self, one: InputChange) -> ChangedFiles:
+        found = changed_files(self.session, table_of(self.manifest, one).relation.sql, one.before, one.after)
+        self.stack.callback(forget, self.session, found)
+        return found
+
+    def net_rows(self, one: InputChange, files: DifferingFiles | ChangedFiles) -> NetInput | None:
+        """The rows that were removed and those that were added, by the columns that are read; None: there are none.
+
+        Raises:
+            FullRefreshError: they cannot be compared.
+        """
+        frame = self.session.table(table_of(self.manifest, one).relation.sql)
+        types = {field.name.lower(): field.dataType.simpleString() for field in frame.schema.fields}
+        odd = [name for name in one.columns if not comparable(types[name.lower()])]
+        if odd:
+            raise FullRefreshError(f"the values of '{one.name}.{odd[0]}' ({types[odd[0].lower()]}) cannot be compared")
+        # A query that reads no column counts rows.
+        columns = one.columns or (frame.columns[0],)
+        if isinstance(files, DifferingFiles):
+            if (net := files.net_rows(columns)) is not None:
+                return None if net.none else self._net(net, frame.select(*map(quoted, columns)).schema)
+            files = self._in_java(one)
+        rows = net_changes(self.session, files, columns).persist()
+        self.stack.callback(rows.unpersist)
+        if rows.isEmpty():
+            return None
+        removed, added = (rows.where(f"{SIDE} {sign} 0").drop(SIDE) for sign in "<>")
+        return NetInput(removed, added, few=False)
+
+    def _net(self, net: NetRows, schema: StructType) -> NetInput:
+        """The rows in Spark: a relation that is in its plan, of which no job is needed to look at it."""
+        from pyspark.sql.types import StructField, StructType
+
+        # Earlier rows may lack what is required by now.
+        fields = StructType([StructField(field.name, field.dataType) for field in schema.fields])
+        make = self.session.createDataFrame
+        return NetInput(make(net.removed, fields), make(net.added, fields), few=True)
+
+
+def table_of(manifest: Manifest, one: InputChange) -> Model:
+    """The model whose table an input is."""
+    node = manifest.nodes[one.node]
+    if not isinstance(node, Model):
+        raise TypeError(one.node)
+    return node
