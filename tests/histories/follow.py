@@ -192,7 +192,7 @@ class Followed:
         passes = self._anew().passes(self.world.effective(self.name)) if self._held() else self._passes()
         if tested in ("pass", "fail") and (tested == "pass") != passes:
             self.differs(f"its test ended with {tested}")
-        if done and tested not in ("pass", "fail"):
+        if done and tested not in ("pass", "fail", "killed"):
             self.differs(f"it was built, and its test did not run: {tested}")
         if done and passes:
             self._published()

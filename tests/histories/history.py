@@ -20,6 +20,8 @@ from tests.lab import Result, run_alone, wait_for_locks
 
 # What no user should see: the engine or Spark gave up.
 RAW = {"internal-error", "query-failed", "spark-session", "compiler-error"}
+# What became of a test that a killed process did not come to.
+_KILLED = "killed"
 
 
 @dataclass(slots=True)
@@ -163,12 +165,12 @@ class History:
         """Compare all tables after a build, however it ended."""
         self.tell(f"    {' '.join(command)}: {result.code} {' '.join(sorted(set(result.codes())))}")
         ended = {e["node"].split(".", 1)[1]: e for e in result.events if e["event"] == "ModelFinished"}
-        tested = _tested(result)
+        tested, unheard = _tested(result), _KILLED if result.code < 0 else ""
         warnings = " ".join(str(e) for e in result.events if e["event"] == "Diagnosed")
         for name, known in self.models.items():
             end = ended.get(name, {"status": "skipped"})
             done = end["status"] not in ("error", "skipped")
-            known.follow(done=done, warnings=warnings, late=end.get("late", 0), tested=tested.get(name, ""))
+            known.follow(done=done, warnings=warnings, late=end.get("late", 0), tested=tested.get(name, unheard))
         for known in self.models.values():
             # A full refresh that was begun is finished by a later build.
             begun = known.asked == REFRESH and self.world.state(known.name).refresh() is not None
