@@ -1,9 +1,11 @@
 """Batch tables refreshed from what changed, beside the same tables computed in full, in one run.
 
-    python -m benchmarks.incremental [--rows 1000000,10000000] [--rounds 3]
+    python -m benchmarks.incremental [--rows 1000000,10000000] [--rounds 3] [--tables by_day,..]
 
-One table of orders, merged by its key and partitioned by day (100 days); four tables over it, each twice:
-`refresh: auto` and `refresh: full`. After each change the orders are built, then each pair, one after the other in
+One table of orders, merged by its key and partitioned by day (100 days); tables over it, each twice:
+`refresh: auto` and `refresh: full`. One of them is a log of changes, which with `full` compares all rows.
+
+After each change the orders are built, then each pair, one after the other in
 changing order, each by a command of its own that a warm process carries out (`engine warmup --stay`). Seconds are those
 of the table in the build's own report. Results are kept as JSON in benchmarks/results/.
 """
@@ -61,6 +63,7 @@ _MODELS = {
     "by_customer": ("", _BY_CUSTOMER),
     "ranked": ("", _RANKED),
     "ranked_by_day": ("partition_by: [day(day)]", _RANKED_BY_DAY),
+    "changes": ("history: changes\nunique_key: id", "select id, customer, amount from {{ ref('orders') }}"),
 }
 
 
@@ -83,9 +86,10 @@ class Change:
     column: str
 
 
+_SKIPPED = ("by_day", "by_customer", "ranked_by_day")
 _CHANGES = (
-    Change("a column that is not read, on one day", ("by_day", "by_customer", "ranked_by_day"), 1, 0.5, "note"),
-    Change("amounts of one day", ("by_day", "ranked_by_day"), 1, 0.1, "amount"),
+    Change("a column that is not read, on one day", (*_SKIPPED, "changes"), 1, 0.5, "note"),
+    Change("amounts of one day", ("by_day", "ranked_by_day", "changes"), 1, 0.1, "amount"),
     Change("amounts of customers that lie together", ("by_customer", "ranked"), 1, 0.02, "amount"),
     Change("amounts of orders of all days", ("by_customer", "ranked"), _DAYS, 0.001, "amount"),
 )
@@ -119,23 +123,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", default="1000000,10000000")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--tables", default=",".join(_MODELS))
     chosen = parser.parse_args()
+    tables = frozenset(chosen.tables.split(","))
     results: list[Result] = []
     for rows in map(int, chosen.rows.split(",")):
-        with tempfile.TemporaryDirectory(prefix="incremental") as folder, _warm(Path(folder)):
-            for result in _measured(Path(folder), rows, chosen.rounds):
+        with tempfile.TemporaryDirectory(prefix="incremental") as folder, _warm(Path(folder), tables):
+            for result in _measured(Path(folder), rows, chosen.rounds, tables):
                 print(json.dumps({name: getattr(result, name) for name in Result.__slots__}), flush=True)
                 results.append(result)
     keep("incremental", results, chosen.rounds)
 
 
 @contextmanager
-def _warm(root: Path) -> Iterator[None]:
-    """The project, and a process that keeps Spark open for it."""
+def _warm(root: Path, tables: frozenset[str]) -> Iterator[None]:
+    """The project with some tables, and a process that keeps Spark open for it."""
     for name, text in {"project.yml": _PROJECT, "sources/shop.yml": _SOURCE, "models/orders.sql": _ORDERS}.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text, encoding="utf-8")
-    for name, (header, sql) in _MODELS.items():
+    for name, (header, sql) in ((name, _MODELS[name]) for name in sorted(tables)):
         for way in ("auto", "full"):
             lines = "\n".join(filter(None, ["/*---", f"refresh: {way}", header, "---*/", sql]))
             (root / f"models/{name}_{way}.sql").write_text(lines + "\n", encoding="utf-8")
@@ -147,19 +153,22 @@ def _warm(root: Path) -> Iterator[None]:
         _engine(root, "warmup", "--stop")
 
 
-def _measured(root: Path, rows: int, rounds: int) -> Iterator[Result]:
+def _measured(root: Path, rows: int, rounds: int, tables: frozenset[str]) -> Iterator[Result]:
     _land(root, 0, rows, range(_DAYS), 1.0, "")
     _build(root)
     number = 0
     for change in _CHANGES:
-        took: dict[str, list[tuple[float, float]]] = {table: [] for table in change.tables}
+        looked_at = [table for table in change.tables if table in tables]
+        if not looked_at:
+            continue
+        took: dict[str, list[tuple[float, float]]] = {table: [] for table in looked_at}
         said: dict[str, str] = {}
         for turn in range(rounds):
             number += 1
             days = range(_DAYS - change.days, _DAYS) if change.days == 1 else range(_DAYS)
             _land(root, number, rows, days, change.part, change.column)
             _build(root, "orders")
-            for table in change.tables:
+            for table in looked_at:
                 found = _build(root, *sorted((f"{table}_auto", f"{table}_full"), reverse=bool(turn % 2)))
                 took[table].append((found[f"{table}_auto"]["seconds"], found[f"{table}_full"]["seconds"]))
                 said[table] = found[f"{table}_auto"]["note"] or found[f"{table}_auto"]["message"]

@@ -154,27 +154,27 @@ def test_changes_add_up_to_the_table_after_each_build(crm, seed):
         assert after(crm) == expected == now(crm, "mirror"), step
 
 
-@pytest.mark.parametrize("point", ["merging", "written", "committing", "committed"])
 @pytest.mark.parametrize("directly", [True, False])
-def test_a_build_that_ends_at_any_point_is_repeated_without_a_change_twice(crm, point, directly):
+def test_a_build_that_ends_at_any_point_is_repeated_without_a_change_twice(crm, directly):
     keep(crm, where="" if directly else " group by all")
-    land(crm, [put(1, "a", 1.0, 1), put(2, "b", 2.0, 1)])
+    land(crm, [put(key, "a", 1.0, 0) for key in range(3)])
     crm.build()
-    land(crm, [put(1, "a", 9.0, 2), gone(2, 2), put(3, "c", 3.0, 1)])
-    crm.build("-s", "customers")
+    for step, point in enumerate(("merging", "written", "committing", "committed"), 1):
+        land(crm, [put(0, "a", 1.0 + step, step), gone(step, step), put(step + 2, "c", 1.0, step)])
+        crm.build("-s", "customers")
 
-    def end(reached: str, table: str, *_: object) -> None:
-        if (reached, table) == (point, "customer_changes"):
-            raise KeyboardInterrupt
+        def end(reached: str, table: str, *_: object, point: str = point) -> None:
+            if (reached, table) == (point, "customer_changes"):
+                raise KeyboardInterrupt
 
-    stop = kill_points.listen(end)
-    try:
-        assert crm.run("build").code != 0
-    finally:
-        stop()
-    crm.build()
-    assert len(kinds(crm)) == 6
-    assert after(crm) == now(crm) == {1: ("a", 9.0), 3: ("c", 3.0)}
+        stop = kill_points.listen(end)
+        try:
+            assert crm.run("build").code != 0
+        finally:
+            stop()
+        crm.build()
+        assert after(crm) == now(crm)
+        assert len(kinds(crm)) == 3 + 4 * step
 
 
 def test_an_edit_of_the_query_is_a_change_of_its_rows(crm):
@@ -216,3 +216,82 @@ def test_a_full_refresh_of_the_input_is_a_change_of_what_differs(crm):
     crm.build()
     assert len(kinds(crm)) == 2
     assert crm.run("build", "-f", "-s", "customer_changes").codes() == ["full-refresh-protected"]
+
+
+def test_days_of_changes_are_partitions_and_new_columns_are_changes(crm):
+    more = "on_schema_change: append_columns\npartition_by: day(changed_at)\n"
+    text = CHANGES.replace("unique_key: id\n", f"unique_key: id\n{more}")
+    crm.model("customer_changes", text.format(columns="id, v", where=""))
+    land(crm, [put(1, "a", 1.0, 1), put(2, None, 2.0, 1)])
+    crm.build()
+    crm.model("customer_changes", text.format(columns="id, v, name", where=""))
+    crm.build()
+    assert kinds(crm) == [
+        ("insert", 1, 1.0), ("insert", 2, 2.0), ("update_after", 1, 1.0), ("update_before", 1, 1.0),
+    ]  # fmt: skip
+    land(crm, [put(2, "b", 2.0, 2)])
+    # Its table was written by this query.
+    assert note(crm).startswith("compared ")
+    assert {row["name"] for row in crm.rows("customer_changes") if row["change_type"] == "update_after"} == {"a", "b"}
+
+
+def test_an_earlier_snapshot_that_has_expired_is_not_needed(crm):
+    land(crm, [put(1, "a", 1.0, 1), put(2, "b", 2.0, 1)])
+    crm.build()
+    land(crm, [put(1, "a", 3.0, 2)])
+    crm.build("-s", "customers")
+    late = "older_than => TIMESTAMP '2100-01-01', retain_last => 1"
+    crm.session.spark.sql(f"CALL lake.system.expire_snapshots(table => '{crm.schema}.customers', {late})")
+    assert "'customers' that it was computed from has expired" in crm.run("plan", "--output", "json").text
+    assert "compared" not in note(crm)
+    assert after(crm) == now(crm)
+
+
+def test_changes_between_files_that_are_full_extracts(crm):
+    crm.write(
+        "sources/dumps.yml",
+        """
+sources:
+  - name: dumps
+    tables:
+      - {name: people, format: json, path: landing/people, full_extracts: by_name, schema: "id int, name string, v double"}
+""",
+    )
+    crm.model(
+        "customer_changes",
+        CHANGES.format(columns="*", where="").replace("ref('customers')", "source('dumps', 'people')"),
+    )
+    (crm.root / "models/customers.sql").unlink()
+    crm.land("people_2024-05-01", [{"id": 1, "name": "a", "v": 1}, {"id": 2, "name": "b", "v": 2}], "landing/people")
+    crm.land("people_2024-05-02", [{"id": 1, "name": "a", "v": 5}], "landing/people")
+    crm.build()
+    found = sorted(crm.rows("customer_changes"), key=lambda row: (row["changed_at"], row["id"], row["v"]))
+    assert [(row["change_type"], row["id"], row["changed_at"].day) for row in found] == [
+        ("insert", 1, 1), ("insert", 2, 1), ("update_before", 1, 2), ("update_after", 1, 2), ("delete", 2, 2),
+    ]  # fmt: skip
+    crm.land("people_2024-04-01", [{"id": 9}], "landing/people")
+    assert crm.run("build").codes() == ["extract-order"]
+
+
+def test_a_unit_test_goes_through_extracts(crm):
+    crm.write(
+        "tests/crm.yml",
+        """
+unit_tests:
+  - name: changes_of_a_customer
+    model: customer_changes
+    steps:
+      - {given: {customers: [{id: 1, v: 1.0}, {id: 2, v: 2.0}]}, now: 2024-05-01 10:00:00}
+      - {given: {customers: [{id: 1, v: 3.0}]}, now: 2024-05-02 10:00:00}
+    expect:
+      - {id: 1, v: 1.0, change_type: insert, changed_at: 2024-05-01 10:00:00}
+      - {id: 2, v: 2.0, change_type: insert, changed_at: 2024-05-01 10:00:00}
+      - {id: 1, v: 1.0, change_type: update_before, changed_at: 2024-05-02 10:00:00}
+      - {id: 1, v: 3.0, change_type: update_after, changed_at: 2024-05-02 10:00:00}
+      - {id: 2, v: 2.0, change_type: delete, changed_at: 2024-05-02 10:00:00}
+""",
+    )
+    assert crm.run("test", "-s", "test_type:unit").code == 0
+    wrong = (crm.root / "tests/crm.yml").read_text().replace("change_type: delete", "change_type: insert")
+    crm.write("tests/crm.yml", wrong)
+    assert crm.run("test", "-s", "test_type:unit").code == 1
