@@ -37,6 +37,7 @@ class World:
         lab: the project.
         chance: of everything.
         models: the queries by model.
+        logs: those of the queries of which tables keep the changes.
         ways: how often each way was taken.
         killed: builds that were ended at a point.
         faults: what was wrong.
@@ -45,6 +46,7 @@ class World:
     lab: Lab
     chance: random.Random
     models: dict[str, str] = field(default_factory=dict)
+    logs: dict[str, str] = field(default_factory=dict)
     ways: Counter[str] = field(default_factory=Counter)
     killed: Counter[str] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
@@ -121,7 +123,23 @@ def _prepare(world: World, models: int) -> None:
         for table in TABLES:
             text = text.replace(f" {table} ", f" {{{{ ref('{table}') }}}} ")
         lab.model(name, "/*---\n" + "\n".join(header) + "\n---*/\n" + text + "\n" if header else text + "\n")
+    for name, (key, sql) in _logs(chance):
+        world.models[name] = world.logs[name] = sql
+        header = f"materialized: table\nhistory: changes\non_empty_extract: close\nunique_key: {key}"
+        text = sql
+        for table in TABLES:
+            text = text.replace(f" {table} ", f" {{{{ ref('{table}') }}}} ")
+        lab.model(name, f"/*---\n{header}\n---*/\n{text}\n")
     lab.build()
+
+
+def _logs(chance: random.Random) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Yield models that keep the changes of a query, each with its key: row by row, and in groups."""
+    table, other = chance.choice(sorted(TABLES)), chance.choice(sorted(TABLES))
+    where = chance.choice(["", "where k is not null ", "where v > 1 or v is null ", "where coalesce(v, 0) < 3 "])
+    value = chance.choice(["v", "coalesce(v, 9) as v", "v % 2 as v", "cast(v as double) as v"])
+    yield "log_rows", ("rid", f"select rid, k, {value} from {table} {where}")
+    yield "log_groups", ("g", f"select g, count(*) as n, sum(v) as v from {other} {where}group by g")
 
 
 def _row(chance: random.Random, rid: int) -> str:
@@ -146,7 +164,16 @@ def _step(world: World, step: int, kills: float) -> None:
         way = next(
             (
                 word
-                for word in ("partition", "the rows of", "no column", "no row", "no new data", "only files", "in full")
+                for word in (
+                    "compared",
+                    "partition",
+                    "the rows of",
+                    "no column",
+                    "no row",
+                    "no new data",
+                    "only files",
+                    "in full",
+                )
                 if word in note
             ),
             "said nothing",
@@ -180,11 +207,32 @@ def _compare(world: World, name: str, step: int, note: str) -> None:
     for table in TABLES:
         sql = sql.replace(f" {table} ", f" {world.table(table)} ")
     full = Counter(tuple(row) for row in world.spark.sql(sql).collect())
-    there = Counter(tuple(row) for row in world.spark.table(world.table(name)).collect())
+    if name in world.logs:
+        there, fault = _added_up(world.spark.table(world.table(name)).collect())
+        if fault:
+            world.faults.append(f"step {step}, {name} ({note}): {fault}")
+    else:
+        there = Counter(tuple(row) for row in world.spark.table(world.table(name)).collect())
     if full != there:
         world.faults.append(
             f"step {step}, {name} ({note}):\n{world.models[name]}\nkept {there - full}\nmissing {full - there}"
         )
+
+
+def _added_up(changes: list[Any]) -> tuple[Counter[tuple[Any, ...]], str]:
+    """The rows that changes add up to, and what is wrong with one of them; the key is the first column."""
+    found: dict[Any, tuple[Any, ...]] = {}
+    for change in sorted(changes, key=lambda row: (row["changed_at"], row["change_type"] != "update_before")):
+        row, kind = tuple(change)[:-2], change["change_type"]
+        if (kind == "insert") == (row[0] in found) or (kind in {"update_before", "delete"} and found[row[0]] != row):
+            return Counter(), f"{kind} of {row} over {found.get(row[0])}"
+        if kind == "update_after" and found[row[0]] == row:
+            return Counter(), f"{row} has not changed"
+        if kind == "delete":
+            del found[row[0]]
+        elif kind != "update_before":
+            found[row[0]] = row
+    return Counter(found.values()), ""
 
 
 # The column that a kind of change updates, and the largest value that it gets; 0: its own, None: none.
