@@ -240,7 +240,7 @@ SCHEMAS = [
      {"d": "struct<eventTime: timestamp, b: array<map<string, int>>>"}),
     ("a int not null comment 'x, y', `b c` numeric(3)", {"a": "int", "b c": "decimal(3,0)"}),
     ("a decimal, b dec(18, 2)", {"a": "decimal(10,0)", "b": "decimal(18,2)"}),
-    ("a interval day to second, b string collate UTF8_LCASE", {"a": "interval day to second", "b": "string"}),
+    ("a interval day to second, b string collate UTF8_BINARY", {"a": "interval day to second", "b": "string"}),
 ]  # fmt: skip
 
 
@@ -266,6 +266,12 @@ BAD_SCHEMAS = [
     ("a int, A int", "the schema names 'A' twice"),
     ("a decimal()", "the column 'a' has a decimal of 0 numbers"),
     ("id string -- key", "the schema cannot be read at '--'"),
+    ("a string collate UTF8_LCASE", "the column 'a' has the collation UTF8_LCASE, which a declared column cannot have"),
+    (
+        "a array<string collate unicode>",
+        "the column 'a' has the collation UNICODE, which a declared column cannot have",
+    ),
+    ("a string collate", "the column 'a' has the collation that is not named, which a declared column cannot have"),
     ("", "the schema has no columns"),
 ]
 

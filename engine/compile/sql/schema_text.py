@@ -21,6 +21,8 @@ _SIMPLE = {
     "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "date", "timestamp",
     "timestamp_ntz", "timestamp_ltz", "string", "binary", "void", "variant",
 }  # fmt: skip
+# How strings are compared without a collation.
+_BYTES = "utf8_binary"
 _NESTED = {"array": 1, "map": 2, "struct": 0}
 # Levels of types in types: what reads a type calls itself for each.
 MAX_DEPTH = 100
@@ -149,8 +151,20 @@ class _Parser:
             message = f"the {owner} has the type '{word}', which Spark does not know"
             raise _fault(message, _OTHER_TYPES.get(word) or near(word, known))
         if self.word == "collate":
-            self.at += 2
+            self.collation(owner)
         return word
+
+    def collation(self, owner: str) -> None:
+        """Pass the collation that strings have anyway; readers of sources give no other one."""
+        self.at += 1
+        word = self.word
+        self.at += 1
+        if word != _BYTES:
+            shown = word.upper() or "that is not named"
+            hint = (
+                f"Declare string, and give it its collation in the query: name collate {word.upper() or 'UTF8_LCASE'}."
+            )
+            raise _fault(f"the {owner} has the collation {shown}, which a declared column cannot have", hint)
 
     def nested(self, word: str, owner: str) -> str:
         self.expect("<", f"after '{word}' in the {owner}")
