@@ -21,6 +21,8 @@ _NAMES = (
     r"Put a column name with a space in backticks (`Start Time` delay 30 minutes), or name an expression: "
     "'<SQL> as scheduled_at delay 30 minutes'."
 )
+# What other engines call a stream of a table's changes.
+_CHANGES = "changes"
 _CALL = re.compile(r"(?:ref|source)\s*\((.*)\)")
 
 
@@ -77,7 +79,10 @@ def _stream(name: str, section: Section) -> StreamConfig:
     place = section.key_place
     if section.empty:
         return StreamConfig(node_name(name), place)
-    section.check_keys(STREAM)
+    section.check_keys(STREAM, more=(_CHANGES,))
+    if (asked := section.child(_CHANGES)) is not None:
+        hint = f"Keep the changes of '{name}' in a model, and read that: materialized: table, history: changes."
+        asked.report("unknown-key", f"{STREAM.what} has no key '{_CHANGES}'", hint, at_key=True)
     watermark, dedup, files = (section.child(key) for key in ("watermark", "dedup", "max_files_per_trigger"))
     deletes, bad = section.child("on_upstream_delete"), section.child("on_bad_record")
     policy = deletes.choice(*OnUpstreamDelete) if deletes else ""
