@@ -295,3 +295,20 @@ unit_tests:
     wrong = (crm.root / "tests/crm.yml").read_text().replace("change_type: delete", "change_type: insert")
     crm.write("tests/crm.yml", wrong)
     assert crm.run("test", "-s", "test_type:unit").code == 1
+
+
+def test_a_key_that_comes_back_has_not_changed_where_deletes_are_ignored(crm):
+    crm.model(
+        "customer_changes",
+        CHANGES.replace("unique_key: id", "unique_key: id\ndeletes: ignore").format(columns="id, name, v", where=""),
+    )
+    land(crm, [put(1, "a", 1.0, 1), put(2, "b", 2.0, 1)])
+    crm.build()
+    land(crm, [gone(2, 2)])
+    crm.build()
+    land(crm, [put(2, "b", 2.0, 3)])
+    assert "compared" not in note(crm)
+    assert len(kinds(crm)) == 2
+    land(crm, [put(2, "b", 5.0, 4)])
+    crm.build()
+    assert kinds(crm)[2:] == [("update_after", 2, 5.0), ("update_before", 2, 2.0)]

@@ -12,7 +12,7 @@ from typing import Any
 
 from engine import __version__
 from engine.compile import Manifest, Model
-from engine.compile.nodes.model_settings import History, OnFail, Overwrite, Publish, Refresh
+from engine.compile.nodes.model_settings import Deletes, History, OnFail, Overwrite, Publish, Refresh, Write
 from engine.errors import Diagnostic, Location
 from engine.lake.table_facts import TableFacts, names_refs
 from engine.plan.refresh.batch_inputs import changed_table, volatile
@@ -69,7 +69,8 @@ class RefreshChoice:
         partitions: whole partitions can be replaced.
         keys: columns of the output by whose values rows can be replaced; none: they cannot.
         unfollowed: why rows cannot be replaced in part; empty: they can.
-        row_by_row: there is one input, and each row of it gives a row of the result or none.
+        row_by_row: there is one input, and each row of it gives a row of the result or none; and a history of changes
+            has all of these rows.
     """
 
     way: Way
@@ -103,7 +104,7 @@ class RefreshChoice:
             return f"all rows are compared: {self.reason}" if self.reason else "all rows are compared"
         if self.row_by_row:
             return f"only rows of '{self.inputs[0].name}' in files that changed are compared"
-        return "all rows are compared: a row of the result is made of several rows"
+        return "all rows are compared: a row may be made of several rows, or its table may lack what it was"
 
 
 class _FullError(Exception):
@@ -151,8 +152,13 @@ def refresh_choice(
     return RefreshChoice(
         Way.CHANGES, f"{names} changed", parts.hint, found,
         partitions=parts.partitions, keys=parts.keys, unfollowed=parts.unfollowed,
-        row_by_row=parts.row_by_row and len(found) == 1,
+        row_by_row=parts.row_by_row and len(found) == 1 and _has_every_row(model.write),
     )  # fmt: skip
+
+
+def _has_every_row(write: Write) -> bool:
+    """Whether what a history of changes says last of each key is its row as the query gave it."""
+    return write.check_all and write.deletes is Deletes.CLOSE
 
 
 @dataclass(frozen=True, slots=True)
