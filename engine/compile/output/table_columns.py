@@ -11,8 +11,16 @@ from engine.compile.nodes.manifest import Column, Model
 from engine.compile.nodes.model_settings import History, Write
 
 _WORD = re.compile(r"\w+")
-_OF_VERSIONS = {"valid_from": "timestamp", "valid_to": "timestamp", "is_current": "boolean"}
-_OF_CHANGES = {"change_type": "string", "changed_at": "timestamp"}
+# Type and meaning of the columns that a history of full extracts adds.
+_OF_VERSIONS = {
+    "valid_from": ("timestamp", "the time of the extract that has it first"),
+    "valid_to": ("timestamp", "the time of the extract that has it no more"),
+    "is_current": ("boolean", "valid_to is null"),
+}
+_OF_CHANGES = {
+    "change_type": ("string", "insert, update_before, update_after or delete"),
+    "changed_at": ("timestamp", "the time of the build or extract that has it"),
+}
 
 
 def kept(model: Model, seen: InputColumns) -> tuple[Model, InputColumns]:
@@ -32,7 +40,7 @@ def kept(model: Model, seen: InputColumns) -> tuple[Model, InputColumns]:
     columns = [*model.columns]
     returned = [*(seen.columns or ())]
     if write.history is History.CHANGES:
-        returned += _OF_CHANGES.items()
+        returned += [(name, type_) for name, (type_, _) in _OF_CHANGES.items()]
         columns = list(_with_build_times(columns, _OF_CHANGES))
     if write.history is History.VERSIONS:
         order = types.get(write.sequence_by[0].lower()) if write.sequence_by else "timestamp"
@@ -74,9 +82,9 @@ def _with_history(columns: list[Column], write: Write) -> Iterator[Column]:
         yield replace(described.get(name, Column(name)), type=type_, origins=order.origins, sql=sql)
 
 
-def _with_build_times(columns: list[Column], made: Mapping[str, str]) -> Iterator[Column]:
+def _with_build_times(columns: list[Column], made: Mapping[str, tuple[str, str]]) -> Iterator[Column]:
     """The columns, and those of a history of full extracts, whose times are those of the extracts."""
     described = {column.name.lower(): column for column in columns}
     yield from (column for column in columns if column.name.lower() not in made)
-    for name, type_ in made.items():
-        yield replace(described.get(name, Column(name)), type=type_)
+    for name, (type_, meaning) in made.items():
+        yield replace(described.get(name, Column(name)), type=type_, sql=meaning)

@@ -231,7 +231,7 @@ def _column_faults(
 
 def _same_names(model: Model, known: DeployedModel) -> bool:
     """Whether a query gives the columns that it gave last; a model that it reads may have been built since."""
-    names = {column.name.lower() for column in model.columns if column.sql}
+    names = {column.name.lower() for column in model.columns if column.sql} - set(model.write.history.columns)
     before = {name.lower() for name in known.state.columns} if known.state is not None else set()
     return not names or not before or names == before or model.write.on_schema_change is not OnSchemaChange.FAIL
 
