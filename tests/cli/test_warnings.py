@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.cli.console.printing import TextPrinter, hints_once
+from engine.cli.console.printing import TextPrinter
+from engine.cli.console.repeated_findings import hints_once, same_of_many
 from engine.cli.console.shown_warnings import not_told_today, note_told
 from engine.errors import Diagnostic, Level, Location
 from engine.events import Diagnosed, RunStarted
@@ -162,6 +163,24 @@ def test_six_findings_with_one_hint_are_six_lines_and_a_hint(capsys: pytest.Capt
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "error: m0 stops [downstream-stops]"
     assert [line.strip() for line in lines[5:]] == ["error: m5 stops [downstream-stops]", "Rebuild them too."]
+
+
+def test_one_finding_stands_for_many_that_say_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    def changed(number: int) -> Diagnostic:
+        return Diagnostic("file-changed", "a.json changed", f"engine build -f -s m{number}", node=f"m{number}",
+                          location=Location(f"models/m{number}.sql"))  # fmt: skip
+
+    other = finding(9, "Wait.")
+    many = [changed(0), other, *(changed(number) for number in range(1, 1000))]
+    first, rest, last = same_of_many(many)
+    assert (str(first.location), first.message, first.hint) == ("models/m0.sql:1:1", "a.json changed", "")
+    assert rest.message == "the same of 999 other nodes: 'm1', 'm2', 'm3', 'm4', 'm5', .. (all: --log-format json)"
+    assert (rest.hint, last) == ("engine build -f -s m0", other)
+    assert same_of_many(many[:6]) == many[:6]
+    out = TextPrinter()
+    out.diagnostics(many)
+    assert len(capsys.readouterr().err.splitlines()) == 5
+    assert out.errors.count("file-changed") == 1000
 
 
 def test_findings_of_a_run_name_the_one_that_has_the_hint(capsys: pytest.CaptureFixture[str]) -> None:

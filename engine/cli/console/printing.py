@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Collection, Iterable
+from dataclasses import asdict
 from typing import Any, Protocol
 
 from engine.characters import one_line
@@ -14,6 +14,7 @@ from engine.cli.console.live_area import fits
 from engine.cli.console.live_lines import live_line, turn_line
 from engine.cli.console.live_progress import LiveProgress
 from engine.cli.console.log_level import LogLevel
+from engine.cli.console.repeated_findings import hints_once, same_of_many
 from engine.cli.console.terminal import Part, Styled, indented, write, write_json
 from engine.errors import Diagnostic, Level
 from engine.events import (
@@ -154,7 +155,8 @@ class TextPrinter:
         with self._lock:
             if not self._of_turns:
                 self.errors += [diagnostic.code for diagnostic in shown if diagnostic.is_error]
-            if parts := [part for one in hints_once(shown, hints) for part in ("\n", *diagnostic_text(one))]:
+            findings = hints_once(same_of_many(shown), hints)
+            if parts := [part for one in findings for part in ("\n", *diagnostic_text(one))]:
                 write(*parts[1:], error=True)
 
     def event(self, event: Event) -> None:
@@ -294,30 +296,6 @@ def counts(results: RunResults) -> dict[str, int]:
         "SKIP": results.count(Status.SKIPPED),
         "TOTAL": len(results.results),
     }
-
-
-def hints_once(diagnostics: Sequence[Diagnostic], shown: dict[str, str]) -> Iterator[Diagnostic]:
-    """Findings of which each hint is given once: equal hints behind the last of those that follow each other.
-
-    Args:
-        diagnostics: in the order in which they are printed.
-        shown: the hints given before, each with what it was given for; this function adds to it.
-    """
-    keys = [_hint_of(diagnostic) for diagnostic in diagnostics]
-    for place, diagnostic in enumerate(diagnostics):
-        key, what = keys[place], str(diagnostic.location or diagnostic.node or "")
-        if place + 1 < len(diagnostics) and diagnostics[place + 1].hint == diagnostic.hint:
-            yield replace(diagnostic, hint="")
-        elif shown.get(key):
-            yield replace(diagnostic, hint=f"As for {shown[key]}." if diagnostic.hint else "")
-        else:
-            shown[key] = what
-            yield diagnostic
-
-
-def _hint_of(diagnostic: Diagnostic) -> str:
-    """A hint without the name of what it is for: the same for each model."""
-    return diagnostic.hint.replace(diagnostic.node, "") if diagnostic.node else diagnostic.hint
 
 
 def diagnostic_text(diagnostic: Diagnostic) -> tuple[Part, ...]:
