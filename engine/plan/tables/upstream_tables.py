@@ -134,8 +134,9 @@ def decided(model: Model, upstream: Upstream, seed: str, begin: Mapping[str, Any
     try:
         said = iceberg.start(upstream.spec, table) if upstream.spec is not None else None
         if upstream.spec is None and (at := begin.get("at")) is not None:
-            # What waits for tests was committed before it can be read: it comes behind what can be read now.
-            newest = table.history[0].at + 1 if table.history else at
+            # What waits for tests was committed before it can be read: it comes behind what can be read now, and in the
+            # place of compactions since.
+            newest = next((s.at + 1 for s in table.history if not s.rewrites_files), at)
             said = snapshot_history.from_time(upstream.name, table, min(at, newest))
     except EngineError as error:
         raise _of(error, model) from error
