@@ -48,3 +48,20 @@ def test_what_makes_another_table() -> None:
     (found,) = identity_changes(old, {**old, "write": {}})
     assert found.startswith("'unique_key' changed from id to ")
     assert [*table_changes(old, old)] == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ({}, {"descending": True}, "from id to id desc"),
+        ({"descending": True}, {}, "from id desc to id"),
+        ({}, {"nulls_first": True}, "from id to id nulls first"),
+        ({"descending": True, "nulls_first": False}, {}, "from id desc nulls last to id"),
+    ],
+)
+def test_another_order_of_a_table_is_shown_as_it_is_written(
+    before: dict[str, Any], after: dict[str, Any], words: str
+) -> None:
+    old, new = ({"sort_by": [{"column": "id", **keys}]} for keys in (before, after))
+    (found,) = [*table_changes(old, new)]
+    assert words in found

@@ -81,6 +81,14 @@ def test_a_stream_that_cannot_resume_is_rejected_before_java_starts(
     assert all(words in f.message and f.location is not None and f.node == "reader" for f in found)
 
 
+@pytest.mark.parametrize("started", [2, 3])
+def test_a_table_that_was_rolled_back_is_missed_at_any_end_of_a_micro_batch(tmp_path: Path, started: int) -> None:
+    now = project(tmp_path, m=PLAIN, reader=READER)
+    upstream = replace(table(now.model("m")), history=snapshots("append", first=7))
+    (found,) = refusals(now, upstream, reader(now, at=2, started=started))
+    assert (found.code, "rolled back" in found.message) == ("upstream-replaced", True)
+
+
 def test_deletes_are_skipped_where_the_header_says_so(tmp_path: Path) -> None:
     ignoring = READER.replace("[m]", "{m: {on_upstream_delete: ignore}}")
     now = project(tmp_path, m=PLAIN, reader=ignoring)
