@@ -184,3 +184,22 @@ def test_a_column_that_is_gone_or_retyped_upstream_is_named(tmp_path: Path) -> N
     )
     assert "engine build -f -s m" in fault.hint
     assert source_plan(now, replace(ORDERS_NOW, columns={"id": "bigint", "note": "string", "more": "int"}), known) == []
+
+
+@pytest.mark.parametrize(
+    ("at", "columns", "unchanged"), [(6, {"id": "int"}, True), (5, {"id": "int"}, False), (6, {"id": "long"}, None)]
+)
+def test_a_stream_of_another_program_s_table_without_a_new_snapshot_is_unchanged(
+    tmp_path: Path, at: int, columns: dict[str, str], unchanged: bool | None
+) -> None:
+    now = of_source(tmp_path)
+    found = streaming(now.model("m"), [])
+    assert found.state is not None
+    assert found.checkpoint is not None
+    node = "source.ops.orders"
+    state = replace(found.state, starts={node: {"uuid": "u", "seed": None}}, sources={node: {"columns": columns}})
+    offsets = ({"snapshot_id": at},)
+    checkpoint = replace(found.checkpoint, offsets=offsets, started_offsets=offsets, logs=())
+    there = deployed(now, {"m": replace(found, state=state, checkpoint=checkpoint)}, None)
+    there = replace(there, sources={node: ORDERS_NOW})
+    assert make_plan(now, ["model.m"], there, PlanOptions()).actions["model.m"].unchanged is unchanged
