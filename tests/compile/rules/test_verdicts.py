@@ -89,6 +89,9 @@ def test_a_limit_that_spark_moves_onto_a_join_of_streams_is_refused(sql: str, re
         # Of the columns of USING that one is seen whose rows are kept.
         ("select ts, count(*) n from wa left join ba using (ts) group by ts", []),
         ("select ts, count(*) n from ba right join wa using (ts) group by ts", []),
+        ("with a(k) as (select id from wa) select k from a", []),
+        ("with a(k) as (select id from wa) select id from a", ["unknown-column"]),
+        ("with a(k, t) as (select id, ts from wa) select t, count(*) n from a group by t", []),
         # Names behind LATERAL VIEW.
         ("select x from wa lateral view explode(array(1)) t as x", []),
         ("select nope from wa lateral view explode(array(1)) t as x", ["unknown-column"]),
@@ -117,6 +120,24 @@ def test_streams_with_names_of_their_own(sql: str, codes: list[str]) -> None:
 )
 def test_groups_of_a_table(sql: str, codes: list[str]) -> None:
     assert [code for code in errors(sql) if code != "not-streaming"] == codes
+
+
+@pytest.mark.parametrize(
+    ("gap", "codes"),
+    [
+        ("if(id > 1, '5 minutes', '10 minutes')", []),
+        ("if(id > 1, interval 5 minutes, '10 minutes')", ["window-length"]),
+        ("if(id > 1, '5 minutes', interval 10 minutes)", ["window-length"]),
+        ("case when id > 1 then interval 5 minutes end", ["window-length"]),
+        ("case when id > 1 then '5 minutes' end", []),
+        (
+            "case when id > 1 then '5 minutes' when id > 0 then (interval 5 minutes) else '1 minute' end",
+            ["window-length"],
+        ),
+    ],
+)
+def test_the_gap_of_a_session_is_a_text(gap: str, codes: list[str]) -> None:
+    assert errors(f"select session_window(ts, {gap}) w, id, count(*) n from wa group by 1, 2") == codes
 
 
 def test_a_fix_names_only_what_is_missing() -> None:
