@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from engine.compile.nodes.model_settings import TimeWindow
 from engine.plan.comparable_facts import renamed
 from engine.plan.source_changes import StreamSource
-from tests.project.small_projects import FROM, clean
+from tests.project.small_projects import FROM, clean, made
 
 HEADER = "/*---\nstreams: {shop.orders: {watermark: ts delay 1 hour}}\nwindows: {hour: 'tumbling(ts, 1 hour)'}\n---*/\n"
 
@@ -57,3 +59,19 @@ def test_a_renamed_source_is_renamed_where_it_qualifies_columns() -> None:
     )
     given = {"inputs": [], "sql": "select orders . id from `@source shop.orders` as orders"}
     assert renamed(given, now)["sql"] == "select orders . id from `@source shop.sales` as orders"
+
+
+@pytest.mark.parametrize(
+    ("mark", "columns"),
+    [
+        ("cast(id as timestamp) as seen", {"id": "string", "seen": "timestamp"}),
+        # A computed time may take the place of a column, in any letter case.
+        ("cast(id as timestamp) as ID", {"id": "timestamp"}),
+    ],
+)
+def test_a_computed_event_time_is_a_column_of_its_input(tmp_path: Path, mark: str, columns: dict[str, str]) -> None:
+    name = mark.rpartition(" ")[2]
+    header = f"streams: {{shop.orders: {{watermark: {mark} delay 10 minutes}}}}\nwindows: {{hour: 'tumbling({name}, 1 hour)'}}"
+    read = made(tmp_path, header, f"select hour.start as h, max(id) as top {FROM} group by hour")
+    (item,) = read.facts["state"]["inputs"]
+    assert dict(item["columns"]) == columns

@@ -36,3 +36,27 @@ def test_a_filter_above_a_join_of_totals(
     found = compare(tmp_path, f"{header}{query} {before}", f"{header}{query} {after}")
     assert found.change is change
     assert any("include rows of both filters" in reason for reason in found.reasons) is mixed
+
+
+COUNTED = f"select window(at, '1 hour') as w, kind, count(*) as n from {E} group by window(at, '1 hour'), kind"
+
+
+@pytest.mark.parametrize(
+    ("key", "change"),
+    [
+        ("'x'", Change.UNCHANGED),
+        ("'x' || 'y'", Change.UNCHANGED),
+        ("1.5 + 1", Change.UNCHANGED),
+        ("-(1.5)", Change.UNCHANGED),
+        ("not true", Change.UNCHANGED),
+        ("cast(null as string)", Change.UNCHANGED),
+        ("id + 1", Change.STATE_BREAKING),
+        ("not (id > 1)", Change.STATE_BREAKING),
+        ("cast(id as string)", Change.STATE_BREAKING),
+        # What a function gives of constants is not computed here.
+        ("upper('x')", Change.STATE_BREAKING),
+    ],
+)
+def test_spark_groups_by_no_constant(tmp_path: Path, key: str, change: Change) -> None:
+    header = HEADER % ""
+    assert compare(tmp_path, f"{header}{COUNTED}", f"{header}{COUNTED}, {key}").change is change

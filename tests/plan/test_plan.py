@@ -137,6 +137,24 @@ def test_what_is_expected_of_rows_may_change_while_state_stays(tmp_path: Path, r
     assert worse.change is Change.STATE_BREAKING
 
 
+@pytest.mark.parametrize(
+    ("mark", "only_rules"),
+    [
+        ("{column: at, delay: 10 minutes, max_future: 1 hour}", True),
+        ("{column: at, delay: 10 minutes, on_null: drop}", True),
+        ("{column: at, delay: 20 minutes}", False),
+        ("{column: at, delay: 20 minutes, on_null: drop}", False),
+    ],
+)
+def test_a_rule_for_rows_of_a_stateless_query_is_told_from_another_edit(
+    tmp_path: Path, mark: str, only_rules: bool
+) -> None:
+    before = PLAIN.replace("[shop.events]", "{shop.events: {watermark: at delay 10 minutes}}")
+    action = compare(tmp_path, before, before.replace("at delay 10 minutes", mark))
+    assert action.change is Change.FORWARD
+    assert (action.reasons == ("its expectations changed; they apply to new rows",)) is only_rules
+
+
 AGGREGATE = "select kind, count(*) as n from {{ source('shop', 'events') }} group by kind"
 COUNTED = "/*---\nstreams: {shop.events: {watermark: at delay 1 hour}}\noutput_mode: update\n---*/\n" + AGGREGATE
 
