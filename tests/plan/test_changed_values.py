@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from engine.plan.changed_values import identity_changes, input_changes, table_changes
+from engine.plan.changed_values import identity_changes, input_changes, query_changes, table_changes
 
 SOURCE = {"format": "json", "options": {"multiline": "true"}, "schema": [["id", "int"]]}
 INPUT = {"name": "shop.events", "stream": True, "dedup": ["id"], "source": SOURCE}
@@ -65,3 +65,15 @@ def test_another_order_of_a_table_is_shown_as_it_is_written(
     old, new = ({"sort_by": [{"column": "id", **keys}]} for keys in (before, after))
     (found,) = [*table_changes(old, new)]
     assert words in found
+
+
+def test_lines_of_a_query_name_inputs_as_the_user_does() -> None:
+    old = {"sql": "select id from `@source shop.events` where kind = 'x'"}
+    new = {"sql": "select id from `@model paid` where kind = 'x'", "inlined": {"e": {"sql": "select 1 as id"}}}
+    assert query_changes(old, new) == (
+        "- FROM shop.events",
+        "+ FROM paid",
+        "ephemeral model 'e':",
+        "+ SELECT",
+        "+   1 AS id",
+    )

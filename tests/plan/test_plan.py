@@ -138,6 +138,22 @@ def test_what_is_expected_of_rows_may_change_while_state_stays(tmp_path: Path, r
 
 
 @pytest.mark.parametrize(
+    ("path", "change"),
+    [
+        ("landing/events/", Change.UNCHANGED),
+        ("./landing/events", Change.UNCHANGED),
+        ("landing//events", Change.UNCHANGED),
+        ("landing/Events", Change.SOURCE_CHANGED),
+    ],
+)
+def test_the_same_folder_in_other_words_is_the_same_source(tmp_path: Path, path: str, change: Change) -> None:
+    assert (
+        compare(tmp_path, PLAIN, PLAIN, sources=EVENTS.replace("path: landing/events", f"path: {path}")).change
+        is change
+    )
+
+
+@pytest.mark.parametrize(
     ("mark", "only_rules"),
     [
         ("{column: at, delay: 10 minutes, max_future: 1 hour}", True),

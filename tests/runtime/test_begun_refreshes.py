@@ -134,3 +134,15 @@ def test_a_refresh_that_was_killed_behind_that_is_the_table_s(killed: Callable[.
     assert (known.generation, known.phase, known.table) == (2, Phase.PUBLISHED, folder.name)
     assert [folder.checkpoint(number).exists() for number in (1, 2)] == [False, True]
     assert folder.refresh() is None
+
+
+@pytest.mark.parametrize(("generation", "kept"), [(1, True), (2, False)])
+def test_the_note_of_a_refresh_goes_once_its_generation_is_the_table_s(
+    compiled: Compiled, generation: int, kept: bool
+) -> None:
+    model = compiled.manifest.model("m")
+    folder = table_state(compiled.target, model)
+    folder.save(ModelState(str(model.relation), generation, Phase.PUBLISHED, "u", model.fingerprint))
+    folder.save_refresh(BEGUN.as_json())
+    settle(model, folder, Lake(compiled.target.catalog))
+    assert (folder.refresh() is not None) is kept

@@ -97,7 +97,6 @@ def test_a_limit_that_spark_moves_onto_a_join_of_streams_is_refused(sql: str, re
         ("select nope from wa lateral view explode(array(1)) t as x", ["unknown-column"]),
         ("select t.nope from wa lateral view explode(array(1)) t as x", ["unknown-column"]),
         ("select nope from (select * from wa lateral view explode(array(1)) t as x)", ["unknown-column"]),
-        ("select _metadata.file_name f, current_catalog from sa", []),
         ("select window(ts, '1 month 1 day') w, count(*) n from wa group by 1", ["window-months"]),
     ],
 )
