@@ -385,3 +385,14 @@ def test_a_history_keeps_its_versions_unless_it_becomes_another_table(
     assert change is expected
     if expected is Change.FORWARD:
         assert said == ("a filter was added; it applies to new versions",)
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"), [("", True), ("full_refresh: true\n", False), ("full_refresh: false\n", True)]
+)
+def test_a_history_is_rebuilt_only_where_its_header_allows_that(tmp_path: Path, said: str, expected: bool) -> None:
+    text = f"/*---\nhistory: true\nunique_key: id\nsequence_by: id\n{said}---*/\nselect id, kind from {{{{ source('shop', 'events') }}}}"
+    kept = manifest(tmp_path, text).model("m")
+    assert history_edits.protected(kept) is expected
+    plain = manifest(tmp_path, PLAIN.replace("streams", f"{said}streams")).model("m")
+    assert history_edits.protected(plain) is (said == "full_refresh: false\n")
