@@ -32,7 +32,7 @@ FILES = tuple(
     f"tests/{name}"
     for name in (
         "compile", "plan", "lake", "state", "runtime", "sources", "catalogs", "object_store", "refreshes", "spark", "cli",
-        "unit_tests", "project",
+        "unit_tests", "project", "api", "live",
     )
 )  # fmt: skip
 # Packages that the tests import anyway, so that each process finds them loaded.

@@ -92,7 +92,6 @@ def test_a_limit_that_spark_moves_onto_a_join_of_streams_is_refused(sql: str, re
         ("with a(k) as (select id from wa) select k from a", []),
         ("with a(k) as (select id from wa) select id from a", ["unknown-column"]),
         ("with a(k, t) as (select id, ts from wa) select t, count(*) n from a group by t", []),
-        ("select p.ts, p.x from (select ts, v, s from wa) pivot (max(s) a for v in (1 x)) p", []),
         ("select q.ts from (select ts, v, s from wa) q pivot (max(s) a for v in (1 x))", []),
         ("select q.ts from (select ts, v, s from wa) q pivot (max(s) a for v in (1 x)) p", ["unknown-column"]),
         # Names behind LATERAL VIEW.
