@@ -97,9 +97,8 @@ def same(before: StreamSource, now: StreamSource) -> bool:
     if before.kind != now.kind:
         return False
     if before.kind == FILES:
-        key = "location" if "location" in old and "location" in new else "path"
         led = {old.get("connection"), new.get("connection")} - {None}
-        return bool(old.get(key) == new.get(key) and old.get("format") == new.get("format") and len(led) <= 1)
+        return _same_place(before, now) and old.get("format") == new.get("format") and len(led) <= 1
     if before.kind == TABLE:
         key = "uuid" if old.get("uuid") and new.get("uuid") else "table"
         return bool(old.get(key) == new.get(key))
@@ -110,6 +109,13 @@ def same(before: StreamSource, now: StreamSource) -> bool:
         fewer = "assigned" in new and not set(new["assigned"]) >= set(old.get("assigned", ("all",)))
         return not fewer and set(old["topics"]) <= set(new.get("topics", ()))
     return bool(old == new)
+
+
+def _same_place(before: StreamSource, now: StreamSource) -> bool:
+    """Whether files are where they were; what is only declared has a path, and no location yet."""
+    old, new = before.identity, now.identity
+    key = "location" if "location" in old and "location" in new else "path"
+    return bool(old.get(key) == new.get(key))
 
 
 def difference(before: Sequence[StreamSource], now: Sequence[StreamSource], *, ordered: bool = True) -> str | None:
@@ -129,7 +135,13 @@ def difference(before: Sequence[StreamSource], now: Sequence[StreamSource], *, o
             return None
         if len(before) == len(now):
             return f"the order of its streams changed from {_names(before)} to {_names(now)}"
-    moved = [(old, new) for old in without for new in left if _moved(old, new)]
+    pairs = [(old, new) for old in without for new in left if old.kind == new.kind == FILES]
+    for key in ("format", "connection"):
+        for old, new in pairs:
+            was, now_is = old.identity.get(key), new.identity.get(key)
+            if _same_place(old, new) and None not in {was, now_is} and was != now_is:
+                return f"the {key} of '{new.name}' changed from {was} to {now_is}"
+    moved = [(old, new) for old, new in pairs if _moved(old, new)]
     if moved:
         old, new = moved[0]
         roots = old.identity["root"], new.identity["root"]
@@ -147,7 +159,7 @@ def difference(before: Sequence[StreamSource], now: Sequence[StreamSource], *, o
 
 def _moved(old: StreamSource, new: StreamSource) -> bool:
     roots = [s.identity.get("root") for s in (old, new)]
-    return old.kind == new.kind == FILES and None not in roots and old.identity["path"] == new.identity["path"]
+    return None not in roots and roots[0] != roots[1] and old.identity["path"] == new.identity["path"]
 
 
 def _names(streams: Iterable[StreamSource]) -> str:

@@ -114,6 +114,15 @@ def test_a_rebuild_is_noted_and_belongs_to_its_models(project: Project) -> None:
     assert list(notes(one.manifest, one.target, project.root)) == []
 
 
+def test_a_rebuild_of_a_model_that_is_gone_is_no_more_to_be_continued(project: Project) -> None:
+    note(rebuild(project, "joined"), RebuildStep.BUILDING)
+    (project.root / "models/joined.sql").unlink()
+    compiled = project.compile()
+    found = list(notes(compiled.manifest, compiled.target, project.root))
+    assert [said.code for said in found] == ["orphan-table"]
+    assert len(orphans(compiled.manifest, compiled.target, project.root)) == 1
+
+
 def test_what_is_not_noted_is_not_discarded(project: Project) -> None:
     one = rebuild(project, "paid")
     folder = next_state(one.target, one.model("model.paid"))

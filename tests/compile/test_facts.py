@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from engine.compile.nodes.model_settings import TimeWindow
-from engine.plan.comparable_facts import renamed
+from engine.plan.comparable_facts import comparable, renamed
 from engine.plan.source_changes import StreamSource
-from tests.project.small_projects import FROM, clean
+from tests.project.small_projects import FROM, clean, made
 
 HEADER = "/*---\nstreams: {shop.orders: {watermark: ts delay 1 hour}}\nwindows: {hour: 'tumbling(ts, 1 hour)'}\n---*/\n"
 
@@ -57,3 +59,62 @@ def test_a_renamed_source_is_renamed_where_it_qualifies_columns() -> None:
     )
     given = {"inputs": [], "sql": "select orders . id from `@source shop.orders` as orders"}
     assert renamed(given, now)["sql"] == "select orders . id from `@source shop.sales` as orders"
+
+
+@pytest.mark.parametrize(
+    ("mark", "columns"),
+    [
+        ("cast(id as timestamp) as seen", {"id": "string", "seen": "timestamp"}),
+        # A computed time may take the place of a column, in any letter case.
+        ("cast(id as timestamp) as ID", {"id": "timestamp"}),
+    ],
+)
+def test_a_computed_event_time_is_a_column_of_its_input(tmp_path: Path, mark: str, columns: dict[str, str]) -> None:
+    name = mark.rpartition(" ")[2]
+    header = f"streams: {{shop.orders: {{watermark: {mark} delay 10 minutes}}}}\nwindows: {{hour: 'tumbling({name}, 1 hour)'}}"
+    read = made(tmp_path, header, f"select hour.start as h, max(id) as top {FROM} group by hour")
+    (item,) = read.facts["state"]["inputs"]
+    assert dict(item["columns"]) == columns
+
+
+def facts_of(**source: object) -> dict[str, object]:
+    given = {
+        "format": "json",
+        "path": "landing",
+        "options": {},
+        "schema": [["id", "int"], ["kind", "string"]],
+        **source,
+    }
+    return {
+        "sql": "select id from `@source shop.orders`",
+        "inputs": [{"name": "shop.orders", "stream": True, "source": given}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("source", "same"),
+    [
+        # How fast a source is read is no part of what is read.
+        ({"options": {"minPartitions": "4", "maxBytesPerTrigger": "1g"}}, True),
+        ({"options": {"multiLine": "true"}}, False),
+        ({"options": {"multiLine": "true", "minPartitions": "4"}}, False),
+        ({"path": "landing/"}, True),
+        ({"path": "other"}, False),
+        # Columns that are not read do not count, nor does the order of those of JSON.
+        ({"schema": [["kind", "string"], ["id", "int"], ["more", "int"]]}, True),
+        ({"schema": [["id", "bigint"]]}, False),
+        ({"format": "csv"}, False),
+    ],
+)
+def test_what_no_row_depends_on_is_left_out_of_a_comparison(source: dict[str, object], same: bool) -> None:
+    old, new = facts_of(), facts_of(**source)
+    assert (comparable(old, new) == comparable(new, old)) is same
+
+
+def test_a_join_counts_the_order_of_the_columns_that_it_keeps() -> None:
+    join = {"sql": "select a.id, a.kind from `@source shop.orders` a join b on a.id = b.id"}
+    old = {**facts_of(), **join}
+    moved = {**facts_of(schema=[["kind", "string"], ["id", "int"]]), **join}
+    more = {**facts_of(schema=[["id", "int"], ["other", "int"], ["kind", "string"]]), **join}
+    assert comparable(old, moved) != comparable(moved, old)
+    assert comparable(old, more) == comparable(more, old)

@@ -68,6 +68,14 @@ def test_a_query_that_reads_a_new_column_has_changed(tmp_path: Path, name: str) 
         assert new.fingerprint != old.fingerprint, new.name
 
 
+@pytest.mark.parametrize("read", [True, False])
+def test_a_name_of_several_words_is_read_where_the_query_has_it(tmp_path: Path, read: bool) -> None:
+    query = "select hour.start as h, max(`the kind`) as n from {T} group by hour"
+    query = query if read else query.replace("`the kind`", "kind")
+    old, new = (readers(tmp_path, query, f", `the kind` {kind}") for kind in ("int", "string"))
+    assert [one.fingerprint != other.fingerprint for one, other in zip(old, new, strict=True)] == [read, read]
+
+
 def test_a_query_that_uses_the_type_of_a_column_has_changed_with_it(tmp_path: Path) -> None:
     query = UNREAD["an inner star"]
     old, new = readers(tmp_path, query, ", more int"), readers(tmp_path, query, ", more string")

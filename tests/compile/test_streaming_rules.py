@@ -44,6 +44,14 @@ def test_a_batch_model_may_do_all_that(tmp_path):
     )
 
 
+@pytest.mark.parametrize(
+    ("length", "code"), [("7 days", "window-week"), ("7 days', '1 second", "window-many"), ("1 day", "")]
+)
+def test_windows_of_a_batch_model_are_looked_at_as_those_of_a_stream(length, code, tmp_path):
+    query = f"select window(ts, '{length}').start as begins, count(*) as n {FROM} group by window(ts, '{length}')"
+    assert [d.code for d in findings(tmp_path, model("", query))] == ([code] if code else [])
+
+
 def test_a_window_over_no_time_is_told_once(tmp_path):
     query = f"select window(amount + 1, '1 hour') as w, count(*) as n {FROM} group by 1"
     errors = [d for d in findings(tmp_path, model(LATE + "output_mode: update\nunique_key: w\n", query)) if d.is_error]

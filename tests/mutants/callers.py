@@ -1,4 +1,4 @@
-"""Which tests call which functions: pytest with this plugin notes it, one process at a time.
+"""Which tests call which functions, and how long they take: pytest with this plugin notes it, one process at a time.
 
 python -m pytest -p tests.mutants.callers --callers FILE ...
 
@@ -101,11 +101,12 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
 
 class _Callers:
-    """Notes for each function, by file and first line, the tests in which it ran."""
+    """Notes for each function, by file and first line, the tests in which it ran, and the seconds of each test."""
 
     def __init__(self, file: Path, under: list[str]) -> None:
         self._file = file
         self._called: dict[str, list[str]] = defaultdict(list)
+        self._seconds: dict[str, float] = {}
         self._seen: set[str] = set()
         modules = {module_name(path): path for one in under for path in python_files(one)}
         if loaded := sorted(set(modules) & set(sys.modules)):
@@ -121,8 +122,13 @@ class _Callers:
             for place in self._seen:
                 self._called[place].append(item.nodeid)
 
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "call":
+            self._seconds[report.nodeid] = round(report.duration, 3)
+
     def pytest_sessionfinish(self) -> None:
-        self._file.write_text(json.dumps(self._called), encoding="utf-8")
+        noted = {"called": self._called, "seconds": self._seconds}
+        self._file.write_text(json.dumps(noted), encoding="utf-8")
 
 
 def python_files(under: str) -> list[Path]:

@@ -11,6 +11,7 @@ _COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt,
     ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
 }  # fmt: skip
+_NO_CODE = {"decorator_list", "returns", "annotation", "type_comment"}
 _CALLS = {"any": "all", "all": "any", "min": "max", "max": "min"}
 _ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.BitOr: ast.BitAnd}
 
@@ -104,11 +105,16 @@ def _is_text(node: ast.BinOp) -> bool:
 
 
 def _code(tree: ast.Module) -> Iterator[ast.AST]:
-    """The nodes of what runs: no annotations, decorators, words of messages, or imports for the type checker."""
+    """The nodes of what runs: no annotations, words of messages, or imports for the type checker.
+
+    Nor what only guards against mistakes: whether a class is frozen, whether `zip` is strict.
+    """
     stack: list[ast.AST] = [tree]
     while stack:
         node = stack.pop()
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            continue
+        if isinstance(node, ast.keyword) and node.arg == "strict":
             continue
         if isinstance(node, ast.JoinedStr | ast.arguments | ast.AnnAssign):
             if isinstance(node, ast.AnnAssign) and node.value is not None:
@@ -116,7 +122,7 @@ def _code(tree: ast.Module) -> Iterator[ast.AST]:
             continue
         yield node
         for name, value in ast.iter_fields(node):
-            if name in {"decorator_list", "returns", "annotation", "type_comment"}:
+            if name in _NO_CODE or (isinstance(node, ast.ClassDef) and name == "keywords"):
                 continue
             parts = value if isinstance(value, list) else [value]
             stack += [part for part in reversed(parts) if isinstance(part, ast.AST)]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from engine.plan.changed_values import identity_changes, input_changes, table_changes
+from engine.plan.changed_values import identity_changes, input_changes, query_changes, table_changes
 
 SOURCE = {"format": "json", "options": {"multiline": "true"}, "schema": [["id", "int"]]}
 INPUT = {"name": "shop.events", "stream": True, "dedup": ["id"], "source": SOURCE}
@@ -48,3 +48,32 @@ def test_what_makes_another_table() -> None:
     (found,) = identity_changes(old, {**old, "write": {}})
     assert found.startswith("'unique_key' changed from id to ")
     assert [*table_changes(old, old)] == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ({}, {"descending": True}, "from id to id desc"),
+        ({"descending": True}, {}, "from id desc to id"),
+        ({}, {"nulls_first": True}, "from id to id nulls first"),
+        ({"descending": True, "nulls_first": False}, {}, "from id desc nulls last to id"),
+    ],
+)
+def test_another_order_of_a_table_is_shown_as_it_is_written(
+    before: dict[str, Any], after: dict[str, Any], words: str
+) -> None:
+    old, new = ({"sort_by": [{"column": "id", **keys}]} for keys in (before, after))
+    (found,) = [*table_changes(old, new)]
+    assert words in found
+
+
+def test_lines_of_a_query_name_inputs_as_the_user_does() -> None:
+    old = {"sql": "select id from `@source shop.events` where kind = 'x'"}
+    new = {"sql": "select id from `@model paid` where kind = 'x'", "inlined": {"e": {"sql": "select 1 as id"}}}
+    assert query_changes(old, new) == (
+        "- FROM shop.events",
+        "+ FROM paid",
+        "ephemeral model 'e':",
+        "+ SELECT",
+        "+   1 AS id",
+    )

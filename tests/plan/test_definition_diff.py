@@ -62,3 +62,16 @@ def test_what_an_edit_changes(tmp_path: Path, before: str, after: str, lines: tu
     assert bool(lines) == bool(found)
     assert {line[:2] for line in found} <= {"+ ", "- ", "  ", ".."}
     assert definition_diff(facts[0], facts[0]) == ()
+
+
+def test_brackets_of_any_query_have_lines_of_their_own() -> None:
+    nested = "select n from (with a as (select 1 as n) select n from a) as b"
+    lines = ["select n", "from (", "  with a as (", "    select 1 as n", "  )", "  select n", "  from a", ") as b"]
+    assert definition_lines({"sql": spelling_of(nested)}) == lines
+
+
+def test_parts_of_a_list_are_called_by_their_names_or_places() -> None:
+    facts = {"inputs": [{"name": "shop.a", "dedup": ["id"]}, {"name": "shop.b"}], "sort_by": [{"column": "id"}, "at"]}
+    found = definition_lines(facts)
+    assert 'inputs.shop.a.dedup: ["id"]' in found
+    assert [line for line in found if line.startswith("sort_by")] == ["sort_by.0.column: id", "sort_by.1: at"]

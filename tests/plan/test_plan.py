@@ -8,7 +8,17 @@ import pytest
 
 from engine.compile import Manifest
 from engine.compile.config.session_settings import is_utc, meaning
-from engine.plan import ActionKind, Change, Comparison, Deployed, DeployedModel, LastWriter, PlanOptions, make_plan
+from engine.plan import (
+    ActionKind,
+    Change,
+    Comparison,
+    Deployed,
+    DeployedModel,
+    LastWriter,
+    PlanOptions,
+    history_edits,
+    make_plan,
+)
 from engine.plan.compare_models import compare_model
 from engine.plan.source_changes import StreamSource, difference
 from engine.sources.stream_identity import normalized
@@ -127,6 +137,40 @@ def test_what_is_expected_of_rows_may_change_while_state_stays(tmp_path: Path, r
     assert worse.change is Change.STATE_BREAKING
 
 
+@pytest.mark.parametrize(
+    ("path", "change"),
+    [
+        ("landing/events/", Change.UNCHANGED),
+        ("./landing/events", Change.UNCHANGED),
+        ("landing//events", Change.UNCHANGED),
+        ("landing/Events", Change.SOURCE_CHANGED),
+    ],
+)
+def test_the_same_folder_in_other_words_is_the_same_source(tmp_path: Path, path: str, change: Change) -> None:
+    assert (
+        compare(tmp_path, PLAIN, PLAIN, sources=EVENTS.replace("path: landing/events", f"path: {path}")).change
+        is change
+    )
+
+
+@pytest.mark.parametrize(
+    ("mark", "only_rules"),
+    [
+        ("{column: at, delay: 10 minutes, max_future: 1 hour}", True),
+        ("{column: at, delay: 10 minutes, on_null: drop}", True),
+        ("{column: at, delay: 20 minutes}", False),
+        ("{column: at, delay: 20 minutes, on_null: drop}", False),
+    ],
+)
+def test_a_rule_for_rows_of_a_stateless_query_is_told_from_another_edit(
+    tmp_path: Path, mark: str, only_rules: bool
+) -> None:
+    before = PLAIN.replace("[shop.events]", "{shop.events: {watermark: at delay 10 minutes}}")
+    action = compare(tmp_path, before, before.replace("at delay 10 minutes", mark))
+    assert action.change is Change.FORWARD
+    assert (action.reasons == ("its expectations changed; they apply to new rows",)) is only_rules
+
+
 AGGREGATE = "select kind, count(*) as n from {{ source('shop', 'events') }} group by kind"
 COUNTED = "/*---\nstreams: {shop.events: {watermark: at delay 1 hour}}\noutput_mode: update\n---*/\n" + AGGREGATE
 
@@ -183,6 +227,10 @@ def stream(name: str, kind: str = "files", **identity: object) -> StreamSource:
     return StreamSource(f"source.{name}", name, kind, identity)
 
 
+def formatted(format_: str, **identity: object) -> StreamSource:
+    return stream("a", location="file:/p/a", root="/p", path="a", format=format_, **identity)
+
+
 A, B = stream("a", location="file:/p/a", root="/p", path="a"), stream("b", location="file:/p/b", root="/p", path="b")
 
 
@@ -199,6 +247,13 @@ A, B = stream("a", location="file:/p/a", root="/p", path="a"), stream("b", locat
             [stream("a", location="file:/q/a", root="/q", path="a")],
             "the project was moved from /p to /q: the files of 'a' that were read are recorded under file:/p/a, and all of them would be read again",
         ),
+        # What a declaration says has a path; a checkpoint that was begun has a place as well.
+        ([A], [stream("a", path="a")], None),
+        ([stream("a", path="a")], [A], None),
+        ([A], [stream("a", path="b")], "its streams changed from a (file:/p/a) to a (b)"),
+        ([formatted("json")], [formatted("csv")], "the format of 'a' changed from json to csv"),
+        ([formatted("json")], [stream("a", path="a", format="csv")], "the format of 'a' changed from json to csv"),
+        ([formatted("json", connection="x")], [formatted("json", connection="y")], "the connection of 'a' changed from x to y"),
         ([stream("k", "kafka", topics=["x"])], [stream("k", "kafka", topics=["x", "y"])], None),
         ([stream("k", "kafka", topics=["x"])], [stream("k", "kafka", topics=["y"])], "its streams changed from k (x) to k (y)"),
         ([stream("k", "kafka", topics=["x"], assigned=["x-0"])], [stream("k", "kafka", topics=["x"], assigned=["x-0", "x-1"])], None),
@@ -308,3 +363,36 @@ def test_a_static_source_that_is_renamed_is_the_same_source(tmp_path: Path) -> N
     new = manifest(tmp_path, JOINED % "source('shop', 'persons')", sources=renamed)
     found = compare_model(new, new.model("m"), LastWriter(old.fingerprint, old.facts))
     assert found.change is Change.UNCHANGED, found.reasons
+
+
+HISTORY = {"write": {"history": True, "unique_key": ["id"]}, "partition_by": []}
+
+
+@pytest.mark.parametrize(
+    ("edit", "reasons", "expected"),
+    [
+        ({}, (), Change.UNCHANGED),
+        ({}, ("a filter was added",), Change.FORWARD),
+        ({"partition_by": [{"column": "id", "transform": "identity"}]}, (), Change.IDENTITY_CHANGED),
+        ({"write": {"history": True, "unique_key": ["id", "kind"]}}, (), Change.IDENTITY_CHANGED),
+        ({"write": {**HISTORY["write"], "sequence_by": ["at"]}}, ("a filter was added",), Change.IDENTITY_CHANGED),  # type: ignore[dict-item]
+    ],
+)
+def test_a_history_keeps_its_versions_unless_it_becomes_another_table(
+    edit: dict[str, object], reasons: tuple[str, ...], expected: Change
+) -> None:
+    change, said = history_edits.changes(HISTORY, {**HISTORY, **edit}, reasons)
+    assert change is expected
+    if expected is Change.FORWARD:
+        assert said == ("a filter was added; it applies to new versions",)
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"), [("", True), ("full_refresh: true\n", False), ("full_refresh: false\n", True)]
+)
+def test_a_history_is_rebuilt_only_where_its_header_allows_that(tmp_path: Path, said: str, expected: bool) -> None:
+    text = f"/*---\nhistory: true\nunique_key: id\nsequence_by: id\n{said}---*/\nselect id, kind from {{{{ source('shop', 'events') }}}}"
+    kept = manifest(tmp_path, text).model("m")
+    assert history_edits.protected(kept) is expected
+    plain = manifest(tmp_path, PLAIN.replace("streams", f"{said}streams")).model("m")
+    assert history_edits.protected(plain) is (said == "full_refresh: false\n")

@@ -15,7 +15,10 @@ from engine.lake.catalog.iceberg_types import spark_struct
 from engine.lake.schema_match import type_text
 from engine.lake.table_facts import TableFacts
 from engine.plan import ActionKind, DeployedModel, PlanOptions, Reset, make_plan
+from engine.plan.comparison import Change, Comparison
+from engine.plan.tables.column_checks import given_before
 from engine.plan.tables.query_columns import model_struct, spark_document
+from engine.state import ModelState
 from tests.column_edits import CHANGED
 from tests.plan.deployed import SOURCE, batch, deployed, file, streaming, table
 from tests.plan.test_plan import manifest
@@ -252,3 +255,24 @@ def test_a_reader_of_an_edited_table_is_rejected_where_that_is_built_before_it(t
     found["static"] = replace(found["static"], table=known, written=known)
     static.write_text("/*---\npublish: on_tests_pass\n---*/\nselect id, 7 as other from range(5)")
     assert messages("model.static", "model.m") == []
+
+
+@pytest.mark.parametrize(
+    ("columns", "change", "refresh", "expected"),
+    [
+        (("Id", "kind"), Change.FORWARD, False, {"id", "kind"}),
+        # An earlier version did not note them: those of the table count once the query was edited.
+        ((), Change.UNCHANGED, False, set()),
+        ((), Change.FORWARD, False, None),
+        ((), Change.UNCHANGED, True, None),
+        ((), None, False, None),
+        (None, Change.NEW, False, set()),
+        (None, None, False, set()),
+    ],
+)
+def test_the_columns_that_a_query_gave_before(
+    columns: tuple[str, ...] | None, change: Change | None, refresh: bool, expected: set[str] | None
+) -> None:
+    state = None if columns is None else ModelState("lake.s.m", columns=columns)
+    comparison = None if change is None else Comparison(change)
+    assert given_before(state, comparison, refresh=refresh) == expected

@@ -82,6 +82,14 @@ def test_a_stream_that_cannot_resume_is_rejected_before_java_starts(
     assert all(words in f.message and f.location is not None and f.node == "reader" for f in found)
 
 
+@pytest.mark.parametrize("started", [2, 3])
+def test_a_table_that_was_rolled_back_is_missed_at_any_end_of_a_micro_batch(tmp_path: Path, started: int) -> None:
+    now = project(tmp_path, m=PLAIN, reader=READER)
+    upstream = replace(table(now.model("m")), history=snapshots("append", first=7))
+    (found,) = refusals(now, upstream, reader(now, at=2, started=started))
+    assert (found.code, "rolled back" in found.message) == ("upstream-replaced", True)
+
+
 def test_deletes_are_skipped_where_the_header_says_so(tmp_path: Path) -> None:
     ignoring = READER.replace("[m]", "{m: {on_upstream_delete: ignore}}")
     now = project(tmp_path, m=PLAIN, reader=ignoring)
@@ -185,3 +193,22 @@ def test_a_stream_that_begins_now_reads_what_waits_for_tests_below_a_compaction(
     facts = replace(table(now.model("m")), history=snapshots("append", "replace"))
     upstream = Upstream("model.m", "m", ("lake", "s", "m"), facts, ignore_deletes=False)
     assert decided(now.model("reader"), upstream, "lake.s.seed", {"at": 9000}).at == 1001
+
+
+@pytest.mark.parametrize(
+    ("at", "columns", "unchanged"), [(6, {"id": "int"}, True), (5, {"id": "int"}, False), (6, {"id": "long"}, None)]
+)
+def test_a_stream_of_another_program_s_table_without_a_new_snapshot_is_unchanged(
+    tmp_path: Path, at: int, columns: dict[str, str], unchanged: bool | None
+) -> None:
+    now = of_source(tmp_path)
+    found = streaming(now.model("m"), [])
+    assert found.state is not None
+    assert found.checkpoint is not None
+    node = "source.ops.orders"
+    state = replace(found.state, starts={node: {"uuid": "u", "seed": None}}, sources={node: {"columns": columns}})
+    offsets = ({"snapshot_id": at},)
+    checkpoint = replace(found.checkpoint, offsets=offsets, started_offsets=offsets, logs=())
+    there = deployed(now, {"m": replace(found, state=state, checkpoint=checkpoint)}, None)
+    there = replace(there, sources={node: ORDERS_NOW})
+    assert make_plan(now, ["model.m"], there, PlanOptions()).actions["model.m"].unchanged is unchanged
