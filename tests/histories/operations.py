@@ -101,8 +101,12 @@ def _roll_back(known: Followed, undo: Undo) -> None:
         # It is computed again.
         known.world.roll_back(known.name)
         known.shown = known.readers()
-    elif known.frozen is None and (back := known.world.roll_back(known.name)) is not None:
-        undo.append(known.freeze(back))
+    elif known.frozen is None:
+        table = known.world.table(known.name)
+        # Before a compaction the table had the same rows, and the last commit of its model.
+        compacted = table is not None and bool(table.history) and table.history[0].rewrites_files
+        if (back := known.world.roll_back(known.name)) is not None and not compacted:
+            undo.append(known.freeze(back))
 
 
 def _command(step: Step, world: World, models: dict[str, Followed], points: Points) -> None:
