@@ -157,8 +157,8 @@ def _model_input(
     if name in known.rewritten:
         message = f"'{name}' cannot be read as a stream: {known.rewritten[name]}"
         hint = (
-            f"Remove '{name}' from 'streams:' (it is then read in full), or read its changes: add a model of it with "
-            "'materialized: table' and 'history: changes'."
+            f"Remove '{name}' from 'streams:' (it is then read in full), make it append-only, or read its changes: add "
+            "a model of it with 'materialized: table' and 'history: changes'."
         )
         draft.report("stream-not-streamable", message, hint, stream.location)
     return _streamed(draft, f"model.{name}", name, stream, None)
