@@ -1,4 +1,4 @@
-"""Filters above steps that keep state: an edit of one goes on where it decides about new rows only."""
+"""Filters above steps that keep state: an edit of one continues where it decides about new rows only."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def test_a_query_that_can_never_be_incremental_is_rejected_at_once(tmp_path: Pat
 
 
 def rejected(root: Path, **others: str) -> tuple[Manifest, list[str]]:
-    """The project with an edit of `m` that cannot go on, and what is said of the build."""
+    """The project with an edit of `m` that cannot continue, and what is said of the build."""
     old = project(root, m=header() + WINDOWED).model("m")
     now = project(root, m=header(size="2 hours") + WINDOWED, **others)
     known = {"m": streaming(old, [A])}

@@ -1,4 +1,4 @@
-"""Aggregates whose order in a SELECT was edited: a state that holds them in the earlier order goes on, or is kept from it."""
+"""Aggregates whose order in a SELECT was edited: a state that holds them in the earlier order continues, or is kept from it."""
 
 from __future__ import annotations
 

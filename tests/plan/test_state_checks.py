@@ -1,4 +1,4 @@
-"""Whether a stream may go on with its table and its checkpoint: what was lost, copied or rolled back is seen before Spark starts."""
+"""Whether a stream may continue with its table and its checkpoint: what was lost, copied or rolled back is seen before Spark starts."""
 
 from __future__ import annotations
 

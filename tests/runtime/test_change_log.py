@@ -312,3 +312,11 @@ def test_a_key_that_comes_back_has_not_changed_where_deletes_are_ignored(crm):
     land(crm, [put(2, "b", 5.0, 4)])
     crm.build()
     assert kinds(crm)[2:] == [("update_after", 2, 5.0), ("update_before", 2, 2.0)]
+
+
+def test_only_changes_need_the_snapshot_that_they_were_computed_from(crm):
+    versions = CHANGES.replace("history: changes", "history: true\ncheck: all").format(columns="id, name, v", where="")
+    crm.model("customer_versions", versions)
+    land(crm, [put(1, "a", 1.0, 1)])
+    crm.build()
+    assert [crm.model_json(name)["pinned"] for name in ("customer_changes", "customer_versions")] == [True, False]

@@ -66,7 +66,7 @@ def test_bounds_that_no_pair_of_rows_can_meet_are_told(bounds: str, never: bool)
 
 
 @pytest.mark.parametrize(
-    ("sql", "refused"),
+    ("sql", "rejected"),
     [
         (f"select j.id from ba cross join {JOINED} limit 5", True),
         (f"select j.id from {JOINED} cross join ba limit 5", True),
@@ -74,8 +74,8 @@ def test_bounds_that_no_pair_of_rows_can_meet_are_told(bounds: str, never: bool)
         (f"select j.id from ba cross join {JOINED} where j.v > ba.v limit 5", False),
     ],
 )
-def test_a_limit_that_spark_moves_onto_a_join_of_streams_is_refused(sql: str, refused: bool) -> None:
-    assert ("limit-over-state" in errors(sql)) is refused
+def test_a_limit_that_spark_moves_onto_a_join_of_streams_is_rejected(sql: str, rejected: bool) -> None:
+    assert ("limit-over-state" in errors(sql)) is rejected
 
 
 @pytest.mark.parametrize(

@@ -153,7 +153,9 @@ def build_history(
     there = run.lake.table(model.relation.schema, model.relation.name)
     made = there.made if there is not None else {}
     snapshot = there.snapshot if there is not None else None
-    pinned = source is None and positions(run, model) == inputs
+    # Only changes are looked for from a snapshot of the input: that of another history may expire.
+    follows = model.write.history is History.CHANGES and source is None
+    pinned = follows and positions(run, model) == inputs
     done = replace(building.state, phase=Phase.PUBLISHED, inputs=inputs, made=made, snapshot=snapshot, pinned=pinned)
     folder.save(done)
     note = "; ".join(building.notes)
