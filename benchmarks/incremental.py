@@ -7,7 +7,8 @@ One table of orders, merged by its key and partitioned by day (100 days); tables
 
 After each change the orders are built, then each pair, one after the other in
 changing order, each by a command of its own that a warm process carries out (`engine warmup --stay`). Seconds are those
-of the table in the build's own report. Results are kept as JSON in benchmarks/results/.
+of the table in the build's own report. What the least table costs is measured beside them: one row that reads nothing.
+Results are kept as JSON in benchmarks/results/.
 """
 
 from __future__ import annotations
@@ -86,6 +87,7 @@ class Change:
     column: str
 
 
+_ONE_ROW = "select 1 as one\n"
 _SKIPPED = ("by_day", "by_customer", "ranked_by_day")
 _CHANGES = (
     Change("a column that is not read, on one day", (*_SKIPPED, "changes"), 1, 0.5, "note"),
@@ -145,6 +147,7 @@ def _warm(root: Path, tables: frozenset[str]) -> Iterator[None]:
         for way in ("auto", "full"):
             lines = "\n".join(filter(None, ["/*---", f"refresh: {way}", header, "---*/", sql]))
             (root / f"models/{name}_{way}.sql").write_text(lines + "\n", encoding="utf-8")
+    (root / "models/one_row.sql").write_text(_ONE_ROW, encoding="utf-8")
     (root / "landing").mkdir()
     _engine(root, "warmup", "--stay", "60m")
     try:
@@ -157,6 +160,7 @@ def _measured(root: Path, rows: int, rounds: int, tables: frozenset[str]) -> Ite
     _land(root, 0, rows, range(_DAYS), 1.0, "")
     _build(root)
     number = 0
+    one_row: list[float] = []
     for change in _CHANGES:
         looked_at = [table for table in change.tables if table in tables]
         if not looked_at:
@@ -172,19 +176,23 @@ def _measured(root: Path, rows: int, rounds: int, tables: frozenset[str]) -> Ite
                 found = _build(root, *sorted((f"{table}_auto", f"{table}_full"), reverse=bool(turn % 2)))
                 took[table].append((found[f"{table}_auto"]["seconds"], found[f"{table}_full"]["seconds"]))
                 said[table] = found[f"{table}_auto"]["note"] or found[f"{table}_auto"]["message"]
+            one_row.append(_build(root, "one_row", full=True)["one_row"]["seconds"])
             # What is not looked at is brought up to date, so that the next change is the only one.
             _build(root)
         for table, pairs in took.items():
             seconds, full = (round(statistics.median(column), 3) for column in zip(*pairs, strict=True))
             ratio = round(statistics.median(b / a for a, b in pairs), 2)
             yield Result(rows, change.work, table, said[table], seconds, full, ratio)
+    least = round(statistics.median(one_row), 3)
+    yield Result(rows, "all of it", "one_row", "", least, least, 1.0)
 
 
-def _build(root: Path, *models: str) -> dict[str, Any]:
+def _build(root: Path, *models: str, full: bool = False) -> dict[str, Any]:
     """Build, and return what was said of each table."""
     found: dict[str, Any] = {}
     for wanted in [models] if len(models) < 2 else [(one,) for one in models]:
         selection = ["-s", *wanted] if wanted else []
+        selection += ["--full-refresh"] if full else []
         printed = _engine(root, "build", *selection, "--log-format", "json")
         events = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
         found |= {e["node"].removeprefix("model."): e for e in events if e["event"] == "ModelFinished"}

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from itertools import product
 from unittest.mock import patch
 
 import pytest
@@ -93,10 +97,10 @@ TIMES = {"t": ("at", "made", "k"), "u": ("at", "made", "k")}
 @pytest.mark.parametrize(
     ("value", "relation", "found"),
     [
-        ("date_trunc('day', at)", "t", TruncatedTime("t", "at", 2)),
-        ("date_trunc('MONTH', t.at)", "t", TruncatedTime("t", "at", 32)),
-        ("cast(a.at as date)", "t as a join u as b on a.k = b.k", TruncatedTime("t", "at", 2)),
-        ("to_date(at)", "t", TruncatedTime("t", "at", 2)),
+        ("date_trunc('day', at)", "t", TruncatedTime("t", "at", "DAY")),
+        ("date_trunc('MONTH', t.at)", "t", TruncatedTime("t", "at", "MONTH")),
+        ("cast(a.at as date)", "t as a join u as b on a.k = b.k", TruncatedTime("t", "at", "DAY")),
+        ("to_date(at)", "t", TruncatedTime("t", "at", "DAY")),
         ("at", "t", None),
         ("date_trunc('day', coalesce(at, made))", "t", None),
         ("to_date(at, 'yyyy')", "t", None),
@@ -111,3 +115,24 @@ TIMES = {"t": ("at", "made", "k"), "u": ("at", "made", "k")}
 def test_columns_that_are_a_time_cut_to_a_unit(value: str, relation: str, found: TruncatedTime | None) -> None:
     (block,) = follow(f"select {value} as part, count(*) as n from {relation} group by {value}", TIMES).branches
     assert truncated(block, "part") == found
+
+
+def test_a_cut_is_in_the_partition_of_its_value_where_that_is_said() -> None:
+    """Inputs are read only where the partitions lie that are computed again: a cut in another one would be lost."""
+    cuts: dict[str, Callable[[datetime], datetime]] = {
+        "SECOND": lambda at: at.replace(microsecond=0),
+        "MINUTE": lambda at: at.replace(second=0, microsecond=0),
+        "HOUR": lambda at: at.replace(minute=0, second=0, microsecond=0),
+        "DAY": lambda at: at.replace(hour=0, minute=0, second=0, microsecond=0),
+        "WEEK": lambda at: cuts["DAY"](at) - timedelta(days=at.weekday()),
+        "MONTH": lambda at: cuts["DAY"](at).replace(day=1),
+        "QUARTER": lambda at: cuts["MONTH"](at).replace(month=(at.month - 1) // 3 * 3 + 1),
+        "YEAR": lambda at: cuts["MONTH"](at).replace(month=1),
+    }
+    length = {"hour": 13, "day": 10, "month": 7, "year": 4}
+    chance = random.Random(5)
+    times = [datetime(1960, 1, 1) + timedelta(seconds=chance.randrange(4_000_000_000)) for _ in range(20_000)]  # noqa: DTZ001 - UTC
+    for (unit, cut), (transform, part) in product(cuts.items(), length.items()):
+        together = all(cut(at).isoformat()[:part] == at.isoformat()[:part] for at in times)
+        assert TruncatedTime("t", "at", unit).cut_within(transform) == together, (unit, transform)
+    assert not TruncatedTime("t", "at", "DAY").cut_within("bucket")

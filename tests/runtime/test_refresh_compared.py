@@ -11,11 +11,14 @@ from typing import Any
 import pytest
 
 from engine.lake.changes.arrow_changes import DifferingFiles, differing_files
+from engine.lake.changes.file_replacement import FieldValues, partition_condition
 from engine.lake.changes.listed_files import listed_files
 from engine.lake.changes.snapshot_changes import SIDE, changed_files, forget, net_changes
+from engine.lake.table_writer import load
 from engine.relations import Partition
 from engine.runtime.batch.affected_partitions import _LISTED
 from engine.runtime.batch.partition_values import partition_values
+from engine.spark.executions import each
 from tests.lab import Lab
 
 pytestmark = pytest.mark.spark
@@ -184,6 +187,15 @@ def test_partitions_of_files_are_the_values_that_spark_computes(lab: Lab) -> Non
         listed = listed_files(lab._lake(), lab.schema, f"parted{number}", lab.snapshot(f"parted{number}"))
         assert listed is not None
         assert sorted({one.partition for one in listed}, key=str) == sorted(values.values, key=str), field
+        # Of the files of a partition, the same are found in Java.
+        java = load(spark, table)
+        for each_value in values.values:
+            condition = partition_condition(spark, java, FieldValues(part, values.types[0], each_value))
+            if each_value[0] is None or values.types[0] in {"boolean", "timestamp"}:
+                assert condition is None
+                continue
+            found = [str(task.file().location()) for task in each(java.newScan().filter(condition).planFiles())]
+            assert found == [one.path for one in listed if one.partition == each_value], (field, each_value)
 
 
 def _written(part: Partition) -> str:

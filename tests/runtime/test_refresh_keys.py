@@ -89,9 +89,9 @@ def _noting(models: list[str]) -> Any:
     """`affected`, which notes for which models it is called."""
     real = changed_inputs.affected
 
-    def noting(session: Any, manifest: Any, model: Any, *given: Any) -> Any:
+    def noting(session: Any, lake: Any, manifest: Any, model: Any, *given: Any) -> Any:
         models.append(model.name)
-        return real(session, manifest, model, *given)
+        return real(session, lake, manifest, model, *given)
 
     return noting
 

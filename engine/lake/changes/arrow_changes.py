@@ -50,6 +50,13 @@ class NetRows:
         """Whether there are none."""
         return not self.removed.num_rows and not self.added.num_rows
 
+    def sides(self, name: str) -> pa.Table:
+        """Both in one table, with a last column that is below 0 in removed rows and above 0 in added ones."""
+        import pyarrow as pa
+
+        parts = (self.removed, -1), (self.added, 1)
+        return pa.concat_tables([_on(rows, side, name) for rows, side in parts])
+
 
 @dataclass(frozen=True, slots=True)
 class DifferingFiles:
@@ -79,15 +86,17 @@ class DifferingFiles:
         """Compare the rows by some columns; None: Spark has to.
 
         Args:
-            columns: as the table spells them now, at least one.
+            columns: as the table spells them now; none: rows are counted, by its first column.
         """
         size = sum(int(task.file.file_size_in_bytes) for task in (*self.before, *self.after))
         if self.rows > _MOST_ROWS or size > _MOST_BYTES:
             return None
         try:
             with self._lake.reading_errors(*self._place):
-                schema = self._table.schema().select(*columns)
-                return _net_rows(self._table, schema, self.before, self.after, columns) if _plain(schema) else None
+                known = self._table.schema()
+                read = columns or [known.fields[0].name]
+                schema = known.select(*read)
+                return _net_rows(self._table, schema, self.before, self.after, read) if _plain(schema) else None
         except EngineError as error:
             _log.debug("%s is compared by Spark: %s", self._table.metadata_location, error)
             return None
@@ -215,9 +224,16 @@ def _net_rows(
     parts = []
     for tasks, side in ((before, -1), (after, 1)):
         rows = ArrowScan(table.metadata, table.io, schema, AlwaysTrue()).to_table(tasks).select(list(columns))
-        parts.append(rows.append_column(_SIDE, pa.repeat(pa.scalar(side, pa.int64()), rows.num_rows)))
+        parts.append(_on(rows, side, _SIDE))
     both = pa.concat_tables(parts)
     summed = both.group_by(list(columns), use_threads=False).aggregate([(_SIDE, "sum")])
     side = summed[f"{_SIDE}_sum"]
     kept = summed.select(list(columns))
     return NetRows(kept.filter(pc.less(side, 0)), kept.filter(pc.greater(side, 0)))
+
+
+def _on(rows: pa.Table, side: int, name: str) -> pa.Table:
+    """Rows with their side in a last column."""
+    import pyarrow as pa
+
+    return rows.append_column(name, pa.repeat(pa.scalar(side, pa.int64()), rows.num_rows))

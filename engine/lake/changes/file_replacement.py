@@ -2,17 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from engine.errors import RunError
 from engine.lake.commit_guard import ExpectedTable, guard
 from engine.lake.commits import Commit, settled
 from engine.lake.table_writer import Staged, commit_marked
+from engine.relations import Partition
 from engine.spark.executions import each
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
-def replace_files(staged: Staged, gone: Collection[str], markers: Mapping[str, str], expected: ExpectedTable) -> Commit:
+# More values than this are no small part of a table's manifests.
+_MOST_VALUES = 100
+_NUMBERS = frozenset({"tinyint", "smallint", "int", "bigint", "date"})
+
+
+@dataclass(frozen=True, slots=True)
+class FieldValues:
+    """The values of a partition field that files are looked for by.
+
+    Attributes:
+        part: the field.
+        kind: the type of its values, as Spark prints it.
+        texts: the values, as `ListedFile` has them; None: NULL.
+    """
+
+    part: Partition
+    kind: str
+    texts: Sequence[str | None]
+
+
+def replace_files(
+    staged: Staged,
+    gone: Collection[str],
+    markers: Mapping[str, str],
+    expected: ExpectedTable,
+    among: FieldValues | None = None,
+) -> Commit:
     """Put staged files in place of data files of the expected snapshot, in one marked commit.
 
     It is made onto that snapshot only: a file that was compacted meanwhile would stay beside its new rows.
@@ -22,13 +52,17 @@ def replace_files(staged: Staged, gone: Collection[str], markers: Mapping[str, s
         gone: the locations of the files that they replace.
         markers: of the commit, without the prefix `engine.`.
         expected: the table, with the snapshot that has the files.
+        among: values of one of its partition fields: each of the files has one of them. Py4J takes a millisecond for
+            each file that is looked at.
 
     Raises:
         RunError: `commit-conflict`; nothing was committed.
         StateError: the table is not as expected (see `engine.lake.commit_guard`).
     """
     table, snapshot = staged.table, expected.snapshot
-    tasks = each(table.newScan().useSnapshot(snapshot).planFiles())
+    scan = table.newScan().useSnapshot(snapshot)
+    condition = partition_condition(staged.session, table, among) if among is not None else None
+    tasks = each((scan if condition is None else scan.filter(condition)).planFiles())
     files = [file for task in tasks if str((file := task.file()).location()) in gone]
     if len(files) != len(set(gone)):
         raise RuntimeError(f"{table.name()} does not have all the files that are to be replaced")
@@ -45,6 +79,32 @@ def replace_files(staged: Staged, gone: Collection[str], markers: Mapping[str, s
         commit_marked(change, staged, markers)
 
     return settled(table, markers, attempt, staged.rows, guarded)
+
+
+def partition_condition(session: SparkSession, table: Any, among: FieldValues) -> Any | None:
+    """Return Iceberg's expression for some values of a partition field; None: there is none for such values.
+
+    Args:
+        session: that asks.
+        table: Iceberg's, in Java.
+        among: the field and its values.
+    """
+    texts = [text for text in among.texts if text is not None]
+    if len(texts) < len(among.texts) or len(texts) > _MOST_VALUES or among.kind not in {*_NUMBERS, "string"}:
+        return None
+    expressions: Any = session._jvm.org.apache.iceberg.expressions.Expressions  # type: ignore[union-attr] # noqa: SLF001
+    column, part = str(table.schema().caseInsensitiveFindField(among.part.column).name()), among.part
+    if part.transform == "identity":
+        term = expressions.ref(column)
+    elif part.number is None:
+        term = getattr(expressions, part.transform)(column)
+    else:
+        term = getattr(expressions, part.transform)(column, part.number)
+    found = expressions.alwaysFalse()
+    for text in texts:
+        equal = expressions.equal(term, int(text) if among.kind in _NUMBERS else text)
+        found = getattr(expressions, "or")(found, equal)
+    return found
 
 
 def _moved(table: Any, expected: ExpectedTable) -> RunError:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from engine.lake import table_writer as lake
-from engine.lake.changes.file_replacement import replace_files
+from engine.lake.changes.file_replacement import FieldValues, replace_files
 from engine.lake.changes.listed_files import listed_files
 from engine.lake.commit_guard import ExpectedTable
 from engine.lake.commits import Commit
@@ -45,7 +45,8 @@ def affected_partitions(changes: FollowedChanges) -> Affected:
     if values is None:
         raise FullRefreshError(f"more than {_MOST_PARTITIONS:,} partitions are affected")
     files = _files(changes, values)
-    if any(file.spec != int(current.spec().specId()) for file in files):
+    spec = int(current.spec().specId())
+    if any(file.spec != spec for file in files):
         raise FullRefreshError("the table has files of an earlier partitioning")
     total = len({file.partition for file in files})
     if not values.values:
@@ -54,12 +55,14 @@ def affected_partitions(changes: FollowedChanges) -> Affected:
     replaced = len({file.partition for file in files if file.affected})
     if changes.auto and total > _FEW_PARTITIONS and replaced > _MOST_REPLACED * total:
         raise FullRefreshError(f"{replaced:,} of {total:,} partitions are affected")
-    exact = values.where([field_sql(part, catalog) for part in parts])
     ranges = values.ranges([changes.types[part.column.lower()] for part in parts])
-    frame = changes.now(ranges).where(f"({exact})")
+    frame = changes.now(ranges, {part.column.lower(): part.transform for part in parts})
     for column, known in ranges.items():
         spans = (f"({quoted(column)} >= {low} AND {quoted(column)} < {high})" for low, high in known)
         frame = frame.where(" OR ".join(spans))
+    # The ranges of one time say all; Iceberg's functions are computed row by row.
+    if len(parts) > 1 or not ranges:
+        frame = frame.where(f"({values.where([field_sql(part, catalog) for part in parts])})")
     expected = ExpectedTable(model.name, table.uuid, table.snapshot)
 
     def commit(rows: DataFrame, markers: Mapping[str, str]) -> Commit | None:
@@ -67,7 +70,8 @@ def affected_partitions(changes: FollowedChanges) -> Affected:
         staged = lake.stage(fitted, relation, model.write.write_options)
         if not staged.files and not gone:
             return None
-        return replace_files(staged, gone, markers, expected)
+        first = FieldValues(parts[0], values.types[0], sorted({each[0] for each in values.values}, key=str))
+        return replace_files(staged, gone, markers, expected, first)
 
     number = len(values.values)
     return Affected(frame, commit, f"refreshed {number:,} of {total + number - replaced:,} partitions")

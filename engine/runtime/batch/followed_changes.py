@@ -81,27 +81,29 @@ class FollowedChanges:
         """Whether the table is computed in full where that is quicker."""
         return self.model.write.refresh is Refresh.AUTO
 
-    def now(self, ranges: Mapping[str, Ranges] | None = None) -> DataFrame:
+    def now(self, ranges: Mapping[str, Ranges] | None = None, units: Mapping[str, str] | None = None) -> DataFrame:
         """The query over its inputs as they are now, by the snapshots that are compared.
 
         Args:
             ranges: by key column, where it is known in which ranges the values lie that are looked at. Inputs are
                 narrowed by those of a time that the query cuts to a unit; its rows still are those of other values too.
+            units: by key column, the partition transform of which the ranges are whole values.
         """
         names = {one.view: state_name(self.choice, plain(one.view), InputState.AFTER) for one in self.choice.inputs}
         for key, known in (ranges or {}).items():
             found = truncated(self.query.branches[0], key) if len(self.query.branches) == 1 else None
             view = next((one.view for one in self.choice.inputs if found and plain(one.view) == found.view), None)
             if found is not None and view is not None and known:
-                names[view] = self._narrowed(names[view], found, known)
+                names[view] = self._narrowed(names[view], found, known, (units or {}).get(key, ""))
         return self.session.sql(self.model.sql_with(names))
 
-    def _narrowed(self, name: str, found: TruncatedTime, ranges: Ranges) -> str:
+    def _narrowed(self, name: str, found: TruncatedTime, ranges: Ranges, unit: str) -> str:
         """A view of the rows of another whose time may be cut to a value within some ranges."""
         frame, column = self.session.table(name), quoted(found.column)
         if frame.select(column).schema.fields[0].dataType.simpleString() not in {"timestamp", "date"}:
             return name
-        parts = (f"({column} >= {low} AND {column} < {high} + INTERVAL {found.days} DAYS)" for low, high in ranges)
+        behind = "" if found.cut_within(unit) else f" + INTERVAL {found.days} DAYS"
+        parts = (f"({column} >= {low} AND {column} < {high}{behind})" for low, high in ranges)
         frame.where(" OR ".join(parts)).createOrReplaceTempView(f"{name}_part")
         return f"{name}_part"
 

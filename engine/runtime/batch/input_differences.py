@@ -67,6 +67,9 @@ class InputReading:
         Raises:
             FullRefreshError: they cannot be compared.
         """
+        net = files.net_rows(one.columns) if isinstance(files, DifferingFiles) else None
+        if net is not None and net.none:
+            return None
         frame = self.session.table(table_of(self.manifest, one).relation.sql)
         types = {field.name.lower(): field.dataType.simpleString() for field in frame.schema.fields}
         odd = [name for name in one.columns if not comparable(types[name.lower()])]
@@ -74,9 +77,9 @@ class InputReading:
             raise FullRefreshError(f"the values of '{one.name}.{odd[0]}' ({types[odd[0].lower()]}) cannot be compared")
         # A query that reads no column counts rows.
         columns = one.columns or (frame.columns[0],)
+        if net is not None:
+            return self._net(net, frame.select(*map(quoted, columns)).schema)
         if isinstance(files, DifferingFiles):
-            if (net := files.net_rows(columns)) is not None:
-                return None if net.none else self._net(net, frame.select(*map(quoted, columns)).schema)
             files = self._in_java(one)
         rows = net_changes(self.session, files, columns).persist()
         self.stack.callback(rows.unpersist)
@@ -87,12 +90,13 @@ class InputReading:
 
     def _net(self, net: NetRows, schema: StructType) -> NetInput:
         """The rows in Spark: a relation that is in its plan, of which no job is needed to look at it."""
-        from pyspark.sql.types import StructField, StructType
+        from pyspark.sql.types import LongType, StructField, StructType
 
         # Earlier rows may lack what is required by now.
-        fields = StructType([StructField(field.name, field.dataType) for field in schema.fields])
-        make = self.session.createDataFrame
-        return NetInput(make(net.removed, fields), make(net.added, fields), few=True)
+        fields = [StructField(field.name, field.dataType) for field in schema.fields]
+        rows = self.session.createDataFrame(net.sides(SIDE), StructType([*fields, StructField(SIDE, LongType())]))
+        removed, added = (rows.where(f"{SIDE} {sign} 0").drop(SIDE) for sign in "<>")
+        return NetInput(removed, added, few=True)
 
 
 def table_of(manifest: Manifest, one: InputChange) -> Model:
