@@ -32,12 +32,8 @@ from engine.compile.stateful.bound_expressions import (
 from engine.compile.stateful.expression_keys import EVENT_TIME, MADE, TYPE, gap_of, is_constant, key_of
 from engine.compile.stateful.written_calls import LostArgumentError, WrittenCall, said_beside, written_calls
 from engine.compile.streaming.lowering.build_plan import Builder
-from engine.compile.streaming.lowering.lower_expressions import ExpressionReader, PlanValue
-from engine.compile.streaming.lowering.lower_from import From
-from engine.compile.streaming.lowering.lower_grouping import GroupedItem
-from engine.compile.streaming.lowering.lowering_context import Env
-from engine.compile.streaming.lowering.plan_scope import AmbiguousError, Found, PlanScope
-from engine.compile.streaming.lowering.streaming_clauses import Native, parse
+from engine.compile.streaming.lowering.plan_scope import Found
+from engine.compile.streaming.lowering.streaming_clauses import parse
 from engine.compile.streaming.query_plan import logical_plan as p
 from engine.compile.streaming.query_plan.optimize import needed
 from engine.compile.streaming.query_plan.redundant_aggregates import RANDOM
@@ -71,7 +67,7 @@ def meaning(facts: Mapping[str, Any]) -> Meaning:
         raise UnprovableError("the SQL is not read")
     if tree.find(*RANDOM) is not None or any(clause.args.get("recursive") for clause in tree.find_all(exp.With)):
         raise UnprovableError("random values and recursion")
-    builder = _Recorder({name: _facts(item) for name, item in inputs.items()}, parsed.native)
+    builder = Builder({name: _facts(item) for name, item in inputs.items()}, parsed.native)
     try:
         plan = builder.query(tree, {}, None)
         if builder.found or builder.domains or plan.open:
@@ -121,53 +117,6 @@ def _bound(tree: exp.Expr) -> BoundExpression:
     return BoundExpression(key_of(tree), text_of(tree), tuple(dict.fromkeys(key_of(c) for c in calls(tree))), pairs)
 
 
-@dataclass(slots=True)
-class _Recorder(Builder):
-    """Lowers a query and keeps what each name refers to and what each column is made by."""
-
-    resolved: dict[int, Found] = field(default_factory=dict)
-    made: _Trees = field(default_factory=dict)
-
-    def values(self, scope: PlanScope, env: Env) -> ExpressionReader:
-        """A reader that keeps what it finds."""
-        plain = Builder.values(self, scope, env)
-        return _Reader(plain.scope, plain.lower, plain.report, quiet=plain.quiet, recorder=self)
-
-    def _items(self, node: exp.Select, values: ExpressionReader, source: From) -> Iterable[GroupedItem]:  # type: ignore[override]
-        for item in Builder._items(self, node, values, source):  # noqa: SLF001 - its own base
-            if item.value.column is None or item.value.column.id != item.column.id:
-                self.made[item.column.id] = item.node.unalias()
-            yield item
-
-
-@dataclass(slots=True)
-class _Reader(ExpressionReader):
-    recorder: _Recorder = field(default_factory=lambda: _Recorder({}, Native()))
-
-    def _column(self, node: exp.Column) -> PlanValue:
-        value = ExpressionReader._column(self, node)  # noqa: SLF001 - its own base
-        if not any(node.parts[0].name.lower() in names for names in self._bound):
-            try:
-                column = self.scope.resolve(node)
-            except AmbiguousError:
-                column = None
-            if column is not None:
-                self.recorder.resolved[id(node)] = column
-        return value
-
-    def _window(self, node: exp.Anonymous, kind: str) -> PlanValue:
-        value = ExpressionReader._window(self, node, kind)  # noqa: SLF001 - its own base
-        if value.column is not None:
-            self.recorder.made.setdefault(value.column.id, node)
-        return value
-
-    def _time_of(self, value: PlanValue, node: exp.Expr) -> PlanValue:
-        made = ExpressionReader._time_of(self, value, node)  # noqa: SLF001 - its own base
-        if made.column is not None:
-            self.recorder.made.setdefault(made.column.id, node)
-        return made
-
-
 class _Wanted(NamedTuple):
     """The columns of a plan that are needed above it: `all`, and those `shown`, not only looked at by filters.
 
@@ -190,7 +139,7 @@ def _asked(plan: p.LogicalPlan, columns: _Wanted) -> tuple[_Wanted, ...]:
 class _Taker:
     """Takes a lowered query apart."""
 
-    builder: _Recorder
+    builder: Builder
     inputs: Mapping[str, Mapping[str, Any]]
     sql: str
     calls: Mapping[int, WrittenCall]
@@ -275,7 +224,7 @@ class _Taker:
             raise UnprovableError("HAVING over something else")
         condition = plan.node.this.unnest()
         parts = [part.unnest() for part in condition.flatten()] if isinstance(condition, exp.And) else [condition]
-        used = frozenset(self.builder.resolved[id(c)].column.id for c in condition.find_all(exp.Column))
+        used = frozenset(self.builder.names[id(c)].column.id for c in condition.find_all(exp.Column))
         return self._group(plan.child, _Wanted(needed.all | used, needed.shown | used), parts)
 
     def _group(self, plan: p.Aggregate, needed: _Wanted, having: Sequence[exp.Expr]) -> tuple[Block, _Trees]:
@@ -327,7 +276,7 @@ class _Taker:
         """For each item of a SELECT those whose aliases it uses."""
         aliases = [item.alias.lower() for item in select.expressions]
         for number, item in enumerate(select.expressions):
-            found = ((column, self.builder.resolved.get(id(column))) for column in item.find_all(exp.Column))
+            found = ((column, self.builder.names.get(id(column))) for column in item.find_all(exp.Column))
             names = {column.parts[0].name.lower() for column, one in found if one is not None and one.alias}
             # Where two have a name, which one is meant is not looked for: it stays behind both.
             yield frozenset(i for i in range(number) if aliases[i] in names)
@@ -405,7 +354,7 @@ class _Taker:
         if isinstance(node, exp.Column):
             if node.parts[0].name.lower() in names:
                 return node.copy()
-            return self._named(self.builder.resolved[id(node)], trees)
+            return self._named(self.builder.names[id(node)], trees)
         if isinstance(node, exp.Struct):
             aliased = self.sql[node.meta["start"] :].lower().startswith("struct") if "start" in node.meta else True
             return exp.Struct(expressions=[self._field(p, trees, names, aliased=aliased) for p in node.expressions])

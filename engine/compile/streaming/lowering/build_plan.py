@@ -19,7 +19,7 @@ from engine.compile.streaming.lowering.lower_from import From, lower_from
 from engine.compile.streaming.lowering.lower_grouping import GroupedItem, group, read_order, read_windows
 from engine.compile.streaming.lowering.lower_subqueries import misplaced, over_union
 from engine.compile.streaming.lowering.lowering_context import Env
-from engine.compile.streaming.lowering.plan_scope import PlanScope
+from engine.compile.streaming.lowering.plan_scope import Found, PlanScope
 from engine.compile.streaming.lowering.streaming_clauses import Native
 from engine.compile.streaming.query_plan.logical_plan import (
     NO_IDS,
@@ -57,13 +57,25 @@ class Domain:
 
 @dataclass(slots=True)
 class Builder:
-    """Lowers queries; faults of the SQL itself go to `found`."""
+    """Lowers queries.
+
+    Attributes:
+        relations: what they may read, by name.
+        native: WATERMARK and STREAM clauses.
+        types: of their expressions, as far as they are known, by the identity of the node.
+        found: faults of the SQL itself.
+        domains: correlated subqueries that group rows of a stream.
+        names: what a column of the SQL refers to, by the identity of the node.
+        made: the expression that makes a column, by the column's id.
+    """
 
     relations: Mapping[str, StreamFacts]
     native: Native
     types: Mapping[int, str] = field(default_factory=dict)
     found: list[QueryFinding] = field(default_factory=list)
     domains: list[Domain] = field(default_factory=list)
+    names: dict[int, Found] = field(default_factory=dict)
+    made: dict[int, exp.Expr] = field(default_factory=dict)
     _ids: count[int] = field(default_factory=lambda: count(1))
     _depth: int = 0
 
@@ -78,7 +90,8 @@ class Builder:
     def values(self, scope: PlanScope, env: Env) -> ExpressionReader:
         """A reader of the expressions of one step."""
         own = dataclasses.replace(scope, extra=dict(scope.extra), aliases=set(scope.aliases))
-        return ExpressionReader(own, partial(self._subquery, env), self.report, self.types, quiet=self._depth > 0)
+        lower, quiet = partial(self._subquery, env), self._depth > 0
+        return ExpressionReader(own, lower, self.report, self.types, self.names, self.made, quiet=quiet)
 
     def domain(self, node: exp.Expr, plan: LogicalPlan, refs: frozenset[int]) -> None:
         """Note a subquery that Spark computes by grouping the rows of a plan."""
@@ -233,6 +246,8 @@ class Builder:
             before = len(values.step.aggregates)
             value = values.of(item)
             made = self._column(item, value)
+            if value.column is None or value.column.id != made.id:
+                self.made[made.id] = item.unalias()
             if isinstance(item, exp.Alias):
                 values.scope.extra.setdefault(made.name, made)
                 values.scope.aliases.add(made.id)

@@ -12,7 +12,7 @@ from sqlglot import exp
 from engine.compile.nodes.query_finding import QueryFinding
 from engine.compile.sql.aggregates import is_aggregate
 from engine.compile.streaming.lowering.lower_subqueries import GENERATORS, is_scalar
-from engine.compile.streaming.lowering.plan_scope import AmbiguousError, PlanScope, own_names
+from engine.compile.streaming.lowering.plan_scope import AmbiguousError, Found, PlanScope, own_names
 from engine.compile.streaming.lowering.result_types import TIMES, result_type
 from engine.compile.streaming.query_plan.intervals import has_months, is_no_interval, seconds
 from engine.compile.streaming.query_plan.logical_plan import NO_IDS, LogicalPlan, PlanColumn, groups_by_outer
@@ -77,12 +77,17 @@ class StepExpressions:
 
 @dataclass(slots=True)
 class ExpressionReader:
-    """Reads the expressions of one step; each part of the tree is read once."""
+    """Reads the expressions of one step; each part of the tree is read once.
+
+    What names refer to and what makes a column is noted for the whole query: `names` and `made` of `Builder`.
+    """
 
     scope: PlanScope
     lower: Callable[[exp.Query, PlanScope], LogicalPlan]
     report: Callable[[QueryFinding], None]
-    types: Mapping[int, str] = field(default_factory=dict)
+    types: Mapping[int, str]
+    names: dict[int, Found]
+    made: dict[int, exp.Expr]
     quiet: bool = False
     step: StepExpressions = field(default_factory=StepExpressions)
     _seen: dict[int, PlanValue] = field(default_factory=dict)
@@ -156,6 +161,7 @@ class ExpressionReader:
             shown = ".".join(parts)
             self._fault("unknown-column", f"column '{shown}' not found", "Correct the name.", node)
             return PlanValue()
+        self.names[id(node)] = resolved
         column = resolved.column
         if resolved.alias:
             # Spark computes it in a step of its own, where the watermark is lost (measured).
@@ -214,6 +220,7 @@ class ExpressionReader:
             form = "session" if kind == "session" else ("tumbling" if sizes[:1] == sizes[1:2] else "sliding")
             column = PlanColumn(self.scope.number(), name, "struct", marked, form, lost=lost)
             self.step.windows[key] = column
+            self.made[column.id] = node
             self._advise(node, form, [size for size in sizes if isinstance(size, float)])
             self.step.made.append((column, refs))
             self.scope.extra.setdefault(name, column)
@@ -287,6 +294,7 @@ class ExpressionReader:
             marked = value.column is not None and value.column.watermark
             column = PlanColumn(self.scope.number(), "window_time", "timestamp", marked, lost=value.lost)
             self.step.times[key] = column
+            self.made[column.id] = node
             self.step.made.append((column, value.refs))
         return PlanValue(column, column, frozenset({column.id}), "timestamp", lost=column.lost)
 
