@@ -17,6 +17,7 @@ from typing import IO, Any
 import click
 import pytest
 
+from engine.cli.live import start_command
 from engine.cli.main import cli, invoke
 from engine.control import ControlServer, Request, socket_path
 from engine.lake.clients import catalog_client
@@ -198,7 +199,11 @@ def test_without_trust_no_command_gives_a_secret_away(
 
 
 @pytest.mark.parametrize("command", REACHING)
-def test_a_command_that_reaches_a_process_asks_nobody_else(lab: Lab, server: Answering, command: str) -> None:
+def test_a_command_that_reaches_a_process_asks_nobody_else(
+    lab: Lab, server: Answering, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The process that is asked to stop is this one.
+    monkeypatch.setattr(start_command, "_SECONDS_TO_STOP", 0.2)
     done = list[str]()
 
     def noting(name: str) -> Callable[[Request], Iterator[dict[str, Any]]]:

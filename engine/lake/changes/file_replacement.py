@@ -16,14 +16,14 @@ from engine.spark.executions import each
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# More values than this are no small part of a table's manifests.
+# More values than this are in most of the manifests of a table.
 _MOST_VALUES = 100
 _NUMBERS = frozenset({"tinyint", "smallint", "int", "bigint", "date"})
 
 
 @dataclass(frozen=True, slots=True)
 class FieldValues:
-    """The values of a partition field that files are looked for by.
+    """Values of a partition field, by which files are found.
 
     Attributes:
         part: the field.
