@@ -10,6 +10,10 @@ _DURATION = re.compile(r"([0-9]{1,9})\s*(second|minute|hour|day|week)s?$")
 SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
 _SHOWN = ("day", "hour", "minute", "second")
 _MICROS = 1_000_000
+# The calendar repeats after 400 years; a time that was given in the wrong unit is beyond Python's last one.
+CYCLE_YEARS, CYCLE_DAYS, LAST_YEAR = 400, 146_097, 9999
+_CYCLE_MILLIS = CYCLE_DAYS * SECONDS["day"] * 1000
+_TIME = re.compile(r"([+-]?[0-9]{4,6})(-.+)")
 
 
 def parse_duration(text: str) -> str | None:
@@ -36,5 +40,28 @@ def duration_text(seconds: float) -> str:
 
 def time_text(milliseconds: int) -> str:
     """A time (milliseconds since 1970) in UTC, with milliseconds if it has any: `2013-01-01 12:10:00`."""
-    moment = datetime.fromtimestamp(milliseconds / 1000, UTC).replace(tzinfo=None)
-    return moment.isoformat(" ", "milliseconds" if milliseconds % 1000 else "seconds")
+    cycles, rest = divmod(milliseconds, _CYCLE_MILLIS)
+    moment = datetime.fromtimestamp(rest / 1000, UTC).replace(tzinfo=None)
+    text = moment.isoformat(" ", "milliseconds" if milliseconds % 1000 else "seconds")
+    return f"{year_text(moment.year + cycles * CYCLE_YEARS)}{text[4:]}"
+
+
+def year_text(year: int) -> str:
+    """A year as Spark and Java print it: `2013`, `+52000`, `-0005`."""
+    sign = "-" if year < 0 else "+" if year > LAST_YEAR else ""
+    return f"{sign}{abs(year):04}"
+
+
+def time_millis(text: str) -> int:
+    """The milliseconds since 1970 of a time as Java prints it; in UTC if it does not say where.
+
+    Raises:
+        ValueError: it is no time.
+    """
+    match = _TIME.fullmatch(text)
+    if match is None:
+        raise ValueError(text)
+    cycles, year = divmod(int(match[1]) - 2000, CYCLE_YEARS)
+    moment = datetime.fromisoformat(f"{2000 + year}{match[2]}")
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return round(moment.timestamp() * 1000) + cycles * _CYCLE_MILLIS

@@ -12,12 +12,12 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from engine.events import BatchCommitted, Event, ModelFinished, NodeStateChanged, NodeTurnFinished, NodeTurnStarted
 from engine.target_folder import TargetFolder
+from engine.times import time_millis
 
 FOLDER = "live"
 FILE = f"{FOLDER}/history.db"
@@ -270,10 +270,9 @@ def _connect(path: Path) -> sqlite3.Connection:
 def seconds_of(at: str) -> float:
     """Return the time of an event as seconds since 1970; now if it has none."""
     try:
-        moment = datetime.fromisoformat(at)
+        return time_millis(at) / 1000
     except ValueError:
         return time.time()
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def turns(path: Path, *, node: str = "", since: float = 0.0, limit: int = 1000) -> list[dict[str, Any]]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any
 
 from engine.events import Metrics
 from engine.runtime.writer.micro_batch_writer import WrittenBatch
 from engine.runtime.writer.query_progress import metrics_of
+from engine.times import time_millis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +70,7 @@ def _times(record: Mapping[str, Any]) -> tuple[tuple[int | None, int], ...]:
 
 
 def _millis(text: str | None) -> int:
-    return round(datetime.fromisoformat(text).timestamp() * 1000) if text else 0
+    return time_millis(text) if text else 0
 
 
 def _duplicates(operator: Mapping[str, Any]) -> int:

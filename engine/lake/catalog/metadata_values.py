@@ -5,13 +5,12 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from engine.times import CYCLE_DAYS, CYCLE_YEARS, year_text
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# The calendar repeats after 400 years.
-_CYCLE_DAYS, _CYCLE_YEARS = 146_097, 400
 _DAY = 86_400_000_000
-_LAST_YEAR = 9999
 
 
 def rows_of(table: pa.Table) -> list[tuple[Any, ...]]:
@@ -51,11 +50,9 @@ def _value(scalar: Any) -> Any:
 
 def day_text(days: int) -> str:
     """A date by its days since 1970: `+12345-01-01` and `-0005-01-01` as Spark prints them."""
-    cycles, rest = divmod(days, _CYCLE_DAYS)
+    cycles, rest = divmod(days, CYCLE_DAYS)
     found = date(1970, 1, 1) + timedelta(days=rest)
-    year = found.year + cycles * _CYCLE_YEARS
-    sign = "-" if year < 0 else "+" if year > _LAST_YEAR else ""
-    return f"{sign}{abs(year):04}-{found.month:02}-{found.day:02}"
+    return f"{year_text(found.year + cycles * CYCLE_YEARS)}-{found.month:02}-{found.day:02}"
 
 
 def time_text(micros: int) -> str:

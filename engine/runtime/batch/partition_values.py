@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from engine.lake.quoted_names import quoted
@@ -17,8 +16,12 @@ if TYPE_CHECKING:
 Values = tuple[str | None, ...]
 _FUNCTIONS = {"year": "years", "month": "months", "day": "days", "hour": "hours"}
 _PLAIN = {"boolean", "tinyint", "smallint", "int", "bigint", "float", "double"}
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROS = timedelta(microseconds=1)
+_DAY = 86_400_000_000
+_MICROSECONDS = {"day": _DAY, "hour": 3_600_000_000}
+# Days from 1 March of the year 0 to 1970.
+_TO_MARCH = 719_468
+# Of a time that Spark has, in microseconds.
+_MOST = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,8 @@ class PartitionValues:
             if part.transform not in _FUNCTIONS or None in texts or kind not in {"timestamp", "date"}:
                 continue
             spans = _merged(_span(part.transform, int(text)) for text in texts if text is not None)
+            if any(abs(end) > _MOST for span in spans for end in span):
+                continue
             make = _timestamp if kind == "timestamp" else _date
             found[part.column.lower()] = [(make(begin), make(end)) for begin, end in spans]
         return found
@@ -121,22 +126,25 @@ def as_literal(text: str, kind: str) -> str:
     )
 
 
-def _span(transform: str, value: int) -> tuple[datetime, datetime]:
-    """Begin and end (exclusive) of a partition by time; the value counts from 1970."""
-    if transform in {"day", "hour"}:
-        unit = timedelta(days=1) if transform == "day" else timedelta(hours=1)
-        return _EPOCH + value * unit, _EPOCH + (value + 1) * unit
-    months = value * 12 if transform == "year" else value
-    length = 12 if transform == "year" else 1
+def _span(transform: str, value: int) -> tuple[int, int]:
+    """Begin and end (exclusive) of a partition by time, in microseconds; all count from 1970.
 
-    def month(number: int) -> datetime:
-        return datetime(1970 + number // 12, number % 12 + 1, 1, tzinfo=UTC)
-
-    return month(months), month(months + length)
+    Not by `datetime`, which ends with the year 9999: milliseconds that were read as seconds are in the year 50000.
+    """
+    if transform in _MICROSECONDS:
+        return value * _MICROSECONDS[transform], (value + 1) * _MICROSECONDS[transform]
+    months, length = (value * 12, 12) if transform == "year" else (value, 1)
+    return _month(months) * _DAY, _month(months + length) * _DAY
 
 
-def _merged(spans: Iterable[tuple[datetime, datetime]]) -> list[tuple[datetime, datetime]]:
-    found: list[tuple[datetime, datetime]] = []
+def _month(number: int) -> int:
+    """The day on which a month begins; both count from 1970. Years are taken to begin in March."""
+    year, month = 1970 + (number - 2) // 12, (number - 2) % 12
+    return year * 365 + year // 4 - year // 100 + year // 400 + (153 * month + 2) // 5 - _TO_MARCH
+
+
+def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
     for begin, end in sorted(spans):
         if found and found[-1][1] == begin:
             found[-1] = (found[-1][0], end)
@@ -145,9 +153,9 @@ def _merged(spans: Iterable[tuple[datetime, datetime]]) -> list[tuple[datetime, 
     return found
 
 
-def _timestamp(at: datetime) -> str:
-    return f"timestamp_micros({(at - _EPOCH) // _MICROS})"
+def _timestamp(at: int) -> str:
+    return f"timestamp_micros({at})"
 
 
-def _date(at: datetime) -> str:
-    return f"date_from_unix_date({(at - _EPOCH).days})"
+def _date(at: int) -> str:
+    return f"date_from_unix_date({at // _DAY})"
