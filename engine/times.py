@@ -56,7 +56,7 @@ def time_millis(text: str) -> int:
     """The milliseconds since 1970 of a time as Java prints it; in UTC if it does not say where.
 
     Raises:
-        ValueError: it is no time.
+        ValueError: it is something else.
     """
     match = _TIME.fullmatch(text)
     if match is None:

@@ -29,6 +29,8 @@ _NAME_MAPPING = "schema.name-mapping.default"
 # Of a field, what no value that is read depends on.
 _UNREAD = {"doc", "write-default"}
 _AS_OF = re.compile(r"\bof\b", re.IGNORECASE)
+# The counts of a snapshot's summary that say which files it changed.
+_COUNTS = ("added-data-files", "deleted-data-files", "added-delete-files", "removed-delete-files")
 _LAST_MS = 253_402_300_799_999  # the end of the year 9999: no date can be later
 
 
@@ -121,6 +123,18 @@ class TableFacts:
     def holds(self, snapshot: int) -> bool:
         """Whether a snapshot is in the history; the oldest that is known names its parent, expired or not."""
         return any(snapshot in {known.id, known.parent} for known in self.history)
+
+    def only_files_since(self, snapshot: int | None) -> bool:
+        """Whether no snapshot since an earlier one has other rows than it: compactions, and commits of no row."""
+        for known in self.history:
+            if known.id == snapshot:
+                return True
+            counts = (known.summary.get(count, "0") for count in _COUNTS)
+            # What is 0 is left out, by writers that note what there is in all.
+            none = "total-data-files" in known.summary and all(count == "0" for count in counts)
+            if known.erases or not (known.rewrites_files or none):
+                return False
+        return not self.history and snapshot is None
 
     def position(self, *, refs: bool = False) -> dict[str, Any]:
         """Return what decides what a query of the table gives, as plain JSON: equal, and it gives the same rows.

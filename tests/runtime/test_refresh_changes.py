@@ -86,6 +86,28 @@ def test_compaction_is_nothing_new_without_java(lab: Lab) -> None:
     assert lab.model_json("days")["inputs"] != before
 
 
+@pytest.mark.parametrize("by", ["engine maintain", "somebody else"])
+def test_compaction_of_a_batch_table_is_no_change_of_it(lab: Lab, by: str) -> None:
+    shop(lab).build()
+    lab.land("b", [event(100, 3, "k1", 1.0)])
+    lab.build()
+    spark, before = lab.session.spark, lab.snapshot("days")  # type: ignore[union-attr]
+    if by == "engine maintain":
+        assert lab.run("maintain", "-s", "days").code == 0
+    else:
+        options = "options => map('rewrite-all', 'true')"
+        spark.sql(f"call lake.system.rewrite_data_files(table => '{lab.schema}.days', {options})")
+    assert lab.snapshot("days") != before
+    assert "unchanged  table" in lab.run("plan", "-s", "days").text
+    assert lab.build("-s", "days").model("days")["status"] == "unchanged"
+    lab.land("c", [event(101, 4, "k1", 1.0)])
+    assert lab.build().model("days")["note"] == "refreshed 1 of 9 partitions"
+    same_as_full(lab, "days")
+    # Rows of another program are a change.
+    spark.sql(f"delete from lake.{lab.schema}.days where kind = 'k1'")
+    assert "its table is not as it was written" in lab.run("plan", "-s", "days").text
+
+
 def test_what_is_not_proven_is_computed_in_full_and_said(lab: Lab) -> None:
     shop(lab)
     lab.model("whole", "select count(*) as n from {{ ref('events') }}")

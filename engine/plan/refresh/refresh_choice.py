@@ -18,8 +18,6 @@ from engine.lake.table_facts import TableFacts, names_refs
 from engine.plan.refresh.batch_inputs import changed_table, volatile
 from engine.state import ModelState, Phase
 
-_COUNTS = ("added-data-files", "deleted-data-files", "added-delete-files", "removed-delete-files")
-
 
 class Way(StrEnum):
     """How much of a batch table is computed again."""
@@ -305,7 +303,7 @@ def _change(
         if not any(_same(_read(fields, names), read, ordered=names is None) for fields in earlier):
             raise _FullError(f"columns of '{name}' that it reads were added, changed or recreated")
     columns = tuple(str(field["name"]) for field in read)
-    return InputChange(node, name, view, old, new, columns, old == new or _only_files(table, old))
+    return InputChange(node, name, view, old, new, columns, table.only_files_since(old))
 
 
 def _read(fields: Sequence[Mapping[str, Any]], names: frozenset[str] | None) -> list[Mapping[str, Any]]:
@@ -323,19 +321,6 @@ def _same(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]], *,
 
 def _deciding(field: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in field.items() if key not in {"doc", "write-default"}}
-
-
-def _only_files(table: TableFacts, before: int) -> bool:
-    """Whether each snapshot since an earlier one has the same rows as the one before it."""
-    for snapshot in table.history:
-        if snapshot.id == before:
-            return True
-        counts = [snapshot.summary.get(count, "0") for count in _COUNTS]
-        if snapshot.erases or (not snapshot.rewrites_files and any(count != "0" for count in counts)):
-            return False
-        if snapshot.parent is None:
-            return False
-    return False
 
 
 def refused_query(manifest: Manifest, model: Model) -> Diagnostic | None:

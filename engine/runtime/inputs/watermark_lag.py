@@ -1,8 +1,9 @@
-"""Which input holds back the watermark of a query that has several.
+"""Watermarks that need a word: one of several inputs holds it back, or it is ahead of the clock.
 
 Spark has one watermark a query: the smallest of its inputs', each the newest event time less its delay. An input that
 has given no row since the query was started holds it where it is, whatever it gave in earlier builds (measured on
-Spark 4.1.4). Nothing says so: windows stay open and outer rows do not come.
+Spark 4.1.4). Nothing says so: windows stay open and outer rows do not come. It never goes back: a row with a time in
+the future, milliseconds that were read as seconds, say, makes late rows of all that follow.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from engine.compile import Model
 from engine.errors import Diagnostic, Level
 from engine.lake.quoted_names import quoted
 from engine.runtime.context.timestamps import moment
-from engine.times import duration_seconds
+from engine.times import SECONDS, duration_seconds, time_millis
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -27,6 +28,11 @@ _HINT = (
     "Windows and unmatched rows are not written until it advances; nothing is lost. It advances when a build reads "
     "later rows of '{0}'. If that input has ended, make it static (remove it from 'streams:'), or send one row "
     "with a later timestamp."
+)
+_DAY_MILLIS = SECONDS["day"] * 1000
+_AHEAD_HINT = (
+    "Correct the times, or set max_future: 1 hour beside its watermark, which makes bad records of such rows "
+    "(on_bad_record says what becomes of them); then compute it again: engine build -s {0} --full-refresh."
 )
 
 
@@ -132,6 +138,27 @@ class EventTimes:
             return "it has had no rows so far"
         came = _short(known.get("came", ""))
         return f"it had no rows in this build; its newest event time, {_short(known.get(_NEWEST, ''))}, came {came}"
+
+
+def ahead_of_clock(model: Model, watermark: str | None, now: datetime) -> Diagnostic | None:
+    """Return the warning that rows of today count as late, if the watermark is more than a day ahead.
+
+    Args:
+        model: whose query it is.
+        watermark: of the query, ISO text; None: it has none yet.
+        now: the time.
+    """
+    if not model.stateful or watermark is None:
+        return None
+    ahead = time_millis(watermark) - round(now.timestamp() * 1000)
+    if ahead <= _DAY_MILLIS:
+        return None
+    days = ahead // _DAY_MILLIS
+    message = (
+        f"the watermark of '{model.name}' is {_short(watermark)}, {days:,} day{'s' * (days != 1)} ahead of the clock: "
+        "all rows before it count as late"
+    )
+    return Diagnostic("watermark-ahead", message, _AHEAD_HINT.format(model.name), Level.WARNING, model.name)
 
 
 def policy_of(session: Any) -> str:

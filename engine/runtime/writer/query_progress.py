@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from engine.compile import Model
 from engine.events import BatchCommitted, Diagnosed, Metrics, Outcome, Status
 from engine.plan import Change
 from engine.runtime.context.run_context import Run
-from engine.runtime.inputs.watermark_lag import EventTimes, policy_of, timed
+from engine.runtime.inputs.watermark_lag import EventTimes, ahead_of_clock, policy_of, timed
 from engine.runtime.quality import bad_record_limits
 from engine.runtime.quality.bad_records import by_name
 from engine.runtime.spark_support.state_operators import held_in_state
@@ -130,12 +131,13 @@ class Progress:
         )
 
     def _event_times(self) -> None:
-        """Remember how far each input is, and tell if one of them holds back the others."""
+        """Remember how far each input is, and warn of a watermark that is held back or ahead of the clock."""
         if (known := self.times.known()) != self.writer.state.event_times:
             self.writer.record(event_times=known)
         held = self.times.held_back(self.model, self.watermark, self.total.state_rows, policy_of(self.run.spark))
-        if held is not None:
-            self.run.emit(Diagnosed(held))
+        for warning in (held, ahead_of_clock(self.model, self.watermark, datetime.now(UTC))):
+            if warning is not None:
+                self.run.emit(Diagnosed(warning))
 
 
 def metrics_of(record: Mapping[str, Any], written: Metrics) -> Metrics:
