@@ -31,12 +31,12 @@ PYTEST := $(BIN)/python -m pytest
 FAST := not spark and not browser
 # What `make test` leaves to `make nightly`: tests/nightly_tests.txt. With NIGHTLY= it runs them, too.
 NIGHTLY ?= and not nightly
-PYTEST_FAST = $(PYTEST) -n auto --dist worksteal -m '$(FAST) $(NIGHTLY)'
+PYTEST_FAST = $(PYTEST) -n $(PROCESSES) --dist worksteal -m '$(FAST) $(NIGHTLY)'
 # The inner loop: without those of tests/slow_tests.txt.
 INNER := $(FAST) and not slow
-# One process more than cores, each with one Spark session: a test waits for disks and triggers a third of its time.
+# Two processes more than cores, each with one Spark session: a test waits for disks and triggers a third of its time.
 # Who shares a process, and who begins first: tests/distribution.py.
-PROCESSES ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$(( n < 2 ? 3 : n > 5 ? 6 : n + 1 )))
+PROCESSES ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$(( n < 2 ? 3 : n > 4 ? 6 : n + 2 )))
 PYTEST_REST = $(PYTEST) -n $(PROCESSES) --dist loadgroup --no-loadscope-reorder -m 'not ($(FAST)) $(NIGHTLY)'
 PYTEST_ARGS ?=
 export PYTEST_ARGS
@@ -55,7 +55,7 @@ help: ## Show this list
 	@echo
 	@echo "  PYTHON=python3.12            the Python that $(VENV) is made with"
 	@echo "  PYTHON_OLDEST=, PYTHON_NEWEST=  those of test-oldest (/usr/bin/python3) and test-newest (python3.13)"
-	@echo "  PROCESSES=3                  in which the tests with Spark run; one more than cores, at most 6"
+	@echo "  PROCESSES=3                  in which the tests run; two more than cores, at most 6"
 	@echo "  PYTEST_ARGS='-k windows -x'  handed to pytest"
 	@echo "  NIGHT=20260131               with nightly: the random queries of that day again"
 	@echo "  UPGRADE=1                    with lock: move to the newest versions"
@@ -130,8 +130,9 @@ test-fast: $(DEV) ## Run the quick ones of the tests that need neither Java nor 
 # Seconds of a case; the machine should have nothing else to do.
 .PHONY: slow-tests
 slow-tests: NIGHTLY :=
+slow-tests: PROCESSES = auto
 slow-tests: $(DEV) ## Measure the tests without Java, and list those that test-fast leaves out
-	@$(PYTEST_FAST) --note-slow 0.025
+	@$(PYTEST_FAST) --note-slow 0.012
 
 .PHONY: fuzz
 fuzz: $(DEV) ## Compare the streaming rules with Spark's own verdicts on random queries (FUZZ_ARGS)

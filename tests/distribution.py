@@ -39,6 +39,7 @@ _STARTING = {
 _FIRST = (
     "kafka", "tests/cli/test_start.py", "catalogs", "object_store", "registry", "browser", "jvms",
     "tests/runtime/test_renamed_from.py", "tests/sources/test_files.py", "tests/runtime/test_rebuild.py", "cluster",
+    "tests/runtime/test_change_log.py",
     "tests/runtime/test_bad_records.py", "tests/runtime/test_rollback.py", "tests/sources/test_file_names.py",
     "tests/runtime/test_renamed.py", "tests/runtime/test_extract_history.py", "tests/runtime/test_clone.py",
     "tests/runtime/test_joins.py", "tests/runtime/test_state_edits.py", "tests/example/test_build.py",

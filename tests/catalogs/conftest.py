@@ -78,6 +78,8 @@ def postgres_server() -> Iterator[Postgres]:
         pytest.skip("no PostgreSQL here: install the package postgresql, or name its bin folder in ENGINE_POSTGRES")
     with postgres.running() as server:
         yield server
+        # A clean end waits for clients that are still connected.
+        server.stop(kill=True)
 
 
 @pytest.fixture(scope="session")
@@ -85,6 +87,7 @@ def rest_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestServer
     """The reference server; a test that stops it starts it again."""
     with iceberg_rest.running(tmp_path_factory.mktemp("rest")) as server:
         yield server
+        server.stop(kill=True)
 
 
 @pytest.fixture

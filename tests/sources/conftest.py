@@ -14,3 +14,4 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RegistryPart]
     """A real registry. Subjects are of the tests that register them; ids go up."""
     with running(tmp_path_factory.mktemp("registry")) as part:
         yield part
+        part.stop(kill=True)
