@@ -103,6 +103,20 @@ def test_streams_of_the_table_keep_their_rows_and_continue(lab: Lab) -> None:
     assert amounts(lab, "copy") == amounts(lab)
 
 
+def test_rows_of_times_that_python_does_not_have(lab: Lab) -> None:
+    """Milliseconds that were read as seconds: a range without an end has them, too."""
+    far = STREAM.replace("id, at,", "id, if(kind = 'far', timestamp_seconds(1716000000000 + id), at) as at,")
+    shop(lab, far)
+    lab.land("a", [*days(1, 2), event(90, "2024-05-02T10:00", "far"), event(91, "2024-05-02T10:00", "far")])
+    lab.build()
+    lab.model("paid", text(NEW, stream=far))
+    lab.build()
+    assert replaced(backfill(lab, "--from", "2024-05-02", "--yes")) == [(2, 2), (2, 2)]
+    found = lab.session.spark.sql(f"select id, amount from lake.{lab.schema}.paid order by id").collect()  # type: ignore[union-attr]
+    assert [tuple(row) for row in found] == [(10, 1), (11, 1), (20, 10), (21, 10), (90, 10), (91, 10)]
+    assert lab.build().model("paid")["status"] == "unchanged"
+
+
 POINTS = ["backfilling", "committing", "checked", "backfilled", "reader moved"]
 
 

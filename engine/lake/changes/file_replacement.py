@@ -60,10 +60,8 @@ def replace_files(
         StateError: the table is not as expected (see `engine.lake.commit_guard`).
     """
     table, snapshot = staged.table, expected.snapshot
-    scan = table.newScan().useSnapshot(snapshot)
     condition = partition_condition(staged.session, table, among) if among is not None else None
-    tasks = each((scan if condition is None else scan.filter(condition)).planFiles())
-    files = [file for task in tasks if str((file := task.file()).location()) in gone]
+    files = _files(table, snapshot, gone, condition)
     if len(files) != len(set(gone)):
         raise RuntimeError(f"{table.name()} does not have all the files that are to be replaced")
     guarded = guard(staged.session, table, None, expected, markers)
@@ -81,6 +79,13 @@ def replace_files(
     return settled(table, markers, attempt, staged.rows, guarded)
 
 
+def _files(table: Any, snapshot: int | None, gone: Collection[str], condition: Any | None) -> list[Any]:
+    """The data files of a snapshot with some locations, looked for among those that a condition leaves."""
+    scan = table.newScan().useSnapshot(snapshot)
+    tasks = each((scan if condition is None else scan.filter(condition)).planFiles())
+    return [file for task in tasks if str((file := task.file()).location()) in gone]
+
+
 def partition_condition(session: SparkSession, table: Any, among: FieldValues) -> Any | None:
     """Return Iceberg's expression for some values of a partition field; None: there is none for such values.
 
@@ -93,7 +98,8 @@ def partition_condition(session: SparkSession, table: Any, among: FieldValues) -
     if len(texts) < len(among.texts) or len(texts) > _MOST_VALUES or among.kind not in {*_NUMBERS, "string"}:
         return None
     expressions: Any = session._jvm.org.apache.iceberg.expressions.Expressions  # type: ignore[union-attr] # noqa: SLF001
-    column, part = str(table.schema().caseInsensitiveFindField(among.part.column).name()), among.part
+    schema, part = table.schema(), among.part
+    column = str(schema.findColumnName(schema.caseInsensitiveFindField(part.column).fieldId()))
     if part.transform == "identity":
         term = expressions.ref(column)
     elif part.number is None:

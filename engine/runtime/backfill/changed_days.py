@@ -26,7 +26,7 @@ class Day:
     """The rows of a day in a range.
 
     Attributes:
-        day: in UTC.
+        day: in UTC; that of all later ones too if it is the last one that Python has.
         before: how many rows the table has.
         after: how many rows the query gives.
         same: they are the same rows.
@@ -60,7 +60,8 @@ def _summed(frame: DataFrame, within: TimeRange) -> dict[date, tuple[int, object
 
     # Spark hashes no maps, and takes -0.0 for 0.0.
     hashed = f.xxhash64(f.to_json(f.struct("*"), _AS_JSON)).cast("decimal(38,0)").alias(_HASH)
-    rows = frame.select(f.expr(within.day).alias("day"), hashed)
+    day = f.least(f.expr(within.day), f.lit(date.max)).alias("day")
+    rows = frame.select(day, hashed)
     found = rows.groupBy("day").agg(f.count(f.lit(1)), f.sum(_HASH)).collect()
     return {row[0]: (row[1], row[2]) for row in found}
 
@@ -90,6 +91,8 @@ def pieces(days: Sequence[Day], within: TimeRange, most: int) -> Iterator[tuple[
 
 def _piece(days: Sequence[Day], within: TimeRange) -> tuple[TimeRange, int, int]:
     begin = max(within.begin, datetime.combine(days[0].day, time()))
-    end = day_after(datetime.combine(days[-1].day, time()))
-    end = end if within.end is None else min(within.end, end)
+    last, end = days[-1].day, within.end
+    if last < date.max:
+        after = day_after(datetime.combine(last, time()))
+        end = after if end is None else min(end, after)
     return replace(within, begin=begin, end=end), sum(d.before for d in days), sum(d.after for d in days)
