@@ -108,7 +108,8 @@ def test_a_terminal_stays_a_terminal(project: Path) -> None:
 @pytest.mark.usefixtures("warm")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)])
 def test_signals_reach_the_command(project: Path, number: int, code: int) -> None:
-    process = client(project, "build", "--sleep")
+    # What is ignored (SIGHUP below nohup) is not passed on.
+    process = client(project, "build", "--sleep", preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))
     assert process.stdout is not None
     assert process.stdout.readline() == "sleeping\n"
     process.send_signal(number)

@@ -116,6 +116,14 @@ select * except (amount) from o
 select id, struct(count(*) as n, max(ts) as t) s from o group by id
 select grouping__id g, id, count(*) n from o group by id with rollup
 from o |> where id = 'a' |> aggregate count(*) as n group by id
+table o |> where id = 'a' |> drop ts, tags |> drop item
+table c
+values (1, 'a'), (2, 'b') |> where col1 > 1 |> select col1 as id
+values (1, 'a'), (2, 'b')
+with t as (select id, ts from o) table t |> drop ts
+select id from o where id in (table c |> select id)
+select id from o union all (table c |> select id) union select id from (values ('x') |> select col1 as id)
+select count(table) n, max(table.a) m from (select struct(1 as a) as table)
 select id, row_number() over (partition by id order by max(ts)) r from o group by id
 select distinct id, count(*) over (partition by id) n from o
 select day('2024-01-01') d, id || 1 x, amount * '2' y, 1 + '2' z from o

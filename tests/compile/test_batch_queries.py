@@ -34,7 +34,7 @@ sources:
 
 
 def model(sql: str) -> str:
-    return re.sub(r"\b(from|join) ([oc])\b", lambda m: f"{m[1]} {{{{ source('s', '{m[2]}') }}}}", sql)
+    return re.sub(r"\b(from|join|table) ([oc])\b", lambda m: f"{m[1]} {{{{ source('s', '{m[2]}') }}}}", sql)
 
 
 def files(queries: list[str]) -> dict[str, str | bytes]:

@@ -29,7 +29,7 @@ SQL = [
     ("select 1 as n, stream a {o}", "unknown-column models/a.sql:1:16 column 'stream' not found", ""),
     ("select id, amonut {o}", "unknown-column models/a.sql:1:12 column 'amonut' not found", "'amount'"),
     ("select id, id as ID {o}", "duplicate-name models/a.sql:1:1 two columns have the name 'ID'", "alias"),
-    ("values (1, 2)", "not-a-query models/a.sql:1:1 a model is a SELECT, not VALUES", "from values"),
+    ("from {{ source('shop', 'orders') }} |> set id = 1", "sql-syntax models/a.sql:1:40 syntax error near 'set'", "* except (a)"),
     ("", "not-a-query models/a.sql:1:1 the model has no SQL", "Write a SELECT"),
     ("-- soon\n", "not-a-query models/a.sql:2:1 the model has no SQL", ""),
     ("select " + "(" * 2000 + "1" + ")" * 2000, "sql-too-deep models/a.sql:1:208 the SQL is nested more than 200 levels deep", ""),

@@ -12,6 +12,7 @@ from sqlglot.tokens import Token  # type: ignore[attr-defined]
 
 from engine.compile.sql.precedence.mixed_operators import is_doubtful
 from engine.compile.sql.precedence.operator_tokens import are_mixed, marked, with_shifts
+from engine.compile.sql.precedence.pipe_operators import with_selects
 from engine.compile.sql.precedence.regroup import regrouped
 from engine.compile.sql.precedence.variant_paths import with_brackets
 
@@ -53,6 +54,7 @@ def parse_tokens(tokens: list[Token], text: str) -> list[exp.Expr | None]:
         tokens = with_shifts(tokens)
     if ":" in text:
         tokens = with_brackets(tokens)
+    tokens = with_selects(tokens, text)
     trees = _parser().parse(tokens, text)
     if are_mixed(tokens) and any(tree is not None and is_doubtful(tree) for tree in trees):
         trees = [tree and regrouped(tree) for tree in _parser().parse(marked(tokens), text)]

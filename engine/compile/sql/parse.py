@@ -42,7 +42,7 @@ TYPES = (
 )  # fmt: skip
 # What the parser raises where it makes the node of a function of arguments that it did not foresee.
 _MAKES_NONE = (AttributeError, IndexError, KeyError, TypeError, ValueError)
-_STARTS = {"SELECT", "WITH", "FROM", "(", "VALUES"}
+_STARTS = {"SELECT", "WITH", "FROM", "(", "VALUES", "TABLE"}
 UNDECLARED_HINT = "Write {{ ref('model') }} or {{ source('name', 'table') }}, so that the dependency is known."
 _STRAY_REF = "Use it in FROM or JOIN, and refer to its columns by the model's name or an alias."
 
@@ -204,8 +204,6 @@ class _Reader:
 
     def no_query(self, word: str, offset: int) -> None:
         hint = "Write the SELECT only; Headrace creates and fills the table."
-        if word == "VALUES":
-            hint = "Write select * from values (...) as t(a, b)."
         self.report("not-a-query", f"a model is a SELECT, not {word}", hint, offset)
 
     def parse_error(self, error: ParseError, tokens: list[Token]) -> None:
@@ -222,6 +220,8 @@ class _Reader:
         place = tokens.index(token)
         if any(before.token_type is TokenType.COLON for before in tokens[max(place - 3, 0) : place]):
             hint = "Write variant_get(v, '$.a', 'string') for v:a."
+        elif place and tokens[place - 1].token_type is TokenType.PIPE_GT:
+            hint = "Write |> select * except (a), a + 1 as a for |> set a = a + 1; the column comes last then."
         self.report("sql-syntax", f"syntax error near '{near_what}'{expected}", hint, token.start)
 
     def wrong(self, calls: Iterable[WrongCall]) -> None:
