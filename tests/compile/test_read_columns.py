@@ -8,6 +8,7 @@ import pytest
 
 from engine.compile import Model
 from engine.compile.nodes.fingerprint import definition
+from engine.plan.comparable_facts import names_column
 from tests.project.small_projects import clean, model
 
 SOURCES = """
@@ -66,6 +67,23 @@ def test_a_query_that_reads_a_new_column_has_changed(tmp_path: Path, name: str) 
     before = readers(tmp_path, READ[name].replace("more", "kind"), "")
     for old, new in zip(before, readers(tmp_path, READ[name], ", more string"), strict=True):
         assert new.fingerprint != old.fingerprint, new.name
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "from {T} |> where id > 1",
+        "from {T} |> where id > 1 |> drop kind",
+        "table {T}",
+        "with q as (select id from {T}) table {T}",
+    ],
+)
+def test_all_columns_are_handed_on_without_a_star(tmp_path: Path, query: str) -> None:
+    (old, _), (new, _) = readers(tmp_path, query, ""), readers(tmp_path, query, ", more string")
+    assert new.fingerprint != old.fingerprint
+    (old, _), (new, _) = (readers(tmp_path, query, f", more {kind}") for kind in ("int", "string"))
+    assert new.fingerprint != old.fingerprint
+    assert names_column(new.facts, "more")
 
 
 @pytest.mark.parametrize("read", [True, False])

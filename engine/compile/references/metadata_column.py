@@ -20,37 +20,62 @@ def names_metadata(text: str) -> bool:
     return ORIGIN in text.lower()
 
 
-def star_edits(query: ParsedQuery, names: Mapping[int, str]) -> Iterator[Edit]:
+def star_edits(query: ParsedQuery, names: Mapping[int, str], text: str) -> Iterator[Edit]:
     """The edits that keep `_metadata` out of the stars of a query.
 
     Args:
         query: with the stars.
         names: for each reference to a source, by its offset, the name that qualifies its columns.
+        text: that was parsed.
     """
+    for star, hidden in _stars(query, names):
+        columns = ", ".join(f"{name}.{ORIGIN}" for name in hidden)
+        listed = star.args.get("except_") or ()
+        if not _is_written(star, text):
+            continue
+        if listed:
+            at = span(listed[0])[0]
+            yield Edit(at, at, f"{columns}, ")
+        else:
+            at = star.meta["end"] + 1
+            yield Edit(at, at, f" EXCEPT ({columns})")
+
+
+def implied_stars(query: ParsedQuery, names: Mapping[int, str], text: str) -> Iterator[int]:
+    """The references to sources of which a query gives `_metadata` without a star: `TABLE t`, `FROM t |> WHERE ..`.
+
+    The arguments are those of `star_edits`.
+    """
+    for star, hidden in _stars(query, names):
+        if not _is_written(star, text):
+            yield min(hidden.values())
+
+
+def _is_written(star: exp.Star, text: str) -> bool:
+    return text[star.meta["end"]] == "*"
+
+
+def _stars(query: ParsedQuery, names: Mapping[int, str]) -> Iterator[tuple[exp.Star, dict[str, int]]]:
+    """The stars that stand for columns of sources, with the names of these and where they are read."""
     hiding = _hiding(query, names)
     written = {start: name.lower() for start, _, name in query.qualifiers}
     for star in query.nodes.every(exp.Star):
         if "end" not in star.meta or isinstance(star.parent, exp.Count):
             continue
         qualifier = _qualifier(star, written)
-        known = hiding.get(id(star.find_ancestor(exp.Select)), [])
-        columns = ", ".join(f"{name}.{ORIGIN}" for name in known if qualifier in {"", name.strip("`").lower()})
-        listed = star.args.get("except_") or ()
-        if columns and listed:
-            at = span(listed[0])[0]
-            yield Edit(at, at, f"{columns}, ")
-        elif columns:
-            at = star.meta["end"] + 1
-            yield Edit(at, at, f" EXCEPT ({columns})")
+        known = hiding.get(id(star.find_ancestor(exp.Select)), {})
+        found = {name: at for name, at in known.items() if qualifier in {"", name.strip("`").lower()}}
+        if found:
+            yield star, found
 
 
-def _hiding(query: ParsedQuery, names: Mapping[int, str]) -> dict[int, list[str]]:
-    """The names of the sources that each SELECT reads, in the order of the text, by its identity."""
+def _hiding(query: ParsedQuery, names: Mapping[int, str]) -> dict[int, dict[str, int]]:
+    """The names of the sources that each SELECT reads, in the order of the text, and where, by its identity."""
     places = ((table.this.meta.get("start"), table) for table in query.nodes.every(exp.Table))
-    hidden: dict[int, dict[str, None]] = {}
+    hidden: dict[int, dict[str, int]] = {}
     for start, table in sorted(((s, t) for s, t in places if s in names), key=lambda pair: pair[0]):
-        hidden.setdefault(id(table.find_ancestor(exp.Select)), {})[names[start]] = None
-    return {select: list(listed) for select, listed in hidden.items()}
+        hidden.setdefault(id(table.find_ancestor(exp.Select)), {}).setdefault(names[start], start)
+    return hidden
 
 
 def _qualifier(star: exp.Star, written: Mapping[int, str]) -> str:

@@ -12,7 +12,7 @@ from engine.compile.nodes.manifest import Input, Slot, Source
 from engine.compile.nodes.materialization import Materialized
 from engine.compile.nodes.model_settings import OnUpstreamDelete
 from engine.compile.references.ephemeral import Inlined, fault
-from engine.compile.references.metadata_column import names_metadata, star_edits
+from engine.compile.references.metadata_column import implied_stars, names_metadata, star_edits
 from engine.compile.sql.parse import ParsedQuery, RelationReference
 from engine.errors import Diagnostic, Location, near
 from engine.jinja import Rendered
@@ -241,7 +241,11 @@ def _stars(draft: Draft, known: KnownNodes) -> list[Edit]:
         if item is not None:
             named = f"`{reference.alias}`" if reference.alias else _name_in_sql(item, reference, known)
             names[reference.start] = named.rsplit(" AS ", 1)[-1]
-    return list(star_edits(draft.query, names))
+    for at in implied_stars(draft.query, names, draft.rendered.text):
+        message = "'_metadata' would be a column of the result, which has no '*' that leaves it out"
+        hint = "Begin with select *, and the fields of _metadata that are needed under names of their own."
+        draft.report("misplaced-expression", message, hint, at)
+    return list(star_edits(draft.query, names, draft.rendered.text))
 
 
 def _name_in_sql(item: Input, reference: RelationReference, known: KnownNodes) -> str:

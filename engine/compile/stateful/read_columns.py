@@ -21,7 +21,7 @@ _STAR_EXCEPT = re.compile(r"\*\s*except\s*\(")
 # What decides on rows by all columns, or by their places, without naming them.
 _IMPLICIT = {
     "all", "distinct", "except", "identifier", "intersect", "minus", "natural", "pivot", "transform", "union",
-    "unpivot",
+    "table", "unpivot",
 }  # fmt: skip
 _Reads = Callable[[str, str], bool]
 
@@ -58,7 +58,8 @@ def _reader(model: Model, seen: InputColumns) -> _Reads:
     text = _STAR_EXCEPT.sub("* (", " ".join(texts).lower())
     words = {*_WORD.findall(text)}
     handed: set[tuple[str, str]] | None = set()
-    if "*" in text:
+    # `TABLE t` and `FROM t |> WHERE ..` hand all columns on without one.
+    if "*" in text or "|>" in text or "table" in words:
         plain = seen.columns is not None and seen.complete and not words & _IMPLICIT and "|>" not in text
         handed = _handed_on(model) if plain else None
 
