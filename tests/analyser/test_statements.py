@@ -8,6 +8,7 @@ from pathlib import Path
 from tests.analyser.own_queries import compared, kept, report
 from tests.analyser.own_tables import Asked, as_model, declared
 from tests.analyser.statements import DropView, MakeView, Query, files, statements
+from tests.analyser.verdicts import BROKEN
 
 FILE = """\
 -- a comment; it ends no statement
@@ -71,7 +72,7 @@ def test_differences_are_counted_by_cause(tmp_path: Path) -> None:
         Asked("a.sql", 2, "select nothing from t", "", "", (("nothing", "int"),), tables),
         Asked("a.sql", 3, "select s from t", "SOME_ERROR", "no", None, tables),
         Asked("a.sql", 4, "select id, s from t", "", "", (("id", "int"),), tables),
-        Asked("a.sql", 5, "values (1)", "", "", (("col1", "int"),), tables),
+        Asked("a.sql", 5, "select 1 as one", BROKEN, "", None, tables),
     ]
     kept_as = tmp_path / "verdicts.jsonl"
     assert list(kept(kept_as, asked)) == list(kept(kept_as, ())) == asked

@@ -12,7 +12,7 @@ from sqlglot.tokens import Token  # type: ignore[attr-defined]
 
 from engine.compile.sql.precedence.mixed_operators import is_doubtful
 from engine.compile.sql.precedence.operator_tokens import are_mixed, marked, with_shifts
-from engine.compile.sql.precedence.pipe_operators import with_selects
+from engine.compile.sql.precedence.pipe_operators import repaired, with_selects
 from engine.compile.sql.precedence.regroup import regrouped
 from engine.compile.sql.precedence.variant_paths import with_brackets
 
@@ -58,7 +58,7 @@ def parse_tokens(tokens: list[Token], text: str) -> list[exp.Expr | None]:
     trees = _parser().parse(tokens, text)
     if are_mixed(tokens) and any(tree is not None and is_doubtful(tree) for tree in trees):
         trees = [tree and regrouped(tree) for tree in _parser().parse(marked(tokens), text)]
-    return trees
+    return [tree and repaired(tree) for tree in trees] if "|>" in text else trees
 
 
 def parse_text(text: str) -> exp.Expr:

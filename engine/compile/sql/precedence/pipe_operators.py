@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from sqlglot import exp
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 _MAY_HAVE = re.compile(r"\|>|\b(table|values)\b", re.IGNORECASE)
@@ -43,6 +44,18 @@ def with_selects(tokens: list[Token], text: str) -> list[Token]:
         else:
             result.append(token)
     return [*result, _as(tokens[-1], TokenType.R_PAREN, ")")] if closed else result
+
+
+def repaired(tree: exp.Expr) -> exp.Expr:
+    """A tree with pipes, in which sqlglot leaves names alone: keys of AGGREGATE, and what `|> AS e` has named."""
+    for group in tree.find_all(exp.Group):
+        for key in group.expressions:
+            if type(key) is exp.Identifier:
+                key.replace(exp.Column(this=key.copy()))
+    for start in tree.find_all(exp.From):
+        if isinstance(start.this, exp.TableAlias):
+            start.set("this", exp.Table(this=start.this.this))
+    return tree
 
 
 def _selected(token: Token) -> list[Token]:
