@@ -34,6 +34,10 @@ def shown(text: str) -> tuple[list[str], list[str]]:
         ("select a, (select max(b) from u) as m from t", ["a", "(select max(b) from u)"]),
         ("select case when a then b end as c, a is null as d from t", ["case when a then b end", "a is null"]),
         ("select 1 as a, 2", ["1", "2"]),
+        # The columns of a pipe are those of its last operator.
+        ("from t |> select a |> extend b + 1 as c", []),
+        ("select a from t |> where a > 1", []),
+        ("with q as (select a from t) table q", []),
         # Words that are names here, and clauses elsewhere.
         ("select window(ts, '1 hour') as w, count(*) n from t group by 1", ["window(ts, '1 hour')", "count(*)"]),
         ("select window.start as a, window.end from t", ["window.start", "window.end"]),

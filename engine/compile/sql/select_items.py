@@ -30,7 +30,9 @@ class ItemPlace:
 
 
 def item_places(tokens: Sequence[Token]) -> tuple[ItemPlace, ...]:
-    """Return the places of the items of the first SELECT that is in no brackets; empty if there is none."""
+    """Return the places of the items of the first SELECT that is in no brackets; empty if there is none, or a pipe."""
+    if any(token.token_type is TokenType.PIPE_GT for token in tokens):
+        return ()
     return tuple(_place(item) for item in _items(tokens) if item)
 
 
