@@ -37,6 +37,8 @@ def shown(text: str) -> tuple[list[str], list[str]]:
         # The columns of a pipe are those of its last operator.
         ("from t |> select a |> extend b + 1 as c", []),
         ("select a from t |> where a > 1", []),
+        ("from t |> select a |> select b + 1 as c, d", ["b + 1", "d"]),
+        ("from t |> where a > 1 |> select *, (select 1) as b", ["*", "(select 1)"]),
         ("with q as (select a from t) table q", []),
         # Words that are names here, and clauses elsewhere.
         ("select window(ts, '1 hour') as w, count(*) n from t group by 1", ["window(ts, '1 hour')", "count(*)"]),

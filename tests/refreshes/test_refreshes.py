@@ -117,6 +117,14 @@ def test_columns_that_are_a_time_cut_to_a_unit(value: str, relation: str, found:
     assert truncated(block, "part") == found
 
 
+def test_the_keys_of_a_pipe_are_followed() -> None:
+    classic = "select date_trunc('day', at) as day, k, count(*) as n from t where k > 1 group by 1, k"
+    pipe = "from t |> where k > 1 |> aggregate count(*) as n group by date_trunc('day', at) as day, k"
+    found = [follow(sql, TIMES).branches[0] for sql in (classic, pipe)]
+    assert found[0].keys.keys() == found[1].keys.keys() == {"day", "k"}
+    assert [truncated(block, "day") for block in found] == [TruncatedTime("t", "at", "DAY")] * 2
+
+
 def test_a_cut_is_in_the_partition_of_its_value_where_that_is_said() -> None:
     """Inputs are read only where the partitions lie that are computed again: a cut in another one would be lost."""
     cuts: dict[str, Callable[[datetime], datetime]] = {

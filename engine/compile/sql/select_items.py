@@ -30,10 +30,22 @@ class ItemPlace:
 
 
 def item_places(tokens: Sequence[Token]) -> tuple[ItemPlace, ...]:
-    """Return the places of the items of the first SELECT that is in no brackets; empty if there is none, or a pipe."""
-    if any(token.token_type is TokenType.PIPE_GT for token in tokens):
-        return ()
-    return tuple(_place(item) for item in _items(tokens) if item)
+    """Return the places of the items of the first SELECT that is in no brackets; empty if there is none.
+
+    Of a pipe it is the last operator that counts, if it is a SELECT.
+    """
+    return tuple(_place(item) for item in _items(_last_operator(tokens)) if item)
+
+
+def _last_operator(tokens: Sequence[Token]) -> Sequence[Token]:
+    """The tokens of the last operator of a pipe; all of them if there is none."""
+    depth, begin = 0, 0
+    for index, token in enumerate(tokens):
+        depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
+        if not depth and token.token_type is TokenType.PIPE_GT:
+            begin = index + 1
+    behind = tokens[begin:]
+    return behind if not begin or (behind and behind[0].token_type is TokenType.SELECT) else ()
 
 
 def _items(tokens: Sequence[Token]) -> Iterator[list[Token]]:

@@ -12,6 +12,8 @@ from sqlglot import exp
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 _MAY_HAVE = re.compile(r"\|>|\b(table|values)\b", re.IGNORECASE)
+# What sqlglot calls the step of a pipe.
+STEP = re.compile(r"__tmp\d+")
 _SETS = {TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT}
 _OPENING, _CLOSING = {TokenType.L_PAREN, TokenType.L_BRACKET}, {TokenType.R_PAREN, TokenType.R_BRACKET}
 
@@ -47,7 +49,11 @@ def with_selects(tokens: list[Token], text: str) -> list[Token]:
 
 
 def repaired(tree: exp.Expr) -> exp.Expr:
-    """A tree with pipes, in which sqlglot leaves names alone: keys of AGGREGATE, and what `|> AS e` has named."""
+    """A tree with pipes as that of the same query without: sqlglot makes CTEs of their steps, and leaves names alone.
+
+    Keys of AGGREGATE become columns, what `|> AS e` has named a relation; a last step that is all of the query stands
+    for it.
+    """
     for group in tree.find_all(exp.Group):
         for key in group.expressions:
             if type(key) is exp.Identifier:
@@ -55,7 +61,35 @@ def repaired(tree: exp.Expr) -> exp.Expr:
     for start in tree.find_all(exp.From):
         if isinstance(start.this, exp.TableAlias):
             start.set("this", exp.Table(this=start.this.this))
+    for select in list(tree.find_all(exp.Select)):
+        step = _last_step(select)
+        if step is not None and select is tree:
+            tree = step
+        elif step is not None:
+            select.replace(step)
     return tree
+
+
+def _last_step(select: exp.Select) -> exp.Expr | None:
+    """The last step of a pipe, if a query is `SELECT *` of it and nothing more, with those before it as its CTEs."""
+    if _given(select) != {"with_", "from_", "expressions"}:
+        return None
+    clause, relation, (star, *others) = select.args["with_"], select.args["from_"].this, select.expressions
+    *before, last = clause.expressions
+    # PIVOT and samples belong to the relation.
+    whole = type(star) is exp.Star and not _given(star) and not others and _given(relation) == {"this"}
+    named = STEP.fullmatch(last.alias) is not None and relation.name == last.alias
+    if not whole or not named or clause.args.get("recursive") or last.this.args.get("with_") is not None:
+        return None
+    step: exp.Expr = last.this.pop()
+    if before:
+        step.set("with_", exp.With(expressions=[one.pop() for one in before]))
+    return step
+
+
+def _given(node: exp.Expr) -> set[str]:
+    """The arguments that a node has."""
+    return {key for key, value in node.args.items() if value}
 
 
 def _selected(token: Token) -> list[Token]:

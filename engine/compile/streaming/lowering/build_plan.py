@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,6 +12,7 @@ from msgspec.structs import replace
 from sqlglot import exp
 
 from engine.compile.nodes.query_finding import QueryFinding
+from engine.compile.sql.precedence.pipe_operators import STEP
 from engine.compile.streaming.lowering.lower_conditions import conditions, keeps_null
 from engine.compile.streaming.lowering.lower_expressions import ExpressionReader, PlanValue
 from engine.compile.streaming.lowering.lower_from import From, lower_from
@@ -43,7 +43,6 @@ from engine.compile.streaming.query_plan.logical_plan import (
 )
 from engine.compile.streaming.query_plan.stream_facts import StreamFacts, error
 
-_PIPE = re.compile(r"__tmp\d+")
 _SORTS = ("order", "sort", "cluster")
 
 
@@ -153,7 +152,7 @@ class Builder:
             )
             plan = self._recursive(cte, ctes, outer) if recursive else self.query(cte.this, ctes, outer)
             plan = self._renamed(plan, cte)
-            if _PIPE.fullmatch(name):
+            if STEP.fullmatch(name):
                 ctes[name] = plan
                 continue
             definitions.append(plan)
