@@ -7,6 +7,7 @@ import pytest
 from engine.plan.edits.changed_clauses import changed_clauses, with_clauses
 
 QUERY = "select id, sum(a) as total from t where a > 1 group by id"
+PIPE = "from t |> where a > 1 |> select id |> aggregate count(*) as n group by id"
 CTE = "with q as (select id, a from t where a > 1) select id from q"
 UNION = "select id from t union all select id from u where id > 1"
 
@@ -23,6 +24,8 @@ UNION = "select id from t union all select id from u where id > 1"
         (QUERY, QUERY.replace("from t", "from t join u on t.id = u.id"), ("JOIN",)),
         (QUERY, QUERY.replace("select", "select distinct") + " order by 1 limit 3", ("DISTINCT", "ORDER BY", "LIMIT")),
         (CTE, CTE.replace("a > 1", "a > 2"), ("WHERE of CTE 'q'",)),
+        (PIPE, PIPE.replace("a > 1", "a > 2"), ("WHERE of step 1 of the pipe",)),
+        (PIPE, PIPE.replace("as n", "as m"), ("removed column 'n'", "new column 'm'")),
         (CTE, CTE.replace("with q", "with r as (select 1 as x), q"), ("new CTE 'r'",)),
         (UNION, UNION.replace("id > 1", "id > 2"), ("WHERE of a branch of UNION",)),
         (UNION, QUERY, ()),

@@ -10,6 +10,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from engine.compile.sql.dialect import DIALECT, parse_text
+from engine.compile.sql.precedence.pipe_operators import STEP
 
 # Names that a sentence has at most.
 _MOST = 5
@@ -90,9 +91,14 @@ def _of_ctes(old: exp.Query, new: exp.Query, place: str) -> Iterator[str]:
     before, after = ({cte.alias_or_name: cte.this for cte in one.ctes} for one in (old, new))
     for name in dict.fromkeys((*before, *after)):
         if name in before and name in after:
-            yield from _of_query(before[name], after[name], f" of CTE '{name}'{place}")
+            yield from _of_query(before[name], after[name], f" of {_named(name)}{place}")
         else:
-            yield f"{'new ' if name in after else 'removed '}CTE '{name}'{place}"
+            yield f"{'new ' if name in after else 'removed '}{_named(name)}{place}"
+
+
+def _named(cte: str) -> str:
+    match = STEP.fullmatch(cte)
+    return f"step {match[1]} of the pipe" if match else f"CTE '{cte}'"
 
 
 def _of_columns(old: exp.Select, new: exp.Select, place: str) -> Iterator[str]:

@@ -12,8 +12,8 @@ from sqlglot import exp
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 _MAY_HAVE = re.compile(r"\|>|\b(table|values)\b", re.IGNORECASE)
-# What sqlglot calls the step of a pipe.
-STEP = re.compile(r"__tmp\d+")
+# What sqlglot calls the step of a pipe, with its number.
+STEP = re.compile(r"__tmp(\d+)")
 _SETS = {TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT}
 _OPENING, _CLOSING = {TokenType.L_PAREN, TokenType.L_BRACKET}, {TokenType.R_PAREN, TokenType.R_BRACKET}
 
