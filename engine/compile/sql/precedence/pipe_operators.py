@@ -51,8 +51,8 @@ def with_selects(tokens: list[Token], text: str) -> list[Token]:
 def repaired(tree: exp.Expr) -> exp.Expr:
     """A tree with pipes as that of the same query without: sqlglot makes CTEs of their steps, and leaves names alone.
 
-    Keys of AGGREGATE become columns, and what `|> AS e` has named a relation; a query that is its last step alone becomes
-    that.
+    Keys of AGGREGATE become columns, and what `|> AS e` has named a relation; a query that is its last step alone is
+    replaced by it.
     """
     for group in tree.find_all(exp.Group):
         for key in group.expressions:
