@@ -86,6 +86,24 @@ def test_all_columns_are_handed_on_without_a_star(tmp_path: Path, query: str) ->
     assert names_column(new.facts, "more")
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select id from {T} natural join {T} as u",
+        "select a from {T} pivot (max(amount) for kind in ('x' as a))",
+        "select v from {T} unpivot (v for k in (amount))",
+        "select identifier('mo' || 're') as more from {T}",
+    ],
+)
+def test_what_decides_on_rows_by_all_columns_reads_them(tmp_path: Path, query: str) -> None:
+    sql = query.replace("{T}", "{{ source('shop', 'events') }}")
+    found = []
+    for kind in ("int", "string"):
+        files = {"project.yml": "name: lab\n", "sources/shop.yml": SOURCES % ("json", f", more {kind}")}
+        found.append(clean(tmp_path, files | model("materialized: table", sql, "batch")).model("batch"))
+    assert found[0].fingerprint != found[1].fingerprint
+
+
 @pytest.mark.parametrize("read", [True, False])
 def test_a_name_of_several_words_is_read_where_the_query_has_it(tmp_path: Path, read: bool) -> None:
     query = "select hour.start as h, max(`the kind`) as n from {T} group by hour"

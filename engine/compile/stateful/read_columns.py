@@ -23,6 +23,8 @@ _IMPLICIT = {
     "all", "distinct", "except", "identifier", "intersect", "minus", "natural", "pivot", "transform", "union",
     "table", "unpivot",
 }  # fmt: skip
+# These do it without a star, too: `TABLE t`, a natural join, the groups of a PIVOT.
+_WITHOUT_STAR = {"identifier", "natural", "pivot", "table", "transform", "unpivot"}
 _Reads = Callable[[str, str], bool]
 
 
@@ -58,8 +60,7 @@ def _reader(model: Model, seen: InputColumns) -> _Reads:
     text = _STAR_EXCEPT.sub("* (", " ".join(texts).lower())
     words = {*_WORD.findall(text)}
     handed: set[tuple[str, str]] | None = set()
-    # `TABLE t` and `FROM t |> WHERE ..` hand all columns on without one.
-    if "*" in text or "|>" in text or "table" in words:
+    if "*" in text or "|>" in text or words & _WITHOUT_STAR:
         plain = seen.columns is not None and seen.complete and not words & _IMPLICIT and "|>" not in text
         handed = _handed_on(model) if plain else None
 
