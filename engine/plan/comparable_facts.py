@@ -31,7 +31,7 @@ _TUNING = {
     "file-open-cost", "vectorization-enabled", "batch-size",
 }  # fmt: skip
 # What makes a column count that is not named.
-_IMPLICIT = {"natural", "pivot", "table", "unpivot", "|>"}
+_IMPLICIT = {"identifier", "natural", "pivot", "table", "unpivot", "|>"}
 _BEFORE_STAR = {"select", "distinct", "all", ",", ".", "("}
 
 
