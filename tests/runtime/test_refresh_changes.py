@@ -86,6 +86,25 @@ def test_compaction_is_nothing_new_without_java(lab: Lab) -> None:
     assert lab.model_json("days")["inputs"] != before
 
 
+@pytest.mark.parametrize("header", ["publish: on_tests_pass", "overwrite: partitions\npartition_by: [kind]"])
+def test_compaction_of_an_input_is_nothing_new_however_the_table_is_written(lab: Lab, header: str) -> None:
+    shop(lab)
+    lab.model(
+        "whole", f"/*---\n{header}\n---*/\nselect kind, count(*) as n from {{{{ ref('events') }}}} group by kind\n"
+    )
+    lab.build()
+    lab.land("b", [event(100, 3, "k1", 1.0)])
+    lab.build()
+    before = lab.snapshot("whole")
+    assert lab.run("maintain", "-s", "events").code == 0
+    assert "unchanged  table" in lab.run("plan", "-s", "whole").text
+    assert lab.build("-s", "whole").model("whole")["status"] == "unchanged"
+    assert lab.snapshot("whole") == before
+    lab.land("c", [event(101, 4, "k1", 1.0)])
+    assert lab.build().model("whole")["status"] == "success"
+    assert {row["kind"]: row["n"] for row in lab.rows("whole")}["k1"] == 11
+
+
 @pytest.mark.parametrize("by", ["engine maintain", "somebody else"])
 def test_compaction_of_a_batch_table_is_no_change_of_it(lab: Lab, by: str) -> None:
     shop(lab).build()

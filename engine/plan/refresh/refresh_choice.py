@@ -135,12 +135,13 @@ def refresh_choice(
         spark_version: that runs.
     """
     try:
-        _check_settings(manifest, model)
+        _check_query(manifest, model)
         _check_state(model, state, written, environment, spark_version)
         found = tuple(_inputs(manifest, model, state, inputs, of_table)) if state is not None else ()
+        if changed := [one for one in found if one.changed]:
+            _check_writing(model)
     except _FullError as full:
         return RefreshChoice(Way.FULL, full.reason, full.hint)
-    changed = [one for one in found if one.changed]
     if not changed:
         names = ", ".join(f"'{one.name}'" for one in found if one.before != one.after)
         return RefreshChoice(Way.NOTHING, f"only files of {names} were rewritten" if names else "", inputs=found)
@@ -194,30 +195,38 @@ def plain(view: str) -> str:
     return view.replace("`", "")
 
 
-def _check_settings(manifest: Manifest, model: Model) -> None:
-    """Check what no change of rows can be followed through.
+def _check_query(manifest: Manifest, model: Model) -> None:
+    """Check that the same rows of the inputs give the same rows.
 
     Raises:
-        _FullError: there is such a thing.
+        _FullError: other things decide, too.
     """
     from engine.compile.refresh.read_names import reads_places
 
     if volatile(manifest, model):
         raise _FullError("it reads the clock or draws random numbers", "Compute such values where the rows are made.")
+    if model.operation.pre_hook:
+        raise _FullError("its pre_hook may change what the query returns", "Remove the pre_hook.")
+    if names_refs(model.sql):
+        raise _FullError("it reads a tag or branch")
+    if reads_places(model.sql):
+        raise _FullError("it reads where rows are stored")
+
+
+def _check_writing(model: Model) -> None:
+    """Check that rows can be put into the table that are a part of it.
+
+    Raises:
+        _FullError: it is written as a whole.
+    """
     if model.write.history is History.VERSIONS or (model.write.history and model.write.refresh is not Refresh.AUTO):
         raise _FullError("'history' compares all rows of each build", "Remove 'refresh'.")
     if model.write.overwrite is Overwrite.PARTITIONS:
         raise _FullError("'overwrite: partitions' replaces what the query returns", "Remove 'overwrite'.")
     if model.write.publish is Publish.ON_TESTS_PASS:
         raise _FullError("'publish: on_tests_pass' stages the table in full", "Set publish: immediately.")
-    if model.operation.pre_hook:
-        raise _FullError("its pre_hook may change what the query returns", "Remove the pre_hook.")
     if any(check.on_fail is OnFail.QUARANTINE for check in model.expectations):
         raise _FullError("its quarantine is computed with all rows", "Set on_fail: drop, warn or fail.")
-    if names_refs(model.sql):
-        raise _FullError("it reads a tag or branch")
-    if reads_places(model.sql):
-        raise _FullError("it reads where rows are stored")
 
 
 def _check_state(
@@ -329,7 +338,8 @@ def refused_query(manifest: Manifest, model: Model) -> Diagnostic | None:
     A query that reads something of which the columns are not known is decided when it is built.
     """
     try:
-        _check_settings(manifest, model)
+        _check_query(manifest, model)
+        _check_writing(model)
     except _FullError as full:
         return refused(model, RefreshChoice(Way.FULL, full.reason, full.hint))
     columns: dict[str, list[str]] = {}
