@@ -111,9 +111,14 @@ class _Origins:
         self.inputs: dict[int, Place] = {}
         self.below: dict[int, set[int]] = defaultdict(set)
         self.made = builder.made
+        # Of a CTE where it is read there is no step.
+        for found in builder.names.values():
+            if found.column.copy_of:
+                self.below[found.column.id].add(found.column.copy_of)
         for step in steps:
             for column in step.columns:
-                if isinstance(step, SourcePlan):
+                # VALUES has no name.
+                if isinstance(step, SourcePlan) and step.name:
                     self.inputs[column.id] = step.name, column.name
                 if column.copy_of:
                     self.below[column.id].add(column.copy_of)
