@@ -14,6 +14,7 @@ from typing import Any
 import sqlglot
 from sqlglot.errors import SqlglotError
 
+from engine.compile.stateful.read_columns import READ_ALL
 from engine.compile.types import spark_types
 from engine.plan.source_changes import StreamSource
 from engine.sources import answers_of
@@ -31,7 +32,6 @@ _TUNING = {
     "file-open-cost", "vectorization-enabled", "batch-size",
 }  # fmt: skip
 # What makes a column count that is not named.
-_IMPLICIT = {"identifier", "natural", "pivot", "table", "unpivot", "|>"}
 _BEFORE_STAR = {"select", "distinct", "all", ",", ".", "("}
 
 
@@ -152,7 +152,7 @@ def _words(facts: Mapping[str, Any]) -> list[str]:
         tokens = _tokens(text)
         for index, word in enumerate(tokens):
             if word != "*" or _projects(tokens, index):
-                found.append("*" if word in _IMPLICIT else word)
+                found.append("*" if word in READ_ALL else word)
         found.append(";")
     if "select" not in found:
         found.append("*")

@@ -23,8 +23,8 @@ _IMPLICIT = {
     "all", "distinct", "except", "identifier", "intersect", "minus", "natural", "pivot", "transform", "union",
     "table", "unpivot",
 }  # fmt: skip
-# These do it without a star, too: `TABLE t`, a natural join, the groups of a PIVOT.
-_WITHOUT_STAR = {"identifier", "natural", "pivot", "table", "transform", "unpivot"}
+# These read all columns without a star, too: `TABLE t`, pipes, natural joins, the groups of a PIVOT.
+READ_ALL = frozenset({"identifier", "natural", "pivot", "table", "unpivot", "|>"})
 _Reads = Callable[[str, str], bool]
 
 
@@ -60,7 +60,7 @@ def _reader(model: Model, seen: InputColumns) -> _Reads:
     text = _STAR_EXCEPT.sub("* (", " ".join(texts).lower())
     words = {*_WORD.findall(text)}
     handed: set[tuple[str, str]] | None = set()
-    if "*" in text or "|>" in text or words & _WITHOUT_STAR:
+    if "*" in text or "|>" in text or words & READ_ALL:
         plain = seen.columns is not None and seen.complete and not words & _IMPLICIT and "|>" not in text
         handed = _handed_on(model) if plain else None
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import TYPE_CHECKING
 
 from engine.lake.quoted_names import quoted
 from engine.lake.table_writer import literal
 from engine.relations import Partition
+from engine.times import CYCLE_DAYS, CYCLE_YEARS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -18,8 +20,6 @@ _FUNCTIONS = {"year": "years", "month": "months", "day": "days", "hour": "hours"
 _PLAIN = {"boolean", "tinyint", "smallint", "int", "bigint", "float", "double"}
 _DAY = 86_400_000_000
 _MICROSECONDS = {"day": _DAY, "hour": 3_600_000_000}
-# Days from 1 March of the year 0 to 1970.
-_TO_MARCH = 719_468
 # Of a time that Spark has, in microseconds.
 _MOST = 2**63 - 1
 
@@ -138,9 +138,10 @@ def _span(transform: str, value: int) -> tuple[int, int]:
 
 
 def _month(number: int) -> int:
-    """The day on which a month begins; both count from 1970. Years are taken to begin in March."""
-    year, month = 1970 + (number - 2) // 12, (number - 2) % 12
-    return year * 365 + year // 4 - year // 100 + year // 400 + (153 * month + 2) // 5 - _TO_MARCH
+    """The day on which a month begins; both count from 1970."""
+    years, month = divmod(number, 12)
+    cycles, year = divmod(1970 + years - 2000, CYCLE_YEARS)
+    return (date(2000 + year, month + 1, 1) - date(1970, 1, 1)).days + cycles * CYCLE_DAYS
 
 
 def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

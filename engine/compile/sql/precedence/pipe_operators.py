@@ -11,7 +11,6 @@ import re
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
-_MAY_HAVE = re.compile(r"\|>|\b(table|values)\b", re.IGNORECASE)
 # What sqlglot calls the step of a pipe, with its number.
 STEP = re.compile(r"__tmp(\d+)")
 _SETS = {TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT}
@@ -25,7 +24,8 @@ def with_selects(tokens: list[Token], text: str) -> list[Token]:
         tokens: of a statement.
         text: that they are of.
     """
-    if _MAY_HAVE.search(text) is None:
+    lower = text.lower()
+    if not any(word in lower for word in ("|>", "table", "values")):
         return tokens
     result: list[Token] = []
     # Behind the last name of DROP, by its place among the tokens.
