@@ -11,9 +11,9 @@ import time
 from pathlib import Path
 
 from tests.analyser.compare import difference, shortest
-from tests.analyser.grammar import query
 from tests.analyser.own_queries import compared, kept, report
 from tests.analyser.own_tables import ask
+from tests.analyser.queries import query
 from tests.analyser.verdicts import Analyser, compiled
 from tests.fuzz.spark import session
 

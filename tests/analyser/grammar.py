@@ -1,19 +1,17 @@
 """A grammar of batch queries: each is made from parts whose columns and types are known.
 
-About two in three are correct; the others hold a deliberate mistake. One number makes one query, always the same.
 A table stands in the text as `[[name]]`.
 """
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests.analyser.expressions import Chance, Columns, aggregate, expression, over, plain
 from tests.analyser.tables import TABLES, TYPES
 
-_KEPT = ("bigint", "int", "string", "date", "timestamp", "double", "decimal(10,2)", "boolean")
+KEPT = ("bigint", "int", "string", "date", "timestamp", "double", "decimal(10,2)", "boolean")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +30,8 @@ class From:
     columns: tuple[tuple[str, str], ...]
 
 
-def query(seed: int, number: int) -> str:
-    """The query of a number."""
-    chance = Chance(random.Random(f"{seed}/{number}"))
-    roll = chance.random.random()
-    chance.faults = 0 if roll < 0.45 else 1 if roll < 0.9 else 2
-    return _statement(chance)
-
-
-def _statement(chance: Chance) -> str:
+def statement(chance: Chance) -> str:
+    """A query without pipes."""
     if chance.maybe(0.12):
         return _with_cte(chance)
     part = _part(chance, 2)
@@ -139,7 +130,7 @@ def _join(chance: Chance, depth: int) -> From:
         name = chance.any(shared) if not chance.fault(0.2) else "nope"
         merged = tuple((n.split(".")[1] if n.endswith(f".{name}") else n, t) for n, t in visible)
         return From(f"{left.sql} {kind} {right.sql} using ({name})", tuple(dict.fromkeys(merged)))
-    condition = _matched(chance, left.columns, right.columns)
+    condition = matched(chance, left.columns, right.columns)
     if chance.fault(0.1):
         condition = f"{condition} and {aggregate(chance, both)[0]} > 1"
     sql = f"{left.sql} {kind} {right.sql} on {condition}"
@@ -153,8 +144,8 @@ def _join(chance: Chance, depth: int) -> From:
     return From(sql, alone)
 
 
-def _matched(chance: Chance, left: Columns, right: Columns) -> str:
-    pairs = [(n, m) for n, t in left for m, u in right if t == u and t in _KEPT]
+def matched(chance: Chance, left: Columns, right: Columns) -> str:
+    pairs = [(n, m) for n, t in left for m, u in right if t == u and t in KEPT]
     if not pairs or chance.maybe(0.1):
         return expression(chance, "boolean", (*left, *right), 1)
     n, m = chance.random.choice(pairs)
@@ -186,22 +177,22 @@ def _lateral(chance: Chance, given: From) -> From:
 def _plain(chance: Chance, given: From) -> Part:
     if chance.maybe(0.08) and "." not in "".join(n for n, _ in given.columns) and " join " not in given.sql:
         return Part(f"select * from {given.sql}{_where(chance, given)}{_order(chance, given.columns)}", given.columns)
-    items = [_item(chance, given) for _ in range(chance.random.randint(1, 4))]
-    listed, columns = _listed(chance, items)
+    items = [item_of(chance, given) for _ in range(chance.random.randint(1, 4))]
+    listed, columns = listed_items(chance, items)
     order = _order(chance, given.columns)
     return Part(f"select {listed} from {given.sql}{_where(chance, given)}{order}", columns)
 
 
-def _item(chance: Chance, given: From) -> tuple[str, str]:
+def item_of(chance: Chance, given: From) -> tuple[str, str]:
     if chance.maybe(0.3):
         return chance.random.choice(given.columns)
     if chance.maybe(0.06):
         return _scalar(chance, given), "bigint"
-    kind = chance.any(TYPES) if chance.maybe(0.4) else chance.any(_KEPT)
+    kind = chance.any(TYPES) if chance.maybe(0.4) else chance.any(KEPT)
     return expression(chance, kind, given.columns, chance.random.randint(1, 2)), kind
 
 
-def _listed(chance: Chance, items: list[tuple[str, str]]) -> tuple[str, tuple[tuple[str, str], ...]]:
+def listed_items(chance: Chance, items: list[tuple[str, str]]) -> tuple[str, tuple[tuple[str, str], ...]]:
     """The items of a SELECT with their names."""
     texts, columns, taken = [], [], set()
     for text, kind in items:
@@ -236,7 +227,7 @@ def _where(chance: Chance, given: From) -> str:
 def _subquery_condition(chance: Chance, given: From) -> str:
     name, alias = chance.any(tuple(TABLES)), chance.name("s")
     inner = tuple((f"{alias}.{n}", t) for n, t in TABLES[name])
-    pairs = [(n, m, t) for n, t in given.columns for m, u in inner if t == u and t in _KEPT]
+    pairs = [(n, m, t) for n, t in given.columns for m, u in inner if t == u and t in KEPT]
     if not pairs:
         return expression(chance, "boolean", given.columns, 1)
     outer, own, _ = chance.random.choice(pairs)
@@ -257,7 +248,7 @@ def _subquery_condition(chance: Chance, given: From) -> str:
 def _scalar(chance: Chance, given: From) -> str:
     name, alias = chance.any(tuple(TABLES)), chance.name("s")
     inner = tuple((f"{alias}.{n}", t) for n, t in TABLES[name])
-    pairs = [(n, m) for n, t in given.columns for m, u in inner if t == u and t in _KEPT]
+    pairs = [(n, m) for n, t in given.columns for m, u in inner if t == u and t in KEPT]
     count = "count(*)" if not chance.fault(0.2) else f"{alias}.{chance.any([n for n, _ in TABLES[name]])}"
     if not pairs or chance.maybe(0.4):
         return f"(select {count} from [[{name}]] {alias})"
@@ -279,10 +270,10 @@ def _order(chance: Chance, columns: Columns) -> str:
 
 def _distinct(chance: Chance, given: From) -> Part:
     items = [
-        _item(chance, given) if chance.maybe(0.4) else chance.random.choice(given.columns)
+        item_of(chance, given) if chance.maybe(0.4) else chance.random.choice(given.columns)
         for _ in range(chance.random.randint(1, 3))
     ]
-    listed, columns = _listed(chance, items)
+    listed, columns = listed_items(chance, items)
     order = f" order by {chance.random.choice(columns)[0]}" if chance.maybe(0.2) else ""
     return Part(f"select distinct {listed} from {given.sql}{_where(chance, given)}{order}", columns)
 
@@ -293,7 +284,7 @@ def _windowed(chance: Chance, given: From) -> Part:
     if chance.maybe(0.1):
         text, kind = over(chance, given.columns)
         items.append((f"coalesce({text}, {expression(chance, kind, given.columns, 0)})", kind))
-    listed, columns = _listed(chance, items)
+    listed, columns = listed_items(chance, items)
     return Part(f"select {listed} from {given.sql}{_where(chance, given)}", columns)
 
 
@@ -301,7 +292,7 @@ def _windowed(chance: Chance, given: From) -> Part:
 
 
 def _grouped(chance: Chance, given: From) -> Part:
-    keys = [_key(chance, given) for _ in range(chance.random.choice((0, 1, 1, 1, 2, 2, 3)))]
+    keys = [group_key(chance, given) for _ in range(chance.random.choice((0, 1, 1, 1, 2, 2, 3)))]
     results = [aggregate(chance, given.columns) for _ in range(chance.random.randint(1, 2))]
     if chance.maybe(0.2):
         results.append(_computed(chance, given, keys))
@@ -311,7 +302,7 @@ def _grouped(chance: Chance, given: From) -> Part:
         results.append((f"sum({results[0][0]})", "bigint"))
     if keys and chance.maybe(0.08):
         results.append((f"sum(count(*)) over (order by {keys[0][0]})", "bigint"))
-    listed, columns = _listed(chance, [*keys, *results])
+    listed, columns = listed_items(chance, [*keys, *results])
     where = _where(chance, given)
     group, sets = _group_by(chance, given, keys, columns)
     if sets and chance.maybe(0.4):
@@ -321,7 +312,7 @@ def _grouped(chance: Chance, given: From) -> Part:
     return Part(f"select {listed} from {given.sql}{where}{group}{having}{order}", columns)
 
 
-def _key(chance: Chance, given: From) -> tuple[str, str]:
+def group_key(chance: Chance, given: From) -> tuple[str, str]:
     if chance.maybe(0.7):
         return chance.random.choice(given.columns)
     kind = plain(chance)
@@ -331,7 +322,7 @@ def _key(chance: Chance, given: From) -> tuple[str, str]:
 def _computed(chance: Chance, given: From, keys: list[tuple[str, str]]) -> tuple[str, str]:
     """An expression over aggregates and keys."""
     made = [aggregate(chance, given.columns) for _ in range(2)]
-    kind = chance.any(_KEPT)
+    kind = chance.any(KEPT)
     return expression(chance, kind, [*made, *keys], 2), kind
 
 
@@ -376,7 +367,7 @@ def _having(chance: Chance, given: From, keys: list[tuple[str, str]], columns: C
 
 def _set_operation(chance: Chance, depth: int) -> Part:
     width = chance.random.randint(1, 3)
-    kinds = [chance.any(_KEPT) for _ in range(width)]
+    kinds = [chance.any(KEPT) for _ in range(width)]
     sides, columns = [], ()
     for side in range(2):
         given = _one(chance, depth)
@@ -385,7 +376,7 @@ def _set_operation(chance: Chance, depth: int) -> Part:
             (expression(chance, chance.any(TYPES) if chance.fault(0.12) else kind, given.columns, 1), kind)
             for kind in wanted
         ]
-        listed, named = _listed(chance, items)
+        listed, named = listed_items(chance, items)
         columns = columns or named
         sides.append(f"select {listed} from {given.sql}{_where(chance, given)}")
     word = chance.any(

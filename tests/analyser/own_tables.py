@@ -125,7 +125,7 @@ def _read(sql: str, names: set[str]) -> set[tuple[int, int, str]]:
         return set()
     try:
         tree = parse_tokens(parseable(tokens), sql)[0]
-    except (SqlglotError, RecursionError, AttributeError, IndexError, KeyError, TypeError, ValueError):
+    except (SqlglotError, RecursionError, AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError):
         return _guessed(tokens, names)
     found = set()
     for table in tree.find_all(exp.Table) if tree is not None else ():

@@ -11,7 +11,7 @@ import pytest
 
 from tests.analyser.compare import differences, shortest
 from tests.analyser.found import ACCEPTED, REFUSED
-from tests.analyser.grammar import query
+from tests.analyser.queries import query
 from tests.analyser.verdicts import Analyser, Verdict, compiled, model
 from tests.lab import LabSession
 

@@ -117,6 +117,15 @@ select id, struct(count(*) as n, max(ts) as t) s from o group by id
 select grouping__id g, id, count(*) n from o group by id with rollup
 from o |> where id = 'a' |> aggregate count(*) as n group by id
 table o |> where id = 'a' |> drop ts, tags |> drop item
+from o |> set amount = amount + 1, id = upper(id) |> order by amount desc |> limit 5 |> offset 1
+from o |> extend amount * 2 as twice |> set twice = twice + 1 |> select id, twice
+from o |> limit 5 |> aggregate sum(amount) as total, count(*) as n group by id, date(ts) as day |> where n > 1
+from o x |> where amount > 1 |> right join c on x.id = c.id |> where c.url is not null |> select x.id, c.url
+from o |> select id |> union all select id from c |> except values ('a') |> as u |> select u.id
+from o |> as o1 |> join o o2 on o1.id = o2.id |> where o1.amount > 1 or o2.amount > 1 |> where o1.ts > o2.ts |> drop tags
+from o |> select id, amount, ts |> aggregate max(amount) as m group by 1, 3
+from o |> select id, sum(amount) over w as s window w as (partition by id) order by id limit 3
+from o |> tablesample (10 percent) |> select o.id
 table c
 values (1, 'a'), (2, 'b') |> where col1 > 1 |> select col1 as id
 values (1, 'a'), (2, 'b')

@@ -26,7 +26,7 @@ from engine.compile.streaming.query_plan.logical_plan import (
     UnionPlan,
 )
 from engine.compile.types.builtin_functions import SYNONYMS
-from tests.analyser import grammar as any_query
+from tests.analyser import queries as any_query
 from tests.analyser.tables import TABLES
 from tests.fuzz import grammar as streaming_query
 from tests.fuzz.relations import RELATIONS

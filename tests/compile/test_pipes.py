@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from engine.compile import Model
+from engine.compile.sql.dialect import parse_text
 from tests.project.small_projects import clean, model
 
 SOURCES = """
@@ -36,6 +37,10 @@ SAME = [
      "from T |> select id, row_number() over (partition by kind order by at) as n"),
     ("", "select *, amount * 2 as twice from T", "from T |> extend amount * 2 as twice"),
     ("", "select * except (kind, at) from T", "from T |> drop kind |> drop at"),
+    ("", "select id, at, upper(kind) as kind, amount + id as amount from T",
+     "from T |> set kind = upper(kind), amount = amount + id"),
+    (STREAM, "select id, at, upper(kind) as kind, amount from T where id > 1 and amount > 1",
+     "from T |> set kind = upper(kind) |> where id > 1 |> where amount > 1"),
     ("", "select * from T where id in (select id from T)", "table T |> where id in (table T |> select id)"),
     ("", "select a + 1 as b from (select col1 as a from values (1), (2))",
      "values (1), (2) |> as v |> select v.col1 as a |> select a + 1 as b"),
@@ -43,6 +48,48 @@ SAME = [
     ("", "select kind, a, b from (select kind, id, amount from T) pivot (sum(amount) for id in (1 as a, 2 as b))",
      "from T |> select kind, id, amount |> pivot (sum(amount) for id in (1 as a, 2 as b))"),
 ]  # fmt: skip
+# A pipe, and the query that its tree is of.
+WRITTEN_OUT = [
+    ("from t |> limit 5 |> where a > 1", "select * from (select * from t limit 5) t where a > 1"),
+    ("from t |> where a > 1 |> limit 5", "select * from t where a > 1 limit 5"),
+    ("from t |> where a |> where b", "select * from t where a and b"),
+    ("from t |> where a or b |> where c", "select * from t where (a or b) and c"),
+    ("from t |> limit 5 |> aggregate count(*) as n", "select count(*) as n from (select * from t limit 5) t"),
+    ("from t |> limit 5 |> order by a", "select * from (select * from t limit 5) t order by a"),
+    ("from t |> order by a |> limit 5", "select * from t order by a limit 5"),
+    ("from t |> limit 5 |> limit 3", "select * from (select * from t limit 5) t limit 3"),
+    ("from t |> where a |> right join u on t.i = u.i",
+     "select * from (select * from t where a) t right join u on t.i = u.i"),
+    ("from t |> right join u on t.i = u.i |> where a", "select * from t right join u on t.i = u.i where a"),
+    ("from t x |> where x.a |> join u on x.i = u.i |> where x.b |> join v on v.i = u.i",
+     "select * from (select * from t x where x.a) x join u on x.i = u.i join v on v.i = u.i where x.b"),
+    ("from t |> join u using (i) |> where a |> full join v using (i)",
+     "select * from (select * from t join u using (i) where a) full join v using (i)"),
+    ("from t |> select a, b as c |> as q |> where q.c", "select * from (select a, b as c from t) q where q.c"),
+    ("from t |> aggregate sum(a) as s group by b, upper(c) as d |> where s > 1",
+     "select * from (select b, upper(c) as d, sum(a) as s from t group by b, upper(c)) t where s > 1"),
+    ("select a, b as c from t |> aggregate count(*) as n group by 2",
+     "select c, count(*) as n from (select a, b as c from t) group by c"),
+    ("select a from t union select a from u |> intersect values (1)",
+     "(select a from t union select a from u) intersect (values (1))"),
+    ("from t |> select a union all select b from u |> where a",
+     "select * from ((select a from t) union all (select b from u)) where a"),
+    ("from t |> pivot (sum(a) for b in (1, 2)) |> limit 1",
+     "select * from (select * from t pivot (sum(a) for b in (1, 2))) t limit 1"),
+    ("with u as (from t |> drop a) from u |> extend b + 1 as c",
+     "with u as (select * except (a) from t) select *, b + 1 as c from u"),
+    ("select * from t where a in (from u |> select a |> offset 3)",
+     "select * from t where a in (select * from (select a from u) u offset 3)"),
+    ("from `@source shop.orders` |> where a |> join `@ref items` on orders.i = items.i",
+     "select * from (select * from `@source shop.orders` where a) orders join `@ref items` on orders.i = items.i"),
+    ("from t |>", "select * from t"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("pipe", "select"), WRITTEN_OUT)
+def test_steps_are_applied_in_their_order(pipe: str, select: str) -> None:
+    piped, written = (parse_text(text).sql("spark", identify=True) for text in (pipe, select))
+    assert piped == written
 
 
 @pytest.mark.parametrize(("header", "select", "pipe"), SAME)

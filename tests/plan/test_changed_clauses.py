@@ -24,7 +24,7 @@ UNION = "select id from t union all select id from u where id > 1"
         (QUERY, QUERY.replace("from t", "from t join u on t.id = u.id"), ("JOIN",)),
         (QUERY, QUERY.replace("select", "select distinct") + " order by 1 limit 3", ("DISTINCT", "ORDER BY", "LIMIT")),
         (CTE, CTE.replace("a > 1", "a > 2"), ("WHERE of CTE 'q'",)),
-        (PIPE, PIPE.replace("a > 1", "a > 2"), ("WHERE of step 1 of the pipe",)),
+        (PIPE, PIPE.replace("a > 1", "a > 2"), ("WHERE of the subquery in FROM",)),
         (PIPE, PIPE.replace("as n", "as m"), ("removed column 'n'", "new column 'm'")),
         (CTE, CTE.replace("with q", "with r as (select 1 as x), q"), ("new CTE 'r'",)),
         (UNION, UNION.replace("id > 1", "id > 2"), ("WHERE of a branch of UNION",)),

@@ -48,12 +48,17 @@ def column_name(walk: Walk, node: exp.Expr, scope: ColumnScope) -> tuple[str, bo
 
 def _inner_name(walk: Walk, node: exp.Expr, scope: ColumnScope) -> str:
     """The name of a column that is cast, or of a path into a VARIANT, cast or not; empty if it is neither."""
-    cast = isinstance(node, (exp.Cast, exp.TryCast))
-    inner = _bare(node.this) if cast else node
+    cast = isinstance(node, (exp.Cast, exp.TryCast)) or _casts(node)
+    inner = _bare(node.expressions[0] if isinstance(node, exp.Anonymous) else node.this) if cast else node
     if isinstance(inner, (exp.Bracket, exp.Dot)) and is_path(inner, walk.text):
         return path_name(inner)
     names, base = path(inner) if cast else ([], None)
     return names[-1].name if base is None and names and len(_unqualified(names, scope)) == 1 else ""
+
+
+def _casts(node: exp.Expr) -> bool:
+    """Whether it is a function with the name of a type, of those that sqlglot does not read as a cast."""
+    return isinstance(node, exp.Anonymous) and node.name.lower() in _TYPES and len(node.expressions) == 1
 
 
 def _plain(walk: Walk, node: exp.Expr) -> str:
@@ -92,6 +97,8 @@ class _Printer:
             return printer(self, node)
         if isinstance(node, exp.TsOrDsToDate) and "start" not in node.meta:
             return self.text(node.this)
+        if _casts(node):
+            return self.text(node.expressions[0])
         if isinstance(node, (exp.Func, exp.Anonymous)):
             return self.call(node)
         raise _UnsureError
@@ -251,6 +258,7 @@ _PRINTERS: dict[type[exp.Expr], Callable[[_Printer, exp.Expr], str]] = {
     exp.DPipe: lambda printer, node: f"concat({printer.listed([node.this, node.expression])})",
     exp.Between: lambda p, n: f"between({p.listed([n.this, n.args['low'], n.args['high']])})",
 }  # fmt: skip
+_TYPES = {"bigint", "binary", "decimal", "smallint", "tinyint"}
 _SPECIAL = {"bround", "date_part", "datepart", "round"}
 # Functions that Spark prints in capitals.
 _CAPITALS = """

@@ -178,7 +178,19 @@ def _star(walk: Walk, node: exp.Expr, scope: ColumnScope) -> OutputColumns | Non
         output = scope.starred(parts[-1].lower()) or _members(walk, node, parts, scope)
     for part in star.args.get("except_") or ():
         output = _without(walk, part, output, scope)
+    for alias in star.args.get("replace") or ():
+        output = _assigned(walk, alias, output, scope)
     return output
+
+
+def _assigned(walk: Walk, alias: exp.Expr, output: OutputColumns, scope: ColumnScope) -> OutputColumns:
+    """The columns with another value for one of them: `|> SET a = ..`."""
+    name, value = alias.alias.lower(), walk.value(alias, scope)
+    if not output.open and not any(column.name.lower() == name for column in output.columns):
+        missing = Missing(alias.alias, [column.name for column in output.columns], 0)
+        walk.miss(missing, [alias.args["alias"]], scope)
+    columns = [ScopeColumn(c.name, value) if c.name.lower() == name else c for c in output.columns]
+    return OutputColumns(columns, output.open, output.rest)
 
 
 def _without(walk: Walk, node: exp.Expr, output: OutputColumns, scope: ColumnScope) -> OutputColumns:

@@ -12,7 +12,8 @@ from sqlglot.tokens import Token  # type: ignore[attr-defined]
 
 from engine.compile.sql.precedence.mixed_operators import is_doubtful
 from engine.compile.sql.precedence.operator_tokens import are_mixed, marked, with_shifts
-from engine.compile.sql.precedence.pipe_operators import repaired, with_selects
+from engine.compile.sql.precedence.pipes import named, without_pipes
+from engine.compile.sql.precedence.query_words import with_selects
 from engine.compile.sql.precedence.regroup import regrouped
 from engine.compile.sql.precedence.variant_paths import with_brackets
 
@@ -54,11 +55,11 @@ def parse_tokens(tokens: list[Token], text: str) -> list[exp.Expr | None]:
         tokens = with_shifts(tokens)
     if ":" in text:
         tokens = with_brackets(tokens)
-    tokens = with_selects(tokens, text)
+    tokens = with_selects(without_pipes(tokens, text), text)
     trees = _parser().parse(tokens, text)
     if are_mixed(tokens) and any(tree is not None and is_doubtful(tree) for tree in trees):
         trees = [tree and regrouped(tree) for tree in _parser().parse(marked(tokens), text)]
-    return [tree and repaired(tree) for tree in trees] if "|>" in text else trees
+    return [tree and named(tree, text) for tree in trees] if "|>" in text else trees
 
 
 def parse_text(text: str) -> exp.Expr:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 from sqlglot import exp
 
+from engine.compile.sql.precedence.pipes import SET
+
 Fault = tuple[str, str]
 Absent = tuple[str, str, exp.Expr]
 _ZONE = "Write from_utc_timestamp(ts, 'Europe/Berlin'), or convert_timezone(from, to, ts)."
@@ -54,7 +56,7 @@ def _compared_to(node: exp.Expr) -> Fault | None:
 
 def _star(node: exp.Expr) -> Fault | None:
     for key, remedy in (("replace", "Write * except (a), then the new a."), ("rename", "List the columns.")):
-        if node.args.get(key):
+        if node.args.get(key) and not node.meta.get(SET):
             return f"Spark has no * {key.upper()}", remedy
     return None
 

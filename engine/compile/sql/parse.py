@@ -41,7 +41,7 @@ TYPES = (
     "timestamp_ntz", "binary", "array", "map", "struct", "variant",
 )  # fmt: skip
 # What the parser raises where it makes the node of a function of arguments that it did not foresee.
-_MAKES_NONE = (AttributeError, IndexError, KeyError, TypeError, ValueError)
+_MAKES_NONE = (AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError)
 _STARTS = {"SELECT", "WITH", "FROM", "(", "VALUES", "TABLE"}
 UNDECLARED_HINT = "Write {{ ref('model') }} or {{ source('name', 'table') }}, so that the dependency is known."
 _STRAY_REF = "Use it in FROM or JOIN, and refer to its columns by the model's name or an alias."
@@ -216,12 +216,10 @@ class _Reader:
             self.report("sql-syntax", f"unknown type '{near_what}'", near(near_what, TYPES), token.start)
             return
         expected = f" ('{description[10:]}' is expected)" if description.startswith("Expecting ") else ""
-        hint = "Check for a missing or extra comma, keyword or bracket near this place."
+        hint = detail.get("hint") or "Check for a missing or extra comma, keyword or bracket near this place."
         place = tokens.index(token)
         if any(before.token_type is TokenType.COLON for before in tokens[max(place - 3, 0) : place]):
             hint = "Write variant_get(v, '$.a', 'string') for v:a."
-        elif place and tokens[place - 1].token_type is TokenType.PIPE_GT:
-            hint = "Write |> select * except (a), a + 1 as a for |> set a = a + 1; the column comes last then."
         self.report("sql-syntax", f"syntax error near '{near_what}'{expected}", hint, token.start)
 
     def wrong(self, calls: Iterable[WrongCall]) -> None:

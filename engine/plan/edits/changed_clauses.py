@@ -10,7 +10,6 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from engine.compile.sql.dialect import DIALECT, parse_text
-from engine.compile.sql.precedence.pipe_operators import STEP
 
 # Names that a sentence has at most.
 _MOST = 5
@@ -29,6 +28,8 @@ _NAMES = {
     "offset": "OFFSET",
     "hint": "hint",
 }
+# Each step of a pipe reads the one before as a subquery.
+_INNER = " of the subquery in FROM"
 _Args = Mapping[str, Any]
 
 
@@ -84,21 +85,26 @@ def _of_query(old: exp.Expr, new: exp.Expr, place: str) -> Iterator[str]:
     args = [{key.strip("_"): value for key, value in one.args.items()} for one in (old, new)]
     for key in dict.fromkeys((*_NAMES, *args[0], *args[1])):
         if key not in {"with", "expressions"} and _text(args[0].get(key)) != _text(args[1].get(key)):
-            yield f"{_NAMES.get(key, key.upper())}{place}"
+            yield from (_of_subquery(old, new, place) if key == "from" else ()) or (
+                f"{_NAMES.get(key, key.upper())}{place}",
+            )
+
+
+def _of_subquery(old: exp.Select, new: exp.Select, place: str) -> tuple[str, ...]:
+    """The differences of two queries in FROM; none: it is not a query, or reads something else."""
+    before, after = (one.args["from_"].this if one.args.get("from_") else None for one in (old, new))
+    if not isinstance(before, exp.Subquery) or not isinstance(after, exp.Subquery) or before.alias != after.alias:
+        return ()
+    return tuple(_of_query(before.this, after.this, place if place.startswith(_INNER) else f"{_INNER}{place}"))
 
 
 def _of_ctes(old: exp.Query, new: exp.Query, place: str) -> Iterator[str]:
     before, after = ({cte.alias_or_name: cte.this for cte in one.ctes} for one in (old, new))
     for name in dict.fromkeys((*before, *after)):
         if name in before and name in after:
-            yield from _of_query(before[name], after[name], f" of {_named(name)}{place}")
+            yield from _of_query(before[name], after[name], f" of CTE '{name}'{place}")
         else:
-            yield f"{'new ' if name in after else 'removed '}{_named(name)}{place}"
-
-
-def _named(cte: str) -> str:
-    match = STEP.fullmatch(cte)
-    return f"step {match[1]} of the pipe" if match else f"CTE '{cte}'"
+            yield f"{'new ' if name in after else 'removed '}CTE '{name}'{place}"
 
 
 def _of_columns(old: exp.Select, new: exp.Select, place: str) -> Iterator[str]:

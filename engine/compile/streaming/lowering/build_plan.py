@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from sqlglot import exp
 
 from engine.compile.nodes.query_finding import QueryFinding
-from engine.compile.sql.precedence.pipe_operators import STEP
 from engine.compile.streaming.lowering.lower_conditions import conditions, keeps_null
 from engine.compile.streaming.lowering.lower_expressions import ExpressionReader, PlanValue
 from engine.compile.streaming.lowering.lower_from import From, lower_from
@@ -152,9 +151,6 @@ class Builder:
             )
             plan = self._recursive(cte, ctes, outer) if recursive else self.query(cte.this, ctes, outer)
             plan = self._renamed(plan, cte)
-            if STEP.fullmatch(name):
-                ctes[name] = plan
-                continue
             definitions.append(plan)
             ctes[name] = Ref(node=cte, columns=plan.columns, open=plan.open, streaming=plan.streaming, definition=plan)
         return ctes
@@ -240,7 +236,7 @@ class Builder:
         """The columns of a SELECT, `*` written out. A later one may use the name of an earlier one."""
         for item in node.expressions:
             if item.is_star and not isinstance(item, exp.Alias) and isinstance(item, (exp.Star, exp.Column)):
-                yield from self._star(item, source, values.scope.outer)
+                yield from self._star(item, source, values)
                 continue
             before = len(values.step.aggregates)
             value = values.of(item)
@@ -252,8 +248,8 @@ class Builder:
                 values.scope.aliases.add(made.id)
             yield GroupedItem(item, value, made, aggregates=len(values.step.aggregates) > before)
 
-    def _star(self, item: exp.Expr, source: From, outer: PlanScope | None) -> Iterator[GroupedItem]:
-        columns, star = source.visible, item
+    def _star(self, item: exp.Expr, source: From, values: ExpressionReader) -> Iterator[GroupedItem]:
+        columns, star, outer = source.visible, item, values.scope.outer
         if isinstance(item, exp.Column):
             star = item.this
             alias = ".".join(part.name for part in item.parts[:-1]).lower()
@@ -266,8 +262,14 @@ class Builder:
         out = {e.name.lower() for e in left_out if e.args.get("table") is None}
         named = {e.args["table"].name.lower(): e.name.lower() for e in left_out if e.args.get("table") is not None}
         ids = {c.id for n in source.named for c in n.columns if named.get(n.alias) == c.name}
+        assigned = {alias.alias.lower(): alias for alias in star.args.get("replace") or ()}
         for column in columns:
-            if column.name not in out and column.id not in ids:
+            if column.name in assigned:
+                value = values.of(assigned[column.name])
+                made = self._column(assigned[column.name], value)
+                self.made[made.id] = assigned[column.name].unalias()
+                yield GroupedItem(assigned[column.name], value, made)
+            elif column.name not in out and column.id not in ids:
                 value = PlanValue(column, column, frozenset({column.id}), column.type, column.fields, lost=column.lost)
                 yield GroupedItem(item, value, column)
 
