@@ -1,0 +1,319 @@
+"""The steps of a pipe, each as a query over that of the step before (AstBuilder.visitOperatorPipeRightSide)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import TypeAlias
+
+from sqlglot.errors import ParseError
+from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
+
+# One token, or the tokens of brackets with what is in them.
+Item: TypeAlias = list[Token]
+
+_T = TokenType
+_OPENING, _CLOSING = {_T.L_PAREN: _T.R_PAREN, _T.L_BRACKET: _T.R_BRACKET}, {_T.R_PAREN, _T.R_BRACKET}
+SETS = {_T.UNION, _T.EXCEPT, _T.INTERSECT}
+_ORDER = {_T.ORDER_BY, _T.SORT_BY, _T.CLUSTER_BY, _T.DISTRIBUTE_BY}
+RESULT = {*_ORDER, _T.LIMIT, _T.OFFSET}
+NAMES = {_T.VAR, _T.IDENTIFIER}
+# What ends an expression, so that a name behind it is an alias.
+_VALUES = {*NAMES, *_CLOSING, _T.NUMBER, _T.STRING, _T.END}
+_QUANTIFIERS = {_T.ALL, _T.DISTINCT}
+_STEPS = (
+    "Steps are SELECT, EXTEND, SET, DROP, AS, WHERE, AGGREGATE, JOIN, ORDER BY, LIMIT, OFFSET, UNION and its like, "
+    "PIVOT, UNPIVOT and TABLESAMPLE."
+)
+# Of a relation in brackets: its name until the tree is made.
+MARK = "|>"
+
+
+def side_by_side(tokens: Sequence[Token], inside: Callable[[list[Item]], list[Token]]) -> list[Item]:
+    """The tokens, those in brackets together.
+
+    Args:
+        tokens: of a query.
+        inside: what becomes of what is in brackets.
+    """
+    stack: list[list[Item]] = [[]]
+    opened: list[Token] = []
+    for token in tokens:
+        if token.token_type in _OPENING:
+            opened.append(token)
+            stack.append([])
+        elif token.token_type in _CLOSING and opened:
+            within = inside(stack.pop())
+            stack[-1].append([opened.pop(), *within, token])
+        else:
+            stack[-1].append([token])
+    while opened:
+        within = inside(stack.pop())
+        stack[-1].append([opened.pop(), *within])
+    return stack[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class PipeQuery:
+    """What comes out of the steps until here.
+
+    Attributes:
+        base: what is behind FROM.
+        sign: of the step.
+        whole: the query, if all of it is in brackets behind FROM.
+        where: the condition.
+        name: of the only relation.
+        alone: FROM has one relation.
+        result: the whole ends with ORDER BY, LIMIT or the like.
+    """
+
+    base: list[Token]
+    sign: Token
+    whole: list[Token] | None = None
+    where: tuple[Token, ...] = ()
+    name: str = ""
+    alone: bool = True
+    result: bool = False
+
+
+def with_step(query: PipeQuery, step: list[Item]) -> PipeQuery:
+    """A query with one step more."""
+    if not step:
+        return query
+    made = _BY_KIND.get(kind_of(step[0])) or _BY_WORD.get(step[0][0].text.upper())
+    if made is None and any(kind_of(item) is _T.JOIN for item in step):
+        made = _with_join
+    if made is None:
+        raise _unread(step[0][0])
+    return made(query, step)
+
+
+def whole_query(query: PipeQuery) -> list[Token]:
+    """The query as a text of its own."""
+    if query.whole is not None and not query.where:
+        return query.whole
+    return [*_star(query), *_source(query)]
+
+
+def _source(query: PipeQuery) -> list[Token]:
+    where = [_put(query, _T.WHERE, "WHERE"), *query.where] if query.where else []
+    return [_put(query, _T.FROM, "FROM"), *query.base, *where]
+
+
+def closed(query: PipeQuery, whole: list[Token], *, result: bool = False) -> PipeQuery:
+    """A query in brackets behind FROM; names of the relation stay valid, as far as Spark lets them through."""
+    inside = [_put(query, _T.L_PAREN, "("), *whole, _put(query, _T.R_PAREN, ")")]
+    return PipeQuery([*inside, *_alias(query)], query.sign, whole, name=query.name, result=result)
+
+
+def _bracketed(query: PipeQuery) -> list[Token]:
+    return [_put(query, _T.L_PAREN, "("), *whole_query(query), _put(query, _T.R_PAREN, ")")]
+
+
+def _alias(query: PipeQuery) -> list[Token]:
+    return [_put(query, _T.IDENTIFIER, f"{MARK}{query.name}")] if query.name else []
+
+
+def _selected(query: PipeQuery, items: list[Item]) -> PipeQuery:
+    """SELECT with its items; a WINDOW clause is behind FROM."""
+    window = next((i for i in range(1, len(items) - 2) if _names_window(items, i)), len(items))
+    return closed(query, [*joined(items[:window]), *_source(query), *joined(items[window:])])
+
+
+def _names_window(items: list[Item], index: int) -> bool:
+    """Whether `WINDOW w AS (..)` begins."""
+    kinds = [kind_of(item) for item in items[index : index + 4]]
+    return items[index][0].text.upper() == "WINDOW" and kinds[2:] == [_T.ALIAS, _T.L_PAREN]
+
+
+def _filtered(query: PipeQuery, step: list[Item]) -> PipeQuery:
+    condition = joined(step[1:])
+    if not query.where:
+        return replace(query, where=tuple(condition))
+    sides = [_side_of_and(query, side) for side in (query.where, condition)]
+    return replace(query, where=(*sides[0], _put(query, _T.AND, "AND"), *sides[1]))
+
+
+def _side_of_and(query: PipeQuery, condition: Sequence[Token]) -> Sequence[Token]:
+    """A side of AND: in brackets if it has an OR."""
+    if _T.OR not in {token.token_type for token in condition}:
+        return condition
+    return [_put(query, _T.L_PAREN, "("), *condition, _put(query, _T.R_PAREN, ")")]
+
+
+def _with_join(query: PipeQuery, step: list[Item]) -> PipeQuery:
+    """A join. A condition before it is one behind it, too, unless it would meet the rows that the join adds."""
+    keeps = not {_T.RIGHT, _T.FULL} & {kind_of(item) for item in step}
+    if query.where and (query.name or query.alone or not keeps):
+        query = closed(query, whole_query(query))
+    return replace(query, base=[*query.base, *joined(step)], whole=None, name="", alone=False)
+
+
+def _called(query: PipeQuery, step: list[Item]) -> PipeQuery:
+    """AS: a relation has another name."""
+    _, *names = step
+    if [len(name) for name in names] != [1]:
+        raise _unread(step[0][0])
+    plain = query.alone and not query.where and query.whole is None and len(query.base) == 1
+    base = query.base if plain else _bracketed(query)
+    return PipeQuery([*base, *names[0]], query.sign, name=_shown(names[0][0]))
+
+
+def _ordered(query: PipeQuery, step: list[Item]) -> PipeQuery:
+    """ORDER BY and the like, which see the columns of the step before; LIMIT behind ORDER BY is part of it."""
+    whole = [*_star(query), *_source(query)]
+    limits = kind_of(step[0]) in {_T.LIMIT, _T.OFFSET}
+    if query.result and query.whole is not None and not query.where and limits and not _limited(query.whole):
+        whole = query.whole
+    return closed(query, [*whole, *joined(step)], result=True)
+
+
+def _limited(whole: list[Token]) -> bool:
+    """Whether a query ends with LIMIT or OFFSET."""
+    depth, found = 0, False
+    for token in whole:
+        depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
+        found = found or (not depth and token.token_type in {_T.LIMIT, _T.OFFSET})
+    return found
+
+
+def _combined(query: PipeQuery, step: list[Item]) -> PipeQuery:
+    """UNION and the like with a SELECT, VALUES, TABLE or a query in brackets."""
+    side = next((i for i in range(1, len(step)) if kind_of(step[i]) not in _QUANTIFIERS), len(step))
+    other = joined(step[side:])
+    if len(step) - side > 1:
+        other = [_put(query, _T.L_PAREN, "("), *other, _put(query, _T.R_PAREN, ")")]
+    return closed(replace(query, name=""), [*_bracketed(query), *joined(step[:side]), *other])
+
+
+def _without(query: PipeQuery, step: list[Item]) -> PipeQuery:
+    """DROP: names of columns, no fields."""
+    for item in step[1:]:
+        if len(item) > 1 or kind_of(item) is _T.DOT:
+            raise _unread(item[0])
+    names = [_put(query, _T.L_PAREN, "("), *joined(step[1:]), _put(query, _T.R_PAREN, ")")]
+    return _selected(query, [[*_star(query), _put(query, _T.EXCEPT, "EXCEPT")], names])
+
+
+def _extended(query: PipeQuery, step: list[Item]) -> PipeQuery:
+    return _selected(query, [[*_star(query), _put(query, _T.COMMA, ",")], *step[1:]])
+
+
+def _assigned(query: PipeQuery, step: list[Item]) -> PipeQuery:
+    """SET: each of its columns is replaced where it is, one after another."""
+    for assignment in _parts(step[1:]):
+        if [kind_of(item) for item in assignment[1:2]] != [_T.EQ]:
+            raise _unread(assignment[0][0] if assignment else query.sign)
+        opening = [*_star(query), _put(query, _T.REPLACE, "REPLACE"), _put(query, _T.L_PAREN, "(")]
+        value = [*joined(assignment[2:]), _put(query, _T.ALIAS, "AS"), *assignment[0], _put(query, _T.R_PAREN, ")")]
+        query = _selected(query, [[*opening, *value]])
+    return query
+
+
+def _grouped(query: PipeQuery, step: list[Item]) -> PipeQuery:
+    """AGGREGATE: its keys are the first columns; a number is that of a column of the step before."""
+    at = next((i for i, item in enumerate(step) if kind_of(item) is _T.GROUP_BY), len(step))
+    keys = [[_numbered(query, key)] if _is_number(key) else key for key in _parts(step[at + 1 :])]
+    columns = [*map(joined, keys), *([joined(step[1:at])] if at > 1 else [])]
+    if not all(columns) or not columns or kind_of(columns[0]) is _T.ALL:
+        raise _unread(step[0][0])
+    select = [_put(query, _T.SELECT, "SELECT"), *_separated(query, columns)]
+    group = [*step[at], *_separated(query, [joined(_unnamed(key)) for key in keys])] if keys else []
+    return closed(query, [*select, *_source(query), *group])
+
+
+def _is_number(key: list[Item]) -> bool:
+    return len(key) == 1 and kind_of(key[0]) is _T.NUMBER
+
+
+def _numbered(query: PipeQuery, key: list[Item]) -> Item:
+    """The name of the column with a number, where a SELECT lists them."""
+    items = side_by_side(query.whole or [], joined)
+    begins = kind_of(items[0]) is _T.SELECT if items else False
+    end = next((i for i, item in enumerate(items) if kind_of(item) in {_T.FROM, *SETS, *RESULT}), len(items))
+    columns = _parts(items[1:end]) if begins else []
+    known = all(len(column[-1]) == 1 and kind_of(column[-1]) in NAMES for column in columns)
+    number = int(key[0][0].text)
+    if not known or not 1 <= number <= len(columns):
+        raise _unread(key[0][0], "Write the name of the column.")
+    return columns[number - 1][-1]
+
+
+def _unnamed(key: list[Item]) -> list[Item]:
+    """A key without its alias."""
+    if len(key) > 1 and kind_of(key[-2]) is _T.ALIAS:
+        return key[:-2]
+    if len(key) > 1 and kind_of(key[-1]) in NAMES and key[-2][-1].token_type in _VALUES:
+        return key[:-1]
+    return key
+
+
+def _parts(items: list[Item]) -> list[list[Item]]:
+    """What commas separate."""
+    found: list[list[Item]] = [[]] if items else []
+    for item in items:
+        if kind_of(item) is _T.COMMA:
+            found.append([])
+        else:
+            found[-1].append(item)
+    return found
+
+
+def _separated(query: PipeQuery, parts: list[list[Token]]) -> list[Token]:
+    between = [_put(query, _T.COMMA, ",")]
+    return list(chain.from_iterable(part if not index else [*between, *part] for index, part in enumerate(parts)))
+
+
+def _star(query: PipeQuery) -> list[Token]:
+    return [_put(query, _T.SELECT, "SELECT"), _put(query, _T.STAR, "*")]
+
+
+def _pivoted(query: PipeQuery, step: list[Item]) -> PipeQuery:
+    base = query if query.alone and not query.where else closed(query, whole_query(query))
+    return closed(query, [*_star(query), _put(query, _T.FROM, "FROM"), *base.base, *joined(step)])
+
+
+def _sampled(query: PipeQuery, step: list[Item]) -> PipeQuery:
+    base = [*_bracketed(query), *_alias(query), *joined(step)]
+    return replace(closed(query, whole_query(query)), base=base, whole=None)
+
+
+def visible_name(relation: list[Item]) -> str:
+    """The name by which columns of a relation are qualified."""
+    last = relation[-1] if relation else []
+    return _shown(last[0]) if len(last) == 1 and last[0].token_type in NAMES else ""
+
+
+def _shown(token: Token) -> str:
+    """The name that a name in FROM gives, also that of a placeholder: `@source shop.orders`."""
+    name = str(token.text)
+    return name if not name.startswith("@") else name.rpartition(" ")[2].rpartition(".")[2] if " " in name else ""
+
+
+def joined(items: list[Item]) -> list[Token]:
+    """The tokens of items."""
+    return list(chain.from_iterable(items))
+
+
+def kind_of(item: Item) -> TokenType:
+    """What an item is, or begins with."""
+    return item[0].token_type
+
+
+def _put(query: PipeQuery, kind: TokenType, text: str) -> Token:
+    sign = query.sign
+    return Token(kind, text, sign.line, sign.col, sign.start, sign.end)
+
+
+def _unread(token: Token, hint: str = _STEPS) -> ParseError:
+    place = {"line": token.line, "col": token.col, "description": "", "hint": hint}
+    return ParseError(f"invalid step of a pipe: {token.text}", errors=[place])
+
+
+_BY_KIND: dict[TokenType, Callable[[PipeQuery, list[Item]], PipeQuery]] = {
+    _T.SELECT: _selected, _T.WHERE: _filtered, _T.ALIAS: _called, _T.SET: _assigned, _T.DROP: _without,
+    _T.PIVOT: _pivoted, _T.UNPIVOT: _pivoted, _T.TABLE_SAMPLE: _sampled,
+    **dict.fromkeys(SETS, _combined), **dict.fromkeys(RESULT, _ordered),
+}  # fmt: skip
+_BY_WORD: dict[str, Callable[[PipeQuery, list[Item]], PipeQuery]] = {"EXTEND": _extended, "AGGREGATE": _grouped}
