@@ -105,7 +105,7 @@ def dbt_sources_(out: Path | None, database: str | None, **options: Any) -> int:
 
     def work(chosen: CommandSettings) -> None:
         from engine.compile import Model
-        from engine.migration.export_dbt_sources import dbt_sources, write_sources
+        from engine.docs.export_dbt_sources import dbt_sources, write_sources
 
         manifest = compiled(chosen, heard=out is not None, warnings=Warnings.SELECTED).manifest
         nodes = [manifest.nodes[name] for name in selected(chosen, manifest, wanted, tell=out is not None)]

@@ -14,9 +14,9 @@ from engine.errors import ProjectError
 from engine.migration.dbt.import_dbt import import_dbt
 from engine.migration.dbt.manifest import read_manifest as reading
 from engine.migration.output.input_folder import read_bounded
-from engine.migration.output.yaml_text import yaml_text
 from engine.project import load_project
 from engine.project.parse_yaml import load_yaml
+from engine.project.yaml_text import yaml_text
 from tests.migration.imported import model, written
 
 PATHS = [

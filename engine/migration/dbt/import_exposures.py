@@ -9,7 +9,7 @@ from engine.migration.dbt.import_models import add_item
 from engine.migration.dbt.manifest.new_names import valid_name
 from engine.migration.dbt.manifest.read_manifest import DbtNode, mapping_of, text_of, texts_of
 from engine.migration.output.import_report import ImportOutcome, plain
-from engine.migration.output.yaml_text import yaml_text
+from engine.project.yaml_text import yaml_text
 from engine.schema.exposure_keys import EXPOSURE
 
 _FILE = "models/exposures.yml"

@@ -19,8 +19,8 @@ from engine.migration.dbt.model_text import common_header, model_text, table_hea
 from engine.migration.dialects.syntax.warehouse_types import spark_type
 from engine.migration.output.import_report import ImportOutcome, plain
 from engine.migration.output.input_folder import read_bounded
-from engine.migration.output.yaml_text import yaml_text
 from engine.project.yaml_section import is_name
+from engine.project.yaml_text import yaml_text
 
 MOST_BYTES = 64 * 2**20
 _ROWS = 10_000

@@ -11,8 +11,8 @@ from engine.migration.dbt.manifest.new_names import valid_name
 from engine.migration.dbt.manifest.read_manifest import mapping_of
 from engine.migration.output.import_report import plain
 from engine.migration.output.input_folder import read_bounded
-from engine.migration.output.yaml_text import yaml_text
 from engine.project.parse_yaml import load_yaml
+from engine.project.yaml_text import yaml_text
 
 _FILE = "dbt_project.yml"
 _MOST_BYTES = 2**20

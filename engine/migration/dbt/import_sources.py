@@ -12,8 +12,8 @@ from engine.migration.dbt.import_models import add_item
 from engine.migration.dbt.manifest.read_manifest import DbtNode, mapping_of, text_of, texts_of
 from engine.migration.dbt.model_text import columns_of
 from engine.migration.output.import_report import ImportOutcome, plain
-from engine.migration.output.yaml_text import yaml_text
 from engine.project.yaml_section import is_name
+from engine.project.yaml_text import yaml_text
 
 _BOUNDS = ("warn_after", "error_after")
 _HEAD = """\

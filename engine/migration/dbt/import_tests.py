@@ -16,7 +16,7 @@ from engine.migration.dbt.model_text import line_notes, query_text
 from engine.migration.dialects.syntax.warehouse_types import spark_type
 from engine.migration.output.import_report import ImportOutcome, plain
 from engine.migration.output.new_project import safe_folders
-from engine.migration.output.yaml_text import Raw
+from engine.project.yaml_text import Raw
 
 _BUILT_IN = frozenset(("not_null", "unique", "accepted_values", "relationships"))
 _TEMPLATE = re.compile(r"\{[{%]")

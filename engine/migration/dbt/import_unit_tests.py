@@ -11,7 +11,7 @@ from engine.migration.dbt.import_models import add_item
 from engine.migration.dbt.manifest.new_names import valid_name
 from engine.migration.dbt.manifest.read_manifest import DbtNode, mapping_of, sequence_of, text_of, texts_of
 from engine.migration.output.import_report import ImportOutcome, plain
-from engine.migration.output.yaml_text import yaml_text
+from engine.project.yaml_text import yaml_text
 
 _THIS = "it gives rows of 'this': a model here reads each input once, and a step is a micro-batch"
 _INCREMENTAL = "it replaces is_incremental(): there is one query, and its steps are micro-batches"

@@ -12,9 +12,9 @@ from engine.migration.dbt.manifest.read_manifest import DbtNode, mapping_of, seq
 from engine.migration.dialects.syntax.warehouse_types import spark_type
 from engine.migration.dialects.translate import Translation, translated
 from engine.migration.output.import_report import plain
-from engine.migration.output.yaml_text import Raw, yaml_text
 from engine.migration.templates.template_parts import Piece, PieceKind, called, joined, pieces
 from engine.project.yaml_section import is_name
+from engine.project.yaml_text import Raw, yaml_text
 
 # Settings of dbt that say nothing about a table here, or are carried over elsewhere.
 _SILENT = frozenset(

@@ -14,7 +14,7 @@ from engine.migration.flare.step_functions import function_select
 from engine.migration.output.compiled_project import compile_errors
 from engine.migration.output.import_report import ImportOutcome, ImportReport, Item, plain
 from engine.migration.output.new_project import NewProject, check_empty
-from engine.migration.output.yaml_text import yaml_text
+from engine.project.yaml_text import yaml_text
 
 _SOURCE = "flare"
 _BROKER = "localhost:9092"

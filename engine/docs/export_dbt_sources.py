@@ -13,7 +13,7 @@ from typing import Any
 from engine.compile import DataTest, Manifest, Model
 from engine.compile.nodes.manifest import Column
 from engine.errors import UsageError
-from engine.migration.output.yaml_text import yaml_text
+from engine.project.yaml_text import yaml_text
 
 FIRST_LINE = "# Written by engine export dbt-sources: run it again after changes, edits here are lost.\n"
 # Generic tests without arguments that both have.
