@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent
-# What may be a module or room of the engine: `plan/refresh`, `compile/sql/parse.py`, `engine.lake.commits`.
+_PACKAGES = frozenset({"engine", "engine_import"})
+# What may be a module or room of these: `plan/refresh`, `compile/sql/parse.py`, `engine.lake.commits`.
 _QUOTED = re.compile(r"`+([\w.]+(?:/[\w.]+)*)/?`+")
 
 
 class Places(NamedTuple):
-    """What git has: modules without `.py`, folders, rooms of the engine, and each end of a path to one of them."""
+    """What git has: modules without `.py`, folders, packages and their rooms, and each end of a path to one of them."""
 
     tracked: tuple[str, ...]
     modules: frozenset[str]
@@ -29,7 +30,7 @@ def places() -> Places:
     tracked = tuple(name for name in listed.split("\0") if name)
     modules = frozenset(name.removesuffix(".py") for name in tracked if name.endswith(".py"))
     folders = frozenset(str(folder) for name in tracked for folder in Path(name).parents)
-    rooms = frozenset(folder.split("/")[1] for folder in folders if folder.startswith("engine/"))
+    rooms = frozenset(folder.split("/")[1] for folder in folders if folder.startswith("engine/")) | _PACKAGES
     ends = frozenset(
         place.split("/", first)[-1] for place in {*tracked, *modules, *folders} for first in range(place.count("/") + 1)
     )
@@ -43,7 +44,7 @@ def gone(text: str) -> list[str]:
 
 def _known(name: str) -> bool:
     _, modules, folders, rooms, ends = places()
-    if name.startswith("engine.") and name.count(".") > 1:
+    if (name.startswith("engine.") and name.count(".") > 1) or name.startswith("engine_import."):
         path = name.replace(".", "/")
         within, _, last = path.rpartition("/")
         # Something in a module, in a class of one, or that a room gives.
@@ -57,15 +58,15 @@ def _known(name: str) -> bool:
 def test_files_that_are_named_are_there() -> None:
     texts = [
         name for name in places().tracked
-        if (name.startswith("engine/") and name.endswith(".py")) or name.startswith("docs/design/")
+        if (name.startswith(("engine/", "engine_import/")) and name.endswith(".py")) or name.startswith("docs/design/")
     ]  # fmt: skip
     found = {name: gone((ROOT / name).read_text(encoding="utf-8")) for name in texts}
     assert not {name: missing for name, missing in found.items() if missing}
 
 
 def test_what_is_gone_is_seen() -> None:
-    assert gone("`plan/keys.py`, `engine.plan.keys`, `plan/nowhere`") == [
-        "plan/keys.py", "engine.plan.keys", "plan/nowhere"
+    assert gone("`plan/keys.py`, `engine.plan.keys`, `plan/nowhere`, `engine_import/plan`, `engine_import.plan`") == [
+        "plan/keys.py", "engine.plan.keys", "plan/nowhere", "engine_import/plan", "engine_import.plan"
     ]  # fmt: skip
     assert not gone(
         "`engine.lake.commits.settled`, `engine.api.Project`, `plan/refresh`, `lake/commits.py`, `engine.id`"

@@ -14,7 +14,7 @@ from engine.cli.exits import carry_out
 from engine.cli.options import output_options, project_options, selection_options, split
 
 if TYPE_CHECKING:
-    from engine.migration.output.import_report import ImportReport
+    from engine_import.output.import_report import ImportReport
 
 _OUT = click.option(
     "--out",
@@ -50,7 +50,7 @@ def dbt(folder: Path, out: Path, incremental: Any, *, must_compile: bool, **shar
     """Import a dbt project from the folder with its manifest.json (usually target/); executes none of its code."""
 
     def work(chosen: CommandSettings) -> bool:
-        from engine.migration.dbt.import_dbt import import_dbt
+        from engine_import.dbt.import_dbt import import_dbt
 
         report = import_dbt(chosen.root / folder, chosen.root / out, incremental=incremental)
         _show(chosen, report, out, as_json=shared["log_format"] == "json")
@@ -68,7 +68,7 @@ def flare(file: Path, out: Path, *, must_compile: bool, **shared: Any) -> int:
     """Import a Flare job: inputs become sources, steps become models, outputs become tables."""
 
     def work(chosen: CommandSettings) -> bool:
-        from engine.migration.flare.import_flare import import_flare
+        from engine_import.flare.import_flare import import_flare
 
         report = import_flare(chosen.root / file, chosen.root / out)
         _show(chosen, report, out, as_json=shared["log_format"] == "json")
@@ -105,7 +105,7 @@ def dbt_sources_(out: Path | None, database: str | None, **options: Any) -> int:
 
     def work(chosen: CommandSettings) -> None:
         from engine.compile import Model
-        from engine.migration.export_dbt_sources import dbt_sources, write_sources
+        from engine.docs.export_dbt_sources import dbt_sources, write_sources
 
         manifest = compiled(chosen, heard=out is not None, warnings=Warnings.SELECTED).manifest
         nodes = [manifest.nodes[name] for name in selected(chosen, manifest, wanted, tell=out is not None)]

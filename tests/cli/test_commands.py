@@ -61,7 +61,7 @@ def test_commands_that_answer_from_files_import_no_heavy_library(small: Path) ->
         "    where = () if command == '--help' else ('--project-dir', sys.argv[1])\n"
         "    code = invoke([*command.split(), *where])\n"
         "    loaded = {m.split('.')[0] for m in sys.modules}\n"
-        "    heavy = sorted(loaded & {'pyspark', 'pyiceberg', 'pyarrow', 'py4j', 'rich'})\n"
+        "    heavy = sorted(loaded & {'pyspark', 'pyiceberg', 'pyarrow', 'py4j', 'rich', 'engine_import'})\n"
         "    print('DONE', command, code, heavy)\n"
     )
     ended = subprocess.run(

@@ -185,7 +185,7 @@ KEYS_OF_DBT = [
 
 def test_keys_of_imported_models_are_those_that_dbt_gives(spark):
     from engine.jinja import MacroFile
-    from engine.migration.dbt.compatible_macros import package_text
+    from engine_import.dbt.compatible_macros import package_text
 
     sandbox = Sandbox(TemplateNames({}).for_models())
     sandbox.add_macros([MacroFile("packages/dbt_utils/macros/dbt_utils.sql", package_text("dbt_utils"), "dbt_utils")])

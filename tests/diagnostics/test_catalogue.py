@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 from hatchling.builders.wheel import WheelBuilder
 
-import engine
 from engine.cli.explain_command import pointer
 from engine.cli.main import invoke
 from engine.diagnostics.codes import CODES
 from engine.diagnostics.explanations import FOLDER, FormError, explanations, read_topic
 from tests.lab import REPOSITORY
+from tests.test_layers import modules
 
 SECTION = "# T\n\n## a-code\n\nIt failed.\n\nLevel: error. Found: run.\n\nCause: A.\n\nOccurs: B.\n\nFix: C.\n"
 
@@ -42,14 +42,14 @@ def test_the_form(one) -> None:
 
 
 def test_a_code_that_nothing_reports_is_not_explained() -> None:
-    sources = (path for path in Path(engine.__file__).parent.rglob("*.py") if path.parent != FOLDER)
+    sources = (path for path in modules() if path.parent != FOLDER)
     text = "\n".join(path.read_text(encoding="utf-8") for path in sources)
     assert sorted(code for code in CODES if f'"{code}"' not in text and f"[{code}]" not in text) == []
 
 
 def test_every_error_that_is_written_out_has_a_hint() -> None:
     without = []
-    for path in sorted(Path(engine.__file__).parent.rglob("*.py")):
+    for path in modules():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(node, ast.Call) or not node.args or not isinstance(node.args[0], ast.Constant):
                 continue

@@ -118,7 +118,9 @@ class _Notes:
 def _notes(marks: str, files: list[str], under: list[str]) -> _Notes:
     asked = " ".join([marks, *files, *under])
     kept = ROOT / "build" / "mutants" / f"callers-{hashlib.sha256(asked.encode()).hexdigest()[:12]}.json"
-    newest = max(path.stat().st_mtime for top in ("engine", "tests") for path in (ROOT / top).rglob("*.py"))
+    newest = max(
+        path.stat().st_mtime for top in ("engine", "engine_import", "tests") for path in (ROOT / top).rglob("*.py")
+    )
     if not kept.exists() or kept.stat().st_mtime < newest:
         kept.parent.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "tests.mutants.callers"]

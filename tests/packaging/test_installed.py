@@ -17,6 +17,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.engine_import.imported import real_project
+
 pytestmark = pytest.mark.spark
 
 # What Hadoop runs on an ordinary machine, beside Python.
@@ -73,3 +75,10 @@ def test_a_new_project_builds_without_java_on_the_path(scripts, tmp_path):
     assert {json.loads(line)["product"] for line in shown.splitlines()} == {"tea", "coffee"}
     schemas = {path.name for path in (tmp_path / "shop/target/schema").iterdir()}
     assert {"project.json", "sources.json", "model.json"} <= schemas
+
+
+def test_a_dbt_project_is_imported_with_the_macros_that_it_calls(scripts, tmp_path):
+    target = real_project(tmp_path / "shop")
+    said = run(scripts, tmp_path, "engine", "import", "dbt", str(target), "--out", "new")
+    assert "8 of 11 models compile" in said
+    assert "macro" in (tmp_path / "new/packages/dbt_utils/macros/dbt_utils.sql").read_text(encoding="utf-8")

@@ -9,14 +9,13 @@ from pathlib import Path
 
 import pytest
 
-import engine
 from engine.schema.all_blocks import BLOCKS, FILES_OF_A_PROJECT
 from engine.schema.reference_pages import reference_pages
 from tests.lab import REPOSITORY
+from tests.test_layers import ROOT, modules
 
 DOCS = REPOSITORY / "docs" / "reference"
 PAGES = reference_pages()
-ROOT = Path(engine.__file__).parent
 # Where keys of YAML are read.
 READERS = sorted(
     path
@@ -78,7 +77,7 @@ def test_keys_are_checked_with_the_blocks_of_the_schema_alone() -> None:
     """A set of keys beside them would be accepted and not documented."""
     calls = [
         (path.name, ast.unparse(node.args[0]))
-        for path in ROOT.rglob("*.py")
+        for path in modules()
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "check_keys"
     ]

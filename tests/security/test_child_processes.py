@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-import engine
 from engine.secrets import PREFIX, register
 from engine.spark import java as java_module
 from engine.spark.java import find_java
@@ -26,9 +25,9 @@ from engine.state.lock_keeper import LockKeeper
 from engine.user_cache import own_folder, project_cache
 from tests.cli.processes import children, wait
 from tests.lab import REPOSITORY
+from tests.test_layers import ROOT, modules
 
 SECRET = "hunter2-and-more"
-PACKAGE = Path(engine.__file__).parent
 
 
 @pytest.fixture(autouse=True)
@@ -43,14 +42,14 @@ def environment(pid: int) -> bytes:
 def test_every_program_that_is_started_is_given_its_environment():
     """A call without `env` hands on all variables; each of them says what it gives."""
     without = []
-    for path in PACKAGE.rglob("*.py"):
+    for path in modules():
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and re.fullmatch(
                 r"subprocess\.(run|Popen|call|check_\w+)", ast.unparse(node.func)
             ):
                 given = {k.arg: ast.unparse(k.value) for k in node.keywords}
                 if "env" not in given or "environ" in given["env"]:
-                    without.append(f"{path.relative_to(PACKAGE)}:{node.lineno}")
+                    without.append(f"{path.relative_to(ROOT.parent)}:{node.lineno}")
     assert without == []
 
 

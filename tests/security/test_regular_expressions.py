@@ -1,4 +1,4 @@
-"""No regular expression of the package takes more than in proportion to the length of a text."""
+"""No regular expression of the packages takes more than in proportion to the length of a text."""
 
 from __future__ import annotations
 
@@ -8,23 +8,25 @@ import pytest
 
 from tests.security.regex_pumps import Use, is_slow, may_have_uses, pumps, uses
 
-MODULES = may_have_uses("engine")
+PACKAGES = ("engine", "engine_import")
+MODULES = [module for package in PACKAGES for module in may_have_uses(package)]
 
 
 def module_of(use: Use) -> str:
     return use.place.partition(":")[0]
 
 
-def test_the_patterns_of_the_package_are_found():
-    found = uses("engine")
+def test_the_patterns_of_the_packages_are_found():
+    found = [use for package in PACKAGES for use in uses(package)]
     assert len({use.place for use in found}) > 150
     assert any(use.place.startswith("engine.times") for use in found)
+    assert any(use.place.startswith("engine_import.dialects.") for use in found)
     assert {module_of(use) for use in found} <= set(MODULES)
 
 
 @pytest.mark.parametrize("module", MODULES)
 def test_four_times_the_text_takes_about_four_times_the_time(module):
-    of_module = (use for use in uses("engine") if module_of(use) == module)
+    of_module = (use for use in uses(module.partition(".")[0]) if module_of(use) == module)
     assert [(use.place, text.__name__) for use in of_module for text in pumps(use.pattern) if is_slow(use, text)] == []
 
 

@@ -16,7 +16,6 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-import engine
 from engine import events
 from engine.characters import one_line, visible, without_commands
 from engine.cli.commands.show_command import format_rows
@@ -27,6 +26,7 @@ from engine.compile import DataTest, Manifest
 from engine.errors import Diagnostic
 from engine.events import RunResults, Status
 from tests.docs.build import manifest, model, not_null
+from tests.test_layers import ROOT, modules
 
 # Title of the window and clipboard (OSC), clear screen (CSI), C1's CSI and OSC, BEL, a return over the line, a
 # backspace, a vertical tab, DEL, line ends of Unicode, an override, an isolate, a zero-width space, a byte order mark.
@@ -216,14 +216,13 @@ def test_a_record_as_json_gives_no_command():
 
 def test_nothing_else_of_the_engine_writes_to_the_terminal():
     """Calls of print, click.echo and the like outside the one module; the messages of click itself are among them."""
-    root = Path(engine.__file__).parent
     told = []
-    for path in root.rglob("*.py"):
+    for path in modules():
         if path.name == "terminal.py" or "rich" in path.parts:
             continue
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Call) and ast.unparse(node.func) in {
                 "print", "click.echo", "click.secho", "click.style", "sys.stdout.write", "sys.stderr.write",
             }:  # fmt: skip
-                told += [f"{path.relative_to(root)}: {ast.unparse(node)}"]
+                told += [f"{path.relative_to(ROOT.parent)}: {ast.unparse(node)}"]
     assert told == []

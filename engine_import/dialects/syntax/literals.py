@@ -1,0 +1,69 @@
+"""Strings and names in quotes: what they are in a warehouse, and how Spark writes them."""
+
+from __future__ import annotations
+
+import re
+
+from engine_import.dialects.syntax.sql_tree import Node
+
+_PREFIX = re.compile(r"(?i)(rb|br|r|b|e|n|u&)?('''|\"\"\"|'|\"|\$\w*\$)")
+
+
+def string_value(node: Node, *, escapes: bool) -> str | None:
+    """What a string in quotes is, without Jinja in it; backslashes stay where they escape.
+
+    Args:
+        node: a token.
+        escapes: a backslash takes the meaning from what follows.
+    """
+    found = _PREFIX.match(node.text)
+    if node.kind != "string" or found is None or "{{" in node.text or "{%" in node.text:
+        return None
+    prefix, quote = (found[1] or "").lower(), found[2]
+    inner = node.text[found.end() : -len(quote)]
+    if "r" in prefix or quote.startswith("$"):
+        return inner
+    if prefix == "e" or escapes:
+        return re.sub(r"\\(['\"\\/])", r"\1", inner).replace("''", "'" if quote == "'" else "''")
+    return inner.replace(quote * 2, quote)
+
+
+def string_text(text: str, *, escapes: bool) -> str | None:
+    """A string as Spark writes it; None if Spark has none of its kind.
+
+    Args:
+        text: with its quotes; Jinja in it stays.
+        escapes: a backslash takes the meaning from what follows, as in Spark.
+    """
+    found = _PREFIX.match(text)
+    if found is None:
+        return None
+    prefix, quote = (found[1] or "").lower(), found[2]
+    inner = text[found.end() : -len(quote)]
+    if "b" in prefix or prefix == "u&":
+        return None
+    if prefix == "r" or quote.startswith("$"):
+        return text if len(quote) == 1 and prefix == "r" else quoted(inner)
+    if len(quote) > 1:
+        return "'" + re.sub(r"(?<!\\)'", r"\\'", inner) + "'"
+    if prefix == "e" or escapes or "\\" not in inner:
+        return f"{quote}{inner}{quote}"
+    return f"{quote}{_outside_jinja(inner)}{quote}"
+
+
+def _outside_jinja(text: str) -> str:
+    """A text with its backslashes doubled, except for those in Jinja."""
+    parts = re.split(r"(\{\{.*?(?:\}\}|\Z)|\{%.*?(?:%\}|\Z))", text, flags=re.DOTALL)
+    return "".join(part if at % 2 else part.replace("\\", "\\\\") for at, part in enumerate(parts))
+
+
+def quoted(value: str) -> str:
+    """A value as a string of Spark; Jinja in it stays."""
+    return "'" + _outside_jinja(value).replace("'", "\\'") + "'"
+
+
+def name_text(text: str) -> str:
+    """A name in double quotes, in backticks."""
+    if not text.startswith('"'):
+        return text
+    return "`" + text[1:-1].replace('""', '"').replace("`", "``") + "`"
