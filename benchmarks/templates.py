@@ -23,8 +23,8 @@ _RUN = """
 import resource, sys, time
 from engine.cli.main import invoke
 if sys.argv[1] == "without":
-    from engine.compile.templates import confined
-    confined.confined = lambda work, *arguments: work(*arguments)
+    from engine.compile.templates import confined_process
+    confined_process.confined = lambda work, *arguments: work(*arguments)
 begin = time.perf_counter()
 code = invoke(["compile", "--quiet", "--project-dir", sys.argv[2]])
 seconds = time.perf_counter() - begin

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from engine.compile.templates import confined
+from engine.compile.templates import confined_process
 from engine.errors import Diagnostic, Location, ProjectError
 from tests.compiling_here import FORKED, compiles_here, sent
 from tests.lab import REPOSITORY
@@ -20,7 +20,7 @@ def item(node_id: str, *marks: str) -> Any:
 
 
 def test_this_test_compiles_here_but_at_night() -> None:
-    assert (confined.confined is sent) != bool(os.environ.get("FORKED"))
+    assert (confined_process.confined is sent) != bool(os.environ.get("FORKED"))
 
 
 @pytest.mark.parametrize("path", FORKED)

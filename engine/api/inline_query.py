@@ -62,7 +62,7 @@ def render_query(project: Project, compiled: Compiled, sql: str, relation: Calla
         ProjectError: a template fails.
         SetupError: `process-ended`.
     """
-    from engine.compile.templates.confined import confined
+    from engine.compile.templates.confined_process import confined
 
     rendered: Rendered = confined(_rendered, compiled, project.vars, sql)
 

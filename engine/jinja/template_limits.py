@@ -1,7 +1,7 @@
 """How much a template may take: of memory and processor time, of calls and rounds of loops, of printed text.
 
 What a method or filter makes of its arguments cannot be listed: there are hundreds, and a division of two long numbers
-takes as long as a billion rounds of a loop. A confined process (`engine.compile.templates.confined`) therefore
+takes as long as a billion rounds of a loop. A confined process (`engine.compile.templates.confined_process`) therefore
 renders under limits of the operating system. The counts beside them give the same error on every machine, and bound
 what leaves the process.
 """

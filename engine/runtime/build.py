@@ -239,7 +239,7 @@ def _settle(target: Target, models: Iterable[Model], lake: Lake) -> None:
 
 def _claim(run: Run, models: Iterable[Model], deployed: Deployed) -> None:
     """Make the tables of some models those of this run, and of the names that the models have."""
-    from engine.runtime.lifecycle.raise_fences import raise_fences
+    from engine.runtime.lifecycle.fence_previous_owner import raise_fences
     from engine.runtime.lifecycle.rename_columns import rename_columns
     from engine.runtime.lifecycle.rename_table import sign_tables
 

@@ -122,7 +122,7 @@ from o |> extend amount * 2 as twice |> set twice = twice + 1 |> select id, twic
 from o |> limit 5 |> aggregate sum(amount) as total, count(*) as n group by id, date(ts) as day |> where n > 1
 from o x |> where amount > 1 |> right join c on x.id = c.id |> where c.url is not null |> select x.id, c.url
 from o |> select id |> union all select id from c |> except values ('a') |> as u |> select u.id
-from o |> as o1 |> join o o2 on o1.id = o2.id |> where o1.amount > 1 or o2.amount > 1 |> where o1.ts > o2.ts |> drop tags
+from o |> as o1 |> join o o2 on o1.id = o2.id |> where o1.amount > 1 or o2.amount > 1 |> where o1.ts > o2.ts
 from o |> select id, amount, ts |> aggregate max(amount) as m group by 1, 3
 from o |> select id, sum(amount) over w as s window w as (partition by id) order by id limit 3
 from o |> tablesample (10 percent) |> select o.id

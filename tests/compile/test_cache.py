@@ -11,7 +11,7 @@ import pytest
 from engine.compile import Compiled, compile_project
 from engine.compile.artifacts.node_json import digest
 from engine.compile.pipeline import incremental, worker
-from engine.compile.templates import confined
+from engine.compile.templates import confined_process
 from engine.errors import ProjectError
 from engine.project import load_project
 from tests.project.small_projects import SOURCES, write
@@ -135,7 +135,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
     """The models that are read and finished, and how often anything is compiled at all."""
     seen: dict[str, list[str]] = {"read": [], "finished": []}
     # In another process nothing would be counted here.
-    monkeypatch.setattr(confined, "confined", lambda work, *arguments: work(*arguments))
+    monkeypatch.setattr(confined_process, "confined", lambda work, *arguments: work(*arguments))
     for name, key in (("read_model", "read"), ("finish", "finished")):
         real = getattr(worker, name)
 

@@ -13,7 +13,7 @@ import pytest
 
 from engine.compile.pipeline import worker_pool
 from engine.compile.pipeline.worker import Local
-from engine.compile.templates import confined
+from engine.compile.templates import confined_process
 from engine.errors import SetupError
 from tests.compile.test_cache import Edits, shown
 
@@ -30,7 +30,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return worker
 
     # In another process nothing would be counted here.
-    monkeypatch.setattr(confined, "confined", lambda work, *arguments: work(*arguments))
+    monkeypatch.setattr(confined_process, "confined", lambda work, *arguments: work(*arguments))
     monkeypatch.setattr(worker_pool, "_started", counting)
     monkeypatch.setattr(worker_pool, "WORTH", 1)
     monkeypatch.setattr(worker_pool.os, "sched_getaffinity", lambda _: {0, 1, 2})
@@ -102,7 +102,7 @@ def test_a_fault_in_a_process_comes_with_its_trace(tmp_path, monkeypatch, starte
 _LEFT = """
 import os, signal, sys, time
 from pathlib import Path
-from engine.compile.templates.confined import confined
+from engine.compile.templates.confined_process import confined
 
 def work():
     Path(sys.argv[1]).write_text(str(os.getpid()))

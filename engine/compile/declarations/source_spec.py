@@ -9,7 +9,7 @@ from zoneinfo import available_timezones
 from engine.compile.declarations import source_credentials
 from engine.compile.declarations.catalog_config import SQLITE
 from engine.compile.declarations.schema_file import with_schema_file
-from engine.compile.declarations.spark_config import SHARED_HINT, is_folder_here
+from engine.compile.declarations.shared_folders import SHARED_HINT, is_folder_here
 from engine.compile.declarations.target import Target
 from engine.compile.nodes.manifest import Column
 from engine.compile.sql.schema_text import read_ddl, read_schema

@@ -1,22 +1,15 @@
-"""The `spark:` block of a target: where Spark runs, and what its executors must be able to reach."""
+"""The `spark:` block of a target: where Spark runs, and its settings."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from engine.compile.config.session_settings import TIME_ZONE, WAP, WAP_HINT, WAP_MESSAGE, is_utc
-from engine.compile.declarations.catalog_config import SQLITE, Catalog
-from engine.errors import Diagnostic
 from engine.pinned_settings import pinned
 from engine.project.yaml_section import Section
 from engine.schema.target_keys import SPARK
 from engine.spark_master import MasterKind, kind_of
 
-SHARED_HINT: Final = (
-    "Use an object store or HDFS; or, if that folder is the same one at the same path on every machine of the cluster, "
-    "set 'spark: {shared_folders: true}' in the target."
-)
 # Settings that Spark hands to executors as arguments of their processes, which everybody on their machines can list.
 _ARGUMENTS: Final = (
     "spark.executor.extra", "spark.executor.default", "spark.auth", "spark.rpc", "spark.network", "spark.ssl",
@@ -96,40 +89,3 @@ def _check_setting(key: str, value: Section) -> None:
     if fixed and value.option().strip().lower() != fixed[1]:
         message = f"the setting '{fixed[0]}' must be {fixed[1]}, not {value.option()}"
         value.report("setting-pinned", message, "Remove it; the SQL of a project is checked for this value.")
-
-
-def check_folders(section: Section, catalog: Catalog, state: str, master: str) -> None:
-    """Report folders of the driver's machine that executors of a cluster would have to write to.
-
-    Each executor would write to the folder of that name on its own disk: rows and state that nobody finds again.
-
-    Args:
-        section: of a target whose executors may be elsewhere.
-        catalog: of the target.
-        state: where the target has its state.
-        master: of the cluster.
-    """
-    local = list(_local_folders(catalog, state))
-    if local:
-        spark = section.child("spark")
-        place = (spark.child("master") if spark else None) or section
-        are = "are in folders" if len(local) > 1 else "is in a folder"
-        message = f"{' and '.join(local)} {are} of this machine, and executors of {master} run on others"
-        place.found.append(Diagnostic("folder-not-shared", message, SHARED_HINT, node=place.node, location=place.place))
-
-
-def _local_folders(catalog: Catalog, state: str) -> Iterator[str]:
-    if not catalog.objects and (catalog.type == SQLITE or _local_warehouse(catalog.keys)):
-        yield "the warehouse"
-    if is_folder_here(state):
-        yield "the state"
-
-
-def _local_warehouse(keys: Mapping[str, str]) -> bool:
-    # A REST server has names for warehouses, too.
-    return keys.get("warehouse", "").startswith(("/", "file:", ".", "~"))
-
-
-def is_folder_here(path: str) -> bool:
-    """Whether a path or URI is one of the machine that reads it."""
-    return "://" not in path or path.startswith("file:")

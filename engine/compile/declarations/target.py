@@ -16,7 +16,8 @@ from engine.compile.config.session_settings import recorded_first
 from engine.compile.declarations.catalog_config import NAME, NOWHERE, SQLITE, Catalog, load_catalog, without_secrets
 from engine.compile.declarations.s3_config import ObjectStoreConfig, load_object_store
 from engine.compile.declarations.s3_config import without_secrets as without_s3_secrets
-from engine.compile.declarations.spark_config import check_folders, is_argument, read_spark
+from engine.compile.declarations.shared_folders import check_folders
+from engine.compile.declarations.spark_config import is_argument, read_spark
 from engine.compile.templates.rendered_values import ValueRenderer
 from engine.compile.templates.secret_settings import SecretSettings
 from engine.errors import Diagnostic, Level, ProjectError, near

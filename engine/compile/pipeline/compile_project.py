@@ -85,7 +85,7 @@ def compile_project(
     stored = compile_cache.load(cached, chosen)
     if not stored.holds(now):
         from engine.compile.pipeline.incremental import compile_models, load_all
-        from engine.compile.templates.confined import confined
+        from engine.compile.templates.confined_process import confined
 
         entries = stored.usable(now)
         load_all()
@@ -159,7 +159,7 @@ def _target(project: LoadedProject, name: str | None, values: ValueRenderer, pro
     """
     settings = project.doc.data
     if _computes([project.vars, settings.get("targets") if isinstance(settings, Mapping) else None]):
-        from engine.compile.templates.confined import confined
+        from engine.compile.templates.confined_process import confined
 
         def tried() -> list[Diagnostic]:
             found: list[Diagnostic] = []

@@ -84,7 +84,7 @@ class Neighbours:
             SetupError: `process-ended`.
         """
         from engine.compile.pipeline.incremental import load_all
-        from engine.compile.templates.confined import confined
+        from engine.compile.templates.confined_process import confined
 
         load_all()
         edited: EditedModel = confined(_compiled, self, text)

@@ -27,7 +27,7 @@ from engine.compile.artifacts.node_json import CompiledEntry
 from engine.compile.nodes.model_interface import Face
 from engine.compile.pipeline.worker import Local
 from engine.compile.references.resolve_references import KnownNodes
-from engine.compile.templates.confined import STOPS, ended, unheard
+from engine.compile.templates.confined_process import STOPS, ended, unheard
 from engine.jinja.template_limits import NAME_BYTES, confine
 
 # Starting the processes costs as much as compiling some thirty models.

@@ -11,7 +11,7 @@ from typing import Any
 from sqlglot import exp
 
 from engine.compile.sql.aggregates import is_aggregate
-from engine.compile.stateful.expression_keys import EVENT_TIME, cast_type, key_of, type_of
+from engine.compile.stateful.equivalent_expressions import EVENT_TIME, cast_type, key_of, type_of
 from engine.compile.stateful.written_calls import LostArgumentError, said_beside, written_calls
 from engine.compile.streaming.query_plan.intervals import is_interval, seconds
 from engine.times import duration_text

@@ -29,7 +29,7 @@ from engine.compile.stateful.bound_expressions import (
     text_of,
     wrapped,
 )
-from engine.compile.stateful.expression_keys import EVENT_TIME, MADE, TYPE, gap_of, is_constant, key_of
+from engine.compile.stateful.equivalent_expressions import EVENT_TIME, MADE, TYPE, gap_of, is_constant, key_of
 from engine.compile.stateful.written_calls import LostArgumentError, WrittenCall, said_beside, written_calls
 from engine.compile.streaming.lowering.build_plan import Builder
 from engine.compile.streaming.lowering.plan_scope import Found

@@ -10,7 +10,7 @@ from engine.compile import Model
 from engine.events import Diagnosed, Metrics
 from engine.lake.commits import Commit
 from engine.runtime.context.run_context import Run
-from engine.runtime.quality import bad_record_limits, bad_records, expectations
+from engine.runtime.quality import bad_records, expectations, too_many_bad_records
 from engine.runtime.quality.bad_records import Watched
 from engine.runtime.quality.quarantine import quarantine_of, quarantines
 from engine.runtime.sinks.commit_batch_table import Committing
@@ -61,7 +61,7 @@ def replace_table(
         refusal = bad_records.refused(session, execution, watched, bad)
         refusal = refusal or expectations.refused(execution, checks, failed)
         if refusal is None and any(bad.values()):
-            refusal = bad_record_limits.TakenOut().refused(session, execution, watched, bad)
+            refusal = too_many_bad_records.TakenOut().refused(session, execution, watched, bad)
         if refusal is not None:
             raise refusal
         parts = list(bad_records.to_quarantine(session, execution, watched, bad))
@@ -76,6 +76,6 @@ def replace_table(
         failed_checks={name: count for name, count in failed.items() if count},
         quarantined=aside,
     )
-    for warning in bad_record_limits.warnings(model.name, watched, counted.bad_records):
+    for warning in too_many_bad_records.warnings(model.name, watched, counted.bad_records):
         run.emit(Diagnosed(warning))
     return Replaced(done, done.counted(counted) if done else counted)

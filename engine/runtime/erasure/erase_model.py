@@ -35,7 +35,7 @@ from engine.runtime.erasure.matching_rows import MATCHES, Matches, find_matches
 from engine.runtime.erasure.stream_positions import move_past, positions
 from engine.runtime.inputs import initial_snapshot
 from engine.runtime.lifecycle import full_refresh
-from engine.runtime.lifecycle.raise_fences import raise_fences
+from engine.runtime.lifecycle.fence_previous_owner import raise_fences
 from engine.runtime.spark_support.spark_errors import spark_exceptions, summary, surroundings
 from engine.secrets import scrub
 from engine.sources import answers_of

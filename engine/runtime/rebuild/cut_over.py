@@ -23,7 +23,7 @@ from engine.runtime.context.locks_when_free import locked_when_free
 from engine.runtime.context.run_context import Run, command_run
 from engine.runtime.erasure.stream_positions import StreamPosition, unread_faults
 from engine.runtime.lifecycle import full_refresh
-from engine.runtime.lifecycle.raise_fences import raise_fences
+from engine.runtime.lifecycle.fence_previous_owner import raise_fences
 from engine.runtime.rebuild.copied_generation import PublishedInput, copied, published_input
 from engine.runtime.rebuild.tables_beside import Rebuild, drop, note, run_once
 from engine.runtime.rebuild.taken_over import take_over

@@ -21,7 +21,7 @@ from engine.plan.deployed.previous_generation import kept_now, kept_seconds, not
 from engine.plan.deployed.state_folder import table_state
 from engine.runtime.build import spark_session
 from engine.runtime.context.run_context import Run, command_run
-from engine.runtime.lifecycle.raise_fences import raise_fences
+from engine.runtime.lifecycle.fence_previous_owner import raise_fences
 from engine.runtime.rollback.rollback_checks import Rollback
 from engine.state import locked
 

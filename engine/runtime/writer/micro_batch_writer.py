@@ -22,9 +22,9 @@ from engine.errors import EngineError
 from engine.events import Metrics
 from engine.lake.commit_guard import ExpectedTable
 from engine.runtime.quality import bad_records, expectations
-from engine.runtime.quality.bad_record_limits import TakenOut
 from engine.runtime.quality.bad_records import Watched
 from engine.runtime.quality.quarantine import Quarantine
+from engine.runtime.quality.too_many_bad_records import TakenOut
 from engine.runtime.sinks import Output
 from engine.runtime.sinks.append_output import Appends
 from engine.runtime.writer.kept_batches import KeptBatch, KeptBatches

@@ -13,7 +13,7 @@ from engine.events import BatchCommitted, Diagnosed, Metrics, Outcome, Status
 from engine.plan import Change
 from engine.runtime.context.run_context import Run
 from engine.runtime.inputs.watermark_lag import EventTimes, ahead_of_clock, policy_of, timed
-from engine.runtime.quality import bad_record_limits
+from engine.runtime.quality import too_many_bad_records
 from engine.runtime.quality.bad_records import by_name
 from engine.runtime.spark_support.state_operators import held_in_state
 from engine.runtime.writer.micro_batch_writer import BatchWriter, WrittenBatch
@@ -117,7 +117,7 @@ class Progress:
         fresh = action.comparison is not None and action.comparison.change is Change.NEW
         read = self.total.rows_in > 0 or changed or fresh
         total = self._shown(self.total)
-        for warning in bad_record_limits.warnings(self.model.name, self.writer.rules.watched, total.bad_records):
+        for warning in too_many_bad_records.warnings(self.model.name, self.writer.rules.watched, total.bad_records):
             self.run.emit(Diagnosed(warning))
         return Outcome(
             status=Status.SUCCESS if read else Status.UNCHANGED,

@@ -17,7 +17,7 @@ from engine.compile import Model, compile_project
 from engine.compile.columns import InputColumns, QueryColumns
 from engine.compile.columns.find_columns import columns_of
 from engine.compile.pipeline import parse_model
-from engine.compile.templates import confined
+from engine.compile.templates import confined_process
 from engine.compile.types.builtin_functions import BUILTIN
 from engine.project import LoadedProject, load_project
 from tests.compile.columns.cases import found_in, read_cases, tables
@@ -212,7 +212,7 @@ def parsed_models(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[str, Any]]
         return query
 
     # In another process nothing would be recorded here.
-    monkeypatch.setattr(confined, "confined", lambda work, *arguments: work(*arguments))
+    monkeypatch.setattr(confined_process, "confined", lambda work, *arguments: work(*arguments))
     monkeypatch.setattr(parse_model, "parse", recording)
     return seen
 

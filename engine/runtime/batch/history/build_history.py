@@ -20,8 +20,8 @@ from engine.plan.refresh.refresh_choice import RefreshChoice, Way
 from engine.runtime.batch.changed_inputs import read_markers
 from engine.runtime.batch.history.change_log import ResultDifference, take_changes
 from engine.runtime.batch.history.changed_rows import changed_rows
+from engine.runtime.batch.history.ended_versions import take_versions
 from engine.runtime.batch.history.extract import Extract
-from engine.runtime.batch.history.versions import take_versions
 from engine.runtime.batch.input_positions import positions
 from engine.runtime.batch.replace_table import replace_table
 from engine.runtime.context.expected_table import descends_in
