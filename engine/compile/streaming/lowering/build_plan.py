@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -259,19 +259,27 @@ class Builder:
             if here is None and outer is not None:
                 outer.hits.update(column.id for column in columns)
         left_out = star.args.get("except_") or ()
-        out = {e.name.lower() for e in left_out if e.args.get("table") is None}
         named = {e.args["table"].name.lower(): e.name.lower() for e in left_out if e.args.get("table") is not None}
         ids = {c.id for n in source.named for c in n.columns if named.get(n.alias) == c.name}
         assigned = {alias.alias.lower(): alias for alias in star.args.get("replace") or ()}
+        places = {e.name.lower(): e for e in left_out if e.args.get("table") is None}
+        self._check_once(columns, places | {name: alias.args["alias"] for name, alias in assigned.items()})
         for column in columns:
             if column.name in assigned:
                 value = values.of(assigned[column.name])
                 made = self._column(assigned[column.name], value)
                 self.made[made.id] = assigned[column.name].unalias()
                 yield GroupedItem(assigned[column.name], value, made)
-            elif column.name not in out and column.id not in ids:
+            elif column.name not in places and column.id not in ids:
                 value = PlanValue(column, column, frozenset({column.id}), column.type, column.fields, lost=column.lost)
                 yield GroupedItem(item, value, column)
+
+    def _check_once(self, columns: Iterable[PlanColumn], places: Mapping[str, exp.Expr]) -> None:
+        """Report names, by what they are in the text, that several columns of a star have."""
+        for name, place in places.items():
+            if len({column.id for column in columns if column.name == name}) > 1:
+                hint = "Give one of them another name where they are selected."
+                self.report(error("ambiguous-column", f"two inputs have a column '{name}'", hint, place))
 
     def _column(self, item: exp.Expr, value: PlanValue) -> PlanColumn:
         if value.column is not None and not isinstance(item, exp.Alias):

@@ -154,8 +154,12 @@ class ExpressionReader:
             return PlanValue()
         try:
             resolved = self.scope.resolve(node)
-        except AmbiguousError:
-            self._fault("ambiguous-column", f"two inputs have a column '{parts[0]}'", "Qualify it.", node)
+        except AmbiguousError as error:
+            message, hint = f"two inputs have a column '{error.name}'", "Qualify it."
+            if error.relation:
+                message = f"'{error.relation}' has two columns '{error.name}'"
+                hint = "Give one of them another name where they are selected."
+            self._fault("ambiguous-column", message, hint, node)
             return PlanValue()
         if resolved is None:
             shown = ".".join(parts)

@@ -38,7 +38,12 @@ class Found(Struct, frozen=True):
 
 
 class AmbiguousError(LookupError):
-    """A name that two relations have."""
+    """A name that two relations have, or one twice: then `relation` is its name."""
+
+    def __init__(self, name: str, relation: str = "") -> None:
+        super().__init__(name)
+        self.name = name
+        self.relation = relation
 
 
 @dataclass(slots=True)
@@ -73,7 +78,7 @@ class PlanScope:
         """What a column refers to; None if there is nothing of this name.
 
         Raises:
-            AmbiguousError: two relations have it.
+            AmbiguousError: two relations have it, or one has it twice.
         """
         column = self._here([part.name for part in node.parts])
         if column is not None or self.outer is None:
@@ -106,9 +111,11 @@ class PlanScope:
         return None
 
     def _of(self, relation: NamedRelation, name: str) -> PlanColumn | None:
-        for column in relation.columns:
-            if column.name == name:
-                return column
+        matching = {column.id: column for column in relation.columns if column.name == name}
+        if len(matching) > 1:
+            raise AmbiguousError(name, relation.alias)
+        if matching:
+            return next(iter(matching.values()))
         return self._guess(relation.alias, name) if relation.open else None
 
     def _bare(self, name: str) -> PlanColumn | None:
