@@ -7,6 +7,7 @@ a full computation gives.
 from __future__ import annotations
 
 import random
+import re
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator
@@ -15,6 +16,8 @@ from dataclasses import dataclass
 from engine.compile.refresh.changed_keys import FollowedQuery, InputState, follow
 
 TABLES = {"orders": ("id", "k", "g", "v"), "items": ("id", "k", "g", "v"), "kinds": ("id", "k", "g", "v")}
+# The part of the queries that are followed as pipes.
+PIPES = 0.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +44,10 @@ def cases(seed: int, count: int) -> Iterator[Refreshed]:
 
 
 def _query(chance: random.Random) -> Iterator[Refreshed]:
-    sql = query(chance)
-    followed = follow(sql, TABLES)
+    written = query(chance)
+    sql = written.sql
+    # SQLite has no pipes: what is followed is the pipe, and what must come out is the query.
+    followed = follow(written.pipe if chance.random() < PIPES else sql, TABLES)
     if not followed.keys:
         return
     lake = sqlite3.connect(":memory:")
@@ -127,14 +132,23 @@ def _change(lake: sqlite3.Connection, name: str, chance: random.Random) -> None:
             lake.execute(f"delete from {name} where rowid = ?", (row,))
 
 
-def query(chance: random.Random) -> str:
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A query, and the same as a pipe."""
+
+    sql: str
+    pipe: str
+
+
+def query(chance: random.Random) -> Written:
     """Return a query by the rules: its FROM, then what brings its rows together."""
     if chance.random() < 0.15:
-        return f"{_select(chance, plain=True)}\nunion all\n{_select(chance, plain=True)}"
+        sides = _select(chance, plain=True), _select(chance, plain=True)
+        return Written(f"{sides[0].sql}\nunion all\n{sides[1].sql}", f"{sides[0].pipe} |> union all {sides[1].sql}")
     return _select(chance)
 
 
-def _select(chance: random.Random, *, plain: bool = False) -> str:
+def _select(chance: random.Random, *, plain: bool = False) -> Written:
     start, names = _from(chance)
     column = lambda: f"{chance.choice(names)}.{chance.choice('kgv')}"  # noqa: E731
     parts = [_condition(chance, column) for _ in range(chance.randint(0, 2))]
@@ -142,21 +156,35 @@ def _select(chance: random.Random, *, plain: bool = False) -> str:
     first = lambda: f"{chance.choice(names[:1] * 3 + names)}.{chance.choice('kg')}"  # noqa: E731
     kind = "plain" if plain else chance.choice(["group", "group", "plain", "distinct", "window"])
     key, other = first(), first()
+    steps = _steps(start, parts)
     if kind == "plain":
-        return f"select {key} as a, {column()} as b, {column()} as c {start}{where}"
-    if kind == "distinct":
-        return f"select distinct {key} as a, {column()} as b {start}{where}"
-    if kind == "window":
+        items = f"select {key} as a, {column()} as b, {column()} as c"
+    elif kind == "distinct":
+        items = f"select distinct {key} as a, {column()} as b"
+    elif kind == "window":
         more = f", {other}" if chance.random() < 0.4 else ""
         total = f"sum({column()}) over (partition by {key}{more}) as c"
-        return f"select {key} as a, {column()} as b, {total}, count(*) over (partition by {key}) as d {start}{where}"
-    having = f" having count(*) > {chance.randint(1, 2)}" if chance.random() < 0.3 else ""
+        items = f"select {key} as a, {column()} as b, {total}, count(*) over (partition by {key}) as d"
+    if kind != "group":
+        return Written(f"{items} {start}{where}", f"{steps} |> {items}")
+    least = chance.randint(1, 2) if chance.random() < 0.3 else None
+    having, more = (f" having count(*) > {least}", f" |> where n > {least}") if least else ("", "")
     values = f"count(*) as n, sum({column()}) as s, count(distinct {column()}) as d, max({column()}) as m"
     groups, shown = chance.choice(
         [(key, f"{key} as a"), (f"{key}, {other}", f"{key} as a, {other} as b"), ("1", f"{key} as a"),
          (f"coalesce({key}, 9)", f"coalesce({key}, 9) as a"), ("aa", f"{key} as aa")]
     )  # fmt: skip
-    return f"select {shown}, {values} {start}{where} group by {groups}{having}"
+    sql = f"select {shown}, {values} {start}{where} group by {groups}{having}"
+    return Written(sql, f"{steps} |> aggregate {values} group by {shown}{more}")
+
+
+def _steps(start: str, conditions: list[str]) -> str:
+    """The FROM and the conditions as steps: those of the first relation alone come before the joins."""
+    first, *joins = re.split(r" (?=left join )|(?<!left) (?=join )", start)
+    early = [one for one in conditions if not re.search(r"\b[bc]\.", one)]
+    late = [one for one in conditions if one not in early]
+    texts = [first, *(f"where {one}" for one in early), *joins, *(f"where {one}" for one in late)]
+    return " |> ".join(texts)
 
 
 def _condition(chance: random.Random, column) -> str:

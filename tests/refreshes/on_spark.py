@@ -23,7 +23,7 @@ from engine.lake.changes import arrow_changes, listed_files
 from engine.runtime.batch import affected_keys, affected_partitions, refresh_costs, refresh_table
 from tests.fault_injection.points import kill
 from tests.lab import Lab
-from tests.refreshes.cases import TABLES, query
+from tests.refreshes.cases import PIPES, TABLES, query
 
 _COLUMNS = "rid int, id int, k int, g int, v int, note string"
 _STEPS = 5
@@ -105,9 +105,11 @@ def _prepare(world: World, models: int) -> None:
         header = f"/*---\nformat_version: {chance.choice([2, 3])}\ntable_properties: {{{modes}}}\n---*/\n"
         lab.model(name, f"{header}select {types} from ({rows}) as t({', '.join(f'c{i}' for i in range(6))})\n")
     while len(world.models) < models:
-        sql = query(chance)
+        written = query(chance)
+        sql = written.sql
+        text = written.pipe if chance.random() < PIPES else sql
         try:
-            keys = follow(sql, TABLES).keys
+            keys = follow(text, TABLES).keys
         except NotFollowedError:
             continue
         name = f"q{len(world.models)}"
@@ -119,7 +121,6 @@ def _prepare(world: World, models: int) -> None:
         if chance.random() < 0.3:
             header.append("format_version: 3")
         world.models[name] = sql
-        text = sql
         for table in TABLES:
             text = text.replace(f" {table} ", f" {{{{ ref('{table}') }}}} ")
         lab.model(name, "/*---\n" + "\n".join(header) + "\n---*/\n" + text + "\n" if header else text + "\n")

@@ -59,6 +59,9 @@ def test_a_changed_outer_side_is_joined_as_an_inner_one_without_its_conditions()
         ("select k, sum(v) over (partition by k) s, sum(v) over (partition by g) u from orders", "PARTITION BY"),
         ("select k, sum(sum(v)) over (partition by k) as s from orders group by k", "window over an aggregate"),
         ("select k from (select k, count(*) as n from orders group by k) as c", "inside a CTE or subquery"),
+        ("select * from (select k, count(*) as n from orders group by k) where n > 1 limit 3", "inside a CTE or subquery"),
+        ("select *, n + 1 as m from (select k, count(*) as n from orders group by k)", "inside a CTE or subquery"),
+        ("select * from (select k, count(*) as n from orders group by k) where n > (select 1)", "inside a CTE or subquery"),
         ("with recursive c as (select k from orders) select k from c", "recursive"),
         ("select a.k from orders a left join items b on a.k = b.k join kinds c on c.k = b.k", "inner joins first|inner join by"),
         ("select k from elsewhere", "not known"),
@@ -123,6 +126,19 @@ def test_the_keys_of_a_pipe_are_followed() -> None:
     found = [follow(sql, TIMES).branches[0] for sql in (classic, pipe)]
     assert found[0].keys.keys() == found[1].keys.keys() == {"day", "k"}
     assert [truncated(block, "day") for block in found] == [TruncatedTime("t", "at", "DAY")] * 2
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select * from (select k, count(*) as n from orders group by k) as c where n > 1",
+        "select * from (select k, sum(v) over (partition by k) as s from orders) where s > 1 order by k",
+        "from orders |> aggregate count(*) as n group by k |> where n > 1",
+        "from orders |> select distinct k |> where k is not null",
+    ],
+)
+def test_a_filter_of_groups_is_followed(sql: str) -> None:
+    assert follow(sql, TABLES).keys == ("k",)
 
 
 def test_a_cut_is_in_the_partition_of_its_value_where_that_is_said() -> None:

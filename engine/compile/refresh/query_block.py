@@ -28,7 +28,7 @@ _UNITS = {"year", "quarter", "month", "week", "day", "hour", "minute", "second"}
 # Written by sqlglot as Spark reads them.
 _PLAIN = (
     exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Not, exp.Is, exp.And, exp.Or, exp.Paren, exp.EQ,
-    exp.NEQ, exp.NullSafeEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In, exp.Coalesce, exp.Alias,
+    exp.NEQ, exp.NullSafeEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In, exp.Coalesce, exp.Alias, exp.Star,
 )  # fmt: skip
 _MULTIPLIES = (exp.Explode, exp.Posexplode, exp.Inline, exp.Unnest)
 _MULTIPLYING = {"inline", "stack", "json_tuple", "explode_outer", "posexplode_outer", "inline_outer", "variant_explode"}
@@ -116,7 +116,7 @@ def blocks_of(tree: exp.Expr, text: str, columns: Mapping[str, Sequence[str]]) -
     Raises:
         NotFollowedError: the query is of another form.
     """
-    return tuple(_Reader(text, tokenize(text), columns).branches(tree, {}))
+    return tuple(_Reader(text, tokenize(text), columns).branches(tree, {}, outermost=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,15 +125,20 @@ class _Reader:
     tokens: list[Token]
     columns: Mapping[str, Sequence[str]]
 
-    def branches(self, tree: exp.Expr, ctes: Mapping[str, QueryBlock]) -> Iterator[QueryBlock]:
+    def branches(
+        self, tree: exp.Expr, ctes: Mapping[str, QueryBlock], *, outermost: bool = False
+    ) -> Iterator[QueryBlock]:
         ctes = self.with_ctes(tree, ctes)
-        if isinstance(tree, exp.Subquery) and not _others(tree, {"this"}):
-            yield from self.branches(tree.this, ctes)
+        grouped = _filtered_groups(tree) if outermost else None
+        if grouped is not None:
+            yield from self.branches(grouped, ctes, outermost=True)
+        elif isinstance(tree, exp.Subquery) and not _others(tree, {"this"}):
+            yield from self.branches(tree.this, ctes, outermost=outermost)
         elif isinstance(tree, exp.Union) and not tree.args.get("distinct"):
             if _others(tree, {"this", "expression", "distinct", "with_"}):
                 raise NotFollowedError("UNION with ORDER BY, LIMIT or BY NAME is not followed")
-            yield from self.branches(tree.this, ctes)
-            yield from self.branches(tree.expression, ctes)
+            yield from self.branches(tree.this, ctes, outermost=outermost)
+            yield from self.branches(tree.expression, ctes, outermost=outermost)
         elif isinstance(tree, exp.Select):
             yield self.block(tree, ctes)
         else:
@@ -382,6 +387,24 @@ class _Scope:
         if len(self.sources) == 1 and len(items) == 1 and isinstance(items[0], exp.Star):
             one = self.sources[0]
             yield from ((name, f"`{one.alias}`.`{name}`") for name in sorted(one.columns) if "`" not in name)
+
+
+def _filtered_groups(tree: exp.Expr) -> exp.Expr | None:
+    """The query with groups, DISTINCT or windows of which a query is a filter alone: `select * from (..) where n > 1`.
+
+    A row of the outer query depends on the same rows as that of the inner one.
+    """
+    if not isinstance(tree, exp.Select) or _others(tree, {"expressions", "from_", "where", "order", "with_"}):
+        return None
+    inner = tree.args["from_"].this if tree.args.get("from_") is not None else None
+    if not isinstance(inner, exp.Subquery) or _others(inner, {"this", "alias"}) or _renamed(inner):
+        return None
+    (star, *more), query, where = tree.expressions, inner.this, tree.args.get("where")
+    whole = type(star) is exp.Star and not any(star.args.values()) and not more
+    groups = isinstance(query, exp.Select) and (
+        query.args.get("group") or query.args.get("distinct") or _windows(query)
+    )
+    return query if whole and groups and (where is None or where.find(exp.Query) is None) else None
 
 
 def _outside(value: exp.Expr, grain: list[exp.Expr] | None) -> bool:
