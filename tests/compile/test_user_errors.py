@@ -33,6 +33,7 @@ SQL = [
      "misplaced-expression models/a.sql:1:6 '_metadata' would be a column of the result, which has no '*' that leaves it out", "select *"),
     ("table {{ source('shop', 'orders') }} |> where _metadata.file_path > 'a' |> drop id",
      "misplaced-expression models/a.sql:1:7 '_metadata' would be a column of the result, which has no '*' that leaves it out", ""),
+    ("select q from (select id as x, 1 as y from {{ source('shop', 'orders') }}) t", "unknown-column models/a.sql:1:8 column 'q' not found", "Known: x, y."),
     ("from {{ source('shop', 'orders') }} |> keep id", "sql-syntax models/a.sql:1:40 syntax error near 'keep'", "Steps are SELECT"),
     ("from {{ source('shop', 'orders') }} |> aggregate group by 1", "sql-syntax models/a.sql:1:59 syntax error near '1'", "Write the name of the column."),
     ("", "not-a-query models/a.sql:1:1 the model has no SQL", "Write a SELECT"),

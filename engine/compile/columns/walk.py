@@ -31,6 +31,8 @@ WORDS = {
     "current_catalog", "current_database", "current_date", "current_schema", "current_time", "current_timestamp",
     "current_user", "grouping__id", "localtimestamp", "now", "session_user", "user",
 }  # fmt: skip
+# Names of columns that are kept for the hint of one that is not there: it prints fewer.
+_KEPT = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,8 @@ class Walk:
         offset = identifiers[missing.part].meta.get("start")
         if isinstance(offset, int):
             close = difflib.get_close_matches(missing.name, missing.candidates, n=3, cutoff=0.6)
-            self.unresolved.setdefault(offset, Unresolved(missing.name, tuple(close), offset))
+            known = sorted({name for name in missing.candidates if not name.startswith("_")})
+            self.unresolved.setdefault(offset, Unresolved(missing.name, tuple(close), offset, tuple(known[:_KEPT])))
 
     def correlated(self, nodes: Iterable[exp.Expr], scope: ColumnScope, where: str) -> None:
         """Report columns of the SELECT around a subquery where Spark sees those of the subquery alone."""

@@ -77,11 +77,19 @@ class InputColumns:
 
 @dataclass(frozen=True, slots=True)
 class Unresolved:
-    """A name that no input has; `near` are like names, `offset` is where it is in the text."""
+    """A name that no input has.
+
+    Attributes:
+        name: as it is written.
+        near: like names.
+        offset: where it is in the text.
+        known: names that could be there, some of them.
+    """
 
     name: str
     near: tuple[str, ...]
     offset: int
+    known: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

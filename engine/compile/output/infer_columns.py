@@ -154,7 +154,9 @@ def _faults(
     for missing in facts.unresolved:
         place = text.rendered.location(missing.offset)
         message = f"column '{missing.name}' not found"
-        hint = with_printed(near(missing.name, missing.near or _readable(model, known)), text.rendered, missing.offset)
+        hint = with_printed(
+            near(missing.name, missing.near or missing.known or _readable(model, known)), text.rendered, missing.offset
+        )
         yield Diagnostic("unknown-column", message, hint, node=model.name, location=place)
     for fault in (*facts.faults, *misplaced(text.query.nodes)):
         unsure = {"unknown-function": text.foreign, "type-mismatch": not text.ansi}
