@@ -274,7 +274,7 @@ class Project:
         from engine.api.deferral import deferred_inputs
         from engine.api.plan_report.durations import note_durations
         from engine.compile.artifacts.write_artifacts import write_artifacts
-        from engine.docs.openlineage.transport import delivering
+        from engine.docs.openlineage.background_delivery import delivering
         from engine.runtime.build import Options, build
         from engine.runtime.context.run_results import unfinished_results, write_results
 

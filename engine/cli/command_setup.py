@@ -14,7 +14,7 @@ from engine.api import Project, Selection
 from engine.api.warnings_as_errors import as_error
 from engine.cli.console.log_level import LogLevel, level_of
 from engine.cli.console.printing import Printer, printer
-from engine.cli.console.terminal import write
+from engine.cli.console.safe_output import write
 from engine.cli.log_output import LOG, is_shown, logged
 from engine.errors import Diagnostic, EngineError, Level, Location, ProjectError, UsageError, near
 from engine.secrets import scrub

@@ -22,7 +22,7 @@ from engine.cli.command_setup import CommandSettings, Failed, errors_of, setting
 from engine.cli.console.live_area import AREA
 from engine.cli.console.log_level import LogLevel, level_of
 from engine.cli.console.printing import Printer
-from engine.cli.console.terminal import unwritten, write, writing
+from engine.cli.console.safe_output import unwritten, write, writing
 from engine.cli.log_output import Unheard
 from engine.errors import EngineError, SetupError
 

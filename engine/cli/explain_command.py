@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import groupby
 
-from engine.cli.console.terminal import Part, Styled, json_text, write
+from engine.cli.console.safe_output import Part, Styled, json_text, write
 from engine.diagnostics.explanations import DEFAULT_FILE, Example, Explanation, explanations
 from engine.errors import UsageError, near
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from engine.characters import visible
 from engine.cli.console.log_level import LogLevel
 from engine.cli.console.printing import Printer
-from engine.cli.console.terminal import indented, write
+from engine.cli.console.safe_output import indented, write
 from engine.secrets import scrub
 from engine.target_folder import forget_oldest
 

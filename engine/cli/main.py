@@ -24,7 +24,7 @@ from engine.cli import (
     table_commands,
 )
 from engine.cli.arguments import Group
-from engine.cli.console.terminal import open_streams
+from engine.cli.console.safe_output import open_streams
 from engine.cli.exits import INTERRUPTED, TERMINATED, exit_code
 from engine.cli.live import live_commands
 

@@ -9,7 +9,7 @@ import click
 
 from engine.cli.arguments import Command, Group
 from engine.cli.command_setup import CommandSettings, Warnings, compiled, selected
-from engine.cli.console.terminal import write
+from engine.cli.console.safe_output import write
 from engine.cli.exits import carry_out
 from engine.cli.options import output_options, project_options, selection_options, split
 

@@ -148,6 +148,6 @@ class _FailedError(Exception):
 
 def _texts(diagnostics: Sequence[Diagnostic]) -> Iterator[str]:
     from engine.cli.console.printing import diagnostic_text
-    from engine.cli.console.terminal import plain
+    from engine.cli.console.safe_output import plain
 
     return (plain(*diagnostic_text(d)) for d in diagnostics)

@@ -10,7 +10,7 @@ import click
 
 from engine.cli.arguments import Command, Group
 from engine.cli.command_setup import CommandSettings, check_project, log_file, need_extra
-from engine.cli.console.terminal import write
+from engine.cli.console.safe_output import write
 from engine.cli.exits import carry_out
 from engine.cli.options import output_options, project_options
 from engine.cli.shell_completion import SHELLS, of_codes, script

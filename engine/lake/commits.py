@@ -33,7 +33,7 @@ CONFLICTS = (
 _CLOCK = ("Expected sorted snapshot log entries", "Invalid snapshot timestamp", "Invalid update timestamp")
 # So often a commit is tried that can be made twice.
 _ATTEMPTS = 5
-# The branch in which rows wait for their tests (see `engine.lake.branches`).
+# The branch in which rows wait for their tests (see `engine.lake.staging_branch`).
 STAGED = "engine_staged"
 # The tag of what a full refresh has replaced (see `engine.lake.changes.put_back`).
 PREVIOUS = "engine_previous"

@@ -16,8 +16,8 @@ from playwright.sync_api import Page, expect
 from engine.compile import Manifest
 from engine.events import HeldInState, NodeState, Status
 from engine.live.lag import Lag
+from engine.live.live_server import serve
 from engine.live.observer import Observer, observing
-from engine.live.page import serve
 from tests.docs.build import written
 from tests.live.sequences import batch, started, state, turn
 

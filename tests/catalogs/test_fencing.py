@@ -17,7 +17,7 @@ from unittest.mock import patch
 import pytest
 
 from engine.errors import StateError
-from engine.lake import branches
+from engine.lake import staging_branch
 from engine.lake import table_writer as lake
 from engine.lake.commit_guard import ExpectedTable
 from engine.lake.commits import STAGED
@@ -91,7 +91,7 @@ def append_without_history(writer: Writer) -> None:
 
 
 def append_staged(writer: Writer) -> None:
-    branches.begin(writer.spark, writer.relation.sql, {"run-id": "first"})
+    staging_branch.begin(writer.spark, writer.relation.sql, {"run-id": "first"})
     lake.append(lake.stage(writer.frame(3), writer.relation.sql), writer.markers, STAGED)
 
 
@@ -109,7 +109,7 @@ def merge_rows(writer: Writer) -> None:
 
 
 def merge_staged(writer: Writer) -> None:
-    branches.begin(writer.spark, writer.relation.sql, {"run-id": "first"})
+    staging_branch.begin(writer.spark, writer.relation.sql, {"run-id": "first"})
     merge(writer.frame(2, 3), writer.relation.sql, Merge(("id",)), writer.markers, STAGED)
 
 
@@ -187,7 +187,7 @@ def test_a_writer_that_wakes_up_commits_nothing(
 
 
 def staged_rows(writer: Writer) -> None:
-    branches.begin(writer.spark, writer.relation.sql, {"run-id": "first"})
+    staging_branch.begin(writer.spark, writer.relation.sql, {"run-id": "first"})
     lake.append(lake.stage(writer.frame(9), writer.relation.sql), {"run-id": "woken"}, STAGED)
 
 
@@ -204,7 +204,7 @@ def test_a_writer_that_wakes_up_publishes_nothing(
     lake.create_namespace(shared.session.spark, shared.catalog.name, shared.schema)  # type: ignore[union-attr]
 
     def publish(writer: Writer) -> None:
-        branches.publish(writer.spark, writer.relation.sql, fence_of(writer.markers))
+        staging_branch.publish(writer.spark, writer.relation.sql, fence_of(writer.markers))
 
     for look in range(1, 20):
         with leased(store, "there", [FOLDER]) as (lease,):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from engine import events
-from engine.docs.openlineage.transport import delivering
+from engine.docs.openlineage.background_delivery import delivering
 from engine.errors import Diagnostic
 from engine.events import BatchCommitted, ModelFinished, ModelStarted, RunFinished, RunStarted, Status
 from tests.project.small_projects import compiled, only
@@ -313,7 +313,7 @@ def test_an_endpoint_that_is_not_there_holds_nothing_up(tmp_path):
 
 
 def test_a_slow_endpoint_is_not_waited_for_for_ever(tmp_path, endpoint, monkeypatch):
-    monkeypatch.setattr("engine.docs.openlineage.transport._PATIENCE_SECONDS", 0.3)
+    monkeypatch.setattr("engine.docs.openlineage.background_delivery._PATIENCE_SECONDS", 0.3)
     endpoint.wait = 1.0
     made = project(tmp_path, f"{{type: http, url: '{endpoint.url}'}}")
     begin = time.monotonic()

@@ -12,7 +12,7 @@ from engine.cli.main import invoke
 from engine.live.alerts import AlertRules, Alerts
 from engine.live.lag import Lag
 from engine.live.metrics import exposition
-from engine.live.stalled_after import stalled_after
+from engine.live.stall_seconds import stalled_after
 from engine.live.status import LiveStatus
 from tests.live.sequences import BEGIN, started
 from tests.project.small_projects import PROJECT, STREAM, clean, compiled, lines, model

@@ -12,7 +12,7 @@ from engine.errors import ProjectError, UsageError
 from engine.plan import changed_query, source_changes
 from engine.plan.comparison import Change, StreamsRead
 from engine.plan.deployed.deployed_facts import LastWriter
-from engine.plan.deployed.stream_order import in_text
+from engine.plan.deployed.recorded_streams import in_text
 from tests.lab import EVENTS
 from tests.plan.lake_by_hand import table
 from tests.plan.test_plan_command import alone, files, run, write

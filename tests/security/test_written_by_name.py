@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.docs.openlineage.transport import _file_transport
+from engine.docs.openlineage.background_delivery import _file_transport
 from engine.errors import ProjectError
 from engine.target_folder import append_line, own_folder, write_report
 from tests.security.hostile import write

@@ -9,7 +9,7 @@ from engine.characters import one_line
 from engine.cli.command_setup import CommandSettings, Failed, Warnings, compiled, log_file, named_model
 from engine.cli.console.amounts import amount
 from engine.cli.console.confirm import confirmed
-from engine.cli.console.terminal import write, write_json
+from engine.cli.console.safe_output import write, write_json
 from engine.compile import Manifest, Model, Target
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections import Counter
 
 from engine.api import Selection
 from engine.cli.command_setup import CommandSettings, Failed, Warnings, compiled, deferred, hearing, selected
-from engine.cli.console.terminal import write, write_json
+from engine.cli.console.safe_output import write, write_json
 from engine.compile import Manifest, Model
 from engine.compile.selection.check_selectors import selector_faults
 from engine.errors import Diagnostic

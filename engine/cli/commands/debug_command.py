@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from engine.characters import one_line
 from engine.cli.command_setup import CommandSettings, Warnings, compiled
-from engine.cli.console.terminal import Styled, write
+from engine.cli.console.safe_output import Styled, write
 from engine.compile import Compiled
 from engine.lake.catalog.catalog_settings import CatalogConfig, is_local
 from engine.lake.clients.catalog_errors import address

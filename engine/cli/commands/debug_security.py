@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engine.characters import one_line
 from engine.cli.command_setup import CommandSettings
-from engine.cli.console.terminal import Styled, write
+from engine.cli.console.safe_output import Styled, write
 from engine.compile import Target
 from engine.runtime.operations.security_report import CheckResult, checks
 

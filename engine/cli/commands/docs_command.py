@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from engine.api import Selection
 from engine.characters import one_line
 from engine.cli.command_setup import CommandSettings, Warnings, check_project, compiled, selected, unhandled
-from engine.cli.console.terminal import json_text, write
+from engine.cli.console.safe_output import json_text, write
 from engine.errors import EngineError, UsageError
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from engine.characters import one_line
 from engine.cli.command_setup import CommandSettings, Failed, Warnings, compiled, log_file
 from engine.cli.console.amounts import amount, bytes_text
 from engine.cli.console.confirm import confirmed
-from engine.cli.console.terminal import json_text, write, write_json
+from engine.cli.console.safe_output import json_text, write, write_json
 
 if TYPE_CHECKING:
     from engine.compile import Compiled, Target

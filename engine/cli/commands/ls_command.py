@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from engine.api.deferral import deferred_inputs
 from engine.characters import one_line
-from engine.cli.console.terminal import json_text, write
+from engine.cli.console.safe_output import json_text, write
 from engine.compile import DataTest, Exposure, Manifest, Model, Node, Source, UnitTest
 from engine.compile.artifacts.dbt_manifest import unique_id
 from engine.errors import UsageError, near

@@ -6,7 +6,7 @@ from dataclasses import fields
 
 from engine.api import Selection
 from engine.cli.command_setup import CommandSettings, Warnings, compiled, log_file, selected
-from engine.cli.console.terminal import Styled, write_json
+from engine.cli.console.safe_output import Styled, write_json
 from engine.compile import Model
 from engine.errors import UsageError
 from engine.runtime.operations.maintain import ORPHANS_AFTER, Care, Cared, maintain

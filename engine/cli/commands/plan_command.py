@@ -17,7 +17,7 @@ from engine.api.plan_report.plan_tree import TreeOptions, plan_tree
 from engine.characters import one_line
 from engine.cli.command_setup import CommandSettings, Warnings, compiled, selected
 from engine.cli.console.drawn_tree import CHANGED, COLOURS, write_tree
-from engine.cli.console.terminal import Part, Styled, json_text, write
+from engine.cli.console.safe_output import Part, Styled, json_text, write
 from engine.compile import Manifest, Model
 from engine.errors import Diagnostic, UsageError
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from engine.api import Selection
 from engine.cli.command_setup import CommandSettings, Warnings, compiled, log_file, selected, warn
-from engine.cli.console.terminal import Styled, write_json
+from engine.cli.console.safe_output import Styled, write_json
 from engine.compile import Manifest, Source
 from engine.compile.artifacts.write_artifacts import write_text
 from engine.docs.site.freshness_status import FILE, AgeBound, Fresh, FreshnessStatus, freshness_text

@@ -12,8 +12,8 @@ from engine.api.one_session import alone
 from engine.api.warm_session import WarmSession
 from engine.api.watched_project import WatchedProject
 from engine.cli.command_setup import CommandSettings, log_file
+from engine.cli.console.safe_output import reader_left
 from engine.cli.console.shown_warnings import warnings_of
-from engine.cli.console.terminal import reader_left
 from engine.cli.exits import StopSignals, TerminatedWaitingError, stop_signals
 from engine.compile import Compiled, Manifest
 from engine.errors import Diagnostic, EngineError, SetupError, UsageError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from engine.cli.console.terminal import write
+from engine.cli.console.safe_output import write
 from engine.errors import UsageError
 
 

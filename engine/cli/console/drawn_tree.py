@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from engine.api.plan_report.plan_tree import TreeLine
 from engine.cli.console.live_area import is_unicode
-from engine.cli.console.terminal import Part, Styled, write
+from engine.cli.console.safe_output import Part, Styled, write
 
 COLOURS = {
     "create": "green", "empty": "green", "resume": "cyan", "reset": "yellow", "refresh": "yellow", "rebuild": "yellow",

@@ -7,7 +7,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from engine.cli.console.printing import diagnostic_text
-from engine.cli.console.terminal import plain
+from engine.cli.console.safe_output import plain
 from engine.compile import DataTest, Manifest, UnitTest
 from engine.errors import ProjectError, UsageError
 from engine.events import RunResults, Status, TestFinished

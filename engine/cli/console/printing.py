@@ -15,7 +15,7 @@ from engine.cli.console.live_lines import live_line, turn_line
 from engine.cli.console.live_progress import LiveProgress
 from engine.cli.console.log_level import LogLevel
 from engine.cli.console.repeated_findings import hints_once, same_of_many
-from engine.cli.console.terminal import Part, Styled, indented, write, write_json
+from engine.cli.console.safe_output import Part, Styled, indented, write, write_json
 from engine.errors import Diagnostic, Level
 from engine.events import (
     INTERRUPTED,

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from engine.cli.console.live_area import spinner
 from engine.cli.console.running_node import RunningNode, WholeRun
-from engine.cli.console.terminal import plain
+from engine.cli.console.safe_output import plain
 
 _BAR = 20
 _MOST = 8

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from engine.characters import one_line
-from engine.cli.console.terminal import json_text
+from engine.cli.console.safe_output import json_text
 from engine.lake.catalog.value_text import value_text
 
 Rows = tuple[list[str], list[tuple[Any, ...]]]

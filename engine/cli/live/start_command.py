@@ -22,7 +22,7 @@ from engine.errors import StateError, UsageError
 from engine.events import Step, StepStarted
 from engine.live.lag import lags
 from engine.live.observer import Look, Observer, observing
-from engine.live.stalled_after import stalled_after
+from engine.live.stall_seconds import stalled_after
 
 _SECONDS_TO_STOP = 20
 
@@ -89,7 +89,7 @@ def _page(chosen: CommandSettings, result: Compiled, observer: Observer, port: i
         yield
         return
     from engine.cli.commands.docs_command import write_page
-    from engine.live.page import serve
+    from engine.live.live_server import serve
 
     site = write_page(chosen, result).parent
     with serve(observer, site, port) as server:

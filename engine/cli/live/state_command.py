@@ -5,7 +5,7 @@ from __future__ import annotations
 from engine.cli.command_setup import CommandSettings, Warnings, compiled, log_file, named_model
 from engine.cli.console.amounts import amount
 from engine.cli.console.rows_text import format_rows
-from engine.cli.console.terminal import write, write_json
+from engine.cli.console.safe_output import write, write_json
 from engine.compile import Model
 from engine.runtime.operations.held_state import HeldState, held_state
 

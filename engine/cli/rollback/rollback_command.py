@@ -10,7 +10,7 @@ from engine.characters import one_line
 from engine.cli.command_setup import CommandSettings, Failed, Warnings, compiled, log_file, selected
 from engine.cli.console.amounts import amount
 from engine.cli.console.confirm import confirmed
-from engine.cli.console.terminal import write, write_json
+from engine.cli.console.safe_output import write, write_json
 from engine.compile import Manifest, Model, Target
 from engine.times import time_text
 

@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.cli.console.terminal import write
+from engine.cli.console.safe_output import write
 from engine.user_cache import is_own
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from engine.cli.command_setup import CommandSettings, Warnings, compiled, need_extra
 from engine.cli.commands.show_command import RowsWanted, more, print_rows
-from engine.cli.console.terminal import write
+from engine.cli.console.safe_output import write
 from engine.errors import EngineError, UsageError, near
 from engine.user_cache import project_cache
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from engine.characters import one_line
 from engine.cli.command_setup import CommandSettings, Warnings, compiled
-from engine.cli.console.terminal import write
+from engine.cli.console.safe_output import write
 from engine.runtime.operations.submit import DeployMode, Submission, submission, submit
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from engine.characters import one_line
 from engine.cli.command_setup import CommandSettings, Failed, Warnings, check_project, compiled
-from engine.cli.console.terminal import write, write_json
+from engine.cli.console.safe_output import write, write_json
 from engine.errors import UsageError
 from engine.secrets.secret_places import Gift
 from engine.secrets.trusted_projects import confirm, confirmed, forget

@@ -148,7 +148,7 @@ def _terminated(*_: object) -> None:
 @contextmanager
 def _streams(files: Sequence[int]) -> Iterator[None]:
     """Have the client's standard streams as those of this process while the block runs."""
-    from engine.cli.console.terminal import reset_streams
+    from engine.cli.console.safe_output import reset_streams
 
     kept = [os.dup(number) for number in range(3)]
     before = sys.stdin, sys.stdout, sys.stderr

@@ -98,7 +98,7 @@ def _carried_out(root: Path, target: str, arguments: Sequence[str]) -> int | Non
                     return int(answer["code"])
         except StateError as error:
             if begun:
-                from engine.cli.console.terminal import write
+                from engine.cli.console.safe_output import write
 
                 write(str(error), error=True)
                 return 1

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from engine.compile.config.merged_config import MergedSettings
+from engine.compile.config.winning_values import MergedSettings
 from engine.compile.nodes.model_settings import Expectation, OnFail
 from engine.compile.sql.aggregates import has_aggregate
 from engine.compile.sql.dialect import parse_text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from engine.compile.config.merged_config import MergedSettings
+from engine.compile.config.winning_values import MergedSettings
 from engine.compile.nodes.materialization import Materialized
 from engine.schema.config_key import EPHEMERAL, EVERY_KIND, STREAMING_TABLE, TABLE, ConfigKey
 from engine.schema.model_keys import MODEL

@@ -23,9 +23,9 @@ from engine.compile.config.column_config import (
 from engine.compile.config.condition_config import condition_places, read_expectations
 from engine.compile.config.config_layers import call_layers, check_own, folder_layers
 from engine.compile.config.key_combinations import check_combinations, check_history, unfit_keys
-from engine.compile.config.merged_config import MergedSettings, NamedColumn
 from engine.compile.config.operation_config import read_operation, read_state_partitions
 from engine.compile.config.stream_config import StreamConfig, WindowConfig, read_streams, read_windows_config
+from engine.compile.config.winning_values import MergedSettings, NamedColumn
 from engine.compile.config.write_config import read_write
 from engine.compile.nodes.acknowledged_warnings import KEY as ACKNOWLEDGE
 from engine.compile.nodes.acknowledged_warnings import Acknowledgement, read_acknowledgements

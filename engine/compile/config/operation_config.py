@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from sqlglot.errors import SqlglotError
 
-from engine.compile.config.merged_config import MergedSettings
 from engine.compile.config.session_settings import WAP_HINT, WAP_MESSAGE, sets_wap
+from engine.compile.config.winning_values import MergedSettings
 from engine.compile.nodes.model_settings import Operation, PersistDocs, StateProvider, Trigger, TriggerKind
 from engine.compile.sql.dialect import tokenize
 from engine.compile.sql.token_checks import VARIABLE, VARIABLE_HINT, variable

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from engine.compile.config.merged_config import MergedSettings
 from engine.compile.config.window_config import split_arguments
+from engine.compile.config.winning_values import MergedSettings
 from engine.project.yaml_section import Section, is_name, shown
 from engine.relations import Partition, SortColumn
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from engine.compile.config.condition_config import read_condition
-from engine.compile.config.merged_config import MergedSettings
 from engine.compile.config.partition_config import read_partitions, read_sort
+from engine.compile.config.winning_values import MergedSettings
 from engine.compile.nodes.model_settings import (
     Deletes,
     History,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from sqlglot import exp
 
-from engine.compile.config.merged_config import NamedColumn
+from engine.compile.config.winning_values import NamedColumn
 from engine.compile.nodes.column_facts import InputColumns
 from engine.compile.nodes.model_settings import Write
 from engine.compile.output.output_columns import of_changes, output_columns

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from engine.compile.config.merged_config import NamedColumn
 from engine.compile.config.window_config import Window
+from engine.compile.config.winning_values import NamedColumn
 from engine.compile.nodes.column_facts import Unresolved
 from engine.compile.nodes.model_settings import History, Write
 from engine.compile.references.expand_windows import Report

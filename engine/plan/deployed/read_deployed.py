@@ -25,10 +25,10 @@ from engine.plan.deployed.column_names import with_column_names
 from engine.plan.deployed.deployed_facts import Deployed, DeployedModel, DeployedSource, LastWriter
 from engine.plan.deployed.generations import has_commits
 from engine.plan.deployed.killed_refresh import begun_refresh, published_refresh
+from engine.plan.deployed.recorded_streams import in_text, recorded, with_earlier_tables
 from engine.plan.deployed.renamed_tables import Renaming, moved_facts, moved_state, renamings, state_now
 from engine.plan.deployed.schema_names import SchemaNames, schema_names
 from engine.plan.deployed.state_folder import environment, table_state
-from engine.plan.deployed.stream_order import in_text, recorded, with_earlier_tables
 from engine.plan.source_changes import StreamSource
 from engine.sources import KINDS, Place, SourceSpec, answers_of
 from engine.state import ModelState, Phase, TableState

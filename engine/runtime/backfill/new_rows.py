@@ -10,7 +10,7 @@ from engine.compile import Model
 from engine.compile.nodes.model_settings import OnSchemaChange
 from engine.lake.quoted_names import quoted
 from engine.plan.deployed.checkpoint_facts import read_checkpoint
-from engine.plan.deployed.stream_order import recorded
+from engine.plan.deployed.recorded_streams import recorded
 from engine.runtime.backfill.backfill_request import TimeRange
 from engine.runtime.backfill.read_input import ReadInput, rejected
 from engine.runtime.context.run_context import Run

@@ -28,8 +28,8 @@ from engine.runtime.build import spark_session
 from engine.runtime.context.needed_jars import CORE
 from engine.runtime.context.repeated_markers import repeated_markers
 from engine.runtime.context.run_context import Run, command_run
-from engine.runtime.erasure.erase_checks import blocked, check_unread
-from engine.runtime.erasure.erase_request import EraseRequest
+from engine.runtime.erasure.erase_condition import EraseRequest
+from engine.runtime.erasure.erase_obstacles import blocked, check_unread
 from engine.runtime.erasure.erased_tables import ErasedTable, erased_tables
 from engine.runtime.erasure.matching_rows import MATCHES, Matches, find_matches
 from engine.runtime.erasure.stream_positions import move_past, positions

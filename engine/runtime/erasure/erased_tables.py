@@ -13,7 +13,7 @@ from engine.lake.table_facts import TableFacts
 from engine.plan.actions.state_checks import check_ours
 from engine.plan.deployed.ownership_marks import SEED
 from engine.runtime.context.run_context import Run
-from engine.runtime.erasure.erase_request import WHERE, EraseRequest, within
+from engine.runtime.erasure.erase_condition import WHERE, EraseRequest, within
 from engine.runtime.erasure.matching_rows import MATCHES, Judge, by_columns, by_fields, by_json, every_row
 from engine.runtime.erasure.stream_positions import positions
 from engine.runtime.quality import quarantine

@@ -9,7 +9,7 @@ from engine.compile import Manifest, Model, Source
 from engine.compile.nodes.column_facts import Derivation
 from engine.compile.sql.dialect import tokenize
 from engine.lake.quoted_names import quoted
-from engine.runtime.erasure.erase_request import EraseRequest
+from engine.runtime.erasure.erase_condition import EraseRequest
 
 _PLAIN = "abcdefghijklmnopqrstuvwxyz0123456789_"
 

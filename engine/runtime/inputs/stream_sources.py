@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from engine.compile import Input, Model, Source
 from engine.errors import Location, StateError
 from engine.plan import new_checkpoint, source_changes
-from engine.plan.deployed.stream_order import (
+from engine.plan.deployed.recorded_streams import (
     RECORD,
     identified_stream,
     in_text,

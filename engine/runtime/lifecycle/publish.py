@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from engine.compile import DataTest, Model
 from engine.errors import Diagnostic, Level, Location, StateError
 from engine.events import Status
-from engine.lake import branches
+from engine.lake import staging_branch
 from engine.lake import table_writer as lake
 from engine.lake.commits import STAGED
 from engine.lake.fencing.table_fence import fence_of
@@ -81,7 +81,7 @@ def publish(run: Run, model: Model) -> int | None:
     if table is None or STAGED not in table.branches:
         return None
     _check(run, model, table)
-    snapshot = branches.publish(run.spark, relation.sql, fence_of(run.lease_marker(model)))
+    snapshot = staging_branch.publish(run.spark, relation.sql, fence_of(run.lease_marker(model)))
     if not model.streaming:
         # The columns of a replacement came with it, without their comments.
         describe(run, model)

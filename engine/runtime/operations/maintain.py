@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.compile import Manifest, Model, Relation, Target
 from engine.errors import EngineError
-from engine.lake import branches, maintenance_procedures
+from engine.lake import maintenance_procedures, staging_branch
 from engine.lake.catalog import catalog_settings
 from engine.lake.clients import table_removal
 from engine.lake.clients.catalog_client import client
@@ -156,7 +156,7 @@ def _care(
         # What was done before a fault is reported with it.
         for counts in _steps(session, relation, older_than, retain, care):
             done = replace(done, **counts)
-            if branches.undo_rewriting(session, relation.sql):
+            if staging_branch.undo_rewriting(session, relation.sql):
                 # A build has begun to stage rows meanwhile.
                 return replace(done, waits=True)
     except failures as failure:

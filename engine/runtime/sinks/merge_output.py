@@ -16,7 +16,7 @@ from engine import kill_points
 from engine.compile import Model
 from engine.compile.nodes.model_settings import Write
 from engine.errors import EngineError, RunError
-from engine.lake import branches
+from engine.lake import staging_branch
 from engine.lake.commit_guard import ExpectedTable
 from engine.lake.commits import Commit, batch_of
 from engine.lake.merge_statement import Merge, Range, merge
@@ -131,7 +131,7 @@ class Merged:
         how = Merge(write.unique_key, write.sequence_by, delete, ranges=self.ranges)
         branch = self.output.branch
         if branch is not None:
-            branches.begin(session, relation, {key: text for key, text in markers.items() if key != "batch-id"})
+            staging_branch.begin(session, relation, {key: text for key, text in markers.items() if key != "batch-id"})
         return merge(source, relation, how, markers, branch, expected, write.write_options)
 
     def _deleted_later(self, rows: DataFrame, deleted: DataFrame) -> Column:
