@@ -16,8 +16,6 @@ from engine.compile.config.column_config import (
     TestConfig,
     column_places,
     read_columns,
-    read_meta,
-    read_tag,
     read_tests,
 )
 from engine.compile.config.condition_config import condition_places, read_expectations
@@ -25,7 +23,7 @@ from engine.compile.config.config_layers import call_layers, check_own, folder_l
 from engine.compile.config.key_combinations import check_combinations, check_history, unfit_keys
 from engine.compile.config.operation_config import read_operation, read_state_partitions
 from engine.compile.config.stream_config import StreamConfig, WindowConfig, read_streams, read_windows_config
-from engine.compile.config.winning_values import MergedSettings, NamedColumn
+from engine.compile.config.winning_values import MergedSettings, NamedColumn, merged
 from engine.compile.config.write_config import read_write
 from engine.compile.nodes.acknowledged_warnings import KEY as ACKNOWLEDGE
 from engine.compile.nodes.acknowledged_warnings import Acknowledgement, read_acknowledgements
@@ -102,10 +100,7 @@ def model_config(
     if model.header is not None:
         own.insert(0, values.rendered(Section.of(model.header, found, model.name)))
     check_own(own)
-    layers = [*defaults, *own]
-    keys = {k: s for layer in layers for k, s in layer.mapping() if not s.empty}
-    said = frozenset(k for layer in own for k, s in layer.mapping() if not s.empty)
-    return _interpret(MergedSettings(model, keys, said, layers, found), certain=certain)
+    return _interpret(merged(model, defaults, own, found), certain=certain)
 
 
 def _interpret(settings: MergedSettings, *, certain: bool) -> ModelConfig:
@@ -130,8 +125,8 @@ def _interpret(settings: MergedSettings, *, certain: bool) -> ModelConfig:
         contract=_contract(settings, described),
         columns=described.columns,
         tests=(*own_tests, *described.tests),
-        tags=_tags(settings.layers),
-        meta={k: v for layer in settings.layers for k, v in read_meta(layer.child("meta")).items()},
+        tags=settings.tags,
+        meta=settings.meta,
         enabled=keys["enabled"].boolean(otherwise=True) if "enabled" in keys else True,
         schema=keys["schema"].identifier() or None if "schema" in keys else None,
         alias=_alias(keys.get("alias")),
@@ -220,8 +215,3 @@ def _alias(section: Section | None) -> str | None:
         hint = "Names that begin with branch_, tag_ or __, or end with __quarantine or __deleted, are reserved."
         section.report("bad-name", f"'{alias}' is not a valid table name", hint)
     return alias or None
-
-
-def _tags(layers: list[Section]) -> tuple[str, ...]:
-    parts = (part for layer in layers if (part := layer.child("tags")))
-    return tuple(dict.fromkeys(text for part in parts for item in part.items() if (text := read_tag(item))))

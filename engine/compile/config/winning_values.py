@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+from engine.compile.config.column_config import read_meta, read_tag
 from engine.errors import Diagnostic, Location
 from engine.project import ModelFile
 from engine.project.yaml_section import Section, shown
@@ -43,6 +45,17 @@ class MergedSettings:
     layers: list[Section]
     found: list[Diagnostic]
     named: list[NamedColumn] = field(default_factory=list)
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """Those of all layers."""
+        parts = (part for layer in self.layers if (part := layer.child("tags")))
+        return tuple(dict.fromkeys(text for part in parts for item in part.items() if (text := read_tag(item))))
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """The keys of all layers, the strongest of each."""
+        return {k: v for layer in self.layers for k, v in read_meta(layer.child("meta")).items()}
 
     def get(self, key: str) -> Section | None:
         """The value of a key."""
@@ -116,3 +129,20 @@ class MergedSettings:
         """Where each key is."""
         for key, section in self.keys.items():
             yield key, section.key_place
+
+
+def merged(
+    model: ModelFile, defaults: Sequence[Section], own: Sequence[Section], found: list[Diagnostic]
+) -> MergedSettings:
+    """The settings of a model: a deeper folder wins over one around it, and the model over all; tags and meta add up.
+
+    Args:
+        model: the file.
+        defaults: of its folders, the outermost first.
+        own: of its header and config() calls.
+        found: takes findings.
+    """
+    layers = [*defaults, *own]
+    keys = {k: s for layer in layers for k, s in layer.mapping() if not s.empty}
+    said = frozenset(k for layer in own for k, s in layer.mapping() if not s.empty)
+    return MergedSettings(model, keys, said, layers, found)

@@ -14,14 +14,13 @@ from engine.compile.sql.aggregates import is_aggregate
 from engine.compile.streaming.lowering.lower_subqueries import GENERATORS, is_scalar
 from engine.compile.streaming.lowering.plan_scope import AmbiguousError, Found, PlanScope, own_names
 from engine.compile.streaming.lowering.result_types import TIMES, result_type
-from engine.compile.streaming.query_plan.intervals import has_months, is_no_interval, seconds
+from engine.compile.streaming.lowering.window_lengths import length_advice, length_fault
+from engine.compile.streaming.query_plan.intervals import seconds
 from engine.compile.streaming.query_plan.logical_plan import NO_IDS, LogicalPlan, PlanColumn, groups_by_outer
-from engine.compile.streaming.query_plan.stream_facts import error, warning
+from engine.compile.streaming.query_plan.stream_facts import error
 
 _WINDOWS = {"window": "window", "session_window": "session"}
 _COLLECTS = {"collect_list", "collect_set", "listagg", "string_agg", "array_agg"}
-_MANY = 1000
-_WEEK = 604800
 _LITERAL = (exp.Literal, exp.Boolean, exp.Null, exp.Interval)
 
 
@@ -208,7 +207,7 @@ class ExpressionReader:
         if value.inherits is not None and value.inherits.window:
             value = self._time_of(value, node)
         refs = value.refs.union(*(v.refs for v in rest))
-        self._check_lengths(node, kind, lengths)
+        self._note(length_fault(node, kind, lengths))
         if value.type not in {"", "date", *TIMES} and not value.type.startswith(("struct", "string")):
             message = f"{node.name}() needs a timestamp, not {value.type}"
             self._fault("window-type", message, "Use a TIMESTAMP column.", node)
@@ -225,7 +224,7 @@ class ExpressionReader:
             column = PlanColumn(self.scope.number(), name, "struct", marked, form, lost=lost)
             self.step.windows[key] = column
             self.made[column.id] = node
-            self._advise(node, form, [size for size in sizes if isinstance(size, float)])
+            self._note(length_advice(node, form, [size for size in sizes if isinstance(size, float)]))
             self.step.made.append((column, refs))
             self.scope.extra.setdefault(name, column)
             if len(self.step.windows) > 1:
@@ -236,51 +235,6 @@ class ExpressionReader:
                 )
                 self._fault("agg-two-windows", message, hint, node)
         return PlanValue(column, column, frozenset({column.id}), "struct", lost=column.lost)
-
-    def _check_lengths(self, node: exp.Anonymous, kind: str, lengths: list[exp.Expr]) -> None:
-        wrong = next((length for length in lengths if is_no_interval(length)), None)
-        if wrong is not None:
-            message = f"'{wrong.name}' is not a length of time"
-            self._fault("window-length", message, "Write a number and a unit, such as '10 minutes'.", node)
-            return
-        if kind != "window":
-            if any(_gives_interval(length) for length in lengths):
-                message = "session_window() needs its gap as a string"
-                self._fault("window-length", message, "Write session_window(ts, '5 minutes').", node)
-            return
-        if any(has_months(length) for length in lengths):
-            message = "a window cannot be a number of months or years"
-            self._fault("window-months", message, "Use days or smaller units.", node)
-            return
-        literal = next((length for length in lengths if not isinstance(length, exp.Literal)), None)
-        if literal is not None:
-            message = "window() needs its lengths as strings"
-            self._fault("window-length", message, "Write window(ts, '5 minutes').", node)
-            return
-        in_seconds = [seconds(length) for length in lengths]
-        size, slide = in_seconds[0] if in_seconds else None, in_seconds[1] if len(in_seconds) > 1 else None
-        if size is not None and size <= 0:
-            self._fault("window-slide", "window must be longer than zero", "Write at least 1 second.", node)
-        elif size is not None and slide is not None and not 0 < slide <= size:
-            message = "the slide must be greater than zero and at most as long as the window"
-            hint = "window(ts, size, slide): make the slide at most as long as the size."
-            self._fault("window-slide", message, hint, node)
-        elif size is not None and len(in_seconds) > len(("size", "slide")):
-            start, step = in_seconds[2], slide if slide is not None else size
-            if start is not None and abs(start) >= step:
-                message = "the start of a window must be shorter than its slide"
-                self._fault("window-slide", message, "Use a shorter start.", node)
-
-    def _advise(self, node: exp.Anonymous, form: str, sizes: list[float]) -> None:
-        """Warn of windows that run, and are seldom what was meant."""
-        if form == "sliding" and len(sizes) > 1 and sizes[1] > 0 and sizes[0] / sizes[1] >= _MANY:
-            message = f"each row is in {sizes[0] / sizes[1]:,.0f} windows, and is counted in every one"
-            hint = "Make the slide longer, or the window shorter; the order is window(ts, size, slide)."
-            self.report(warning("window-many", message, hint, node))
-        elif form == "tumbling" and len(sizes) <= len(("size", "slide")) and sizes and sizes[0] % _WEEK == 0:
-            message = "windows of weeks begin on Thursday at 00:00 UTC, as 1970-01-01 was one"
-            hint = "Set a start: tumbling(ts, 7 days, 4 days) begins on Monday; 0 days keeps Thursday."
-            self.report(warning("window-week", message, hint, node))
 
     def _window_time(self, node: exp.Anonymous) -> PlanValue:
         value = self.of(node.expressions[0])
@@ -353,6 +307,10 @@ class ExpressionReader:
         if named or isinstance(node, (exp.ArrayAgg, exp.ArrayUniqueAgg, exp.GroupConcat)):
             self.step.collects.append(node)
 
+    def _note(self, finding: QueryFinding | None) -> None:
+        if finding is not None:
+            self.report(finding)
+
     def _fault(self, code: str, message: str, hint: str, node: exp.Expr) -> None:
         self.report(error(code, message, hint, node))
 
@@ -363,18 +321,6 @@ def _in_aggregate(node: exp.Expr, clause: exp.Expr) -> bool:
         if is_aggregate(node):
             return True
     return False
-
-
-def _gives_interval(node: exp.Expr) -> bool:
-    """Whether an expression is an interval as written, or one of its branches is."""
-    node = node.unnest()
-    if isinstance(node, exp.Case):
-        results = [*(branch.args["true"] for branch in node.args["ifs"]), node.args.get("default")]
-    elif isinstance(node, exp.If):
-        results = [node.args.get("true"), node.args.get("false")]
-    else:
-        return isinstance(node, exp.Interval)
-    return any(result is not None and _gives_interval(result) for result in results)
 
 
 def _marked(value: PlanValue) -> bool:
