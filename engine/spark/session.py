@@ -181,6 +181,7 @@ def _driver(settings: SessionSettings, meanwhile: Callable[[], object]) -> Jvm |
     def load() -> None:
         import pyspark.sql.streaming  # noqa: F401 - what a session needs
 
+        _load_without_pandas()
         meanwhile()
 
     if is_submitted():
@@ -196,6 +197,21 @@ def _driver(settings: SessionSettings, meanwhile: Callable[[], object]) -> Jvm |
         umask=settings.umask,
         meanwhile=load,
     )
+
+
+def _load_without_pandas() -> None:
+    """Load the test utilities of PySpark without pandas, which takes a fifth of a second.
+
+    `lit()` and what sends values to Java ask them whether there is NumPy (`pyspark.testing.utils.have_numpy`). All that
+    is left out is comparing frames of pandas in tests, so a notebook loads them as they are.
+    """
+    if "pandas" in sys.modules or "IPython" in sys.modules:
+        return
+    sys.modules["pandas"] = None  # type: ignore[assignment]
+    try:
+        import pyspark.testing.utils  # noqa: F401
+    finally:
+        del sys.modules["pandas"]
 
 
 def _spread(spark: SparkSession, conf: Mapping[str, str]) -> None:
