@@ -31,15 +31,15 @@ JOINED = (
     ("header", "select", "pipe"),
     [
         (HOUR, COUNTED,
-         "from EVENTS |> where amount > 1 |> aggregate sum(amount) as total group by hour, kind "
-         "|> select hour.start as h, kind, total"),
+         ("from EVENTS |> where amount > 1 |> aggregate sum(amount) as total group by hour, kind "
+         "|> select hour.start as h, kind, total")),
         (HOUR, COUNTED,
-         "from EVENTS |> select at, kind, amount |> where amount > 1 |> aggregate sum(amount) as total group by hour, kind "
-         "|> extend hour.start as h |> select h, kind, total"),
+         ("from EVENTS |> select at, kind, amount |> where amount > 1 |> aggregate sum(amount) as total group by hour, kind "
+         "|> extend hour.start as h |> select h, kind, total")),
         (DEDUP, "select id, kind from EVENTS where amount > 1", "from EVENTS |> where amount > 1 |> select id, kind"),
         (BOTH, JOINED,
-         "from EVENTS |> as e |> join PAID p on e.id = p.event and p.at between e.at and e.at + interval 1 hour "
-         "|> where e.amount > 1 |> select e.id, p.sum"),
+         ("from EVENTS |> as e |> join PAID p on e.id = p.event and p.at between e.at and e.at + interval 1 hour "
+         "|> where e.amount > 1 |> select e.id, p.sum")),
     ],
 )  # fmt: skip
 def test_the_same_query_continues(tmp_path: Path, header: str, select: str, pipe: str) -> None:
@@ -50,10 +50,10 @@ def test_the_same_query_continues(tmp_path: Path, header: str, select: str, pipe
 @pytest.mark.parametrize(
     ("pipe", "reason"),
     [
-        ("from EVENTS |> where amount > 1 |> set kind = upper(kind) |> aggregate sum(amount) as total group by hour, kind "
-         "|> select hour.start as h, kind, total", "upper(events.kind)"),
-        ("from EVENTS |> set amount = amount * 2 |> where amount > 1 |> aggregate sum(amount) as total group by hour, kind "
-         "|> select hour.start as h, kind, total", "sum(events.amount * 2)"),
+        (("from EVENTS |> where amount > 1 |> set kind = upper(kind) |> aggregate sum(amount) as total group by hour, kind "
+         "|> select hour.start as h, kind, total"), "upper(events.kind)"),
+        (("from EVENTS |> set amount = amount * 2 |> where amount > 1 |> aggregate sum(amount) as total group by hour, kind "
+         "|> select hour.start as h, kind, total"), "sum(events.amount * 2)"),
     ],
 )  # fmt: skip
 def test_a_step_that_changes_what_the_state_holds_is_rejected(tmp_path: Path, pipe: str, reason: str) -> None:
