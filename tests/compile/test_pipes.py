@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlglot.errors import ParseError
 
 from engine.compile import Model
 from engine.compile.sql.dialect import parse_text
@@ -82,6 +83,26 @@ WRITTEN_OUT = [
      "select * from t where a in (select * from (select a from u) u offset 3)"),
     ("from `@source shop.orders` |> where a |> join `@ref items` on orders.i = items.i",
      "select * from (select * from `@source shop.orders` where a) orders join `@ref items` on orders.i = items.i"),
+    ("from t |> where a |> distribute by b", "select * from t where a distribute by b"),
+    ("from t |> order by a |> offset 3", "select * from t order by a offset 3"),
+    ("from t |> limit 5 offset 2 |> order by a offset 1",
+     "select * from (select * from t limit 5 offset 2) t order by a offset 1"),
+    ("from t |> order by (select max(b) from u limit 1) |> limit 3",
+     "select * from t order by (select max(b) from u limit 1) limit 3"),
+    ("from t |> select a as limit, offset, t.window |> drop offset",
+     "select * except (offset) from (select a as limit, offset, t.window from t) t"),
+    ("from t |> select window.start, b[0] |> select start", "select start from (select window.start, b[0] from t) t"),
+    ("from t |> select sum(a) over w as s window w as (order by b)",
+     "select sum(a) over w as s from t window w as (order by b)"),
+    ("from (select 1) q(a) |> limit 5 |> where a", "select * from (select * from (select 1) q(a) limit 5) where a"),
+    ("select a, b from t |> aggregate count(*) as n group by 1, b",
+     "select a, b, count(*) as n from (select a, b from t) group by a, b"),
+    ("select 1 as a union select 2 as b |> aggregate group by 1",
+     "select a from (select 1 as a union select 2 as b) group by a"),
+    ("from t |> where a |> pivot (sum(a) for b in (1))",
+     "select * from (select * from t where a) t pivot (sum(a) for b in (1))"),
+    ("from t join u using (i) |> pivot (sum(a) for b in (1))",
+     "select * from (select * from t join u using (i)) pivot (sum(a) for b in (1))"),
     ("from t |>", "select * from t"),
 ]  # fmt: skip
 
@@ -90,6 +111,26 @@ WRITTEN_OUT = [
 def test_steps_are_applied_in_their_order(pipe: str, select: str) -> None:
     piped, written = (parse_text(text).sql("spark", identify=True) for text in (pipe, select))
     assert piped == written
+
+
+@pytest.mark.parametrize(
+    ("pipe", "word"),
+    [
+        ("from t |> keep a", "keep"),
+        ("from t |> set a", "a"),
+        ("from t |> as u, v", "as"),
+        ("from t |> drop b.c", "."),
+        ("from t |> aggregate", "aggregate"),
+        ("from t |> aggregate group by all", "aggregate"),
+        ("from t |> aggregate group by 1", "1"),
+        ("(select a from t) |> aggregate group by 1", "1"),
+        ("select a + 1 from t |> aggregate group by 1", "1"),
+        ("select a from t |> aggregate group by 2", "2"),
+    ],
+)
+def test_what_is_no_step_of_spark(pipe: str, word: str) -> None:
+    with pytest.raises(ParseError, match=f"invalid step of a pipe: {word}"):
+        parse_text(pipe)
 
 
 @pytest.mark.parametrize(("header", "select", "pipe"), SAME)
