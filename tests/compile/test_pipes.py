@@ -25,6 +25,10 @@ SAME = [
      "from T |> where amount > 1 |> aggregate count(*) as n group by hour, kind |> select hour.start as h, kind, n"),
     (STREAM, "select window.start as h, count(*) as n from T group by window(at, '1 hour')",
      "from T |> aggregate count(*) as n group by window(at, '1 hour') as w |> select w.start as h, n"),
+    (f"{HOUR}\noutput_mode: update", "select hour.start as h, kind, count(*) as n from T group by hour, kind having n > 1",
+     "from T |> aggregate count(*) as n group by hour, kind |> where n > 1 |> select hour.start as h, kind, n"),
+    (f"{HOUR}\noutput_mode: update", "select hour as h, count(*) as n from T group by hour",
+     "from T |> aggregate count(*) as n group by hour |> where n > 0 |> as g |> select g.hour as h, n"),
     (f"{STREAM[:-2]}, dedup: [id]}}}}", "select id, kind from T", "from T |> select id, kind"),
     ("", "select kind, sum(amount) as total from T group by kind having sum(amount) > 1",
      "table T |> aggregate sum(amount) as total group by kind |> where total > 1"),
@@ -145,4 +149,4 @@ def test_columns_lineage_and_state_of_a_pipe(tmp_path: Path, header: str, select
 def _found(one: Model) -> tuple[Any, ...]:
     columns = [(column.name, column.type, set(column.origins)) for column in one.columns]
     rows = {(origin.node, origin.column) for origin in one.indirect}
-    return columns, rows, one.stateful, one.write.output_mode
+    return columns, rows, one.stateful, one.write.output_mode, one.write.unique_key

@@ -67,8 +67,37 @@ def _upper(text: str) -> str:
 _AS_WRITTEN = re.compile(r"(\{\{.*?\}\}|'[^']*')")
 
 
+_SELECT = re.compile(
+    r"select (.+?)\sfrom (\{\{[^}]+\}\}(?: as s)?)(?: where (.+?))?(?:\sgroup by (.+?))?(?: having (.+?))?\s*",
+    re.DOTALL,
+)
+
+
+def _piped(text: str) -> str:
+    """The query as a pipe, if it is one SELECT over one input."""
+    header, sep, body = text.partition("---*/\n")
+    match = _SELECT.fullmatch(body) if "union" not in body else None
+    if match is None:
+        return text
+    listed, relation, where, keys, having = match.groups()
+    items = _AT_COMMAS.split(listed)
+    steps = [f"from {relation}", *([f"where {where}"] if where else [])]
+    if keys:
+        results = [item for item in items if _AGGREGATES.match(item)]
+        steps.append(f"aggregate {', '.join(results)} group by {keys}")
+        steps += [f"where {having.replace('count(*)', 'n')}"] if having else []
+        items = [item.rpartition(" as ")[2] if item in results else item for item in items]
+    select = ", ".join(items)
+    return f"{header}{sep}{' |> '.join([*steps, f'select {select}'])}\n"
+
+
+_AGGREGATES = re.compile(r"(?:count|sum|max|min)\(")
+# Commas in no brackets; those of templates are in brackets too.
+_AT_COMMAS = re.compile(r", (?![^(]*\))")
+
 STYLES: dict[str, Callable[[str], str]] = {
     "plain": lambda text: text,
+    "pipe": _piped,
     "comment": lambda text: text + "-- as it was\n",
     "lines": lambda text: text.replace(", ", ",\n    ") if "---*/" not in text else _lines(text),
     "upper": _upper,
@@ -81,7 +110,7 @@ def _lines(text: str) -> str:
 
 
 _EXPECT = "expectations: [{name: small, check: <value> < 5, on_fail: <fail>}]\n"
-_STYLE = {"style": ("plain", "comment", "lines", "upper")}
+_STYLE = {"style": ("plain", "comment", "lines", "upper", "pipe")}
 _HOOK = {"hook": ("", 'pre_hook: "set spark.sql.session.timeZone = America/New_York"\n')}
 _DELAY = {"delay": ("10 minutes", "30 minutes", "5 minutes")}
 _ALIAS = {"alias": ("", " as s")}

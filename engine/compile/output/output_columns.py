@@ -12,7 +12,7 @@ from engine.compile.config.winning_values import NamedColumn
 from engine.compile.nodes.column_facts import Unresolved
 from engine.compile.nodes.model_settings import History, Write
 from engine.compile.references.expand_windows import Report
-from engine.compile.sql.aggregates import has_aggregate
+from engine.compile.sql.aggregates import has_aggregate, returns_rows
 from engine.errors import Location, near
 
 _PARTS = ("start", "end")
@@ -112,7 +112,28 @@ def check_columns(
 
 
 def _items(select: exp.Select) -> list[SelectItem]:
-    return [SelectItem(_name(projection), projection.unalias()) for projection in select.expressions]
+    """The items of a SELECT; the columns of a query in FROM in place of `*`, where their names are known."""
+    found = []
+    for projection in select.expressions:
+        inner = _query_below(select) if type(projection) is exp.Star and not any(projection.args.values()) else None
+        names = [item.name for item in _items(inner)] if inner is not None else [None]
+        if None in names:
+            found.append(SelectItem(_name(projection), projection.unalias()))
+        else:
+            found += [SelectItem(name, exp.column(name)) for name in names if name is not None]
+    return found
+
+
+def _query_below(select: exp.Select) -> exp.Select | None:
+    """The query in FROM of which a SELECT only filters rows and picks columns; None: it does more, or reads a table."""
+    others = {key for key, value in select.args.items() if value} - {"expressions", "from_", "where", "kind", "with_"}
+    relation = select.args["from_"].this if select.args.get("from_") is not None else None
+    if others or not isinstance(relation, exp.Subquery) or not isinstance(relation.this, exp.Select):
+        return None
+    whole = not any(value for key, value in relation.args.items() if key not in {"this", "alias"})
+    renames = relation.args.get("alias") is not None and relation.args["alias"].args.get("columns")
+    rows = any(returns_rows(node) for item in select.expressions for node in item.walk())
+    return relation.this if whole and not renames and not rows else None
 
 
 def _name(projection: exp.Expr) -> str | None:
@@ -122,7 +143,14 @@ def _name(projection: exp.Expr) -> str | None:
 
 
 def group_keys(select: exp.Select, windows: Iterable[Window]) -> list[GroupKey] | None:
-    """The grouping expressions of a SELECT; None if there are none or the output does not tell them apart."""
+    """The grouping expressions of a SELECT; None if there are none or the output does not tell them apart.
+
+    Those of a query in FROM count where the SELECT only filters its rows and picks its columns.
+    """
+    below = _query_below(select)
+    if below is not None:
+        inner = group_keys(below, windows)
+        return None if inner is None else [_picked(key, _items(select)) for key in inner]
     group = select.args.get("group")
     if group is None or any(group.args.get(kind) for kind in ("rollup", "cube", "grouping_sets", "totals")):
         return None
@@ -138,6 +166,25 @@ def group_keys(select: exp.Select, windows: Iterable[Window]) -> list[GroupKey] 
         return None
     keys = {key.text: key for node in expressions for key in [_key(node, items, names)]}
     return list(keys.values())
+
+
+def _picked(key: GroupKey, items: list[SelectItem]) -> GroupKey:
+    """A key of a query by the columns that a SELECT over it picks; of a window its start is the best."""
+    found: dict[str, None] = {}
+    for name in key.columns:
+        parts = {part: i.name for i in items if i.name and (part := _part_of(i.value, name)) is not None}
+        found |= dict.fromkeys(parts[part] for part in ("start", "", "end") if part in parts)
+    return GroupKey(key.text, tuple(found))
+
+
+def _part_of(value: exp.Expr, name: str) -> str | None:
+    """Which part of a column an expression is: empty is the whole of it; None: something else."""
+    if not isinstance(value, exp.Column):
+        return None
+    if value.name.lower() == name.lower():
+        return ""
+    part = value.name.lower()
+    return part if value.table.lower() == name.lower() and part in _PARTS else None
 
 
 def _without_ordinal(node: exp.Expr, items: list[SelectItem]) -> exp.Expr:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
-from engine.compile.sql.aggregates import has_aggregate, is_aggregate
+from engine.compile.sql.aggregates import has_aggregate, is_aggregate, returns_rows
 from engine.compile.sql.dialect import spark, tokenize
 
 # Of a SELECT; anything else is not followed. An order without LIMIT changes no row.
@@ -30,8 +30,6 @@ _PLAIN = (
     exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Not, exp.Is, exp.And, exp.Or, exp.Paren, exp.EQ,
     exp.NEQ, exp.NullSafeEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In, exp.Coalesce, exp.Alias, exp.Star,
 )  # fmt: skip
-_MULTIPLIES = (exp.Explode, exp.Posexplode, exp.Inline, exp.Unnest)
-_MULTIPLYING = {"inline", "stack", "json_tuple", "explode_outer", "posexplode_outer", "inline_outer", "variant_explode"}
 
 
 class NotFollowedError(Exception):
@@ -203,8 +201,7 @@ class _Reader:
             if part.find(exp.Query) is not None:
                 raise NotFollowedError("a subquery in an expression is not followed", "Join it, or make it a model.")
         for item in select.expressions:
-            calls = item.find_all(*_MULTIPLIES, exp.Anonymous)
-            if any(not isinstance(c, exp.Anonymous) or c.name.lower() in _MULTIPLYING for c in calls):
+            if any(map(returns_rows, item.walk())):
                 raise NotFollowedError("functions that return several rows (explode) are not followed")
         self.check_group(select)
 

@@ -11,6 +11,9 @@ from engine.compile.types.builtin_functions import AGGREGATES
 
 # What is between a function and its OVER.
 _BETWEEN = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
+# Functions that make several rows of one (Spark: Generator).
+_GENERATORS = (exp.Explode, exp.Posexplode, exp.Inline, exp.Unnest)
+_GENERATING = {"inline", "stack", "json_tuple", "explode_outer", "posexplode_outer", "inline_outer", "variant_explode"}
 
 
 def is_aggregate(node: exp.Expr) -> bool:
@@ -79,3 +82,8 @@ def _joins(nodes: QueryNodes, join: exp.Join, names: set[str]) -> bool:
     right = [name for name in nodes.read_below(join.this) if name in names]
     around = nodes.read_below(join.parent) if join.parent is not None else []
     return bool(right) and sum(name in names for name in around) > len(right)
+
+
+def returns_rows(node: exp.Expr) -> bool:
+    """Whether it is a function that makes several rows of one, such as explode()."""
+    return isinstance(node, _GENERATORS) or (isinstance(node, exp.Anonymous) and node.name.lower() in _GENERATING)
