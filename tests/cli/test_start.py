@@ -178,15 +178,17 @@ def _edited(root: Path, starting: Starting) -> None:
     (root / "models/totals.sql").write_text(totals)
 
 
-def test_it_may_be_killed_at_any_time_and_ends_in_seconds_on_sigterm(root: Path) -> None:
+# Seconds after a turn began; `make test` kills once, the night at three times.
+@pytest.mark.parametrize("kills", [(0.7,), (0.0, 0.7, 1.4)], ids=["once", "often"])
+def test_it_may_be_killed_at_any_time_and_ends_in_seconds_on_sigterm(root: Path, kills: tuple[float, ...]) -> None:
     landed = 3
-    for turn in range(3):
+    for turn, seconds in enumerate(kills):
         one = Starting(root)
         try:
             one.until(lambda one=one: one.of("NodeTurnStarted", node="model.paid"))
             land(root, f"more{turn}", *(event(landed + n, "11:00") for n in range(2)))
             landed += 2
-            time.sleep(0.7 * turn)
+            time.sleep(seconds)
         finally:
             one.close()
         wait_for_locks(root)
