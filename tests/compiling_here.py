@@ -19,7 +19,7 @@ import pytest
 
 # What is about the process: its limits, its end, what it logs, what is a fork of what.
 FORKED = (
-    "tests/cli/test_live_lines.py", "tests/compile/test_cache.py", "tests/compile/test_workers.py", "tests/lsp/",
+    "tests/cli/test_live_lines.py", "tests/compile/test_cache.py", "tests/compile/test_workers.py",
     "tests/security/test_bombs.py", "tests/security/test_fuzz.py", "tests/security/test_hostile_project.py",
     "tests/security/test_secrets_of_targets.py", "tests/security/test_template_attacks.py",
 )  # fmt: skip

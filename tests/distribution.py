@@ -20,24 +20,23 @@ from xdist.scheduler import LoadScopeScheduling
 _SHARED = {
     "kafka": (
         "tests/kafka/", "tests/example/test_kafka.py", "tests/fault_injection/test_matrix.py",
-        "tests/histories/test_topic.py", "tests/runtime/test_freshness.py", "tests/sources/test_avro_kafka.py", "tests/sources/test_examples.py",
-        "tests/sources/test_inspect.py", "tests/sources/test_upstream_columns.py",
+        "tests/histories/test_topic.py", "tests/runtime/test_freshness.py", "tests/sources/test_avro_decode.py",
+        "tests/sources/test_avro_kafka.py", "tests/sources/test_examples.py", "tests/sources/test_inspect.py",
+        "tests/sources/test_registry.py", "tests/sources/test_upstream_columns.py",
     ),
     "jvms": ("tests/spark/", "tests/api/test_runs.py", "tests/security/test_other_users.py"),
-    "object_store": ("tests/object_store/", "tests/catalogs/test_two_machines.py"),
-    "catalogs": ("tests/catalogs/",),
-    "registry": ("tests/sources/test_avro_decode.py", "tests/sources/test_registry.py"),
+    "catalogs": ("tests/catalogs/", "tests/object_store/"),
     "browser": ("tests/browser/",),
     "cluster": ("tests/cluster/",),
 }  # fmt: skip
 # What a process starts once, by the fixture's name, and where it may be used.
 _STARTING = {
-    "broker": {"kafka"}, "registry": {"kafka", "registry"}, "s3_server": {"object_store"}, "browser": {"browser"},
-    "postgres_server": {"catalogs", "object_store"}, "rest_server": {"catalogs", "object_store"}, "cluster": {"cluster"},
+    "broker": {"kafka"}, "registry": {"kafka"}, "s3_server": {"catalogs"}, "postgres_server": {"catalogs"},
+    "rest_server": {"catalogs"}, "cluster": {"cluster"}, "browser": {"browser"},
 }  # fmt: skip
 # The longest first, by what was measured; the others follow in their order.
 _FIRST = (
-    "kafka", "tests/cli/test_start.py", "catalogs", "object_store", "registry", "browser", "jvms",
+    "kafka", "catalogs", "tests/cli/test_start.py", "jvms", "browser",
     "tests/runtime/test_renamed_from.py", "tests/sources/test_files.py", "tests/runtime/test_rebuild.py", "cluster",
     "tests/runtime/test_change_log.py",
     "tests/runtime/test_bad_records.py", "tests/runtime/test_rollback.py", "tests/sources/test_file_names.py",
@@ -45,7 +44,7 @@ _FIRST = (
     "tests/runtime/test_joins.py", "tests/runtime/test_state_edits.py", "tests/example/test_build.py",
     "tests/fault_injection/test_catalog.py", "tests/fault_injection/test_killed.py", "tests/cli/test_watch.py",
     "tests/cli/test_warm_process.py", "tests/runtime/test_history.py",
-    "tests/runtime/test_first_event.py", "tests/pages/test_after_dbt.py", "tests/unit_tests/test_runs.py",
+    "tests/runtime/test_first_event.py", "tests/unit_tests/test_runs.py",
 )  # fmt: skip
 
 

@@ -31,6 +31,7 @@ targets:
         spark.network.crypto.saslFallback: "false"
         spark.hadoop.fs.s3a.secret.key: "{{{{ env_var('ENGINE_SECRET_STORE') }}}}"
         spark.executor.memory: 512m
+        spark.driver.extraJavaOptions: "{java}"
         spark.executor.extraJavaOptions: "{java}"
 """
 STORE_SECRET = "planted-in-the-store-2718"

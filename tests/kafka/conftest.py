@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,14 +33,21 @@ class Kafka:
 
     def source(self, topic: str | None, *, schema: str | None = COLUMNS, **keys: Any) -> None:
         """Declare shop.events; keys are written as they are."""
-        said = {"format": "kafka", "connection": "main", "topic": topic, "schema": schema and f'"{schema}"', **keys}
-        body = "".join(f"        {key}: {value}\n" for key, value in said.items() if value is not None)
-        self.lab.write("sources/shop.yml", f"sources:\n  - name: shop\n    tables:\n      - name: events\n{body}")
+        self.sources(topic, {"events": keys}, schema=schema)
 
-    def stream(self, select: str, name: str = "plain") -> None:
-        """A streaming table over shop.events."""
+    def sources(self, topic: str | None, tables: Mapping[str, Mapping[str, Any]], schema: str | None = COLUMNS) -> None:
+        """Declare tables of shop, all of one topic, each with keys of its own."""
+        text = "sources:\n  - name: shop\n    tables:\n"
+        for name, keys in tables.items():
+            said = {"format": "kafka", "connection": "main", "topic": topic, "schema": schema and f'"{schema}"', **keys}
+            body = "".join(f"        {key}: {value}\n" for key, value in said.items() if value is not None)
+            text += f"      - name: {name}\n{body}"
+        self.lab.write("sources/shop.yml", text)
+
+    def stream(self, select: str, name: str = "plain", source: str = "events") -> None:
+        """A streaming table over a table of shop."""
         self.lab.model(
-            name, f"/*---\nstreams: [shop.events]\n---*/\n{select} from {{{{ source('shop', 'events') }}}}\n"
+            name, f"/*---\nstreams: [shop.{source}]\n---*/\n{select} from {{{{ source('shop', '{source}') }}}}\n"
         )
 
     def ids(self, name: str = "plain") -> list[int]:

@@ -102,7 +102,7 @@ def test_late_changes_split_the_interval_they_fall_into(lab: Lab) -> None:
             change(rng.choice([1, 2, 3, None]), rng.randrange(120), rng.randrange(1000), rng.choice("uuud"))
             for _ in range(15)
         ]
-        for _ in range(3)
+        for _ in range(2)
     ]
     land(lab, more)
     lab.build()

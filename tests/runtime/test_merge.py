@@ -81,7 +81,7 @@ def table(lab: Lab, name: str = "latest") -> dict[Key, float]:
     return found
 
 
-def out_of_order(seed: int, batches: int = 6, rows: int = 30) -> list[list[Row]]:
+def out_of_order(seed: int, batches: int, rows: int = 30) -> list[list[Row]]:
     """Inserts, updates and deletes of few keys, some with NULLs, in any order."""
     rng = random.Random(seed)
 
@@ -95,9 +95,9 @@ def out_of_order(seed: int, batches: int = 6, rows: int = 30) -> list[list[Row]]
     return [[one() for _ in range(rows)] for _ in range(batches)]
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_changes_in_any_order_give_the_newest_row_of_each_key(lab: Lab, seed: int) -> None:
-    batches = out_of_order(seed)
+@pytest.mark.parametrize(("seed", "number"), [(1, 3), (2, 6)], ids=["few", "more"])
+def test_changes_in_any_order_give_the_newest_row_of_each_key(lab: Lab, seed: int, number: int) -> None:
+    batches = out_of_order(seed, number)
     prepare(
         lab, more="sequence_by: [seq, sub]\ndelete_when: op = 'd'\nexclude: [op]\npartition_by: part\n", batches=batches
     )

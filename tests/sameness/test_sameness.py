@@ -35,7 +35,7 @@ def spark(lab_session: LabSession) -> Spark:
 @pytest.mark.spark
 def test_what_is_called_the_same_has_the_same_rows(spark: Spark, tmp_path: Path) -> None:
     count = Count()
-    assert [str(fault) for fault in faults(spark, tmp_path, list(islice(pairs(7), 300)), count)] == []
+    assert [str(fault) for fault in faults(spark, tmp_path, list(islice(pairs(7), 200)), count)] == []
     assert count.called["same"] > 30
     assert count.called["rebuilt"] > 30
     assert count.called["state-breaking"] > 10

@@ -187,6 +187,6 @@ folder, secret = Path(sys.argv[1]), sys.argv[2]
 register(secret)
 conf = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": (folder / "events").as_uri(), "spark.eventLog.compress": "false",
         "spark.hadoop.shop.greeting": "hello " + secret, "spark.shop.plain": "in the clear"}
-with open_session(SessionSettings(find_java(), folder / "logs", master="local[1]", conf=conf)) as session:
+with open_session(SessionSettings(find_java(), folder / "logs", master="local[1]", conf=conf, brief=True)) as session:
     session.spark.range(3).collect()
 """

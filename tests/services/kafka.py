@@ -5,12 +5,14 @@ It needs Java and nothing else. Its clients come from confluent-kafka.
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 import re
 import socket
 import subprocess
 import time
+import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -145,7 +147,8 @@ class Broker(process.Service):
             self.ports = {name: int(port) for name, port in found}
         else:
             settings.write_text(self._settings(), encoding="utf-8")
-            name = self._java("kafka.tools.StorageTool", "random-uuid").stdout.decode().strip()
+            # As `StorageTool random-uuid` makes it, which would be another start of Java.
+            name = base64.urlsafe_b64encode(b"0" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
             self._java("kafka.tools.StorageTool", "format", "--standalone", "-t", name, "-c", str(settings))
         self._process = process.start([*self._command(), "kafka.Kafka", str(settings)], self.folder / "log.txt")
         process.wait_until_ready(
@@ -260,7 +263,7 @@ class Broker(process.Service):
     def _command(self) -> list[str]:
         jars = jar_paths(["broker"], fetch=True, java=None, lock=LOCK)
         path = ":".join(str(jar) for jar in jars)
-        return [str(find_java().path), "-Xmx512m", "-XX:TieredStopAtLevel=1", "-cp", path]
+        return [str(find_java().path), "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", path]
 
     def _java(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
         return subprocess.run([*self._command(), *arguments], capture_output=True, check=True, timeout=_START_SECONDS)

@@ -140,6 +140,7 @@ def real_settings(folder: Path, java: Java, **conf: str) -> SessionSettings:
         master="local[2]",
         jar_paths=jar_paths(["core"], fetch=True, java=java),
         conf={**sqlite_catalog(folder), **conf},
+        brief=True,
     )
 
 
