@@ -60,19 +60,19 @@ def _select(chance: Chance, columns: Columns) -> Step:
 
 def _extend(chance: Chance, columns: Columns) -> Step:
     name, kind = chance.name("x"), chance.any(KEPT)
-    return f"extend {expression(chance, kind, columns, 1)} as {name}", (*columns, (name, kind))
+    return f"extend {expression(chance, kind, columns, 1)} as {name}", (*_alone(columns), (name, kind))
 
 
 def _set(chance: Chance, columns: Columns) -> Step:
-    name = chance.random.choice(_bare(columns))[0] if not chance.fault(0.1) else "nope"
+    name = chance.random.choice(_alone(columns) or _bare(columns))[0] if not chance.fault(0.1) else "nope"
     kind = chance.any(KEPT)
     text = f"set {name} = {expression(chance, kind, columns, 1)}"
-    return text, tuple((name, kind) if n == name else (n, t) for n, t in _bare(columns))
+    return text, tuple((name, kind) if n == name else (n, t) for n, t in _alone(columns))
 
 
 def _drop(chance: Chance, columns: Columns) -> Step:
-    name = chance.random.choice(_bare(columns))[0] if not chance.fault(0.1) else "nope"
-    return f"drop {name}", tuple(one for one in _bare(columns) if one[0] != name)
+    name = chance.random.choice(_alone(columns) or _bare(columns))[0] if not chance.fault(0.1) else "nope"
+    return f"drop {name}", tuple(one for one in _alone(columns) if one[0] != name)
 
 
 def _as(chance: Chance, columns: Columns) -> Step:
@@ -100,7 +100,13 @@ def _join(chance: Chance, columns: Columns) -> Step:
 
 def _result(chance: Chance, columns: Columns) -> Step:
     name = chance.random.choice(columns)[0]
-    return chance.any((f"order by {name} desc", "limit 5", "offset 2", f"sort by {name}")), tuple(columns)
+    return chance.any((f"order by {name} desc", "limit 5", "offset 2", f"sort by {name}")), _alone(columns)
+
+
+def _alone(columns: Columns) -> tuple[tuple[str, str], ...]:
+    """The columns whose names are no others': those of several relations lose their qualifiers (docs/limits.md)."""
+    names = [name.rpartition(".")[2] for name, _ in columns]
+    return tuple((name, kind) for name, (_, kind) in zip(names, columns, strict=True) if names.count(name) == 1)
 
 
 def _union(chance: Chance, columns: Columns) -> Step:
@@ -112,7 +118,7 @@ def _union(chance: Chance, columns: Columns) -> Step:
 
 
 def _sample(_: Chance, columns: Columns) -> Step:
-    return "tablesample (10 percent)", tuple(columns)
+    return "tablesample (10 percent)", _alone(columns)
 
 
 _STEPS: tuple[Callable[[Chance, Columns], Step], ...] = (

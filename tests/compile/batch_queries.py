@@ -177,6 +177,8 @@ REFUSED = [
     ("ambiguous-column", "from o join c on o.id = c.id |> as q |> select »q.id"),
     ("ambiguous-column", "select * except (»id) from o join c on o.id = c.id"),
     ("ambiguous-column", "from o join c on o.id = c.id |> set »id = 1 |> select url"),
+    ("sql-syntax", "select id, »ts + interval 1 day + 1 as t from o"),
+    ("sql-syntax", "select id, ts + interval »'1' as t from o"),
     ("misplaced-expression", "select id from o where »count(*) > 1 group by id"),
     ("misplaced-expression", "select id from o where »row_number() over (order by ts) = 1"),
     ("misplaced-expression", "select amount * 2 as d, row_number() over (order by »d) r from o"),

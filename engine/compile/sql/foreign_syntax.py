@@ -25,11 +25,15 @@ def absent(nodes: Iterable[exp.Expr]) -> Iterator[Absent]:
             rule = _RULES.get(type(node))
             finding = rule(node) if rule is not None else None
             if finding is not None:
-                yield (*finding, node if _placed(node) else node.parent or node)
+                yield (*finding, _placed(node))
 
 
-def _placed(node: exp.Expr) -> bool:
-    return any("start" in part.meta for part in node.walk())
+def _placed(node: exp.Expr) -> exp.Expr:
+    """The node, or the nearest around it that has a place in the text."""
+    around: exp.Expr | None = node
+    while around is not None and not any("start" in part.meta for part in around.walk()):
+        around = around.parent
+    return around or node
 
 
 def _at_time_zone(node: exp.Expr) -> Fault | None:
@@ -147,6 +151,14 @@ def _said(message: str, hint: str) -> Callable[[exp.Expr], Fault | None]:
     return lambda _: (message, hint)
 
 
+def _interval(node: exp.Expr) -> Fault | None:
+    """`interval '1'`; sqlglot also reads the 1 of `interval 2 days + 1` so."""
+    value = node.this
+    if node.args.get("unit") is not None or not isinstance(value, exp.Literal) or any(map(str.isalpha, value.name)):
+        return None
+    return "an interval has no unit", "Write interval 1 day; numbers cannot be added to intervals."
+
+
 _RULES: dict[type[exp.Expr], Callable[[exp.Expr], Fault | None]] = {
     exp.All: _compared_to,
     exp.Any: _compared_to,
@@ -156,6 +168,7 @@ _RULES: dict[type[exp.Expr], Callable[[exp.Expr], Fault | None]] = {
     exp.Glob: _said("Spark has no GLOB", "Write LIKE 'a%', or RLIKE and a regular expression."),
     exp.HistoricalData: _travel,
     exp.In: _in,
+    exp.Interval: _interval,
     exp.JSONExtract: _arrow,
     exp.JSONExtractScalar: _arrow,
     exp.Join: _lateral,
