@@ -9,6 +9,7 @@ import os
 import re
 import socket
 import sys
+import threading
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -205,7 +206,8 @@ def _load_without_pandas() -> None:
     `lit()` and what sends values to Java ask them whether there is NumPy (`pyspark.testing.utils.have_numpy`). All that
     is left out is comparing frames of pandas in tests, so a notebook loads them as they are.
     """
-    if "pandas" in sys.modules or "IPython" in sys.modules:
+    if "pandas" in sys.modules or "IPython" in sys.modules or threading.active_count() > 1:
+        # Another thread could import it meanwhile.
         return
     sys.modules["pandas"] = None  # type: ignore[assignment]
     try:
