@@ -201,19 +201,21 @@ def _driver(settings: SessionSettings, meanwhile: Callable[[], object]) -> Jvm |
 
 
 def _load_without_pandas() -> None:
-    """Load the test utilities of PySpark without pandas, which takes a fifth of a second.
+    """Load the test utilities of PySpark without pandas and Arrow, which take a quarter of a second.
 
     `lit()` and what sends values to Java ask them whether there is NumPy (`pyspark.testing.utils.have_numpy`). All that
     is left out is comparing frames of pandas in tests, so a notebook loads them as they are.
     """
-    if "pandas" in sys.modules or "IPython" in sys.modules or threading.active_count() > 1:
-        # Another thread could import it meanwhile.
+    left_out = {"pandas", "pyarrow"} - sys.modules.keys()
+    if "IPython" in sys.modules or threading.active_count() > 1:
+        # Another thread could import one of them meanwhile.
         return
-    sys.modules["pandas"] = None  # type: ignore[assignment]
+    sys.modules.update(dict.fromkeys(left_out))  # type: ignore[arg-type]
     try:
         import pyspark.testing.utils  # noqa: F401
     finally:
-        del sys.modules["pandas"]
+        for name in left_out:
+            del sys.modules[name]
 
 
 def _spread(spark: SparkSession, conf: Mapping[str, str]) -> None:
