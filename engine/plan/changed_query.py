@@ -16,19 +16,19 @@ from engine.plan import (
     changed_materialization,
     changed_values,
     history_edits,
-    key_changes,
     new_checkpoint,
     setting_changes,
     source_changes,
     state_changes,
+    unique_key_changes,
 )
 from engine.plan.comparable_facts import comparable, renamed
 from engine.plan.comparison import Change, Comparison, StreamsRead
 from engine.plan.deployed.deployed_facts import LastWriter
 from engine.plan.earlier_facts import is_earlier, noted, without_letter_case
+from engine.plan.edits.backfill_obstacles import not_recomputed
 from engine.plan.edits.changed_clauses import with_clauses
 from engine.plan.edits.open_windows import can_follow
-from engine.plan.edits.recomputed_rows import not_recomputed
 from engine.plan.edits.renamed_columns import with_names_of_now
 
 _RULES = "its expectations changed; they apply to new rows"
@@ -102,7 +102,7 @@ def _compare(
     found = _continued(model, old, new, settings_changed)
     if elsewhere and found[0] not in _BREAKING:
         found = Change.FORWARD, (*elsewhere, *(reason for reason in found[1] if reason not in elsewhere))
-    changed = key_changes.key_changes(old, new) if found[0] not in _BREAKING else ()
+    changed = unique_key_changes.key_changes(old, new) if found[0] not in _BREAKING else ()
     return (Change.KEY_CHANGED, changed) if changed else found
 
 
@@ -126,7 +126,7 @@ def _continued(
     if not kept and _without_rules(old) == _without_rules(new):
         return Change.FORWARD, (_RULES,)
     if not kept:
-        zones = [f"the {text}; this applies to new rows" for text in key_changes.zone_changes(old, new)]
+        zones = [f"the {text}; this applies to new rows" for text in unique_key_changes.zone_changes(old, new)]
         same = _same({**old, "inputs": []}, {**new, "inputs": []})
         what = f"{_query_changed(old, new)}; it keeps no state, so the new SQL applies to new rows"
         query = () if zones and same else (what, *_earlier_rows(model))

@@ -25,9 +25,9 @@ from engine.plan.refresh.batch_inputs import changed_view, same_rows, same_table
 from engine.plan.refresh.refresh_choice import RefreshChoice, Way
 from engine.plan.tables.column_checks import given_before, gone
 from engine.runtime.batch.changed_inputs import InFull, choose, read_markers, refresh_changes, why_full
+from engine.runtime.batch.comparison_costs import after_full
 from engine.runtime.batch.history.build_history import build_history
 from engine.runtime.batch.input_positions import positions
-from engine.runtime.batch.refresh_costs import after_full
 from engine.runtime.batch.replace_table import replace_table
 from engine.runtime.context import ownership
 from engine.runtime.context.run_context import Run

@@ -77,7 +77,7 @@ class ModelState:
             `engine.lake.table_facts`: `TableFacts.made`, `ViewFacts.made`); empty: not known.
         extracts: of a history of full extracts, the files that were taken (`files`: modification time in milliseconds
             by URI) and the time of the last one (`at`, microseconds since 1970); empty: it reads no files so.
-        costs: of a batch table, what full computations and comparisons took (see `engine.runtime.batch.refresh_costs`).
+        costs: of a batch table, what full computations and comparisons took (`engine.runtime.batch.comparison_costs`).
         columns: of the query that wrote last, as its table has them; empty: a version wrote it that did not note them.
         model: name of the model that wrote last; empty: a version wrote it that did not note it.
         environment: of the build that wrote last: `project`, `target` and `schema`, which is the target's own.

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from engine.sources.files import s3_listing
+from engine.sources.files import s3_files
 from tests.lab import EVENTS, event
 from tests.object_store.conftest import StoreLab
 
@@ -94,14 +94,14 @@ def test_files_of_another_schema_are_not_read_as_nulls(landing: StoreLab) -> Non
 def test_times_are_those_of_the_listing_however_many_files_are_asked_for(landing: StoreLab) -> None:
     lab = landing
     assert lab.server is not None
-    for number in range(s3_listing._ONE_BY_ONE + 1):
+    for number in range(s3_files._ONE_BY_ONE + 1):
         put(lab, f"landing/{number}", b"x")
     folder, settings = f"s3a://{lab.bucket}/landing", lab.server.settings
-    listed = {uri: modified for uri, _, modified in s3_listing.walk(folder, settings)}
-    assert len(listed) == s3_listing._ONE_BY_ONE + 1
-    assert s3_listing.times(listed, [folder], settings) == listed
+    listed = {uri: modified for uri, _, modified in s3_files.walk(folder, settings)}
+    assert len(listed) == s3_files._ONE_BY_ONE + 1
+    assert s3_files.times(listed, [folder], settings) == listed
     few = [*list(listed)[:3], f"{folder}/gone"]
-    assert s3_listing.times(few, [folder], settings) == {uri: listed[uri] for uri in few[:3]}
-    assert list(s3_listing.walk(f"{folder}/7", settings)) == [(f"{folder}/7", 1, listed[f"{folder}/7"])]
-    assert s3_listing.exists(f"{folder}/7", settings)
-    assert not s3_listing.exists(f"{folder}/none", settings)
+    assert s3_files.times(few, [folder], settings) == {uri: listed[uri] for uri in few[:3]}
+    assert list(s3_files.walk(f"{folder}/7", settings)) == [(f"{folder}/7", 1, listed[f"{folder}/7"])]
+    assert s3_files.exists(f"{folder}/7", settings)
+    assert not s3_files.exists(f"{folder}/none", settings)

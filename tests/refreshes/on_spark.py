@@ -20,7 +20,7 @@ from engine import kill_points
 from engine.compile.refresh.changed_keys import follow
 from engine.compile.refresh.query_block import NotFollowedError
 from engine.lake.changes import arrow_changes, listed_files
-from engine.runtime.batch import affected_keys, affected_partitions, refresh_costs, refresh_table
+from engine.runtime.batch import affected_keys, affected_partitions, comparison_costs, refresh_table
 from tests.fault_injection.points import kill
 from tests.lab import Lab
 from tests.refreshes.cases import PIPES, TABLES, query
@@ -87,7 +87,7 @@ def _always() -> Iterator[None]:
     with ExitStack() as stack:
         for module, name, value in (
             (refresh_table, "_MOST_READ", 1e9), (affected_keys, "_FEW_ROWS", 0), (affected_keys, "_MOST_READ", 1e9),
-            (affected_partitions, "_MOST_REPLACED", 2.0), (refresh_costs, "_PART", 1e9),
+            (affected_partitions, "_MOST_REPLACED", 2.0), (comparison_costs, "_PART", 1e9),
         ):  # fmt: skip
             stack.enter_context(patch.object(module, name, value))
         yield

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.runtime.batch.refresh_costs import after_comparison, after_full, worth_comparing
+from engine.runtime.batch.comparison_costs import after_comparison, after_full, worth_comparing
 
 
 @pytest.mark.parametrize(

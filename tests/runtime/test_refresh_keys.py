@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 import pytest
 
-from engine.runtime.batch import affected_keys, changed_inputs, refresh_costs
+from engine.runtime.batch import affected_keys, changed_inputs, comparison_costs
 from tests.lab import Lab
 from tests.runtime.test_refresh_changes import event, same_as_full, shop
 
@@ -61,7 +61,7 @@ def test_small_tables_are_computed_in_full_under_auto(lab: Lab) -> None:
     with (
         patch.object(affected_keys, "_FEW_ROWS", 0),
         patch.object(affected_keys, "_MOST_READ", 10.0),
-        patch.object(refresh_costs, "_PART", 1e9),
+        patch.object(comparison_costs, "_PART", 1e9),
     ):
         lab.land("c", [event(4, 7, "k9", 1.0, 11)])
         assert lab.build().model("by_kind")["note"].startswith("refreshed the rows of 2 keys")
@@ -73,7 +73,7 @@ def test_a_table_that_is_compared_in_vain_is_computed_in_full_for_some_builds(la
     lab.model("by_kind", KINDS)
     lab.build()
     in_vain, since = [], []
-    with patch.object(refresh_costs, "_PART", 0.0), patch.object(changed_inputs, "affected", _noting(models := [])):
+    with patch.object(comparison_costs, "_PART", 0.0), patch.object(changed_inputs, "affected", _noting(models := [])):
         for number in range(5):
             lab.land(f"more{number}", [event(10 + number, 7, "k9", 1.0, 11)])
             lab.build()

@@ -35,7 +35,7 @@ from engine.lake.lake_reader import Lake
 from engine.object_store import aws_client
 from engine.object_store.s3_client import s3_client
 from engine.object_store.s3_settings import S3Settings
-from engine.sources.files import s3_listing
+from engine.sources.files import s3_files
 from engine.sources.registry.registry_client import Registry, RegistrySettings
 from tests.security import answers
 from tests.security.answering import Answering, answering
@@ -104,8 +104,8 @@ def s3(place: Place, chance: random.Random) -> object:
 
     files = ObjectWarehouse("s3://bucket/folder", lambda: settings)
     return [
-        _answered(lambda: list(s3_listing.walk("s3a://bucket/folder", settings))),
-        _answered(lambda: s3_listing.exists("s3a://bucket/folder/a.json", settings)),
+        _answered(lambda: list(s3_files.walk("s3a://bucket/folder", settings))),
+        _answered(lambda: s3_files.exists("s3a://bucket/folder/a.json", settings)),
         _answered(lambda: read_document(files, "s3://bucket/folder/v1.metadata.json"), OSError, EOFError, ValueError),
         _answered(files.check),
     ]

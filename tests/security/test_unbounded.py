@@ -20,7 +20,7 @@ from engine.lake.catalog.metadata_document import read_document
 from engine.lake.catalog.object_warehouse import ObjectWarehouse
 from engine.object_store import aws_client, s3_client
 from engine.object_store.s3_settings import S3Settings
-from engine.sources.files import s3_listing
+from engine.sources.files import s3_files
 from engine.state.blob_store import content
 from engine.state.s3_store import S3Store
 from tests.lab import Lab
@@ -174,7 +174,7 @@ def test_a_listing_of_endless_pages_ends(quick: None, monkeypatch: pytest.Monkey
     with answering({"GET /bucket": write}) as server:
         store = S3Store("bucket", lambda: s3_client.s3_client(settings(server.url)))
         for ask in (
-            lambda: list(s3_listing.walk("s3a://bucket/folder", settings(server.url))),
+            lambda: list(s3_files.walk("s3a://bucket/folder", settings(server.url))),
             lambda: store.keys("folder"),
             lambda: store.entries("folder"),
         ):
@@ -199,7 +199,7 @@ def test_a_listing_that_is_none_is_a_diagnostic(quick: None, case: str) -> None:
     with answering({"GET /bucket": SLOW[case]}) as server:
         started = time.monotonic()
         try:
-            assert list(s3_listing.walk("s3a://bucket", settings(server.url))) == []
+            assert list(s3_files.walk("s3a://bucket", settings(server.url))) == []
         except SetupError as error:
             found = error.diagnostic.code
         else:
@@ -214,7 +214,7 @@ def test_a_listing_without_end_is_not_read_to_its_end(quick: None, monkeypatch: 
     with answering({"GET /bucket": endless(b"<a></a>" * 1000)}) as server:
         started = time.monotonic()
         with pytest.raises(SetupError, match="s3-unreachable"):
-            list(s3_listing.walk("s3a://bucket", settings(server.url)))
+            list(s3_files.walk("s3a://bucket", settings(server.url)))
         assert time.monotonic() - started < 20
 
 

@@ -13,7 +13,7 @@ from engine.cli.console.safe_output import json_text, write, write_json
 
 if TYPE_CHECKING:
     from engine.compile import Compiled, Target
-    from engine.plan.deployed.built_tables import KnownTable
+    from engine.plan.deployed.tables_in_state import KnownTable
     from engine.runtime.operations.drop_table import Drop, Part
 
 

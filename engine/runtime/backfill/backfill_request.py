@@ -9,7 +9,7 @@ from engine.compile import Model
 from engine.errors import UsageError, near
 from engine.lake.quoted_names import quoted
 from engine.lake.table_facts import TableFacts
-from engine.plan.edits.recomputed_rows import not_recomputed
+from engine.plan.edits.backfill_obstacles import not_recomputed
 from engine.runtime.backfill.read_input import rejected
 
 # By the type of a column as PyIceberg prints it, what begins a literal of Spark's.

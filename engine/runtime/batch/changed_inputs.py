@@ -16,7 +16,7 @@ from engine.errors import StateError
 from engine.events import Outcome, Status
 from engine.lake.table_facts import TableFacts
 from engine.plan.refresh.refresh_choice import RefreshChoice, Way, refresh_choice, refused
-from engine.runtime.batch import refresh_costs
+from engine.runtime.batch import comparison_costs
 from engine.runtime.batch.followed_changes import FullRefreshError
 from engine.runtime.batch.refresh_table import affected
 from engine.runtime.batch.replace_table import replace_table
@@ -89,7 +89,7 @@ def refresh_changes(
         StateError: `refresh-not-incremental`.
     """
     auto = model.write.refresh is Refresh.AUTO
-    if auto and not choice.partitions and not refresh_costs.worth_comparing(state.costs):
+    if auto and not choice.partitions and not comparison_costs.worth_comparing(state.costs):
         return InFull()
     if register(session, run.manifest, model, run.place, bounded=True):
         reason = "bad records of a source are counted with all of its rows"
@@ -103,7 +103,7 @@ def refresh_changes(
             return InFull(why if full.said else "", time.monotonic() - begin)
         except spark_exceptions() as error:
             return InFull(_full(model, choice, f"the changes could not be read: {summary(str(error))}"))
-        costs = refresh_costs.after_comparison(state.costs)
+        costs = comparison_costs.after_comparison(state.costs)
         signed = replace(run.signed(model, state), inputs=inputs, costs=costs)
         if found.frame is None:
             folder.save(signed)

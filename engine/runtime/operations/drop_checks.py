@@ -8,9 +8,9 @@ from pathlib import Path
 from engine.compile import Manifest, Model, Target
 from engine.errors import Diagnostic, Location, UsageError, near
 from engine.plan.actions.refresh_checks import DOWNSTREAM_STOPS, FILES_GONE, files_gone
-from engine.plan.deployed.built_tables import KnownTable, built_tables
 from engine.plan.deployed.renamed_tables import interrupted, state_now
 from engine.plan.deployed.state_folder import table_state
+from engine.plan.deployed.tables_in_state import KnownTable, built_tables
 from engine.state import ModelState
 from engine.state.model_state import as_json
 

@@ -23,8 +23,8 @@ from engine.lake.catalog.catalog_settings import CatalogConfig
 from engine.lake.clients import table_removal
 from engine.lake.clients.catalog_client import client
 from engine.lake.clients.table_removal import StoredRelation
-from engine.plan.deployed.built_tables import KnownTable
 from engine.plan.deployed.ownership_marks import ROLES, role_beside
+from engine.plan.deployed.tables_in_state import KnownTable
 from engine.state import TableState, known_tables
 
 _ATTEMPTS = 10

@@ -15,8 +15,8 @@ from engine.compile.nodes.model_settings import Publish
 from engine.errors import EngineError, StateError
 from engine.events import Emit, RunResults
 from engine.plan.deployed.begun_rebuild import BegunRebuild, RebuildStep, begun_rebuild, next_relation, next_state
-from engine.plan.deployed.built_tables import KnownTable
 from engine.plan.deployed.state_folder import environment
+from engine.plan.deployed.tables_in_state import KnownTable
 from engine.runtime.build import Options, Turn, build
 from engine.runtime.operations.drop_table import carry_out, look
 from engine.state import locked

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import RunError
 from engine.object_store.s3_settings import is_s3
-from engine.sources.files import s3_listing
+from engine.sources.files import s3_files
 from engine.sources.files.listing import listed
 from engine.sources.spec import Place, SourceSpec
 
@@ -101,7 +101,7 @@ def _of_file(path: Path | str, format_: str, place: Place) -> Any:
         return _schema(str(path), format_)
     if place.store is None or not is_s3(path):
         return None
-    file = s3_listing.opened(path, place.store())
+    file = s3_files.opened(path, place.store())
     if file is None:
         return None
     with file:

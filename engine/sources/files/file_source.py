@@ -20,7 +20,7 @@ from engine.schema import ValueForm
 from engine.schema.format_keys import FILE_KEYS
 from engine.sources.answers import Answers, ColumnsBy, KnownNow
 from engine.sources.credentials import identified, masked, shown
-from engine.sources.files import file_formats, file_samples, file_schema, listing, s3_listing
+from engine.sources.files import file_formats, file_samples, file_schema, listing, s3_files
 from engine.sources.spec import (
     Place,
     Resumption,
@@ -131,7 +131,7 @@ def check(spec: SourceSpec, place: Place) -> None:
     folder = listing.folder(spec, place)
     where = masked(location(spec), "path")
     missing = listing.base(where) or where
-    if place.store is not None and is_s3(missing) and not s3_listing.exists(missing, place.store()):
+    if place.store is not None and is_s3(missing) and not s3_files.exists(missing, place.store()):
         hint = "Correct 'path' of the source, or write its first file: an object store has no empty folders."
         message = f"the folder '{missing}' of source '{spec.name}' does not exist"
         raise SetupError("source-folder-missing", message, hint)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from engine.object_store.s3_settings import is_s3
-from engine.sources.files import local_files, s3_listing
+from engine.sources.files import local_files, s3_files
 from engine.sources.spec import Place, SourceSpec, connected
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def times_now(uris: Collection[str], specs: Iterable[SourceSpec], place: Place) 
     if place.store is None or not uris or not all(is_s3(uri) for uri in uris):
         return None
     folders = [base(path) for spec in specs if is_s3(path := str(spec.settings.get("path", "")))]
-    return s3_listing.times(uris, folders, place.store())
+    return s3_files.times(uris, folders, place.store())
 
 
 def for_spark(spec: SourceSpec, place: Place) -> str:
@@ -182,7 +182,7 @@ def listed_here(spec: SourceSpec, place: Place) -> list[Listed] | None:
     if place.store is not None and is_s3(path):
         if base(path) != path or any(key in spec.options for key in _FILTERS):
             return None
-        return sorted((Listed(*found) for found in s3_listing.walk(path, place.store())), key=lambda file: file.uri)
+        return sorted((Listed(*found) for found in s3_files.walk(path, place.store())), key=lambda file: file.uri)
     top = _plain(spec, place)
     if top is None:
         return None
