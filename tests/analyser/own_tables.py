@@ -13,7 +13,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
-from engine.compile.sql.dialect import parse_tokens, tokenize
+from engine.compile.sql.dialect import UNFORESEEN, parse_tokens, tokenize
 from engine.compile.sql.token_checks import parseable
 from tests.analyser.statements import DropView, MakeView, Query, files, statements
 from tests.analyser.verdicts import spark_verdict
@@ -125,7 +125,7 @@ def _read(sql: str, names: set[str]) -> set[tuple[int, int, str]]:
         return set()
     try:
         tree = parse_tokens(parseable(tokens), sql)[0]
-    except (SqlglotError, RecursionError, AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError):
+    except (SqlglotError, RecursionError, *UNFORESEEN):
         return _guessed(tokens, names)
     found = set()
     for table in tree.find_all(exp.Table) if tree is not None else ():

@@ -44,7 +44,7 @@ def declare(lab: Lab, format_: str, more: str = "", schema: str | None = SCHEMA,
 
 
 def read(lab: Lab, name: str, *ways: str) -> None:
-    """Models that read a table as a stream, as a whole, or both."""
+    """Models that read a table as a stream, in full, or both."""
     for way in ways:
         text = STREAM if way == "streamed" else WHOLE
         lab.model(f"{name}_{way}", text.replace("shop.events", f"shop.{name}").replace("'events'", f"'{name}'"))

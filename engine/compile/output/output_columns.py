@@ -113,15 +113,23 @@ def check_columns(
 
 def _items(select: exp.Select) -> list[SelectItem]:
     """The items of a SELECT; the columns of a query in FROM in place of `*`, where their names are known."""
+    below = _query_below(select)
     found = []
     for projection in select.expressions:
-        inner = _query_below(select) if type(projection) is exp.Star and not any(projection.args.values()) else None
-        names = [item.name for item in _items(inner)] if inner is not None else [None]
-        if None in names:
-            found.append(SelectItem(_name(projection), projection.unalias()))
-        else:
-            found += [SelectItem(name, exp.column(name)) for name in names if name is not None]
+        starred = _starred(projection, below) if type(projection) is exp.Star and below is not None else None
+        found += [SelectItem(_name(projection), projection.unalias())] if starred is None else starred
     return found
+
+
+def _starred(star: exp.Star, below: exp.Select) -> list[SelectItem] | None:
+    """The columns of `*`, also with EXCEPT, and with what SET puts in their places; None: not known by name."""
+    inner, left_out = _items(below), star.args.get("except_") or ()
+    if any(item.name is None for item in inner) or any(part.args.get("table") for part in left_out):
+        return None
+    names = {part.name.lower() for part in left_out}
+    assigned = {alias.alias.lower(): alias.unalias() for alias in star.args.get("replace") or ()}
+    known = [item.name for item in inner if item.name is not None and item.name.lower() not in names]
+    return [SelectItem(name, assigned.get(name.lower(), exp.column(name))) for name in known]
 
 
 def _query_below(select: exp.Select) -> exp.Select | None:
@@ -149,8 +157,9 @@ def group_keys(select: exp.Select, windows: Iterable[Window]) -> list[GroupKey] 
     """
     below = _query_below(select)
     if below is not None:
-        inner = group_keys(below, windows)
-        return None if inner is None else [_picked(key, _items(select)) for key in inner]
+        inner, items = group_keys(below, windows), _items(select)
+        unknown = inner is None or any(item.value.is_star for item in items)
+        return None if unknown else [_picked(key, items) for key in inner or ()]
     group = select.args.get("group")
     if group is None or any(group.args.get(kind) for kind in ("rollup", "cube", "grouping_sets", "totals")):
         return None

@@ -18,6 +18,8 @@ from engine.compile.sql.precedence.regroup import regrouped
 from engine.compile.sql.precedence.variant_paths import with_brackets
 
 DIALECT = "spark"
+# What the parser raises, beside its own errors, for what it did not foresee.
+UNFORESEEN = (AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError)
 # A tokenizer keeps its place in the text: each thread has its own.
 _OWN = threading.local()
 

@@ -19,7 +19,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
-from engine.compile.sql.dialect import parse_tokens, tokenize
+from engine.compile.sql.dialect import UNFORESEEN, parse_tokens, tokenize
 from engine.compile.sql.letter_case import NamePlaces, name_places, name_text
 from engine.compile.sql.token_checks import parseable
 
@@ -48,8 +48,6 @@ _OPERATORS = {
     _T.AND, _T.OR, _T.EQ, _T.NEQ, _T.LT, _T.LTE, _T.GT, _T.GTE, _T.NULLSAFE_EQ, _T.PLUS, _T.DASH, _T.STAR, _T.SLASH,
     _T.MOD, _T.DPIPE, _T.IS,
 }  # fmt: skip
-# What the parser raises for what it cannot read.
-_UNREADABLE = (SqlglotError, RecursionError, AttributeError, IndexError, KeyError, TypeError, ValueError)
 
 
 def spelling(
@@ -89,7 +87,7 @@ def spelling_of(text: str) -> str:
         return " ".join([*map(str.lower, words[:1]), *words[1:]])
     try:
         trees = [tree for tree in parse_tokens(parseable(tokens), text) if tree is not None]
-    except _UNREADABLE:
+    except (SqlglotError, RecursionError, *UNFORESEEN):
         return " ".join(words)
     nodes = [node for tree in trees for node in tree.find_all(exp.Identifier, exp.Paren)]
     identifiers = [node for node in nodes if isinstance(node, exp.Identifier)]

@@ -16,7 +16,7 @@ from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from engine.compile.sql.argument_counts import WrongCall, confirmed, wrong_calls
 from engine.compile.sql.determinism import deterministic
-from engine.compile.sql.dialect import parse_tokens, tokenize
+from engine.compile.sql.dialect import UNFORESEEN, parse_tokens, tokenize
 from engine.compile.sql.foreign_syntax import ABSENT, absent, in_hint
 from engine.compile.sql.normalize import spelling
 from engine.compile.sql.pivot_results import without_calls
@@ -40,8 +40,6 @@ TYPES = (
     "string", "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "date", "timestamp",
     "timestamp_ntz", "binary", "array", "map", "struct", "variant",
 )  # fmt: skip
-# What the parser raises where it makes the node of a function of arguments that it did not foresee.
-_MAKES_NONE = (AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError)
 _STARTS = {"SELECT", "WITH", "FROM", "(", "VALUES", "TABLE"}
 UNDECLARED_HINT = "Write {{ ref('model') }} or {{ source('name', 'table') }}, so that the dependency is known."
 _STRAY_REF = "Use it in FROM or JOIN, and refer to its columns by the model's name or an alias."
@@ -191,7 +189,7 @@ class _Reader:
                 self.parse_error(error, tokens)
         except RecursionError:
             self.report("sql-too-deep", "the SQL is nested too deeply", "Use CTEs.", tokens[0].start)
-        except _MAKES_NONE as error:
+        except UNFORESEEN as error:
             hint = (
                 "Look for a function call with NULL or an empty argument where a keyword is required, such as "
                 "trunc(ts, null)."
