@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -236,11 +237,14 @@ def test_rows_that_fail_a_check_go_to_the_quarantine_and_an_older_good_row_stays
 
 
 def test_deletes_are_forgotten_after_their_time(lab: Lab) -> None:
-    more = "sequence_by: seq\ndelete_when: op = 'd'\ndeletes_remembered: 1 second\n"
+    more = "sequence_by: seq\ndelete_when: op = 'd'\ndeletes_remembered: 1 hour\n"
     prepare(lab, more=more, batches=[[change("a", 1, 5, 1.0, "d")], [change("a", 1, 4, 1.0)]])
     lab.build()
     assert table(lab) == {}
     assert len(lab.rows("latest__deleted")) == 1
+    # Two batches of one build may be further apart than a second, and two builds nearer.
+    lab.model("latest", UPSERT.format(more=more.replace("1 hour", "1 second")))
+    time.sleep(1.1)
     land(lab, [[change("b", 1, 5, 1.0, "d")], [change("a", 1, 4, 2.0)]])
     lab.build()
     # The second delete has put the first one out of mind.
