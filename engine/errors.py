@@ -26,6 +26,17 @@ from typing import Any, Self
 from engine.diagnostics.codes import CODES
 from engine.secrets import scrub
 
+
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and those that led to it, the innermost last; the chain may be a ring (`raise e from e`)."""
+    passed: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in passed:
+        passed.add(id(cause))
+        yield cause
+        cause = cause.__cause__ or cause.__context__
+
+
 # How to fix most of what is wrong with a table and its state; it takes the model's name.
 REBUILD = "rebuild the table from the first row: engine build -f -s {0}"
 

@@ -24,7 +24,7 @@ from engine.cli.console.log_level import LogLevel, level_of
 from engine.cli.console.printing import Printer
 from engine.cli.console.safe_output import unwritten, write, writing
 from engine.cli.log_output import Unheard
-from engine.errors import EngineError, SetupError
+from engine.errors import EngineError, SetupError, causes
 
 INTERRUPTED = 128 + signal.SIGINT
 TERMINATED = 128 + signal.SIGTERM
@@ -186,13 +186,9 @@ def _ended(error: BaseException, chosen: CommandSettings | None, shared: Mapping
     return 2
 
 
-def _interrupted(error: BaseException | None) -> KeyboardInterrupt | None:
+def _interrupted(error: BaseException) -> KeyboardInterrupt | None:
     """The interruption that an error is, or came from: what is cut off in the middle may fail in its own way."""
-    while error is not None:
-        if isinstance(error, KeyboardInterrupt):
-            return error
-        error = error.__cause__ or error.__context__
-    return None
+    return next((cause for cause in causes(error) if isinstance(cause, KeyboardInterrupt)), None)
 
 
 def _no_access(error: OSError) -> EngineError | OSError:

@@ -9,7 +9,8 @@ _BY_PAGE = {
         update-needs-key chain-mode chain-join-mode
     """,
     "command-line": """
-        usage selection-empty plan-not-allowed no-access output-unwritable sql-query internal-error interrupted
+        usage selection-empty plan-not-allowed no-access output-unwritable sql-query text-not-utf8 internal-error
+        interrupted
     """,
     "environment": """
         java-missing java-version java-start java-ended spark-session class-archive jars-download

@@ -77,10 +77,10 @@ def fill(lab: Lab) -> None:
     write(lab, "sales__quarantine", pa.table({"reason": ["no number"]}))
 
 
-def write(lab: Lab, name: str, rows: pa.Table) -> None:
+def write(lab: Lab, name: str, rows: pa.Table, properties: dict[str, str] | None = None) -> None:
     catalog = writable_catalog(lab.lake_path)
     catalog.create_namespace_if_not_exists("shop")
-    catalog.create_table_if_not_exists(f"shop.{name}", schema=rows.schema).append(rows)
+    catalog.create_table_if_not_exists(f"shop.{name}", schema=rows.schema, properties=properties or {}).append(rows)
 
 
 def answer(lab: Lab, query: str, *more: str) -> list[dict[str, object]]:
@@ -333,6 +333,26 @@ def test_tables_are_copied_to_a_duckdb_file(own_shop: Lab, tmp_path: Path) -> No
     with duckdb.connect(str(file), read_only=True) as database:
         assert database.execute("select count(*) from sales").fetchone() == (6,)
     assert [path.name for path in file.parent.iterdir()] == ["shop.duckdb"]
+
+
+@pytest.mark.parametrize("text", [b"caf\xe9", b"\xff"])
+def test_text_that_is_not_utf8_is_shown_and_rejected_by_duckdb(own_shop: Lab, tmp_path: Path, text: bytes) -> None:
+    binary = pa.array([b"tea", text], pa.binary())
+    strings = pa.Array.from_buffers(pa.string(), 2, binary.buffers())
+    nested = pa.StructArray.from_arrays([strings], ["name"])
+    rows = pa.table({"id": [1, 2], "product": strings, "details": nested})
+    # PyIceberg cannot note the bounds of such text.
+    write(own_shop, "unbuilt", rows, {"write.metadata.metrics.default": "none"})
+    shown = own_shop.run("show", "unbuilt", "--table", "--output", "json")
+    assert shown.code == 0, shown.text
+    replaced = text.decode("utf-8", "replace")
+    last = json.loads(shown.out.splitlines()[-1])
+    assert (last["product"], last["details"]) == (replaced, {"name": replaced})
+    for arguments in (("sql", "select product from unbuilt"), ("export", "duckdb", str(tmp_path / "x.duckdb"))):
+        rejected = own_shop.run(*arguments)
+        assert rejected.codes() == ["text-not-utf8"], rejected.text
+        assert "column 'product' of table 'unbuilt'" in rejected.text
+    assert answer(own_shop, "select id from unbuilt order by id") == [{"id": 1}, {"id": 2}]
 
 
 def test_an_export_goes_through_no_link_of_the_project_and_leaves_nothing_half_written(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -51,6 +53,25 @@ def test_a_report_is_of_one_run(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "--watch and --junit-xml cannot be combined" in capsys.readouterr().err
 
 
+def test_pytest_names_the_package_that_is_imported_in_place_of_the_engine(tmp_path: Path) -> None:
+    write(tmp_path, {**FILES, "engine/__init__.py": "", "test_own.py": "import engine\ndef test_own():\n    pass\n"})
+    arguments = ["-m", "pytest", "-q", "-p", "headrace.pytest_plugin", "-p", "no:cacheprovider", "-p", "no:headrace"]
+
+    def run(*more: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, *arguments, *more]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    own = run()
+    assert (own.returncode, "1 passed" in own.stdout) == (0, True), own.stdout
+    both = run("--engine-project", ".")
+    assert both.returncode == pytest.ExitCode.USAGE_ERROR
+    assert f"'import engine' gives {tmp_path / 'engine' / '__init__.py'} here" in both.stderr
+    assert "engine test --project-dir ." in both.stderr
+    code = "import headrace\ntry:\n    headrace.Project\nexcept ImportError as error:\n    print(error)"
+    named = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert f"gives {tmp_path / 'engine' / '__init__.py'} here" in named.stdout
+
+
 def test_pytest_collects_the_tests_of_a_project_and_tells_its_mistakes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -59,7 +80,7 @@ def test_pytest_collects_the_tests_of_a_project_and_tells_its_mistakes(
         "-p",
         "no:headrace",
         "-p",
-        "engine.cli.pytest_plugin",
+        "headrace.pytest_plugin",
         "-p",
         "no:cacheprovider",
         "-c",

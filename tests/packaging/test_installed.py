@@ -60,6 +60,15 @@ def test_the_package_that_runs_is_the_installed_one(scripts, tmp_path):
     assert Path(where.strip()).is_relative_to(scripts.parent)
 
 
+def test_pytest_runs_in_a_repository_with_a_package_engine_of_its_own(scripts, tmp_path):
+    (tmp_path / "engine").mkdir()
+    (tmp_path / "engine/__init__.py").write_text("OWN = True\n")
+    (tmp_path / "test_own.py").write_text("import engine\n\ndef test_own():\n    assert engine.OWN\n")
+    assert "1 passed" in run(scripts, tmp_path, "python", "-W", "error", "-m", "pytest", "-p", "no:cacheprovider")
+    listed = run(scripts, tmp_path, "python", "-m", "pytest", "--help")
+    assert "--engine-project" in listed
+
+
 def test_there_is_no_java_on_the_path(scripts):
     assert shutil.which("java", path=str(scripts)) is None
 

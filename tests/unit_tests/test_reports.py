@@ -42,7 +42,7 @@ def test_a_report_for_ci_and_items_of_pytest(two: Lab, capsys: pytest.CaptureFix
 
     own = two.write("test_beside.py", "def test_own():\n    pass\n")
     # The plugin of pytest-lsp fails for every item that is no function.
-    arguments = ["-p", "no:headrace", "-p", "engine.cli.pytest_plugin", "-p", "no:cacheprovider", "-p", "no:pytest-lsp"]
+    arguments = ["-p", "no:headrace", "-p", "headrace.pytest_plugin", "-p", "no:cacheprovider", "-p", "no:pytest-lsp"]
     arguments += ["-c", os.devnull]
     arguments += ["--rootdir", str(two.root), "-v", "--engine-project", str(two.root), str(own)]
     both = "test_type:unit test_type:data"

@@ -18,7 +18,7 @@ from engine.compile.declarations.target import Target
 from engine.compile.nodes.manifest import Manifest
 from engine.docs.openlineage.dataset_names import DatasetNames
 from engine.docs.openlineage.http_transport import DeliveryError, http_transport
-from engine.errors import Diagnostic, EngineError, Level, ProjectError
+from engine.errors import Diagnostic, EngineError, Level, ProjectError, causes
 from engine.events import Emit, Event
 from engine.secrets import scrubbed
 from engine.target_folder import append_line
@@ -191,8 +191,6 @@ def _said(error: Exception) -> str:
         return error.diagnostic.message
     if isinstance(error, DeliveryError):
         return str(error)
-    inner: BaseException = error
-    while inner.__cause__ is not None or inner.__context__ is not None:
-        inner = inner.__cause__ or inner.__context__ or inner
+    *_, inner = causes(error)
     text = getattr(inner, "strerror", None) or type(inner).__name__
     return str(text)

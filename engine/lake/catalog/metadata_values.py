@@ -27,7 +27,7 @@ def _column(column: pa.ChunkedArray) -> list[Any]:
 
 
 def _value(scalar: Any) -> Any:
-    """A value of a column that holds some beyond the years 1 to 9999, at any depth."""
+    """Return a value of a column with times beyond the years 1 to 9999 or text that is not UTF-8, at any depth."""
     import pyarrow as pa
 
     try:
@@ -40,7 +40,17 @@ def _value(scalar: Any) -> Any:
         return [_value(item) for item in scalar.values]
     if isinstance(scalar, pa.StructScalar):
         return {name: _value(item) for name, item in scalar.items()}
-    kind, number = scalar.type, scalar.value
+    return _leaf(scalar)
+
+
+def _leaf(scalar: Any) -> str:
+    import pyarrow as pa
+
+    kind = scalar.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        # Not UTF-8: Java, and so Spark, prints such bytes as U+FFFD, too.
+        return str(scalar.as_buffer().to_pybytes(), "utf-8", "replace")
+    number = scalar.value
     if pa.types.is_date32(kind):
         return day_text(number)
     if pa.types.is_timestamp(kind):

@@ -236,6 +236,7 @@ def copy_rows(
 
     Raises:
         Exception: what reading raises.
+        RunError: `text-not-utf8`.
         duckdb.Error: what writing raises.
     """
     reader = table.rows(columns, limit)
@@ -243,7 +244,17 @@ def copy_rows(
     try:
         _put(database, into, pa.RecordBatchReader.from_batches(reader.schema, failures.batches()))
     except duckdb.Error as error:
-        raise failures.error or error from error
+        if failures.error is not None:
+            raise failures.error from error
+        if (column := failures.invalid_text()) is not None:
+            raise _not_utf8(table, column) from error
+        raise
+
+
+def _not_utf8(table: OpenTable, column: str) -> RunError:
+    message = f"column '{column}' of table '{table.place[1]}' holds text that is not UTF-8, which DuckDB rejects"
+    hint = f"Write make_valid_utf8({column}) as {column} in the model, or query with Spark: engine show --inline."
+    return RunError("text-not-utf8", message, hint, node=table.place[1])
 
 
 def _put(database: duckdb.DuckDBPyConnection, into: str, reader: pa.RecordBatchReader) -> None:

@@ -92,11 +92,25 @@ class KeptFailure:
     def __init__(self, reader: Any) -> None:
         self._reader = reader
         self.error: Exception | None = None
+        self._last: pa.RecordBatch | None = None
 
     def batches(self) -> Iterator[Any]:
         """The batches."""
         try:
-            yield from self._reader
+            for batch in self._reader:
+                self._last = batch
+                yield batch
         except Exception as error:
             self.error = error
             raise
+
+    def invalid_text(self) -> str | None:
+        """Return the first column of the last batch with text that is not UTF-8; Arrow checks it on request only."""
+        import pyarrow as pa
+
+        for name, column in zip(self._last.schema.names, self._last.columns, strict=True) if self._last else ():
+            try:
+                column.validate(full=True)
+            except pa.ArrowInvalid:
+                return str(name)
+        return None

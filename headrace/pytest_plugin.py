@@ -1,7 +1,12 @@
-"""`pytest --engine-project DIR`: a project's tests among those of pytest, each an item, all in one session."""
+"""`pytest --engine-project DIR`: a project's tests among those of pytest, each an item, all in one session.
+
+pytest loads this module in every repository of the environment. It loads `engine` only when a project is named: the
+repository's tests may import a package `engine` of their own.
+"""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -10,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from engine.node_ids import shown_name
+from headrace import check_engine
 
 if TYPE_CHECKING:
     from engine.api import Project, RunTest
@@ -41,8 +46,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Add the project to what is collected."""
+    """Add the project to the collected paths.
+
+    Raises:
+        UsageError: `import engine` gives another package here.
+    """
     if folder := config.getoption("--engine-project"):
+        try:
+            check_engine()
+        except ImportError as error:
+            again = f"engine test --project-dir {shlex.quote(str(folder))}"
+            raise pytest.UsageError(f"--engine-project: {error}. Run: {again}") from None
         config.args.append(str(Path(folder).resolve() / _FILE))
 
 
@@ -94,6 +108,7 @@ class ProjectTests(pytest.File):
         """
         from engine.api import Project, Selection, runnable
         from engine.errors import EngineError, ProjectError
+        from engine.node_ids import shown_name
 
         project = Project(self.path.parent, target=self.config.getoption("--engine-target"))
         selection = Selection((self.config.getoption("--engine-select"),))
