@@ -19,8 +19,6 @@ WAREHOUSES: Final[dict[str, Warehouse]] = {
     "bigquery": BIGQUERY, "duckdb": DUCKDB, "motherduck": DUCKDB, "postgres": POSTGRES, "redshift": REDSHIFT,
     "snowflake": SNOWFLAKE,
 }  # fmt: skip
-# Brackets that one block of Jinja opens and another closes, a quote without an end.
-UNREAD: Final = "not translated: its brackets or quotes do not match around blocks of Jinja"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +45,8 @@ def translated(template: str, adapter: str) -> Translation:
     if warehouse is None or not is_markable(template):
         return Translation(with_backticks(template, adapter))
     tree = sql_tree(template, warehouse.dialect)
-    if tree is None:
-        return Translation(with_backticks(template, adapter), (Note(1, UNREAD),))
+    if isinstance(tree, str):
+        return Translation(with_backticks(template, adapter), (Note(1, tree),))
     if not tree.nodes:
         return Translation(template)
     script = Script(tree, warehouse)

@@ -48,6 +48,17 @@ def write(script: Script, nodes: Sequence[Node], *, ordered: bool = False) -> st
     """
     if not nodes:
         return ""
+    if script.replaced:
+        return _written(script, nodes, ordered=ordered)
+    # Rules write an argument that others write again: without this the time doubles with each level of brackets.
+    place = nodes[0].start, nodes[-1].end, ordered
+    text = script.written.get(place)
+    if text is None:
+        text = script.written[place] = _written(script, nodes, ordered=ordered)
+    return text
+
+
+def _written(script: Script, nodes: Sequence[Node], *, ordered: bool) -> str:
     made: list[Written] = []
     at = 0
     while at < len(nodes):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import subprocess
 import sys
 import tarfile
@@ -103,6 +104,14 @@ def test_cluster_mode_ships_the_project_and_the_engine(shop, capsys, master):
     assert "*****" not in out
     files = [line.strip() for line in rest if line.startswith("  project/")]
     assert files == ["project/models/m.sql", "project/project.yml", "project/sources/s.yml"]
+
+
+@pytest.mark.parametrize("value", ["{k: 2}", "{main}", "{archive}", "{0}", "{", "}"])
+def test_arguments_of_the_command_are_handed_on_as_they_are(shop, capsys, value):
+    code, out, err = run(shop, capsys, "submit", "--dry-run", "test", "--vars", value)
+    assert code == 0, err
+    command = shlex.split(out.splitlines()[0])
+    assert command[command.index("headrace_main.py") :][:4] == ["headrace_main.py", "test", "--vars", value]
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 import yaml
@@ -12,6 +13,8 @@ from engine.cli.main import invoke
 from engine.compile import DataTest, compile_project
 from engine.project import load_project
 from engine_import.dbt.import_dbt import import_dbt
+from engine_import.dialects.syntax.sql_tree import TOO_DEEP
+from engine_import.dialects.translate import translated
 from engine_import.output.import_report import ImportOutcome, ImportReport
 from tests.engine_import.imported import model, real_project, written
 
@@ -380,3 +383,28 @@ def test_a_source_that_is_a_seed_is_read_as_ref(tmp_path) -> None:
     assert "raw_orders" not in (tmp_path / "new/sources/ecom.yml").read_text()
     assert "the source ecom.raw_orders is the seed raw_orders, and read as ref('raw_orders')" in report.notes
     assert "id string" in (tmp_path / "new/sources/seeds.yml").read_text()
+
+
+NESTED = (
+    ("(", ")"), ("[", "]"), ("coalesce(", ", 1)"), ("(select ", " as a)"), ("cast(", " as int)"), ("(", ")::int"),
+    ("case when (", ") = 1 then 2 end"), ("extract(year from ", ")"), ("dateadd(day, ", ", x)"), ("exists (select 1 where ", ")"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("warehouse", ["snowflake", "bigquery", "duckdb", "redshift"])
+def test_deep_nesting_is_noted_and_costs_nothing_that_doubles_with_each_level(warehouse: str) -> None:
+    for opening, closing in NESTED:
+        for levels in (70, 300):
+            text = f"select {opening * levels}1{closing * levels} as a"
+            assert (TOO_DEEP in [note.message for note in translated(text, warehouse).notes]) == (levels > 80)
+
+
+def test_a_model_that_is_nested_too_deeply_does_not_stop_the_others(tmp_path: Path) -> None:
+    deep = model("deep", f"select {'(' * 300}1{')' * 300} as id")
+    target = written(tmp_path, model("ok", "select 1 as id"), deep)
+    manifest = json.loads((target / "manifest.json").read_text())
+    manifest["metadata"]["adapter_type"] = "snowflake"
+    (target / "manifest.json").write_text(json.dumps(manifest))
+    assert invoke(["import", "dbt", str(target), "--out", str(tmp_path / "new")]) == 0
+    assert {path.name for path in (tmp_path / "new/models").iterdir()} == {"ok.sql", "deep.sql"}
+    assert TOO_DEEP in (tmp_path / "new/import-report.md").read_text()

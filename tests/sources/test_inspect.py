@@ -182,3 +182,16 @@ def test_an_array_is_told_with_what_to_do(lab: Lab, text: str):
     assert (refused.code, refused.codes()) == (1, ["source-unreadable"]), refused.text
     assert "x.json is a JSON array" in refused.text
     assert "one object per line" in refused.text
+
+
+def test_settings_that_cannot_be_read_are_named_at_their_place(lab: Lab):
+    lab.write("project.yml", "name: shop\ntargets: {dev: {connections: {main: {bootstrap_servers: '127.0.0.1:9'}}}}\n")
+    lab.write(
+        "sources/s.yml",
+        "sources:\n  - name: raw\n    tables:\n"
+        "      - {name: a, format: kafka, connection: main, topic: t, value: {format: avro}}\n",
+    )
+    result = lab.run("source", "inspect", "raw.a")
+    assert result.code == 1
+    assert result.codes() == ["missing-key"], result.text
+    assert '"file": "sources/s.yml", "line": 4, "column": 69' in result.text

@@ -14,7 +14,7 @@ from engine.cli.console.amounts import amount
 from engine.cli.console.rows_text import Rows, format_rows
 from engine.cli.console.safe_output import plain, write
 from engine.compile import Manifest, Model
-from engine.errors import RunError, UsageError, near
+from engine.errors import ProjectError, RunError, UsageError, near
 
 if TYPE_CHECKING:
     from engine.lake.lake_reader import Lake
@@ -209,8 +209,8 @@ def print_rows(rows: Rows, types: Sequence[str], wanted: RowsWanted, total: int 
 
 
 def show_source(chosen: CommandSettings, name: str) -> None:
-    """Print the declaration of a source with the columns it has now; faults of the project are for other commands."""
-    from engine.runtime.operations.inspect_source import inspect
+    """Print the declaration of a source with its current columns; of the project's errors only its own count."""
+    from engine.runtime.operations.inspect_source import inspect, unreadable_settings
 
     check_project(chosen)
     result = chosen.project.compile()
@@ -218,6 +218,8 @@ def show_source(chosen: CommandSettings, name: str) -> None:
     sources = {source.name: source for source in result.manifest.sources}
     if plain not in sources:
         raise UsageError("usage", f"source '{name}' not found", near(plain, sources))
+    if errors := unreadable_settings(sources[plain], result.manifest):
+        raise ProjectError.of(errors)
     with log_file(chosen):
         write(inspect(sources[plain], result.target, chosen.root, chosen.target_dir), end="")
 

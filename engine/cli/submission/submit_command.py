@@ -37,8 +37,7 @@ def submit_command(
 
 def _show(made: Submission) -> None:
     files = {"properties": "spark.properties", "archive": "headrace.tar.gz", "main": "headrace_main.py"}
-    shown = [part.format(**files) if part.startswith("{") else part for part in made.arguments]
-    write(one_line(shlex.join(["spark-submit", *shown])))
+    write(one_line(shlex.join(["spark-submit", *made.arguments(files)])))
     write("\nspark.properties:")
     for key, value in made.conf.items():
         write(f"  {key} {one_line(value)}")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from engine.compile import Source, Target
-from engine.errors import RunError
+from engine.compile import Manifest, Source, Target
+from engine.errors import Diagnostic, RunError
 from engine.lake.catalog import catalog_settings
 from engine.runtime.build import spark_session
 from engine.runtime.context.needed_jars import CORE
@@ -36,6 +36,12 @@ class _Dumper(yaml.SafeDumper):
 
 
 _Dumper.add_representer(_Lines, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, "|"))
+
+
+def unreadable_settings(source: Source, manifest: Manifest) -> tuple[Diagnostic, ...]:
+    """Return the errors that keep the source from being read: all of its settings' but a missing or wrong schema."""
+    faults = {fault.message for fault in KINDS[source.spec.format].faults(source.spec) if fault.path[0] != "schema"}
+    return tuple(error for error in manifest.errors if error.node == source.name and error.message in faults)
 
 
 def inspect(source: Source, target: Target, root: Path, target_dir: Path) -> str:

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -49,15 +49,28 @@ class Submission:
 
     Attributes:
         mode: where the driver runs.
-        arguments: of spark-submit, without files that are made for it: `{properties}`, `{archive}`, `{main}`.
+        options: of spark-submit; `{properties}` and `{archive}` are the names of files that are written for it.
+        command: of the engine with its arguments, as they are.
         conf: settings of the driver's start, without secrets: those are set by the driver, from its own environment.
         members: files of the archive by their names in it; in cluster mode only.
     """
 
     mode: DeployMode
-    arguments: tuple[str, ...]
+    options: tuple[str, ...]
+    command: tuple[str, ...]
     conf: dict[str, str]
     members: dict[str, Path]
+
+    def arguments(self, files: Mapping[str, Path | str]) -> list[str]:
+        """Return the arguments of spark-submit.
+
+        Args:
+            files: by `properties`, `main` and, where something is shipped, `archive`.
+        """
+        options = self.options
+        for name, file in files.items():
+            options = tuple(option.replace(f"{{{name}}}", str(file)) for option in options)
+        return [*options, str(files["main"]), *self.command]
 
 
 def submission(
@@ -90,18 +103,18 @@ def submission(
     shared = [*command, "--target", target.name]
     if name in _WITH_UNIT_TESTS and "--exclude" not in command:
         shared += ["--exclude", "test_type:unit"]
-    arguments = ["--master", target.master, "--deploy-mode", chosen.value, "--name", f"headrace-{manifest.project}"]
-    arguments += ["--properties-file", "{properties}"]
+    options = ["--master", target.master, "--deploy-mode", chosen.value, "--name", f"headrace-{manifest.project}"]
+    options += ["--properties-file", "{properties}"]
     conf = _startup_conf(target, target_dir, manifest, chosen)
     if chosen is DeployMode.CLIENT:
-        return Submission(chosen, (*arguments, "{main}", *shared, "--project-dir", str(root)), conf, {})
+        return Submission(chosen, tuple(options), (*shared, "--project-dir", str(root)), conf, {})
     archives = [f"{{archive}}#{_ARCHIVE}", *([f"{environment}#{_ENVIRONMENT}"] if environment else [])]
     if environment:
         conf |= {f"spark.pyspark.{part}python": f"./{_ENVIRONMENT}/bin/python" for part in ("", "driver.")}
     # Python functions run on executors as well: those that decode Avro of unknown schemas.
     conf.setdefault("spark.executorEnv.PYTHONPATH", f"./{_ARCHIVE}/lib")
     members = {**_project_files(root, target_dir), **_engine_files()}
-    return Submission(chosen, (*arguments, "--archives", ",".join(archives), "{main}", *shared), conf, members)
+    return Submission(chosen, (*options, "--archives", ",".join(archives)), tuple(shared), conf, members)
 
 
 def submit(made: Submission, folder: Path) -> int:
@@ -121,7 +134,7 @@ def submit(made: Submission, folder: Path) -> int:
     if made.members:
         files["archive"] = folder / "headrace.tar.gz"
         _pack(files["archive"], made.members)
-    arguments = [part.format(**files) if part.startswith("{") else part for part in made.arguments]
+    arguments = made.arguments(files)
     home = script_java_home(java.path, folder) if java.bundled else java.home
     # In client mode the driver is this command again, on this machine; a cluster's has variables of its own.
     own = dict(os.environ) if made.mode is DeployMode.CLIENT else without_secrets()

@@ -38,12 +38,14 @@ class Script:
         warehouse: what the template is written for.
         messages: of the notes so far.
         replaced: what is written for a name that nothing qualifies, by the name in lower case.
+        written: the text of nodes by their first and last place, and whether their order decides on rows.
     """
 
     tree: SqlTree
     warehouse: Warehouse
     messages: list[str] = field(default_factory=list)
     replaced: Mapping[str, str] = field(default_factory=dict)
+    written: dict[tuple[int, int, bool], str] = field(default_factory=dict)
 
     def note(self, message: str) -> str:
         """Return a mark that is written where the note belongs."""

@@ -6,6 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import sqlglot
 from sqlglot.errors import SqlglotError
@@ -17,6 +18,11 @@ from engine_import.templates.template_parts import PieceKind, pieces
 _REPLACEMENT = "J"
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 _OPENS = re.compile(r"(?:if|for|macro|call|filter|set|block|with|test|snapshot)\b")
+# Brackets that one block of Jinja opens and another closes, a quote without an end.
+UNREAD: Final = "not translated: its brackets or quotes do not match around blocks of Jinja"
+# The translation of one level takes up to eight frames of Python's stack of 1,000.
+_MOST_LEVELS: Final = 80
+TOO_DEEP: Final = f"not translated: its brackets are nested more than {_MOST_LEVELS} levels deep"
 _STRINGS = frozenset(
     (
         TokenType.STRING, TokenType.RAW_STRING, TokenType.BYTE_STRING, TokenType.HEREDOC_STRING,
@@ -80,8 +86,8 @@ class SqlTree:
         return any(start < node.end and node.start < end for start, end in self.jinja)
 
 
-def sql_tree(template: str, dialect: str) -> SqlTree | None:
-    """Read a template; None if its text has no end of a quote, or brackets that do not match.
+def sql_tree(template: str, dialect: str) -> SqlTree | str:
+    """Read a template, or return the reason why it cannot be read: `UNREAD` or `TOO_DEEP`.
 
     Args:
         template: SQL with Jinja.
@@ -91,9 +97,9 @@ def sql_tree(template: str, dialect: str) -> SqlTree | None:
     try:
         tokens = sqlglot.tokenize(masked, read=dialect)
     except SqlglotError:
-        return None
+        return UNREAD
     nodes = _in_brackets(leaf for token in tokens for leaf in _leaves(template, token))
-    return None if nodes is None else SqlTree(template, nodes, tuple(jinja), tuple(blocks))
+    return nodes if isinstance(nodes, str) else SqlTree(template, nodes, tuple(jinja), tuple(blocks))
 
 
 def _leaves(template: str, token: Token) -> list[Node]:
@@ -147,20 +153,22 @@ def _kind(token: Token) -> str:
     return "word" if token.text[:1].isalpha() or token.text[:1] == "_" else "sign"
 
 
-def _in_brackets(leaves: Iterable[Node]) -> tuple[Node, ...] | None:
+def _in_brackets(leaves: Iterable[Node]) -> tuple[Node, ...] | str:
     stack: list[tuple[Node | None, list[Node]]] = [(None, [])]
     for leaf in leaves:
         sign = leaf.text if leaf.kind == "sign" else ""
         if sign in _CLOSING:
             stack.append((leaf, []))
+            if len(stack) > _MOST_LEVELS:
+                return TOO_DEEP
         elif sign and sign in _CLOSING.values():
             opened, inside = stack.pop()
             if opened is None or _CLOSING[opened.text] != sign:
-                return None
+                return UNREAD
             stack[-1][1].append(Node(opened.start, leaf.end, opened.text, "brackets", tuple(inside)))
         else:
             stack[-1][1].append(leaf)
-    return tuple(stack[0][1]) if len(stack) == 1 else None
+    return tuple(stack[0][1]) if len(stack) == 1 else UNREAD
 
 
 def is_brackets(node: Node | None, sign: str = "(") -> bool:
