@@ -120,11 +120,18 @@ def choose(manifest: Manifest, selection: Selection, root: Path, folder: Path) -
     default = None if terms or selection.selector else default_selector(root)
     selector = selection.selector or default
     previous = None
-    if selection.state or "result:" in terms or selector:
+    if selection.state or "result:" in terms or selector or "selector:" in terms:
         state = selection.state or folder
         previous = load_previous(state, must_exist=selection.state is not None)
     named = partial(named_selection, root, selector) if selector else None
-    choice = select(manifest, selection.select, selection.exclude, previous=previous, named=named)
+    choice = select(
+        manifest,
+        selection.select,
+        selection.exclude,
+        previous=previous,
+        named=named,
+        selector=partial(named_selection, root),
+    )
     choice = replace(choice, selector=default)
     if selection.allow_empty:
         allowed = tuple(replace(finding, level=Level.WARNING) for finding in choice.unmatched)

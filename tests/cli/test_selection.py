@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from engine import Project
 from engine.cli.arguments import Command
 from engine.cli.main import invoke
 from engine.cli.options import Several
+from engine.compile.artifacts.dbt_manifest import About, node_dict
+from engine.schema.model_keys import MODEL
 from tests.cli.test_commands import run, small, write
 
 __all__ = ["small"]
@@ -250,3 +253,108 @@ def test_a_file_of_selectors_is_checked_with_the_project(small: Path, capsys: py
         write(small, "selectors.yml", "selectors: [\n")
         assert run(small, command) == 1
         assert "yaml-syntax" in "".join(capsys.readouterr())
+
+
+def chosen(root: Path, capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+    capsys.readouterr()
+    assert run(root, "ls", "--output", "name", *arguments) == 0, capsys.readouterr().err
+    return capsys.readouterr().out.splitlines()
+
+
+def test_modified_includes_new_models_sources_and_tests_as_in_dbt(
+    small: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(small, "compile")
+    shutil.copytree(small / "target", small / "before")
+    state = ("--state", str(small / "before"))
+    write(small, "models/fresh.sql", "/*---\ncolumns: {id: {tests: [unique]}}\n---*/\nselect 1 as id")
+    write(small, "tests/units.yml", "unit_tests: [{name: counts, model: b, given: {a: [{id: 1}]}, expect: [{n: 1}]}]")
+    assert chosen(small, capsys, "-s", "state:new", *state) == ["fresh", "unique_fresh_id", "counts"]
+    for part in ("", ".body", ".config", ".relation"):
+        assert chosen(small, capsys, "-s", f"state:modified{part}", *state) == ["fresh", "unique_fresh_id", "counts"]
+    assert chosen(small, capsys, "-s", "state:modified,test_type:data", *state) == ["unique_fresh_id"]
+    left = chosen(small, capsys, "-s", "state:unmodified", *state)
+    assert set(left).isdisjoint({"fresh", "unique_fresh_id", "counts"})
+    assert {"a", "b"} <= set(left)
+
+
+def test_tests_of_a_modified_model_come_with_it(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(small, "compile")
+    shutil.copytree(small / "target", small / "before")
+    path = small / "models/a.sql"
+    path.write_text(path.read_text().replace("select", "select 5 as five,", 1))
+    names = chosen(small, capsys, "-s", "state:modified", "--state", str(small / "before"))
+    assert names == ["a", "not_null_a_id"]
+
+
+CONFIGURED = """/*---
+materialized: table
+tags: [nightly, finance]
+meta: {owner: Ann}
+refresh: full
+partition_by: [id]
+---*/
+select 1 as id"""
+
+
+@pytest.mark.parametrize(
+    "selection",
+    [
+        "config.tags:finance",
+        "config.tags:fin*",
+        "config.refresh:full",
+        "config.partition_by:id",
+        "config.meta:owner",
+        "config.meta.owner:Ann",
+        "config.persist_docs.columns:true,folder.deep.*",
+        "fqn:p.folder.deep.paid",
+        "fqn:folder.deep.paid",
+        "fqn:p.folder.*",
+        "fqn:paid",
+        "package:this,paid",
+        "package:p,paid",
+        "path:models/fold*",
+        "models/*/deep",
+        "path:models/folder/deep/",
+        "selector:money",
+    ],
+)
+def test_methods_of_dbt_select_by_config_name_folder_package_and_selector(
+    small: Path, capsys: pytest.CaptureFixture[str], selection: str
+) -> None:
+    write(small, "models/folder/deep/paid.sql", CONFIGURED)
+    write(small, "selectors.yml", "selectors: [{name: money, definition: {method: selector, value: inner}}, "
+          "{name: inner, definition: {method: fqn, value: p.folder.deep.paid}}]\n")  # fmt: skip
+    (small / "project.yml").write_text("name: p\n")
+    assert chosen(small, capsys, "-s", selection) == ["paid"]
+
+
+def test_a_selector_that_contains_itself_is_rejected(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(
+        small, "selectors.yml", "selectors: [{name: x, definition: 'selector:y'}, {name: y, definition: 'selector:x'}]"
+    )
+    assert run(small, "ls", "-s", "selector:x") == 1
+    assert "the selector 'x' contains itself" in capsys.readouterr().err
+    assert run(small, "ls", "-s", "selector:z") == 2
+    assert "selector 'z' not found" in capsys.readouterr().err
+
+
+def test_values_with_blanks_are_selected_in_one_value(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(small, "models/my folder/t.sql", "/*---\ntags: [two words]\n---*/\nselect 1 as id")
+    for selection in (
+        "tag:two words",
+        "path:models/my folder",
+        "models/my folder",
+        "config.tags:two words",
+        "+tag:two words+",
+    ):
+        assert chosen(small, capsys, "-s", selection) == ["t"], selection
+    assert chosen(small, capsys, "-s", "a b", "--exclude", "test_type:data") == ["a", "b"]
+
+
+def test_every_key_of_a_header_is_in_the_manifest(small: Path) -> None:
+    described = {"title", "description", "columns", "acknowledge"}
+    model = Project(small).compile().manifest.model("a")
+    config = set(node_dict(model, About("p"))["config"])
+    aliases = {"data_tests", "tests", "pre_hook", "post_hook"}
+    assert {key.name for key in MODEL.keys} - config - described - aliases == set()

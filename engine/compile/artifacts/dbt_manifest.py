@@ -122,7 +122,7 @@ def _model(model: Model, about: About) -> dict[str, Any]:
         "description": model.description,
         "tags": list(model.tags),
         "meta": {**model.meta, OWN: _found_out(model, about)},
-        "config": {**_settings(model), "tags": list(model.tags), "meta": dict(model.meta)},
+        "config": _model_config(model),
         "columns": {column.name: _column(column, about) for column in model.columns},
         **_named(reads),
         "compiled": bool(model.sql) and not model.broken,
@@ -205,6 +205,24 @@ def _column(column: Column, about: About) -> dict[str, Any]:
     }
 
 
+def config_values(node: Node, key: str) -> list[str]:
+    """Return the texts that `config.<key>:` may name: a list has several, a mapping its keys, and NULL none."""
+    value: Any = _model_config(node) if isinstance(node, Model) else node_dict(node, About("")).get("config")
+    for part in key.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    if isinstance(value, Mapping | list | tuple):
+        return [_text(inner) for inner in value]
+    return [] if value is None else [_text(value)]
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _model_config(model: Model) -> dict[str, Any]:
+    return {**_settings(model), "tags": list(model.tags), "meta": dict(model.meta)}
+
+
 def _settings(model: Model) -> dict[str, Any]:
     """The settings of a model, in the words of a header."""
     write, run = model.write, model.operation
@@ -222,11 +240,15 @@ def _settings(model: Model) -> dict[str, Any]:
         "sequence_by": list(write.sequence_by),
         "delete_when": write.delete_when,
         "history": write.history.header,
+        "check": "all" if write.check_all else list(write.check),
+        "deletes": write.deletes.value,
+        "on_empty_extract": write.on_empty_extract.value,
         "exclude": list(write.exclude),
         "deletes_remembered": write.deletes_remembered,
         "partition_by": [partition_text(field) for field in write.partition_by],
         "sort_by": [sort_text(field) for field in write.sort_by],
         "overwrite": write.overwrite.value,
+        "refresh": write.refresh.value,
         "table_properties": shown(write.table_properties),
         "write_options": shown(write.write_options),
         "format_version": write.format_version,

@@ -24,7 +24,7 @@ def selector_faults(root: Path, manifest: Manifest) -> tuple[Diagnostic, ...]:
         return error.diagnostics
     if selectors is None:
         return ()
-    choose, unmatched = chooser(manifest)
+    choose, unmatched = chooser(manifest, selectors.nodes)
     for definition in selectors.definitions.values():
         # What is wrong with a definition is added to `found`.
         definition_nodes(definition, choose)

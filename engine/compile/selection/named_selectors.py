@@ -45,6 +45,16 @@ class NamedSelectors:
     default: str | None = None
     found: list[Diagnostic] = field(default_factory=list)
 
+    def nodes(self, name: str, choose: Choose) -> set[str]:
+        """Return the nodes of a selector.
+
+        Raises:
+            UsageError: there is none of this name.
+        """
+        if name not in self.definitions:
+            raise UsageError("usage", f"selector '{name}' not found", _nearest(name, self))
+        return definition_nodes(self.definitions[name], choose)
+
 
 def read_selectors(root: Path) -> NamedSelectors | None:
     """Read selectors.yml; None if the project has none.
@@ -114,12 +124,12 @@ def named_selection(root: Path, name: str, choose: Choose) -> set[str]:
     selectors = read_selectors(root)
     if selectors is None:
         raise UsageError("usage", f"--selector needs a {FILE} beside project.yml", "Use --select, or create the file.")
-    definitions, diagnostics = selectors.definitions, selectors.found
-    if not diagnostics and name not in definitions:
-        raise UsageError("usage", f"selector '{name}' not found", _nearest(name, selectors))
-    nodes = definition_nodes(definitions[name], choose) if name in definitions else set()
-    if diagnostics:
-        raise ProjectError.of(diagnostics)
+    if selectors.found:
+        raise ProjectError.of(selectors.found)
+    nodes = selectors.nodes(name, choose)
+    # What is wrong with the definition was added by reading it.
+    if selectors.found:
+        raise ProjectError.of(selectors.found)
     return nodes
 
 
@@ -175,7 +185,7 @@ def _term(part: Section, choose: Choose) -> set[str]:
     if method is None or value is None:
         part.report("missing-key", "a definition needs 'method' and 'value'")
         return set()
-    core = value.text() if method.text() == "fqn" else f"{method.text()}:{value.text()}"
+    core = f"{method.text()}:{value.text()}"
     if _flag(part, "childrens_parents"):
         text = f"@{core}"
     else:

@@ -107,7 +107,8 @@ def in_state(node: Node, state: str, previous: Previous, tables: Mapping[str, st
     """
     before = previous.nodes.get(node.id)
     if before is None:
-        return state == "new"
+        # As in dbt, what is new is modified, too, in each of its parts.
+        return state == "new" or state.startswith("modified")
     now: Mapping[str, Any] = json.loads(json.dumps(node_dict(node, _NO_ONE), default=str))
     try:
         changed = {

@@ -1,9 +1,9 @@
 """Choosing nodes, in dbt's words.
 
-`name`, `folder.name`, globs, `path:`, `file:`, `tag:`, `source:`, `exposure:`, `config.<key>:`, `resource_type:`,
-`group:`, `test_type:`, `test_name:`, `state:` and `result:` (against earlier artifacts); `+x`, `x+`, `2+x`, `x+1` for
-what is above and below, `@x` for all below and all that these need; a blank (or a repeated option) is a union,
-a comma an intersection. Tests come with the models they test.
+`name`, `folder.name`, `fqn:`, globs, `path:`, `file:`, `package:`, `tag:`, `source:`, `exposure:`, `config.<key>:`,
+`resource_type:`, `group:`, `test_type:`, `test_name:`, `selector:`, `state:` and `result:` (against earlier artifacts);
+`+x`, `x+`, `2+x`, `x+1` for upstream and downstream nodes, `@x` for all downstream nodes and all that these need; a
+blank (or a repeated option) is a union, a comma an intersection. Tests come with the models they test.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from engine.compile.artifacts.dbt_manifest import config_values
 from engine.compile.nodes.exposure import Exposure
 from engine.compile.nodes.manifest import DataTest, Manifest, Model, Node, Source
 from engine.compile.nodes.unit_test_steps import UnitTest
@@ -29,7 +30,10 @@ _TERM = re.compile(
 _EVERYTHING = 1_000_000
 _SUFFIXES = (".sql", ".yml", ".yaml")
 # These ask for one kind of node, so a model's tests do not come along.
-_KIND_METHODS = ("resource_type:", "test_type:", "test_name:", "unit_test:", "result:", "state:")
+_KIND_METHODS = ("resource_type:", "test_type:", "test_name:", "unit_test:", "result:", "state:old", "state:unmodified")
+
+
+Selector = Callable[[str, Choose], set[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,7 @@ def select(
     *,
     previous: Previous | None = None,
     named: Callable[[Choose], set[str]] | None = None,
+    selector: Selector | None = None,
 ) -> Choice:
     """Choose models, tests, sources and exposures.
 
@@ -64,11 +69,12 @@ def select(
         previous: an earlier state, for `state:` and `result:`.
         named: a named selection, instead of `include`: gets a function that reads a selection's text, with the place
             where it is written and `exclude=True` for what is left out.
+        selector: gives the nodes of a selector by its name, for `selector:`.
 
     Raises:
         UsageError: an unknown method or a term that cannot be read.
     """
-    graph = _Graph(manifest, previous)
+    graph = _Graph(manifest, previous, selector)
     chosen = graph.union(include) if include else set(manifest.nodes)
     if named is not None:
         chosen = named(graph.named)
@@ -81,21 +87,25 @@ def select(
     return Choice(nodes, tuple(dict.fromkeys(graph.unmatched)))
 
 
-def chooser(manifest: Manifest) -> tuple[Choose, list[Diagnostic]]:
+def chooser(manifest: Manifest, selector: Selector) -> tuple[Choose, list[Diagnostic]]:
     """Return what chooses the nodes of selections that are checked, and where it notes terms that match nothing.
 
     There is no earlier state: `state:` and `result:` choose nothing.
     """
-    graph = _Graph(manifest, None, checked=True)
+    graph = _Graph(manifest, None, selector, checked=True)
     return graph.named, graph.unmatched
 
 
 class _Graph:
     """The manifest with its edges in both directions; `checked`: nothing is run, and no earlier state is needed."""
 
-    def __init__(self, manifest: Manifest, previous: Previous | None, *, checked: bool = False) -> None:
+    def __init__(
+        self, manifest: Manifest, previous: Previous | None, selector: Selector | None, *, checked: bool = False
+    ) -> None:
         self.manifest = manifest
         self.previous = previous
+        self.selector = selector
+        self.entered: list[str] = []
         self.checked = checked
         self.up = {node: manifest.parents(node) for node in manifest.nodes}
         self.down = manifest.children()
@@ -105,9 +115,20 @@ class _Graph:
         level = Level.WARNING if exclude else Level.ERROR
         nodes: set[str] = set()
         for value in values:
-            for part in value.split():
-                nodes |= self.intersection(part, level, place)
+            unmatched = len(self.unmatched)
+            chosen = [self.intersection(part, level, place) for part in value.split()]
+            if len(chosen) > 1 and len(self.unmatched) > unmatched and (whole := self.with_blanks(value.strip())):
+                del self.unmatched[unmatched:]
+                chosen = [whole]
+            nodes |= set().union(*chosen)
         return nodes
+
+    def with_blanks(self, text: str) -> set[str]:
+        """Return the nodes of a term whose value has blanks, such as the name of a unit test."""
+        try:
+            return self.term(text)
+        except UsageError:
+            return set()
 
     def named(self, text: str, place: Location, *, exclude: bool = False) -> set[str]:
         return self.union([text], place, exclude=exclude)
@@ -157,15 +178,31 @@ class _Graph:
             return self.by(lambda node: _bare(node, text))
         if method.startswith("config."):
             key = method.removeprefix("config.")
-            return self.by(lambda node: isinstance(node, Model) and _config(node, key) == value)
+            return self.by(lambda node: any(fnmatch.fnmatchcase(text, value) for text in config_values(node, key)))
+        if method == "selector":
+            return self.named_selector(value)
+        if method in {"fqn", "package"}:
+            match = _full_name if method == "fqn" else _package
+            return self.by(lambda node: match(node, value, self.manifest.project))
         if method in {"state", "result"}:
             return self.against_previous(method, value)
         if method not in _METHODS:
-            hint = near(method, [*_METHODS, "config.materialized", "state", "result"])
+            hint = near(method, [*_METHODS, "config.materialized", "fqn", "package", "selector", "state", "result"])
             raise UsageError("usage", f"unknown selection method '{method}:'", hint)
         if method in _KINDS and value not in _KINDS[method]:
             raise UsageError("usage", f"there is no {method} '{value}'", near(value, _KINDS[method]))
         return self.by(lambda node: _METHODS[method](node, value))
+
+    def named_selector(self, name: str) -> set[str]:
+        if self.selector is None:
+            raise UsageError("usage", "'selector:' is not possible here", "Write the selection itself.")
+        if name in self.entered:
+            raise UsageError("usage", f"the selector '{name}' contains itself", "Remove 'selector:' from one of them.")
+        self.entered.append(name)
+        try:
+            return self.selector(name, self.named)
+        finally:
+            self.entered.pop()
 
     def against_previous(self, method: str, value: str) -> set[str]:
         previous = self.previous
@@ -206,16 +243,29 @@ def _name_matches(node: Node, text: str) -> bool:
         return True
     if isinstance(node, DataTest | UnitTest):
         return False
-    parts = PurePosixPath(node.file).with_suffix("").parts[1:]
+    return _folders_match(PurePosixPath(node.file).with_suffix("").parts[1:], text)
+
+
+def _folders_match(parts: tuple[str, ...], text: str) -> bool:
     pattern = text.split(".")
     return len(pattern) <= len(parts) and all(fnmatch.fnmatchcase(p, w) for p, w in zip(parts, pattern, strict=False))
+
+
+def _full_name(node: Node, text: str, project: str) -> bool:
+    """A name as dbt's manifest has it, with or without the project: `shop.marts.orders`, `marts.*`."""
+    unqualified = text.removeprefix(f"{project}.")
+    return _name_matches(node, text) or (unqualified != text and _name_matches(node, unqualified))
+
+
+def _package(_: Node, value: str, project: str) -> bool:
+    return value == "this" or fnmatch.fnmatchcase(project, value)
 
 
 def _path(node: Node, value: str) -> bool:
     path = value.rstrip("/").removeprefix("./")
     if isinstance(node, DataTest) and node.kind != "singular":
         return False
-    return fnmatch.fnmatchcase(node.file, path) or node.file.startswith(path + "/")
+    return fnmatch.fnmatchcase(node.file, path) or fnmatch.fnmatchcase(node.file, path + "/*")
 
 
 def _source(node: Node, value: str) -> bool:
@@ -237,18 +287,6 @@ def _test_types(node: Node) -> tuple[str, ...]:
     return ("data", "singular" if node.kind == "singular" else "generic")
 
 
-def _config(model: Model, key: str) -> str | None:
-    settings = {
-        "materialized": model.materialized.value,
-        "schema": model.relation.schema,
-        "alias": model.relation.name,
-    }
-    if key.startswith("meta."):
-        found = model.meta.get(key.removeprefix("meta."))
-        return None if found is None else str(found).lower() if isinstance(found, bool) else str(found)
-    return settings.get(key, model.write.output_mode if key == "output_mode" else None)
-
-
 _KINDS = {"resource_type": ("model", "source", "test", "unit_test", "exposure"), "test_type": TEST_TYPES}
 _METHODS: dict[str, Callable[[Node, str], bool]] = {
     "path": _path,
@@ -256,7 +294,7 @@ _METHODS: dict[str, Callable[[Node, str], bool]] = {
     "tag": lambda node, value: any(fnmatch.fnmatchcase(tag, value) for tag in node.tags),
     "source": _source,
     "group": lambda node, value: (
-        isinstance(node, Model) and fnmatch.fnmatchcase(_config(node, "meta.group") or "", value)
+        isinstance(node, Model) and fnmatch.fnmatchcase(str(node.meta.get("group") or ""), value)
     ),
     "resource_type": lambda node, value: _kind(node) == value,
     "test_type": lambda node, value: value in _test_types(node),

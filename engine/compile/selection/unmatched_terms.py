@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import PurePosixPath
 
+from engine.compile.artifacts.dbt_manifest import config_values
 from engine.compile.nodes.manifest import DataTest, Manifest, Model, Source
 from engine.compile.nodes.unit_test_steps import UnitTest
 from engine.errors import Diagnostic, Level, Location, near
@@ -46,7 +48,8 @@ def _nearest(manifest: Manifest, term: str) -> str:
     method, colon, value = term.partition(":")
     if not colon:
         return _near_name(manifest, term)
-    names = {f"{method}:{name}" for name in _KNOWN.get(method, _nothing)(manifest)}
+    known = _KNOWN.get(method, partial(_configured, method.removeprefix("config.")))
+    names = {f"{method}:{name}" for name in known(manifest)}
     if not names:
         return f"Nothing in the project can be selected with '{method}:'."
     return near(f"{method}:{value}", names)
@@ -80,17 +83,15 @@ def _all_names(manifest: Manifest) -> Iterable[str]:
     return (node.name for node in manifest.nodes.values() if isinstance(node, Model | DataTest | UnitTest))
 
 
-def _nothing(_: Manifest) -> Iterable[str]:
-    return ()
+def _configured(key: str, manifest: Manifest) -> Iterable[str]:
+    return (text for node in manifest.nodes.values() for text in config_values(node, key))
 
 
 _KNOWN: dict[str, Callable[[Manifest], Iterable[str]]] = {
     "path": _paths,
     "file": lambda manifest: (PurePosixPath(path).name for path in _paths(manifest) if path.endswith((".sql", ".yml"))),
-    "config.materialized": lambda manifest: (model.materialized.value for model in manifest.models),
-    "config.schema": lambda manifest: (model.relation.schema for model in manifest.models),
-    "config.alias": lambda manifest: (model.relation.name for model in manifest.models),
-    "config.output_mode": lambda manifest: filter(None, (model.write.output_mode for model in manifest.models)),
+    "fqn": lambda manifest: (model.name for model in manifest.models),
+    "package": lambda manifest: (manifest.project,),
     "group": lambda manifest: (str(model.meta["group"]) for model in manifest.models if "group" in model.meta),
     "tag": lambda manifest: (tag for tags in _tags(manifest) for tag in tags),
     "source": lambda manifest: (name for source in manifest.sources for name in (source.name, source.source)),
