@@ -28,18 +28,21 @@ def main() -> int:
 
 
 def _on_sqlite(given: argparse.Namespace) -> int:
-    found, kept, queries, started = 0, 0, set(), time.monotonic()
+    started, queries, counts = time.monotonic(), set(), Counter[str]()
     for one in cases(given.seed, given.count):
-        queries.add(one.sql)
-        kept += bool(one.kept)
+        queries.add(one.written.text)
+        way = "unread columns alone changed" if one.unread else "followed" if one.keys else "not followed"
+        counts[way] += 1
+        counts["left rows as they were"] += bool(one.kept)
         if one.fault:
-            found += 1
-            print(f"--- fault {found}, keys {one.keys}\n{one.sql}\n{one.fault}", flush=True)
+            counts["wrong"] += 1
+            print(f"--- fault {counts['wrong']}, keys {one.keys}\n{one.written.text}\n{one.fault}", flush=True)
     print(
-        f"{given.count} refreshes of {len(queries)} queries in {time.monotonic() - started:.0f} s: {found} wrong; "
-        f"{kept} left rows as they were"
+        f"{given.count} refreshes of {len(queries)} queries in {time.monotonic() - started:.0f} s: {counts['wrong']} wrong"
     )
-    return 1 if found else 0
+    for name, number in counts.most_common():
+        print(f"{number:>6} {name}")
+    return 1 if counts["wrong"] else 0
 
 
 def _on_spark(given: argparse.Namespace) -> int:

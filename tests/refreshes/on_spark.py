@@ -8,8 +8,9 @@ the next one must end in the same rows.
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,9 +24,12 @@ from engine.lake.changes import arrow_changes, listed_files
 from engine.runtime.batch import affected_keys, affected_partitions, comparison_costs, refresh_table
 from tests.fault_injection.points import kill
 from tests.lab import Lab
-from tests.refreshes.cases import PIPES, TABLES, query
+from tests.refreshes.queries import TABLES, query
+from tests.refreshes.renamings import renamings
+from tests.refreshes.written import Written
 
 _COLUMNS = "rid int, id int, k int, g int, v int, note string"
+_NAMES = tuple(one.split()[0] for one in _COLUMNS.split(", "))
 _STEPS = 5
 
 
@@ -36,7 +40,8 @@ class World:
     Attributes:
         lab: the project.
         chance: of everything.
-        models: the queries by model.
+        wide: its queries name, by lists and stars, all columns of a table.
+        models: the queries in plain SQL, by model.
         logs: those of the queries of which tables keep the changes.
         ways: how often each way was taken.
         killed: builds that were ended at a point.
@@ -45,6 +50,7 @@ class World:
 
     lab: Lab
     chance: random.Random
+    wide: bool
     models: dict[str, str] = field(default_factory=dict)
     logs: dict[str, str] = field(default_factory=dict)
     ways: Counter[str] = field(default_factory=Counter)
@@ -59,6 +65,10 @@ class World:
     def table(self, name: str) -> str:
         return f"lake.{self.lab.schema}.{name}"
 
+    def texts(self, name: str) -> str:
+        """A model's query in plain SQL, and the model."""
+        return f"{self.models[name]}\n{(self.lab.root / 'models' / f'{name}.sql').read_text()}"
+
 
 def worlds(
     seed: int, first: int, count: int, models: int, folder: Path, session: Any, printed: Any, kills: float
@@ -66,7 +76,9 @@ def worlds(
     """Yield finished worlds."""
     with _always():
         for number in range(first, first + count):
-            world = World(Lab(folder / f"w{number}", session, printed), random.Random(f"{seed}/{number}"))
+            world = World(
+                Lab(folder / f"w{number}", session, printed), random.Random(f"{seed}/{number}"), number % 2 == 1
+            )
             _prepare(world, models)
             # In a third of the worlds Spark compares and lists, as it does where there are many rows and files.
             with _by_spark() if number % 3 == 0 else nullcontext():
@@ -104,34 +116,38 @@ def _prepare(world: World, models: int) -> None:
         modes = ", ".join(f"write.{kind}.mode: {mode}" for kind in ("delete", "update", "merge"))
         header = f"/*---\nformat_version: {chance.choice([2, 3])}\ntable_properties: {{{modes}}}\n---*/\n"
         lab.model(name, f"{header}select {types} from ({rows}) as t({', '.join(f'c{i}' for i in range(6))})\n")
+    renamed = renamings(chance, tuple(TABLES), _NAMES, spark=True)
     while len(world.models) < models:
-        written = query(chance)
-        sql = written.sql
-        text = written.pipe if chance.random() < PIPES else sql
-        try:
-            keys = follow(text, TABLES).keys
-        except NotFollowedError:
-            continue
-        name = f"q{len(world.models)}"
-        header = []
-        if keys and chance.random() < 0.4:
-            part = chance.choice(keys)
-            bucket = f'"bucket(3, {part})"'
-            header.append(f"partition_by: [{chance.choice([part, bucket])}]")
-        if chance.random() < 0.3:
-            header.append("format_version: 3")
-        world.models[name] = sql
-        for table in TABLES:
-            text = text.replace(f" {table} ", f" {{{{ ref('{table}') }}}} ")
-        lab.model(name, "/*---\n" + "\n".join(header) + "\n---*/\n" + text + "\n" if header else text + "\n")
+        # In every second world stars and lists of columns stand for all columns of a table, and none is added.
+        _model(world, f"q{len(world.models)}", next(renamed) if world.wide and chance.random() < 0.7 else query(chance))
     for name, (key, sql) in _logs(chance):
         world.models[name] = world.logs[name] = sql
         header = f"materialized: table\nhistory: changes\non_empty_extract: close\nunique_key: {key}"
-        text = sql
-        for table in TABLES:
-            text = text.replace(f" {table} ", f" {{{{ ref('{table}') }}}} ")
+        text = _with_tables(sql, lambda table: f"{{{{ ref('{table}') }}}}")
         lab.model(name, f"/*---\n{header}\n---*/\n{text}\n")
     lab.build()
+
+
+def _model(world: World, name: str, written: Written) -> None:
+    chance, header, columns = world.chance, [], dict.fromkeys(TABLES, _NAMES)
+    try:
+        keys: tuple[str, ...] = follow(written.text, columns).keys
+    except NotFollowedError:
+        keys = ()
+    if chance.random() < 0.4:
+        part = chance.choice(keys or ("a",))
+        bucket = f'"bucket(3, {part})"'
+        header.append(f"partition_by: [{chance.choice([part, bucket])}]")
+    if chance.random() < 0.3:
+        header.append("format_version: 3")
+    world.models[name] = written.plain
+    text = _with_tables(written.text, lambda table: f"{{{{ ref('{table}') }}}}")
+    world.lab.model(name, "/*---\n" + "\n".join(header) + "\n---*/\n" + text + "\n" if header else text + "\n")
+
+
+def _with_tables(sql: str, named: Callable[[str], str]) -> str:
+    """A query with other names for its tables."""
+    return re.sub(rf"\b({'|'.join(TABLES)})\b", lambda match: named(match[0]), sql)
 
 
 def _logs(chance: random.Random) -> Iterator[tuple[str, tuple[str, str]]]:
@@ -204,9 +220,7 @@ def _killed(world: World, names: list[str]) -> None:
 
 
 def _compare(world: World, name: str, step: int, note: str) -> None:
-    sql = world.models[name]
-    for table in TABLES:
-        sql = sql.replace(f" {table} ", f" {world.table(table)} ")
+    sql = _with_tables(world.models[name], world.table)
     full = Counter(tuple(row) for row in world.spark.sql(sql).collect())
     if name in world.logs:
         there, fault = _added_up(world.spark.table(world.table(name)).collect())
@@ -216,7 +230,7 @@ def _compare(world: World, name: str, step: int, note: str) -> None:
         there = Counter(tuple(row) for row in world.spark.table(world.table(name)).collect())
     if full != there:
         world.faults.append(
-            f"step {step}, {name} ({note}):\n{world.models[name]}\nkept {there - full}\nmissing {full - there}"
+            f"step {step}, {name} ({note}):\n{world.texts(name)}\nkept {there - full}\nmissing {full - there}"
         )
 
 
@@ -238,14 +252,15 @@ def _added_up(changes: list[Any]) -> tuple[Counter[tuple[Any, ...]], str]:
 
 # The column that a kind of change updates, and the largest value that it gets; 0: its own, None: none.
 _UPDATES: dict[str, tuple[str, int | None]] = {
-    "update": ("v", 4), "move": ("k", 3), "null": ("k", None), "unread": ("note", 99), "alike": ("v", 0),
+    "update": ("v", 4), "move": ("k", 3), "null": ("k", None), "unread": ("note", 99), "alike": ("v", 0), "group": ("g", 3),
+    "id": ("id", 30),
 }  # fmt: skip
 
 
 def _change(world: World, name: str) -> None:
     chance, table = world.chance, world.table(name)
-    kind = chance.choice(["insert", "insert", "delete", "update", "update", "move", "null", "unread", "alike", "compact",
-                          "column", "expire", "empty"])  # fmt: skip
+    kind = chance.choice(["insert", "insert", "delete", "update", "update", "move", "null", "unread", "alike", "group", "id",
+                          "compact", "column", "expire", "empty"])  # fmt: skip
     rids = [row["rid"] for row in world.spark.sql(f"select rid from {table} order by rid").collect()]
     picked = ", ".join(map(str, chance.sample(rids, min(len(rids), chance.randint(1, 3))))) or "-1"
     if kind == "insert":
@@ -263,7 +278,7 @@ def _change(world: World, name: str) -> None:
         world.spark.sql(
             f"call lake.system.rewrite_data_files(table => '{table[5:]}', options => map('rewrite-all', 'true'))"
         )
-    elif kind == "column" and chance.random() < 0.4:
+    elif kind == "column" and not world.wide and chance.random() < 0.4:
         world.spark.sql(f"alter table {table} add column extra{chance.randint(0, 9**6)} int")
     elif kind == "expire" and chance.random() < 0.4:
         world.spark.sql(

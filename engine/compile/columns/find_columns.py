@@ -38,6 +38,7 @@ class BoundQuery:
         types: of the expressions in it, as far as they are known, by the identity of the node.
         names: by the offset at which it begins, the end of each dotted name and what is known of it.
         steps: the columns of the parts of the query that have a name, by it in lower case: CTEs, subqueries, aliases.
+        selects: the columns of each SELECT in it, by the identity of the node.
     """
 
     tree: exp.Expr
@@ -46,6 +47,7 @@ class BoundQuery:
     types: Mapping[int, str]
     names: Mapping[int, tuple[int, ColumnValue]]
     steps: Mapping[str, OutputColumns]
+    selects: Mapping[int, OutputColumns]
 
 
 def bind(
@@ -68,7 +70,8 @@ def bind(
         quiet: nobody asks for its faults.
     """
     walk = Walk(text, query, value, inputs, windows, quiet)
-    return BoundQuery(tree, _columns(walk, tree, items), walk.passed_on, walk.types, walk.names, walk.steps)
+    columns = _columns(walk, tree, items)
+    return BoundQuery(tree, columns, walk.passed_on, walk.types, walk.names, walk.steps, walk.selects)
 
 
 def columns_of(

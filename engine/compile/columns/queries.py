@@ -65,7 +65,7 @@ def _select(walk: Walk, node: exp.Select, ctes: Mapping[str, Any], outer: Column
     if where is not None:
         tested(walk, where.this, scope, "filter", "WHERE")
     scope.outside = False
-    output = _projected(walk, node, scope)
+    output = walk.selects[id(node)] = _projected(walk, node, scope)
     if scope.outside and (node.args.get("group") or any(has_aggregate(item) for item in node.expressions)):
         walk.correlated(node.expressions, scope, "beside an aggregate")
     if node.args.get("distinct") is not None:

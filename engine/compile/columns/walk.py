@@ -56,6 +56,7 @@ class Walk:
         certain: the expressions, by the identity of the node, whose types are certain.
         names: by the offset at which it begins, the end of each dotted name and what is known of it.
         steps: what parts of the query give that have a name, by it in lower case: CTEs, subqueries, their aliases.
+        selects: what each SELECT gives, by the identity of the node.
     """
 
     text: str
@@ -73,6 +74,7 @@ class Walk:
     certain: set[int] = field(default_factory=set)
     names: dict[int, tuple[int, ColumnValue]] = field(default_factory=dict)
     steps: dict[str, OutputColumns] = field(default_factory=dict)
+    selects: dict[int, OutputColumns] = field(default_factory=dict)
 
     def value(self, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
         """What is known of an expression."""

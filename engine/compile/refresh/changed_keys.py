@@ -12,8 +12,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from engine.compile.refresh.query_block import BlockSource, NotFollowedError, QueryBlock, blocks_of
-from engine.compile.sql.dialect import parse_text
+from sqlglot.errors import SqlglotError
+
+from engine.compile.refresh.query_block import BlockSource, NotFollowedError, QueryBlock, quoted
+from engine.compile.refresh.read_blocks import blocks_of
+from engine.compile.sql.dialect import UNFORESEEN, parse_text
 
 
 class InputState(StrEnum):
@@ -65,7 +68,7 @@ class FollowedQuery:
             texts = [self._at(branch, key) for key in keys]
             if None in texts:
                 raise NotFollowedError(f"rows cannot be distinguished by {', '.join(keys)}")
-            items = ", ".join(f"{text} AS `{key}`" for text, key in zip(texts, keys, strict=True))
+            items = ", ".join(f"{text} AS {quoted(key)}" for text, key in zip(texts, keys, strict=True))
             for whole, part in _SIDES:
                 terms += (f"SELECT {items} {rest}" for rest in _changed(branch, changed, named, whole, part))
         return "\nUNION ALL\n".join(terms)
@@ -76,12 +79,16 @@ def follow(sql: str, columns: Mapping[str, Sequence[str]]) -> FollowedQuery:
 
     Args:
         sql: of the query.
-        columns: of each input, by the name it has in the query without quotes.
+        columns: of each input in the order of `*`, by the name it has in the query without quotes.
 
     Raises:
         NotFollowedError: they do not.
     """
-    return FollowedQuery(blocks_of(parse_text(sql), sql, columns))
+    try:
+        tree = parse_text(sql)
+    except (SqlglotError, RecursionError, *UNFORESEEN) as error:
+        raise NotFollowedError("the query is not read with certainty") from error
+    return FollowedQuery(blocks_of(tree, sql, columns))
 
 
 def _changed(
@@ -106,9 +113,8 @@ def _replaced(
         if source.view in changed:
             yield named(source.view, part)
         return
-    items = ", ".join(source.inner.items)
     for rest in _changed(source.inner, changed, named, whole, part):
-        yield f"(SELECT {items} {rest})"
+        yield f"({source.inner.query(rest)})"
 
 
 def _relation(source: BlockSource, named: Naming, state: InputState) -> str:
@@ -118,11 +124,11 @@ def _relation(source: BlockSource, named: Naming, state: InputState) -> str:
     block = source.inner
     parts = " ".join(_joined(one, _relation(one, named, state)) for one in block.sources)
     where = f" WHERE {block.where}" if block.where else ""
-    return f"(SELECT {', '.join(block.items)} FROM {parts}{where})"  # noqa: S608 - the user's own query
+    return f"({block.query(f'FROM {parts}{where}')})"
 
 
 def _joined(source: BlockSource, relation: str, *, inner: bool = False) -> str:
-    alias = f"{relation} AS `{source.alias}`"
+    alias = f"{relation} AS {quoted(source.alias)}"
     if not source.join:
         return alias
     word = "INNER" if inner and source.outer else source.join

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from sqlglot import exp
-from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
+from collections.abc import Sequence
+from itertools import pairwise
 
-from engine.compile.sql.dialect import parse_text, tokenize
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
+
+from engine.compile.sql.dialect import UNFORESEEN, parse_text, tokenize
+from engine.compile.sql.query_nodes import holds_relations
 
 # Iceberg's columns of a row's place: compaction changes them.
 _PLACES = {
@@ -25,19 +30,61 @@ def read_names(sql: str) -> frozenset[str] | None:
     """Return the names in a query, in lower case: a column that is not among them is not read.
 
     Returns:
-        None: any column may be read, by `*`, a natural join, PIVOT or TABLE.
+        None: any column may be read, by a name that is not that of the column, by its place, or by no name at all.
     """
     tokens = tokenize(sql)
-    if any(token.token_type is TokenType.TABLE for token in tokens):
+    if computes_names(tokens) or any(token.token_type is TokenType.TABLE for token in tokens):
         return None
-    tree = parse_text(sql)
-    stars = (star for star in tree.find_all(exp.Star) if not isinstance(star.parent, exp.Count))
-    joins = (join for join in tree.find_all(exp.Join) if join.args.get("method"))
-    if any(True for _ in stars) or any(True for _ in joins) or tree.find(exp.Pivot) is not None:
+    try:
+        tree = parse_text(sql)
+    except (SqlglotError, RecursionError, *UNFORESEEN):
+        return None
+    if any(map(_reads_unnamed, tree.walk())):
         return None
     return frozenset(token.text.lower() for token in tokens if token.token_type not in _NO_NAMES)
 
 
+def _reads_unnamed(node: exp.Expr) -> bool:
+    """Whether a part of a query reads columns that are not in its text."""
+    if isinstance(node, exp.Star):
+        return not _counts_rows(node)
+    if isinstance(node, exp.Join):
+        return bool(node.args.get("method"))
+    if isinstance(node, exp.TableAlias):
+        return bool(node.args.get("columns")) and not _makes_columns(node.parent)
+    return isinstance(node, exp.Pivot)
+
+
+def _counts_rows(star: exp.Star) -> bool:
+    """Whether it is that of `count(*)`, which reads no column."""
+    count = star.parent
+    alone = isinstance(count, exp.Count) and count.this is star and not count.expressions
+    return alone and not any(star.args.values())
+
+
+def _makes_columns(relation: exp.Expr | None) -> bool:
+    """Whether the columns of a relation are made in the query, of names and values in its text."""
+    if isinstance(relation, exp.Table):
+        # A function has no identifier.
+        return not isinstance(relation.this, exp.Identifier)
+    if isinstance(relation, exp.Subquery):
+        return not holds_relations(relation)
+    if isinstance(relation, exp.Lateral) and isinstance(relation.this, exp.Subquery):
+        return not holds_relations(relation.this)
+    return isinstance(relation, exp.CTE | exp.Values | exp.Lateral)
+
+
+def computes_names(tokens: Sequence[Token]) -> bool:
+    """Return whether a query makes names of strings, by IDENTIFIER: `identifier('ci' || 'ty')` is the column `city`.
+
+    Args:
+        tokens: of the query.
+    """
+    called = (one.text.lower() for one, after in pairwise(tokens) if after.token_type is TokenType.L_PAREN)
+    return "identifier" in called
+
+
 def reads_places(sql: str) -> bool:
     """Return whether a query may read where a row is stored, which compaction changes."""
-    return any(token.text.lower() in _PLACES for token in tokenize(sql))
+    tokens = tokenize(sql)
+    return computes_names(tokens) or any(token.text.lower() in _PLACES for token in tokens)

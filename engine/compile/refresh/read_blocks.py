@@ -1,0 +1,402 @@
+"""How a query is put together of SELECTs whose changes follow from those of its inputs.
+
+The parts are the user's own text (`part_text`), and the names of columns those that compile finds (`find_columns`).
+What cannot be followed with certainty raises `NotFollowedError`: the table is then computed in full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from engine.compile.columns.column_scope import OutputColumns
+from engine.compile.columns.find_columns import bind
+from engine.compile.nodes.column_facts import InputColumns
+from engine.compile.refresh.block_scope import BlockScope
+from engine.compile.refresh.part_text import QueryText
+from engine.compile.refresh.query_block import BlockSource, NotFollowedError, QueryBlock
+from engine.compile.refresh.read_names import computes_names
+from engine.compile.sql.aggregates import has_aggregate, returns_rows
+from engine.compile.sql.dialect import spark
+from engine.compile.sql.query_nodes import holds_relations
+
+# Of a SELECT; anything else is not followed. An order without LIMIT changes no row.
+_PARTS = {"expressions", "from_", "joins", "where", "group", "having", "distinct", "hint", "order", "kind", "with_"}
+# Of one whose rows are each made of one row of the query in its FROM.
+_PASSING = {"expressions", "from_", "where", "hint", "order", "with_"}
+_SHOWN = {
+    "limit": "LIMIT", "offset": "OFFSET", "laterals": "LATERAL VIEW", "qualify": "QUALIFY",
+    "windows": "a named WINDOW",
+    "sample": "TABLESAMPLE", "sort": "SORT BY", "cluster": "CLUSTER BY", "distribute": "DISTRIBUTE BY",
+    "pivots": "PIVOT",
+}  # fmt: skip
+# Written by sqlglot as Spark reads them.
+_PLAIN = (
+    exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Not, exp.Is, exp.And, exp.Or, exp.Paren, exp.EQ,
+    exp.NEQ, exp.NullSafeEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In, exp.Coalesce,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Cte:
+    """A query under a name, and the CTEs that it sees."""
+
+    node: exp.Expr
+    ctes: Mapping[str, _Cte]
+
+
+@dataclass(frozen=True, slots=True)
+class _Output:
+    """A column of a SELECT: its name in lower case (empty: not certain), and its value (None: not certain)."""
+
+    name: str
+    value: exp.Expr | None
+
+
+def blocks_of(tree: exp.Expr, text: str, columns: Mapping[str, Sequence[str]]) -> tuple[QueryBlock, ...]:
+    """Return the branches of a query: one, or those of a UNION ALL.
+
+    Args:
+        tree: of the query.
+        text: of the query.
+        columns: of each input in order, by the name it has in the text without quotes.
+
+    Raises:
+        NotFollowedError: the query is of another form.
+    """
+    query = QueryText.of(text)
+    if computes_names(query.tokens):
+        raise NotFollowedError("IDENTIFIER(..) is not followed", "Write the name.")
+    inputs = {name: InputColumns(name, tuple((one, None) for one in own)) for name, own in columns.items()}
+    bound = bind(tree, inputs, {}, text, quiet=True)
+    return tuple(_Reader(query, bound.selects, columns).branches(tree, {}, outermost=True))
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    text: QueryText
+    selects: Mapping[int, OutputColumns]
+    columns: Mapping[str, Sequence[str]]
+    _read: dict[int, tuple[QueryBlock, ...]] = field(default_factory=dict)
+
+    def branches(self, tree: exp.Expr, ctes: Mapping[str, _Cte], *, outermost: bool = False) -> Iterator[QueryBlock]:
+        ctes = self.with_ctes(tree, ctes)
+        if isinstance(tree, exp.Subquery) and not _others(tree, {"this", "with_"}):
+            yield from self.branches(tree.this, ctes, outermost=outermost)
+        elif isinstance(tree, exp.Union) and not tree.args.get("distinct"):
+            if _others(tree, {"this", "expression", "distinct", "with_"}):
+                raise NotFollowedError("UNION with ORDER BY, LIMIT or BY NAME is not followed")
+            yield from self.branches(tree.this, ctes, outermost=outermost)
+            yield from self.branches(tree.expression, ctes, outermost=outermost)
+        elif isinstance(tree, exp.Select):
+            yield self.passed(tree, ctes) or self.block(tree, ctes, outermost=outermost)
+        else:
+            word = "UNION" if isinstance(tree, exp.Union) else tree.key.upper()
+            hint = "Write UNION ALL, and remove duplicates in a model of its own." if word == "UNION" else ""
+            raise NotFollowedError(f"{word} is not followed", hint)
+
+    def with_ctes(self, tree: exp.Expr, ctes: Mapping[str, _Cte]) -> Mapping[str, _Cte]:
+        with_ = tree.args.get("with_")
+        if with_ is None:
+            return ctes
+        if with_.args.get("recursive"):
+            raise NotFollowedError("a recursive CTE is not followed")
+        visible = dict(ctes)
+        for cte in with_.expressions:
+            visible[cte.alias.lower()] = _Cte(cte, dict(visible))
+        return visible
+
+    def relation(self, node: exp.Expr, ctes: Mapping[str, _Cte]) -> tuple[str, tuple[QueryBlock, ...]] | None:
+        """The alias and the branches of a CTE or subquery in a FROM; None: it is something else."""
+        if isinstance(node, exp.Subquery) and not _others(node, {"this", "alias"}) and not holds_relations(node):
+            return node.alias.lower(), _renamed(tuple(self.branches(node.this, ctes)), node)
+        if not isinstance(node, exp.Table) or _others(node, {"this", "alias"}):
+            return None
+        name = node.name.lower()
+        if not isinstance(node.this, exp.Identifier) or name not in ctes:
+            return None
+        return node.alias.lower() or name, _renamed(self.cte(ctes[name]), node)
+
+    def cte(self, cte: _Cte) -> tuple[QueryBlock, ...]:
+        found = self._read.get(id(cte.node))
+        if found is None:
+            if _others(cte.node, {"this", "alias"}):
+                raise NotFollowedError("a CTE of another form than a query is not followed")
+            found = self._read[id(cte.node)] = _renamed(tuple(self.branches(cte.node.this, cte.ctes)), cte.node)
+        return found
+
+    def passed(self, select: exp.Select, ctes: Mapping[str, _Cte]) -> QueryBlock | None:
+        """The block of a query with groups, windows or outer joins, of which a SELECT takes rows and columns.
+
+        `select a, n from (select .., rank() over (..) as n ..) where n = 1`: each of its rows depends on the same rows
+        as one of the inner query. None: the SELECT does something else, or with something else.
+        """
+        parts = [*select.expressions, select.args.get("where")]
+        if select.args.get("from_") is None or _others(select, _PASSING) or any(map(_does_more, filter(None, parts))):
+            return None
+        relation = self.relation(select.args["from_"].this, ctes)
+        if relation is None or len(relation[1]) != 1 or not (relation[1][0].grouped or relation[1][0].outer):
+            return None
+        alias, inner = relation[0] or "__query0", relation[1][0]
+        scope = BlockScope((BlockSource(alias, "", inner, "", "", frozenset(inner.names) - {""}),))
+        outputs = self.outputs(select, scope)
+        keys = {one.name: key for one in outputs if (key := _passed_key(one, inner, scope)) is not None}
+        return replace(inner, items=None, keys=keys, names=tuple(one.name for one in outputs))
+
+    def block(self, select: exp.Select, ctes: Mapping[str, _Cte], *, outermost: bool) -> QueryBlock:
+        _check(select)
+        sources = tuple(self.sources(select, ctes))
+        scope = BlockScope(sources)
+        where = select.args.get("where")
+        outputs = self.outputs(select, scope)
+        return QueryBlock(
+            self.items(outputs) if not outermost else None,
+            sources,
+            (self.whole(where.this) if not outermost else None) if where is not None else "",
+            tuple(self.kept(where.this, scope)) if where is not None else (),
+            dict(self.keys(select, scope, outputs)),
+            tuple(one.name for one in outputs),
+            bool(select.args.get("group") or select.args.get("distinct") or _windows(select)),
+        )
+
+    def outputs(self, select: exp.Select, scope: BlockScope) -> list[_Output]:
+        """The columns of a SELECT, those that a star stands for in their order."""
+        found = self.selects.get(id(select))
+        if found is None or found.open:
+            raise NotFollowedError("the columns of * are not known", "List the columns.")
+        outputs = []
+        for column in found.columns:
+            item, name = select.expressions[column.item], column.name.lower()
+            value = scope.starred(item, name) if _is_star(item) else item.unalias()
+            outputs.append(_Output(name if column.named else "", value))
+        return outputs
+
+    def items(self, outputs: Sequence[_Output]) -> tuple[tuple[str, str], ...] | None:
+        values = [one.value for one in outputs]
+        try:
+            texts = [self.part(value) for value in values if value is not None]
+        except NotFollowedError:
+            return None
+        return tuple(zip(texts, (one.name for one in outputs), strict=True)) if None not in values else None
+
+    def sources(self, select: exp.Select, ctes: Mapping[str, _Cte]) -> Iterator[BlockSource]:
+        found = [self.source(select.args["from_"].this, "", "", ctes, 0)]
+        for place, join in enumerate(select.args.get("joins") or (), 1):
+            word, on = _how(join), join.args.get("on")
+            found.append(self.source(join.this, word, self.part(on) if on is not None else "", ctes, place))
+            scope = BlockScope(tuple(found))
+            if word != "LEFT" and on is not None and scope.outer & scope.aliases(on):
+                reason = "an inner join by a column of a LEFT JOIN before it is not followed"
+                raise NotFollowedError(reason, "Write the inner joins first.")
+        yield from found
+
+    def source(self, node: exp.Expr, join: str, on: str, ctes: Mapping[str, _Cte], place: int) -> BlockSource:
+        relation = self.relation(node, ctes)
+        if relation is not None:
+            alias, inner = relation[0] or f"__query{place}", _writable(relation[1])
+            return BlockSource(alias, "", inner, join, on, frozenset(inner.names) - {""})
+        if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
+            raise NotFollowedError("a FROM of another form than a model, a source, a CTE or a subquery is not followed")
+        if _others(node, {"this", "db", "catalog", "alias"}):
+            raise NotFollowedError("a FROM with PIVOT, TABLESAMPLE and the like is not followed")
+        if _list(node):
+            raise NotFollowedError("a table with a list of columns is not followed", "Give the columns their aliases.")
+        name = ".".join(part.name for part in node.parts)
+        if name not in self.columns:
+            raise NotFollowedError(f"the columns of '{name}' are not known")
+        columns = frozenset(column.lower() for column in self.columns[name])
+        return BlockSource(node.alias.lower() or node.name.lower(), name, None, join, on, columns)
+
+    def whole(self, condition: exp.Expr) -> str | None:
+        """The text of a condition; None: it cannot be written again."""
+        try:
+            return self.part(condition)
+        except NotFollowedError:
+            return None
+
+    def kept(self, condition: exp.Expr, scope: BlockScope) -> Iterator[str]:
+        """Yield the conjuncts that name no column of an outer side; without one more keys are found than changed."""
+        for part in condition.unnest().flatten() if isinstance(condition.unnest(), exp.And) else (condition,):
+            try:
+                if part.find(exp.Column) is not None and not scope.outer & scope.aliases(part):
+                    yield self.part(part)
+            except NotFollowedError:
+                continue
+
+    def keys(self, select: exp.Select, scope: BlockScope, outputs: Sequence[_Output]) -> Iterator[tuple[str, str]]:
+        grain = _grain(select, scope, outputs)
+        for one in outputs:
+            try:
+                value = one.value if one.name else None
+                if value is not None and scope.decided(value, grain) and not scope.outer & scope.aliases(value):
+                    yield one.name, self.part(value)
+            except NotFollowedError:
+                continue
+
+    def part(self, node: exp.Expr) -> str:
+        """The text of a part.
+
+        Raises:
+            NotFollowedError: it is not found, and sqlglot might write it in another way.
+        """
+        text = self.text.of_part(node)
+        if text is None and all(isinstance(one, _PLAIN) for one in node.walk()):
+            text = node.sql(spark())
+        if text is None:
+            raise NotFollowedError(
+                f"'{node.sql(spark())}' is not followed: it is written in another way than it is read"
+            )
+        return text
+
+
+def _check(select: exp.Select) -> None:
+    """Check that the changes of a SELECT can be followed.
+
+    Raises:
+        NotFollowedError: they cannot.
+    """
+    for part in _others(select, _PARTS):
+        raise NotFollowedError(f"{_SHOWN.get(part, part.upper())} is not followed")
+    if select.args.get("from_") is None:
+        raise NotFollowedError("a SELECT without FROM is not followed")
+    parts = [*select.expressions, *(select.args.get(key) for key in ("where", "group", "having"))]
+    parts += [join.args.get("on") for join in select.args.get("joins") or ()]
+    for part in filter(None, parts):
+        if part.find(exp.Query) is not None:
+            raise NotFollowedError("a subquery in an expression is not followed", "Join it, or make it a model.")
+    for item in select.expressions:
+        if any(map(returns_rows, item.walk())):
+            raise NotFollowedError("functions that return several rows (explode) are not followed")
+    _check_group(select)
+
+
+def _check_group(select: exp.Select) -> None:
+    group = select.args.get("group")
+    if group is None and (select.args.get("having") or any(map(has_aggregate, select.expressions))):
+        raise NotFollowedError("an aggregate over all rows is not followed", "Add a GROUP BY.")
+    if group is not None and _others(group, {"expressions", "all"}):
+        raise NotFollowedError("ROLLUP, CUBE and GROUPING SETS are not followed")
+    if group is not None and group.find(exp.GroupingSets, exp.Rollup, exp.Cube) is not None:
+        raise NotFollowedError("ROLLUP, CUBE and GROUPING SETS are not followed")
+    if group is not None and _windows(select):
+        raise NotFollowedError("a window over an aggregate is not followed", "Make the aggregate a model.")
+
+
+def _how(join: exp.Expr) -> str:
+    """How a source is joined: `INNER`, `LEFT` or `CROSS`."""
+    side, kind = (join.args.get("side") or "").upper(), (join.args.get("kind") or "").upper()
+    if _others(join, {"this", "side", "kind", "on"}) or side not in {"", "LEFT"} or kind not in {
+        "", "INNER", "OUTER", "CROSS",
+    }:  # fmt: skip
+        shown = "USING and NATURAL" if join.args.get("using") or join.args.get("method") else f"{side or kind} JOIN"
+        hint = "Write the condition behind ON." if "USING" in shown else "Write it as LEFT JOIN if it can be one."
+        raise NotFollowedError(f"{shown} is not followed", hint)
+    without = join.args.get("on") is None
+    if side == "LEFT" and without:
+        raise NotFollowedError("LEFT JOIN without ON is not followed")
+    return side or ("CROSS" if without else "INNER")
+
+
+def _grain(select: exp.Select, scope: BlockScope, outputs: Sequence[_Output]) -> list[exp.Expr] | None:
+    """The expressions by which rows of the FROM belong together, in the canonical form; None: each is on its own."""
+    windows = _windows(select)
+    if windows:
+        parts = [list(map(scope.canonical, window.args.get("partition_by") or ())) for window in windows]
+        common = [part for part in parts[0] if all(part in other for other in parts)]
+        if not common:
+            raise NotFollowedError("windows without a common PARTITION BY are not followed", "Add PARTITION BY.")
+        return common
+    group = select.args.get("group")
+    if group is None:
+        return None
+    if group.args.get("all"):
+        values = [one.value for one in outputs if one.value is not None]
+        return [scope.canonical(value) for value in values if not has_aggregate(value)]
+    return [scope.canonical(_group_key(key, scope, outputs)) for key in group.expressions]
+
+
+def _group_key(key: exp.Expr, scope: BlockScope, outputs: Sequence[_Output]) -> exp.Expr:
+    """What a GROUP BY groups by: an ordinal and an alias are looked up, as Spark does."""
+    key = key.unnest()
+    if isinstance(key, exp.Literal):
+        value = outputs[int(key.name) - 1].value if not key.is_string and 1 <= int(key.name) <= len(outputs) else None
+        if value is None:
+            raise NotFollowedError("GROUP BY a constant is not followed")
+        return value
+    if isinstance(key, exp.Column) and not key.table and not scope.has(key.name):
+        found = [one.value for one in outputs if one.name == key.name.lower() and one.value is not None]
+        if len(found) == 1:
+            return found[0]
+    return key
+
+
+def _passed_key(output: _Output, inner: QueryBlock, scope: BlockScope) -> str | None:
+    """The key of an inner query that a column of the outer one gives; None: it gives none."""
+    column = output.value.unnest() if output.value is not None else None
+    if not output.name or not isinstance(column, exp.Column):
+        return None
+    try:
+        _, names = scope.place(column)
+    except NotFollowedError:
+        return None
+    return inner.keys.get(names[0]) if len(names) == 1 and inner.names.count(names[0]) == 1 else None
+
+
+def _does_more(part: exp.Expr) -> bool:
+    """Whether a part of a SELECT looks at several rows, or makes several."""
+    return any(isinstance(node, exp.Query | exp.Window) or returns_rows(node) for node in part.walk()) or (
+        has_aggregate(part)
+    )
+
+
+def _writable(blocks: tuple[QueryBlock, ...]) -> QueryBlock:
+    """The block of a query that is read by another one.
+
+    Raises:
+        NotFollowedError: it is of another form.
+    """
+    if len(blocks) != 1:
+        raise NotFollowedError("UNION ALL inside a CTE or subquery is not followed", "Make it a model of its own.")
+    (block,) = blocks
+    if block.grouped or block.outer:
+        reason = "GROUP BY, DISTINCT, windows and LEFT JOIN inside a CTE or subquery are not followed"
+        raise NotFollowedError(reason, "Make it a model of its own, materialized: table.")
+    if block.where is None:
+        raise NotFollowedError("a WHERE inside a CTE or subquery is not followed: it is written in another way")
+    block.query("")
+    return block
+
+
+def _renamed(blocks: tuple[QueryBlock, ...], node: exp.Expr) -> tuple[QueryBlock, ...]:
+    """The blocks under the names of the list behind an alias, if there is one."""
+    names = _list(node)
+    if not names:
+        return blocks
+    renamed = []
+    for block in blocks:
+        if len(names) != len(block.names):
+            raise NotFollowedError("a list of more or fewer columns than the query has is not followed")
+        pairs = zip(block.names, names, strict=True)
+        keys = {new: block.keys[old] for old, new in pairs if old in block.keys and block.names.count(old) == 1}
+        renamed.append(replace(block, names=names, keys=keys))
+    return tuple(renamed)
+
+
+def _list(node: exp.Expr) -> tuple[str, ...]:
+    """The list of columns behind an alias, in lower case."""
+    alias = node.args.get("alias")
+    return tuple(one.name.lower() for one in alias.args.get("columns") or ()) if alias is not None else ()
+
+
+def _is_star(item: exp.Expr) -> bool:
+    return isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star))
+
+
+def _windows(select: exp.Select) -> list[exp.Window]:
+    return [window for item in select.expressions for window in item.find_all(exp.Window)]
+
+
+def _others(node: exp.Expr, expected: set[str]) -> list[str]:
+    return [key for key, value in node.args.items() if value and key not in expected]
