@@ -111,3 +111,48 @@ def test_a_mistake_is_told_at_its_place(
 ) -> None:
     found = findings(tmp_path, {**orders(header), **files})
     assert line(only(tuple(d for d in found if d.is_error))) == expected
+
+
+ODD = """/*---
+columns:
+  select: {tests: [not_null, unique]}
+  a.b: {tests: [not_null, accepted_values: {values: [x]}]}
+  from: {tests: [expression: {expression: '> 0'}]}
+  current_date: {tests: [not_null]}
+  left: {tests: [not_null]}
+  s.inner: {tests: [not_null]}
+  'two words': {tests: [unique]}
+---*/
+select id as `select`, id as `a.b`, amount as `from`, ts as `current_date`, id as `left`,
+    named_struct('inner', 1) as s, id as `two words`
+from {{ source('shop', 'orders') }}
+"""
+
+
+def test_columns_have_any_name_that_spark_has_for_them(tmp_path: Path) -> None:
+    tests = clean(tmp_path, {"models/orders.sql": ODD}).tests
+    sql = " ".join(test.sql for test in tests)
+    for name in ("`select`", "`a.b`", "`from`", "`current_date`", "`two words`", "s.`inner`"):
+        assert name in sql, name
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        (orders("columns: {id: {tests: [{unique: {where: amout > 0}}]}}"),
+         "models/orders.sql:2:25 the test 'unique' names the column 'amout', which 'orders' does not have"),
+        ({**orders("columns: {id: {tests: [near]}}"),
+          "macros/near.sql": "{% test near(model, column_name) %}select nowhere from {{ model }}{% endtest %}"},
+         "models/orders.sql:2:24 the test 'near' names the column 'nowhere', which 'orders' does not have"),
+        ({**orders("tags: [x]"), "tests/debt.sql": "\nselect id\nfrom {{ ref('orders') }} where amuont < 0\n"},
+         "tests/debt.sql:3:32 the test 'debt' names the column 'amuont', which 'orders' does not have"),
+        ({**orders("tags: [x]"), "tests/debt.sql": "select o.id from {{ ref('orders') }} as o\njoin {{ source('shop', 'customers') }} as c on o.id = c.nr"},
+         "tests/debt.sql:2:55 the test 'debt' names the column 'nr', which 'shop.customers' does not have"),
+        (orders("columns: {id: {tests: [{expression: {expression: '> amounts'}}]}}"),
+         "models/orders.sql:2:25 the test 'expression' names the column 'amounts', which 'orders' does not have"),
+    ],
+)  # fmt: skip
+def test_columns_that_no_table_has_are_named_at_their_place(
+    tmp_path: Path, files: dict[str, str | bytes], message: str
+) -> None:
+    assert line(only(findings(tmp_path, files))) == f"unknown-column {message}"

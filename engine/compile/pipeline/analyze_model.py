@@ -97,7 +97,15 @@ def finish(
         if model.streaming and (model.stateful or model.write.unique_key):
             model = with_state(model, columns)
         model = without_unread(model, seen)
-    tests = compile_tests(f"model.{read.file.name}", read.file.file, read.config.tests, shared, known, problems)
+    tests = compile_tests(
+        f"model.{read.file.name}",
+        read.file.file,
+        read.config.tests,
+        shared,
+        known,
+        problems,
+        InputColumns(model.id, None) if model.broken else seen,
+    )
     tests = [replace(test, tags=tuple(dict.fromkeys((*read.config.tags, *test.tags)))) for test in tests]
     inlined = None if model.stored or not model.fingerprint else _as_inlined(model)
     problems, acknowledged = acknowledge(read.config.acknowledged, problems, model.name)

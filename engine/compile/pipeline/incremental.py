@@ -12,7 +12,7 @@ from engine.compile.declarations.compile_context import share
 from engine.compile.declarations.exposures import read_exposures
 from engine.compile.declarations.target import Target
 from engine.compile.nodes import topological_order
-from engine.compile.nodes.manifest import DataTest, Source
+from engine.compile.nodes.manifest import DataTest, Node, Source
 from engine.compile.nodes.unit_test_steps import UnitTest
 from engine.compile.output.infer_columns import source_columns
 from engine.compile.output.stream_columns import source_faults
@@ -35,8 +35,9 @@ from engine.compile.sql.dialect import spark
 from engine.compile.templates.rendered_values import ValueRenderer
 from engine.compile.templates.template_names import TemplateNames
 from engine.compile.test_nodes.data_test_nodes import source_tests
-from engine.compile.test_nodes.relationship_columns import KIND, related_faults
+from engine.compile.test_nodes.singular_tests import KIND as SINGULAR
 from engine.compile.test_nodes.singular_tests import read_singular
+from engine.compile.test_nodes.tested_columns import missing_in_tests
 from engine.compile.test_nodes.unit_test_nodes import read_unit_tests
 from engine.errors import Diagnostic, Location
 from engine.node_ids import repeated
@@ -111,13 +112,12 @@ def compile_models(
     models = {i: flow.models[i] for i in faces}
     stored = _stored(before, now, models, flow.nodes | {i: (node, hashes[i]) for i, node in sources.items()})
     nodes = Nodes({**shared.sources, **dict.fromkeys(models)}, stored.json)
-    tested = {i: None for model in models.values() for i in model.nodes if _relates(i, stored)}
-    diagnostics += related_faults(Nodes(tested, stored.json).values(), nodes)
     names.begin()
     tests: tuple[DataTest | UnitTest, ...] = (
         *source_tests(shared, known, diagnostics),
         *read_singular(shared, known, diagnostics),
     )
+    diagnostics += missing_in_tests((*_across_nodes(models, stored), *filter(_is_across, tests)), nodes)
     kept_rows = {i: None for model in models.values() for i in model.nodes if _keeps_rows(i, stored)}
     diagnostics += shared_tables(faces.values(), (*Nodes(kept_rows, stored.json).values(), *tests))
     diagnostics += renamed_twice(faces.values())
@@ -162,9 +162,15 @@ def _stored(
     )
 
 
-def _relates(node: str, stored: StoredCompilation) -> bool:
-    """Whether a node may be a test of relationships; most are not, and need not be decoded."""
-    return node.startswith("test.") and KIND.encode() in bytes(stored.json(node))
+def _across_nodes(models: Mapping[str, CachedModel], stored: StoredCompilation) -> Iterator[Node]:
+    """Yield the models' tests that read several nodes; most do not, and need not be decoded."""
+    tests = (i for model in models.values() for i in model.nodes if i.startswith("test."))
+    across = {i: None for i in tests if len(_depends(i, stored.fresh, stored.places)) > 1}
+    yield from Nodes(across, stored.json).values()
+
+
+def _is_across(test: Node) -> bool:
+    return isinstance(test, DataTest) and (test.kind == SINGULAR or len(test.depends_on) > 1)
 
 
 def _keeps_rows(node: str, stored: StoredCompilation) -> bool:

@@ -10,16 +10,18 @@ from engine.compile.config.column_config import TestConfig
 from engine.compile.config.stream_config import node_name
 from engine.compile.config.window_config import Edit
 from engine.compile.declarations.compile_context import CompileContext
+from engine.compile.nodes.column_facts import InputColumns
 from engine.compile.nodes.manifest import DataTest, DataTestAggregate, SourceMap
+from engine.compile.output.infer_columns import source_columns
 from engine.compile.references.resolve_references import KnownNodes
 from engine.compile.references.splice import splice
 from engine.compile.sql.parse import ParsedQuery, parse
 from engine.compile.templates.template_names import REF, SOURCE, ref, source
+from engine.compile.test_nodes.tested_columns import column_in_sql, missing_columns
 from engine.errors import Diagnostic, Location, ProjectError, near
 from engine.jinja import CRASH, Rendered
 from engine.node_ids import data_test_id, data_test_name
 
-_PLAIN = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 _COLUMN = "column_name"
 _LACKS = re.compile(r"parameter '(\w+)' was not provided")
 _FORMS = {
@@ -40,11 +42,12 @@ def compile_tests(
     shared: CompileContext,
     known: KnownNodes,
     diagnostics: list[Diagnostic],
+    columns: InputColumns,
 ) -> list[DataTest]:
-    """The tests of a model or source (by id) as nodes."""
+    """The tests of a model or source (by id) with these columns as nodes."""
     nodes: dict[str, DataTest] = {}
     for test in tests:
-        node = _compile(tested, file, test, shared, known, diagnostics) if test.options.enabled else None
+        node = _compile(tested, file, test, shared, known, diagnostics, columns) if test.options.enabled else None
         if node is None:
             continue
         name, number = node.name, 2
@@ -53,7 +56,7 @@ def compile_tests(
             name, number = f"{node.name}_{number}", number + 1
         stored = shared.failures(name) if test.options.store_failures else None
         # A test that is alone shares nothing; rows that are kept are written by the query, also if there are none.
-        look = _look(tested, test, shared, known) if len(tests) > 1 and stored is None else None
+        look = _look(tested, test, shared, known, columns) if len(tests) > 1 and stored is None else None
         nodes[name.lower()] = replace(node, id=data_test_id(name, tested), name=name, stored=stored, look=look)
     return list(nodes.values())
 
@@ -64,7 +67,15 @@ def source_tests(shared: CompileContext, known: KnownNodes, diagnostics: list[Di
     return [
         replace(test, tags=tuple(dict.fromkeys((*source.tags, *test.tags))))
         for source in whole
-        for test in compile_tests(source.id, source.file, shared.source_tests[source.id], shared, known, diagnostics)
+        for test in compile_tests(
+            source.id,
+            source.file,
+            shared.source_tests[source.id],
+            shared,
+            known,
+            diagnostics,
+            source_columns(source),
+        )
     ]
 
 
@@ -77,7 +88,13 @@ def _is_source(tested: str) -> bool:
 
 
 def _compile(
-    tested: str, file: str, test: TestConfig, shared: CompileContext, known: KnownNodes, diagnostics: list[Diagnostic]
+    tested: str,
+    file: str,
+    test: TestConfig,
+    shared: CompileContext,
+    known: KnownNodes,
+    diagnostics: list[Diagnostic],
+    columns: InputColumns,
 ) -> DataTest | None:
     sandbox = shared.sandbox
     name = re.sub(r"\b(\w++)$", r"test_\1", test.kind)
@@ -88,7 +105,7 @@ def _compile(
             message = f"test '{test.kind}' not found"
             diagnostics.append(Diagnostic("unknown-macro", message, hint, node=_name(tested), location=test.location))
         return None
-    arguments = _arguments(test)
+    arguments = _arguments(test, columns)
     try:
         text = str(sandbox.call(name, _rows(_reference(tested), test.options.where), **arguments)).strip()
     except ProjectError as error:
@@ -109,22 +126,21 @@ def _compile(
             hint = f"{hint} In {reason.location}." if reason.location else hint
             diagnostics.append(Diagnostic(reason.code, message, hint, node=_name(tested), location=test.location))
         return None
-    return _node(tested, file, test, text, known, diagnostics)
+    return _node(tested, file, test, text, known, diagnostics, columns)
 
 
-def _arguments(test: TestConfig) -> dict[str, Any]:
+def _arguments(test: TestConfig, columns: InputColumns) -> dict[str, Any]:
     arguments = {str(key): _named(key, value) for key, value in test.arguments.items()}
     if test.kind == "relationships" and isinstance(arguments.get("field"), str):
-        arguments["field"] = _in_sql(arguments["field"])
-    return {**arguments, "column_name": _in_sql(test.column)} if test.column is not None else arguments
+        arguments["field"] = column_in_sql(arguments["field"], ())
+    if test.column is None:
+        return arguments
+    return {**arguments, "column_name": column_in_sql(test.column, [name for name, _ in columns.columns or ()])}
 
 
-def _in_sql(column: str) -> str:
-    """A column's name as SQL reads it; one that is not a plain name is in backquotes."""
-    return column if _PLAIN.fullmatch(column) or "`" in column else f"`{column}`"
-
-
-def _look(tested: str, test: TestConfig, shared: CompileContext, known: KnownNodes) -> DataTestAggregate | None:
+def _look(
+    tested: str, test: TestConfig, shared: CompileContext, known: KnownNodes, columns: InputColumns
+) -> DataTestAggregate | None:
     """What the macro `failing_<kind>` of the same file gives; None: there is none, or it reads another table."""
     sandbox, rows = shared.sandbox, _rows(_reference(tested), test.options.where)
     relation = _view(_name(tested)) if _is_source(tested) else getattr(known.relations.get(_name(tested)), "sql", None)
@@ -133,7 +149,7 @@ def _look(tested: str, test: TestConfig, shared: CompileContext, known: KnownNod
     if relation is None or names[1] not in sandbox.macros or files[0] != files[1]:
         return None
     try:
-        failing = str(sandbox.call(names[1], rows, **_arguments(test))).strip()
+        failing = str(sandbox.call(names[1], rows, **_arguments(test, columns))).strip()
     except ProjectError:
         return None
     rows = _rows(relation, test.options.where)
@@ -169,7 +185,13 @@ def _named(key: str, value: Any) -> Any:
 
 
 def _node(
-    tested: str, file: str, test: TestConfig, text: str, known: KnownNodes, diagnostics: list[Diagnostic]
+    tested: str,
+    file: str,
+    test: TestConfig,
+    text: str,
+    known: KnownNodes,
+    diagnostics: list[Diagnostic],
+    columns: InputColumns,
 ) -> DataTest | None:
     own = _name(tested)
     rendered = Rendered(text, text, file)
@@ -186,7 +208,7 @@ def _node(
     sql, parents, _ = read
     of = f"source_{test.kind}" if _is_source(tested) else test.kind
     name, options = test.options.name or data_test_name(of, own, test.column), test.options
-    return DataTest(
+    node = DataTest(
         id=data_test_id(name, tested),
         name=name,
         kind=test.kind,
@@ -205,6 +227,11 @@ def _node(
         meta=options.meta,
         deterministic=query.deterministic,
     )
+    # Tests that read other nodes, too, are checked when those are known.
+    if parents == (tested,):
+        reference = f"@source {own}" if _is_source(tested) else f"@ref {own}"
+        diagnostics += missing_columns(node, query.tree, text, {reference: columns})
+    return node
 
 
 def read_relations(
