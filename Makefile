@@ -183,6 +183,8 @@ nightly: ## The whole suite with the tests of the night, then new random queries
 	@$(MAKE) --no-print-directory hostile HOSTILE_ARGS='--count 2000 --seed $(NIGHT)' ANSWERS_ARGS='--count 5000 --seed $(NIGHT)'
 	$(SAY) "50 kills of the seed $(NIGHT)"
 	@$(MAKE) --no-print-directory kills KILLS_ARGS='--kills 50 --seed $(NIGHT)'
+	$(SAY) "50 kills of Java while sessions are opened, used and closed, of the seed $(NIGHT)"
+	@$(BIN)/python -m tests.api.test_java_ends --kills 50 --seed $(NIGHT)
 	$(SAY) "100 random histories of the seed $(NIGHT)"
 	@$(MAKE) --no-print-directory histories HISTORIES_ARGS='--count 100 --seed $(NIGHT)'
 

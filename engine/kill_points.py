@@ -55,6 +55,12 @@ listens kills the process, fails, or acts on the table as somebody else would. T
     state cloned    it has one, and is still noted as one to be dropped
     clone noted     it is not any more
     expired         the earlier snapshots of the table are gone, model.json names one of them
+    java started    the JVM of a session answers, and nothing is connected to it
+    connected       there is a session, and nobody has it
+    session opened  it is about to be looked at for the first time
+    run begins      a run is about to get a session of its own
+    run ends        a run is done, and its session is about to be looked at
+    session closing  a session is about to be stopped
 """
 
 from __future__ import annotations

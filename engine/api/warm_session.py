@@ -17,7 +17,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from engine.errors import EngineError
+from engine.errors import EngineError, SetupError
+from engine.kill_points import reach
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -129,8 +130,10 @@ class WarmSession:
                 raise
             clean = False
             try:
+                reach("run begins", wanted.app_name)
                 session, family = run_session(opened.session.spark)
                 yield session
+                reach("run ends", wanted.app_name)
                 clean = self._left_clean(opened, family)
             finally:
                 self._end(clean=clean)
@@ -187,8 +190,10 @@ class WarmSession:
         with self._changed:
             opened, self._open = self._open, None
             if opened is not None:
-                opened.session.close()
-                opened.keeper.close()
+                try:
+                    opened.session.close()
+                finally:
+                    opened.keeper.close()
 
     def __enter__(self) -> Self:
         return self
@@ -247,17 +252,29 @@ class WarmSession:
 
 
 def _opened(wanted: SessionSettings) -> _Open:
-    from engine.spark.run_sessions import remains
     from engine.spark.session import open_session
     from engine.spark.session_changes import file_stamps
     from engine.state.lock_keeper import LockKeeper
 
-    keeper = LockKeeper()
-    try:
+    with ExitStack() as undo:
+        keeper = LockKeeper()
+        undo.callback(keeper.close)
         stamps = file_stamps(wanted.conf)
         session = open_session(replace(wanted, inherit_fds=(keeper.inherited,)))
-    except BaseException:
-        keeper.close()
-        raise
-    keeper.started()
-    return _Open(session, wanted, stamps, keeper, remains(session.spark))
+        undo.callback(session.close)
+        keeper.started()
+        reach("session opened", wanted.app_name)
+        opened = _Open(session, wanted, stamps, keeper, _remains(session))
+        undo.pop_all()
+    return opened
+
+
+def _remains(session: Session) -> frozenset[str]:
+    from engine.spark.executions import spark_exceptions
+    from engine.spark.run_sessions import remains
+
+    try:
+        return remains(session.spark)
+    except spark_exceptions() + (TypeError, AttributeError) as error:  # noqa: RUF005 - mypy reads the sum
+        message = "Java ended, or no longer answers, while the session was opened"
+        raise SetupError("java-ended", message, f"See {session.jvm.log}. Run it again.") from error

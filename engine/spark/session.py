@@ -13,7 +13,7 @@ import threading
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from types import SimpleNamespace, TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from engine.errors import SetupError
+from engine.kill_points import reach
 from engine.pinned_settings import PINNED
 from engine.secrets import scrubber
 from engine.spark import archive_writer, local_files
@@ -158,17 +159,19 @@ def open_session(settings: SessionSettings, meanwhile: Callable[[], object] = la
     if _is_active():
         raise SetupError("spark-session", "this process already has a Spark session", "Close it first.")
     check_masters(settings.master)
-    jvm = _driver(settings, meanwhile)
     # A worker of a session on this machine is this Python, not whatever python3 is on the path.
     python = executor_python(settings.master, settings.conf)
     own_python = python is not None and _PYTHON_VARIABLE not in os.environ
-    if own_python and python is not None:
-        os.environ[_PYTHON_VARIABLE] = python
+    jvm = _driver(settings, meanwhile)
     with _closing_on_failure(jvm, own_python=own_python):
+        if own_python and python is not None:
+            os.environ[_PYTHON_VARIABLE] = python
+        reach("java started", settings.app_name)
         spark = _connect(jvm, runtime_conf(session_conf(settings)) if isinstance(jvm, SubmittedJvm) else {})
         if not settings.local:
             await_executors(spark, settings.master, jvm.log)
             _spread(spark, settings.conf)
+        reach("connected", settings.app_name)
         return Session(spark, jvm, own_python, settings.keep_classes)
 
 
@@ -331,7 +334,8 @@ def _connect(jvm: Jvm | SubmittedJvm, conf: Mapping[str, str]) -> SparkSession:
                 spark = SparkSession.builder.config(map=dict(conf)).getOrCreate()
         know_packages(spark._jvm)
         guard_callbacks(spark)
-    except (Py4JError, PySparkException, OSError) as error:
+    # Where Java ends meanwhile, PySpark finds packages in place of classes, and no gateway.
+    except (Py4JError, PySparkException, OSError, TypeError, AttributeError, AssertionError, RuntimeError) as error:
         text = "".join(traceback.format_exception(error))
         with open_log(jvm.log.parent) as log:
             log.write(text.encode("utf-8", "replace"))
@@ -398,19 +402,21 @@ def _close(
     jvm: Jvm | SubmittedJvm, spark: SparkSession | None, *, own_python: bool, exit_seconds: float = EXIT_SECONDS
 ) -> None:
     from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
 
-    try:
-        if spark is not None and jvm.alive:
-            end_accumulators_at_once(spark.sparkContext)
-            with _unwarned():
-                spark.stop()
-    except (Py4JError, OSError):
-        pass  # a JVM that died needs no stopping; what it said is in its log
-    finally:
-        _forget()
-        jvm.stop(exit_seconds)
+    # Each step is taken whatever becomes of the others: the next session of this process depends on all of them.
+    with ExitStack() as steps:
         if own_python:
-            os.environ.pop(_PYTHON_VARIABLE, None)
+            steps.callback(os.environ.pop, _PYTHON_VARIABLE, None)
+        steps.callback(jvm.stop, exit_seconds)
+        steps.callback(_forget)
+        # A JVM that died needs no stopping; what it said is in its log.
+        with suppress(Py4JError, PySparkException, OSError, TypeError, AttributeError):
+            if spark is not None and jvm.alive:
+                reach("session closing", "")
+                end_accumulators_at_once(spark.sparkContext)
+                with _unwarned():
+                    spark.stop()
 
 
 def end_accumulators_at_once(context: SparkContext) -> None:
@@ -431,6 +437,7 @@ def _end_server(server: Any, shutdown: Callable[[], None]) -> None:
 
 def _forget() -> None:
     """Clear what PySpark keeps for the life of the process, so that another JVM can be used."""
+    from py4j.protocol import Py4JError
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -446,4 +453,5 @@ def _forget() -> None:
     if context is not None and (server := getattr(context, "_accumulatorServer", None)) is not None:
         server.shutdown()
     if gateway is not None:
-        gateway.shutdown()
+        with suppress(Py4JError, OSError):
+            gateway.shutdown()
