@@ -243,3 +243,20 @@ def test_an_interruption_while_spark_starts_leaves_nothing_behind(lab: Lab) -> N
     lab.model("one", "select 1 as id")
     lab.build()
     assert lab.rows("one") == [{"id": 1}]
+
+
+@pytest.mark.parametrize("module", ["engine.cli.warm.handover", "engine.cli.main", "click", "engine.cli.run_commands"])
+def test_an_interruption_while_modules_are_loaded_is_one_line(small: Path, module: str) -> None:
+    code = (
+        "import os, signal, sys\n"
+        "class Interrupting:\n"
+        "    def find_spec(self, name, *_):\n"
+        f"        if name == {module!r}:\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupting())\n"
+        "from engine.cli.warm.entry import main\n"
+        "sys.argv = ['engine', 'ls']\n"
+        "main()\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], cwd=small, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "interrupted\n")

@@ -7,6 +7,15 @@ import sys
 
 def main() -> None:
     """Entry point of the command."""
+    try:
+        _main()
+    except KeyboardInterrupt:
+        # While modules are loaded; from then on the command itself ends with this line.
+        sys.stderr.write("interrupted\n")
+        sys.exit(130)
+
+
+def _main() -> None:
     from engine.cli.warm.handover import hand_over
 
     code = hand_over(sys.argv[1:])
