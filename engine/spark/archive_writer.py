@@ -1,12 +1,14 @@
 """Writing the archive of Java's classes: by one writer at a time, checked before it is put in place, within bounds.
 
 A session that found no archive has one written when it ends: by a process of its own, of the lowest priority, that
-holds nothing of the run that it comes from. It takes a minute and a half of a processor, so it is tried once a day.
+holds nothing of the run that it comes from. It takes a minute and a half of a processor: an archive that was written or
+failed is tried again after a day, an attempt that was cut off or met another writer after ten minutes.
 """
 
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import shutil
 import signal
@@ -40,17 +42,20 @@ _ROOM: Final = 600_000_000
 _DUMP_SECONDS: Final = 120
 _WRITING: Final = ".writing-"
 _LOCK: Final = ".lock"
-# Empty, or why it failed; its time is that of the attempt.
+# Its time is that of the attempt; its text why it failed, `_DONE`, or nothing as long as it has not ended.
 _ATTEMPT: Final = "tried-"
+_DONE: Final = "written"
 _TRIED_AGAIN_AFTER: Final = 86_400
+_UNFINISHED_AGAIN_AFTER: Final = 600
 # Set to `off`, no process is started for it.
 _SWITCH: Final = "ENGINE_WARMUP"
 _LOWEST: Final = 19
 _LONGEST: Final = 1800
+_log = logging.getLogger("engine.spark")
 
 
 def begin(classes: Classes, env: Mapping[str, str] = os.environ) -> bool:
-    """Start a process that writes the archive, unless that is switched off, has no room or was tried within a day.
+    """Start a process that writes the archive, unless that is switched off, has no room or was tried lately.
 
     Returns:
         Whether it was started; nobody waits for it.
@@ -60,9 +65,13 @@ def begin(classes: Classes, env: Mapping[str, str] = os.environ) -> bool:
         return False
     try:
         attempt = folder / f"{_ATTEMPT}{classes.key()}"
-        tried = attempt.exists() and time.time() - attempt.stat().st_mtime < _TRIED_AGAIN_AFTER
+        unfinished = attempt.exists() and not attempt.read_bytes()
+        pause = _UNFINISHED_AGAIN_AFTER if unfinished else _TRIED_AGAIN_AFTER
+        tried = attempt.exists() and time.time() - attempt.stat().st_mtime < pause
         if tried or shutil.disk_usage(folder).free < _ROOM:
             return False
+        if unfinished:
+            _log.info("Java's class archive was not finished by an earlier attempt: writing it again in the background")
         attempt.write_bytes(b"")
         width = ("--driver-memory", "32g") if classes.wide else ()
         # -P: no module is taken from the folder that it is started in. The shell ends at once: it is nobody's child.
@@ -91,6 +100,11 @@ def step_back() -> None:
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
 
 
+def note_written(classes: Classes, env: Mapping[str, str] = os.environ) -> None:
+    """Note that the archive was written."""
+    note_failure(classes, _DONE, env)
+
+
 def note_failure(classes: Classes, reason: str, env: Mapping[str, str] = os.environ) -> None:
     """Keep why an archive could not be written, for `last_failure`."""
     folder = archive_folder(env)
@@ -103,9 +117,10 @@ def last_failure(classes: Classes, env: Mapping[str, str] = os.environ) -> str:
     """Why the archive could not be written when that was tried last; empty if it was not tried or did not fail."""
     folder = archive_folder(env)
     try:
-        return (folder / f"{_ATTEMPT}{classes.key()}").read_text(encoding="utf-8") if folder else ""
+        text = (folder / f"{_ATTEMPT}{classes.key()}").read_text(encoding="utf-8") if folder else ""
     except (OSError, UnicodeDecodeError):
         return ""
+    return "" if text == _DONE else text
 
 
 @contextmanager

@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -242,10 +243,21 @@ class TestInTheBackground:
         assert said.splitlines()[0] == "-P -m engine warmup --background"
         assert "a lock" not in said
         assert said.count("/dev/null") == 2
+        attempt = folder / f"tried-{of.key()}"
+        # It may be at work; one that was killed, or met another writer, is followed by the next one soon.
         assert not archive_writer.begin(of)
-        os.utime(folder / f"tried-{of.key()}", (1, 1))
+        os.utime(attempt, (time.time() - 500,) * 2)
+        assert not archive_writer.begin(of)
+        os.utime(attempt, (time.time() - 700,) * 2)
         assert archive_writer.begin(of)
         started()
+        for note in (archive_writer.note_written, partial(archive_writer.note_failure, reason="no room")):
+            note(of)
+            os.utime(attempt, (time.time() - 80_000,) * 2)
+            assert not archive_writer.begin(of)
+            os.utime(attempt, (1, 1))
+            assert archive_writer.begin(of)
+            started()
         assert archive_writer.begin(classes(wide=True))
         assert "--driver-memory 32g" in started()
 

@@ -101,7 +101,7 @@ def warm_up(*, force: bool = False, memory: str = "", background: bool = False) 
     except EngineError as error:
         archive_writer.note_failure(classes, error.diagnostic.message)
         raise
-    archive_writer.note_failure(classes, "")
+    archive_writer.note_written(classes)
     written = archive.archive_path(classes)
     if written is None:
         raise SetupError(
