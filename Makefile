@@ -139,7 +139,8 @@ fuzz: $(DEV) ## Compare the streaming rules with Spark's own verdicts on random 
 	@$(BIN)/python -m tests.fuzz $(or $(FUZZ_ARGS),--count 500 --seed 1)
 
 .PHONY: analyser
-analyser: $(DEV) ## Compare compile with Spark's analyser on random queries, over tables and over streams (ANALYSER_ARGS)
+analyser: $(DEV) ## Compare compile with Spark's analyser on random queries, and with its lexer on random texts (ANALYSER_ARGS, LEXER_ARGS)
+	@$(BIN)/python -m tests.lexer $(or $(LEXER_ARGS),--count 20000 --seed 1)
 	@$(BIN)/python -m tests.analyser $(or $(ANALYSER_ARGS),--count 2000 --seed 1)
 
 .PHONY: refreshes
@@ -174,8 +175,8 @@ nightly: ## The whole suite with the tests of the night, then new random queries
 	@ENGINE_WHOLE_EXAMPLE=1 $(PYTEST) tests/example/test_targets.py
 	$(SAY) "500 random queries of the seed $(NIGHT)"
 	@$(MAKE) --no-print-directory fuzz FUZZ_ARGS='--count 500 --seed $(NIGHT)'
-	$(SAY) "2,000 random queries of the seed $(NIGHT) against the analyser"
-	@$(MAKE) --no-print-directory analyser ANALYSER_ARGS='--count 2000 --seed $(NIGHT)'
+	$(SAY) "2,000 random queries of the seed $(NIGHT) against the analyser, 100,000 texts against the lexer"
+	@$(MAKE) --no-print-directory analyser ANALYSER_ARGS='--count 2000 --seed $(NIGHT)' LEXER_ARGS='--count 100000 --seed $(NIGHT)'
 	$(SAY) "10,000 random pairs of queries of the seed $(NIGHT)"
 	@$(MAKE) --no-print-directory refreshes REFRESHES_ARGS='--count 20000 --seed $(NIGHT)'
 	@$(MAKE) --no-print-directory sameness SAMENESS_ARGS='--count 10000 --seed $(NIGHT)'

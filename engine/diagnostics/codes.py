@@ -53,8 +53,8 @@ _BY_PAGE = {
         source-is-model after-reading-shared after-reading-outside after-reading-failed avro-schema avro-columns
     """,
     "sql": """
-        sql-syntax not-a-query qualify-not-supported stream-clause spark-variable sql-too-large sql-too-deep
-        unknown-column ambiguous-column column-type column-undeclared column-storage column-count
+        sql-syntax comment-continues not-a-query qualify-not-supported stream-clause spark-variable sql-too-large
+        sql-too-deep unknown-column ambiguous-column column-type column-undeclared column-storage column-count
         union-columns misplaced-expression unknown-function argument-count argument-constant time-part
         type-mismatch string-for-column subquery-place subquery-over-union query-too-deep query-failed
     """,
@@ -93,7 +93,7 @@ _BY_PAGE = {
     """,
     "yaml-and-settings": """
         yaml-syntax yaml-duplicate-key yaml-too-large yaml-split-item header-unclosed header-position
-        header-comment-end unknown-key missing-key wrong-type bad-value bad-name bad-duration bad-schema
+        header-form header-comment-end unknown-key missing-key wrong-type bad-value bad-name bad-duration bad-schema
         duplicate-name duplicate-table renamed-from config-conflict dbt-materialization not-supported setting-needs
         setting-conflict setting-pinned setting-wap condition-syntax partition-clash partition-type trigger-continuous
         trigger-once schedule-syntax unknown-option duplicate-option acknowledge-unused folder-not-shared

@@ -25,7 +25,7 @@ from engine.plan import (
 from engine.plan.comparable_facts import comparable, renamed
 from engine.plan.comparison import Change, Comparison, StreamsRead
 from engine.plan.deployed.deployed_facts import LastWriter
-from engine.plan.earlier_facts import is_earlier, noted, without_letter_case
+from engine.plan.earlier_facts import in_one_form, is_first_form, noted
 from engine.plan.edits.backfill_obstacles import not_recomputed
 from engine.plan.edits.changed_clauses import with_clauses
 from engine.plan.edits.open_windows import can_follow
@@ -48,10 +48,9 @@ def changed_query(manifest: Manifest, model: Model, writer: LastWriter, read: St
     static = source_changes.static_renames(facts, model.facts, names, manifest.nodes)
     old, said = renamed(facts, {**static, **source_changes.renames(read.before, read.now)}), model.facts
     old = with_names_of_now(manifest, model, old)
-    if is_earlier(facts):
-        old, said = without_letter_case(old), without_letter_case(said)
-    found = _compared(manifest, model, old, said, writer, read)
-    return noted(found, streaming=model.streaming) if is_earlier(facts) else found
+    both = in_one_form(old, said)
+    found = _compared(manifest, model, both.before, both.now, writer, read)
+    return noted(found, both.note, streaming=model.streaming)
 
 
 def _compared(
@@ -64,7 +63,7 @@ def _compared(
 ) -> Comparison:
     now = said.get("settings", {})
     recorded = writer.recorded.settings if writer.recorded else None
-    before = setting_changes.before(old, recorded, now, few=is_earlier(writer.facts or {}))
+    before = setting_changes.before(old, recorded, now, few=is_first_form(writer.facts or {}))
     changed, frozen = setting_changes.differences(before, now)
     old, new = comparable(_without_settings(old), said), _without_settings(comparable(said, old))
     if _same(old, new) and _same_inputs(old, new) and not changed:

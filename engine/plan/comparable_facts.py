@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-import sqlglot
 from sqlglot.errors import SqlglotError
 
+from engine.compile.sql.dialect import tokenize
 from engine.compile.stateful.read_columns import READ_ALL
 from engine.compile.types import spark_types
 from engine.plan.source_changes import StreamSource
@@ -52,7 +52,7 @@ def _with_sources(sql: str, now: Mapping[str, str]) -> str:
     whole = {f"@{kind} {old}": f"`@{kind} {new}`" for old, new in now.items() for kind in ("source", "ref")}
     short = {old.rpartition(".")[2]: new.rpartition(".")[2] for old, new in now.items()}
     try:
-        tokens = sqlglot.tokenize(sql, dialect="spark")
+        tokens = tokenize(sql)
     except SqlglotError:
         return sql
     words = ["", *(token.text.lower() for token in tokens), ""]
@@ -168,7 +168,7 @@ def _projects(tokens: Sequence[str], index: int) -> bool:
 
 def _tokens(text: str) -> list[str]:
     try:
-        return [token.text.lower() for token in sqlglot.tokenize(text, dialect="spark")]
+        return [token.text.lower() for token in tokenize(text)]
     except SqlglotError:
         return ["*"]
 

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, replace
 
 from engine.errors import Diagnostic, Location
+from engine.project.header_like_comments import header_like_comment
 from engine.project.parse_yaml import Yaml, load_yaml
 
 # Longer rows of dashes are ornament, not a header.
@@ -35,6 +36,8 @@ def split_header(text: str, file: str) -> SplitFile:
     begin = _BEGIN.match(text)
     if begin is None and (plain := _UNCOMMENTED.match(text)) is not None:
         return _uncommented(text, plain.end(), file)
+    if begin is None and (comment := header_like_comment(text)) is not None:
+        return _like_a_header(text, *comment, file)
     if begin is None:
         return SplitFile(None, text, _late_header(text, 0, file))
     end = text.find("*/", begin.end())
@@ -62,6 +65,18 @@ def _uncommented(text: str, end: int, file: str) -> SplitFile:
     place = location_of(text, text.index("---"), file)
     hint = "Begin it with a line /*--- and end it with a line ---*/, so that every SQL tool reads the file."
     problem = Diagnostic("header-position", "the header is not in a comment", hint, location=place)
+    return SplitFile(None, blank(text[:end]) + text[end:], (problem,))
+
+
+def _like_a_header(text: str, begin: int, end: int, file: str) -> SplitFile:
+    """A comment in place of a header."""
+    place = location_of(text, begin, file)
+    hint = (
+        "Begin the header with /*--- and end it with ---*/, both at the top of the file; for a comment, write other "
+        "words before the first colon."
+    )
+    message = "a comment that looks like a header, and is not one"
+    problem = Diagnostic("header-form", message, hint, location=place)
     return SplitFile(None, blank(text[:end]) + text[end:], (problem,))
 
 

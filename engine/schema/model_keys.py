@@ -27,7 +27,7 @@ _STREAMING = (STREAMING_TABLE,)
 _TABLES = (STREAMING_TABLE, TABLE)
 _STORED = (STREAMING_TABLE, TABLE, VIEW)
 
-_ABOUT = (
+ABOUT = (
     ConfigKey("title", ValueForm.TEXT, "the name", "heading on the docs site", "title: Sales per hour"),
     ConfigKey(
         "description", ValueForm.TEXT, NONE, "for the docs, and the table's comment", "description: One row an hour."
@@ -384,7 +384,7 @@ MODEL: Final = ConfigBlock(
     "A model's header",
     "YAML between `/*---` and `---*/` at the top of a model's file; `{{ config(..) }}` takes the same keys.",
     (
-        *_ABOUT,
+        *ABOUT,
         *(replace(key, kinds=_STORED) for key in TABLE_TESTS),
         *_READ,
         *_WRITE,

@@ -14,11 +14,12 @@ def with_references(sql: str, names: Mapping[str, str]) -> str:
         sql: of a step; one that cannot be read stays as it is.
         names: what stands for a name in lower case.
     """
-    from sqlglot.dialects.spark import Spark
     from sqlglot.errors import TokenError
 
+    from engine.compile.sql.dialect import tokenize
+
     try:
-        tokens = Spark().tokenize(sql)
+        tokens = tokenize(sql)
     except TokenError:
         return sql
     parts, at, depth = [], 0, 0

@@ -14,7 +14,6 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from engine.compile.sql.dialect import UNFORESEEN, parse_tokens, tokenize
-from engine.compile.sql.token_checks import parseable
 from tests.analyser.statements import DropView, MakeView, Query, files, statements
 from tests.analyser.verdicts import spark_verdict
 
@@ -124,7 +123,7 @@ def _read(sql: str, names: set[str]) -> set[tuple[int, int, str]]:
     except SqlglotError:
         return set()
     try:
-        tree = parse_tokens(parseable(tokens), sql)[0]
+        tree = parse_tokens(tokens, sql)[0]
     except (SqlglotError, RecursionError, *UNFORESEEN):
         return _guessed(tokens, names)
     found = set()

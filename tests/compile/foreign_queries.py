@@ -359,7 +359,7 @@ type-mismatch | select get(»id, 0) x from o
 type-mismatch | select make_timestamp(»ts, 1) x from o
 type-mismatch | select »parse_json(id)['a'] x from o
 type-mismatch | select »id:a x from o
-sql-syntax | select cast(id as »double precision) x from o
+sql-syntax | select cast(id as double »precision) x from o
 sql-syntax | select id from o limit 2 offset 1 »rows
 sql-syntax | select 3 mod »(2) x
 sql-syntax | select »sum(amount) filter (where id = 'a') over (order by ts) x from o
@@ -427,7 +427,7 @@ sql-syntax | select »array[1,2] x from o
 sql-syntax | select tags[»0:1] x from o
 type-mismatch | select »item:name x from o
 sql-syntax | select »item->'name' x from o
-sql-syntax | select »item->>'name' x from o
+sql-syntax | select item->»>'name' x from o
 sql-syntax | select b»'101' x from o
 sql-syntax | select e»'a\n' x from o
 sql-syntax | select »n'abc' x from o
@@ -485,7 +485,7 @@ sql-syntax | select id from o where »id overlaps 'a'
 sql-syntax | select id from o where (»ts, ts) overlaps (ts, ts)
 sql-syntax | select id from o where id »starts with 'a'
 sql-syntax | select id from o where tags »@> array('a')
-sql-syntax | select id from o where tags »&& array('a')
+sql-syntax | select id from o where tags &»& array('a')
 sql-syntax | select id from o where 'a' »member of (tags)
 sql-syntax | select id from o where id = »:p
 sql-syntax | select id from o where id = »?

@@ -7,13 +7,12 @@ import pytest
 from engine.compile.columns.column_texts import projections, starts
 from engine.compile.sql.dialect import parse_tokens, tokenize
 from engine.compile.sql.select_items import item_places
-from engine.compile.sql.token_checks import parseable
 
 
 def shown(text: str) -> tuple[list[str], list[str]]:
     """The text of each item, and the first word of what is found where it starts."""
     tokens = tokenize(text)
-    tree = parse_tokens(parseable(tokens), text)[0]
+    tree = parse_tokens(tokens, text)[0]
     assert tree is not None
     places = item_places(tokens)
     items = projections(text, places, tree)

@@ -1,27 +1,32 @@
-"""Spark's dialect of sqlglot: its tokens, its parser."""
+"""Spark's dialect of sqlglot: its tokens, its parser.
+
+All SQL is read here, so that every part of the engine sees the query that Spark runs: no other module calls the parser
+or the tokenizer of sqlglot.
+"""
 
 from __future__ import annotations
 
-import threading
 from functools import cache
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, ParseError
-from sqlglot.tokens import Token  # type: ignore[attr-defined]
+from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
+from engine.compile.sql.lexer.tokens import tokenize
+from engine.compile.sql.misread_tokens import corrected, restore
 from engine.compile.sql.precedence.mixed_operators import is_doubtful
-from engine.compile.sql.precedence.operator_tokens import are_mixed, marked, with_shifts
+from engine.compile.sql.precedence.operator_tokens import are_mixed, marked
 from engine.compile.sql.precedence.pipes import named, without_pipes
 from engine.compile.sql.precedence.query_words import with_selects
 from engine.compile.sql.precedence.regroup import regrouped
 from engine.compile.sql.precedence.variant_paths import with_brackets
 
+__all__ = ["DIALECT", "UNFORESEEN", "parse_text", "parse_tokens", "spark", "tokenize"]
+
 DIALECT = "spark"
 # What the parser raises, beside its own errors, for what it did not foresee.
 UNFORESEEN = (AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError)
-# A tokenizer keeps its place in the text: each thread has its own.
-_OWN = threading.local()
 
 
 @cache
@@ -30,37 +35,32 @@ def spark() -> sqlglot.Dialect:
     return sqlglot.Dialect.get_or_raise(DIALECT)
 
 
-def tokenize(text: str) -> list[Token]:
-    """The tokens of a text in Spark's dialect; making what reads them takes half as long as reading a model.
-
-    Raises:
-        sqlglot.errors.TokenError: a quote or comment has no end.
-    """
-    if not hasattr(_OWN, "tokenizer"):
-        _OWN.tokenizer = spark().tokenizer()
-    tokens: list[Token] = _OWN.tokenizer.tokenize(text)
-    return tokens
-
-
 def _parser() -> sqlglot.Parser:
     """A parser that stops at the first error."""
     return spark().parser(error_level=ErrorLevel.IMMEDIATE)
 
 
 def parse_tokens(tokens: list[Token], text: str) -> list[exp.Expr | None]:
-    """Parse statements with the precedence of Spark's operators.
+    """Parse statements as Spark reads them: its words, and the precedence of its operators.
 
     Raises:
         ParseError: the text is not SQL; also where Spark requires brackets that sqlglot does not.
     """
-    if ">>>" in text or "!>" in text or "!<" in text:
-        tokens = with_shifts(tokens)
+    if tokens and tokens[-1].token_type is TokenType.UNKNOWN:
+        last = tokens[-1]
+        raise ParseError.new("Unexpected character", description="Unexpected character", line=last.line, col=last.col)
+    tokens = corrected(tokens)
     if ":" in text:
         tokens = with_brackets(tokens)
     tokens = with_selects(without_pipes(tokens, text), text)
     trees = _parser().parse(tokens, text)
     if are_mixed(tokens) and any(tree is not None and is_doubtful(tree) for tree in trees):
         trees = [tree and regrouped(tree) for tree in _parser().parse(marked(tokens), text)]
+    written = text.lower()
+    if "window" in written or "pivot" in written:
+        for tree in trees:
+            if tree is not None:
+                restore(tree)
     return [tree and named(tree, text) for tree in trees] if "|>" in text else trees
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
@@ -26,7 +27,7 @@ _INSTEAD = {
     **dict.fromkeys(("INT4", "INT32", "MEDIUMINT", "SIGNED", "USMALLINT"), "int"),
     **dict.fromkeys(("INT2", "INT16"), "smallint"),
     **dict.fromkeys(("FLOAT4", "FLOAT32"), "float"),
-    **dict.fromkeys(("DOUBLE PRECISION", "FLOAT8", "FLOAT64"), "double"),
+    **dict.fromkeys(("FLOAT8", "FLOAT64"), "double"),
     **dict.fromkeys(("BIGDECIMAL", "BIGNUMERIC", "MONEY", "NUMBER"), "decimal(38, 9)"),
     **dict.fromkeys(("DATETIME", "DATETIME2", "TIMESTAMPLTZ", "TIMESTAMPTZ"), "timestamp"),
     **dict.fromkeys(("DATETIME_NTZ", "TIMESTAMPNTZ"), "timestamp_ntz"),
@@ -40,6 +41,8 @@ _UNITED = {"DATE_ADD", "DATE_DIFF", "DATEADD", "DATEDIFF", "TIMEDIFF", "TIMESTAM
 _IGNORE_BEHIND = {"FIRST_VALUE", "LAST_VALUE", "NTH_VALUE", "LAG", "LEAD"}
 _SUFFIXES = {"BD", "D", "F", "L", "S", "Y"}
 _NAMED = {TokenType.VAR, TokenType.IDENTIFIER}
+_HEXADECIMAL = re.compile(r"0[xX]([0-9A-Fa-f]+)")
+_DIGITS = re.compile(r"[0-9A-Fa-f]*")
 _CASTS = {"CAST", "TRY_CAST"}
 _OPENS_TYPE = {TokenType.L_PAREN, TokenType.LT}
 _CLOSES_TYPE = {TokenType.R_PAREN, TokenType.GT}
@@ -53,6 +56,7 @@ _BEHIND_TYPE = {
         "Write to_date(x, 'yyyy-MM-dd'), to_timestamp(x, ..) or date_format(x, ..).",
     ),
     "DEFAULT": ("Spark has no DEFAULT in a cast", "Write coalesce(try_cast(..), ..)."),
+    "PRECISION": ("Spark has no DOUBLE PRECISION", "Write double."),
     "WITH": ("Spark has no TIMESTAMP WITH TIME ZONE", "Write timestamp, which is a point in time."),
 }
 # Behind these begins an expression.
@@ -111,13 +115,6 @@ def _list(tokens: _Tokens, at: int) -> Found | None:
     if before in _BEGINS or several:
         return "Spark has no array literals in square brackets", "Write array(a, b).", tokens[at - several].start
     return None
-
-
-def _parameter(tokens: _Tokens, at: int) -> Found | None:
-    if tokens[at].text == "$" and _word(tokens, at + 1) == "$":
-        return "Spark has no string literals between $$", "Write it in single quotes.", tokens[at].start
-    named = _kind(tokens, at + 1) in {TokenType.VAR, TokenType.NUMBER} and _kind(tokens, at - 1) != TokenType.PARAMETER
-    return _unbound(tokens[at].start) if named else None
 
 
 def _placeholder(tokens: _Tokens, at: int) -> Found | None:
@@ -310,21 +307,26 @@ def _ignoring(tokens: _Tokens, at: int) -> Found | None:
     return f"{word} is after the parentheses of {function}()", hint, tokens[at - 2].start
 
 
-def _national(tokens: _Tokens, at: int) -> Found | None:
-    return "Spark has no N'..' literals", "Remove the letter.", tokens[at].start
+def _number(tokens: _Tokens, at: int) -> Found | None:
+    """Spark reads 0x1F as a name."""
+    digits = _HEXADECIMAL.fullmatch(tokens[at].text)
+    if digits is None or _kind(tokens, at - 1) not in _BEGINS:
+        return None
+    hint = f"Write {int(digits[1], 16)}, or x'{digits[1]}' for bytes."
+    return "Spark has no hexadecimal numbers (0x..)", hint, tokens[at].start
 
 
 def _hex(tokens: _Tokens, at: int) -> Found | None:
-    # x'1F' has two quotes and one letter, 0x1F two characters before its digits.
-    if tokens[at].end - tokens[at].start + 1 == len(tokens[at].text) + len("0x"):
-        hint = f"Write {int(tokens[at].text, 16)}, or x'{tokens[at].text}' for bytes."
-        return "Spark has no hexadecimal numbers (0x..)", hint, tokens[at].start
-    return None
+    if _DIGITS.fullmatch(tokens[at].text):
+        return None
+    return "x'..' is not hexadecimal", "Write bytes as pairs of 0 to 9 and a to f: x'1F'.", tokens[at].start
 
 
 def _string(tokens: _Tokens, at: int) -> Found | None:
     """A text behind a word: a date that is none, or a unit in quotes."""
     word, text = _word(tokens, at - 1), tokens[at].text
+    if word == "N" and tokens[at - 1].end + 1 == tokens[at].start:
+        return "Spark has no N'..' literals", "Remove the letter.", tokens[at - 1].start
     if word in _TYPED and not is_moment(text, date=word == "DATE"):
         return f"'{text}' is not a {word.lower()}", "Write it such as '2026-01-31'.", tokens[at].start
     function = _word(tokens, at - 2)
@@ -364,7 +366,6 @@ _RULES: dict[TokenType, _Rule] = {
     TokenType.LIMIT: _limit,
     TokenType.OFFSET: _offset,
     TokenType.L_BRACKET: _list,
-    TokenType.PARAMETER: _parameter,
     TokenType.PLACEHOLDER: _placeholder,
     TokenType.COLON: _colon,
     TokenType.ISNULL: _is_null,
@@ -383,9 +384,9 @@ _RULES: dict[TokenType, _Rule] = {
     TokenType.APPLY: _apply,
     TokenType.ASOF: _as_of,
     TokenType.R_PAREN: _ignoring,
-    TokenType.NATIONAL_STRING: _national,
-    TokenType.HEX_STRING: _hex,
     TokenType.COLLATE: _collate,
+    TokenType.HEX_STRING: _hex,
     TokenType.STRING: _string,
     TokenType.USING: _script,
+    TokenType.VAR: _number,
 }

@@ -5,7 +5,7 @@ text, and from the tree where that says what kind of name a token is (`letter_ca
 never compared: it writes `percentile_cont` as `percentile_disc`, among others. The form is SQL with the same rows.
 
 Its rules say what means nothing: blanks, comments, the letter case of what `letter_case` lists, needless backticks,
-brackets around what nothing could take apart, AS, INNER, OUTER and ASC, the quotes of a text without escapes. All else
+brackets around what nothing could take apart, AS, INNER, OUTER and ASC, the quotes and escapes of a string. All else
 counts.
 """
 
@@ -21,14 +21,13 @@ from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from engine.compile.sql.dialect import UNFORESEEN, parse_tokens, tokenize
 from engine.compile.sql.letter_case import NamePlaces, name_places, name_text
-from engine.compile.sql.token_checks import parseable
 
-# Of the rules here. Facts of another form are compared without letter case (`engine.plan.earlier_facts`).
-FORM = 2
+# Of the rules here. Facts of another form are brought into this one (`engine.plan.earlier_facts`).
+FORM = 3
 
 _T = TokenType
-_SIGNS = {_T.NEQ: "<>", _T.EQ: "="}
-_LITERALS = {_T.RAW_STRING, _T.HEX_STRING}
+_SIGNS = {_T.NEQ: "<>", _T.EQ: "=", _T.LTE: "<=", _T.GTE: ">="}
+_ESCAPED = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\u0000"})
 # Words that are keywords to Spark and names to the tokenizer.
 _WORDS = {
     "century", "current", "day", "dayofweek", "days", "decade", "dow", "doy", "epoch", "excluding", "first",
@@ -86,7 +85,7 @@ def spelling_of(text: str) -> str:
     if not tokens or tokens[0].token_type in sqlglot.Parser.STATEMENT_PARSERS:
         return " ".join([*map(str.lower, words[:1]), *words[1:]])
     try:
-        trees = [tree for tree in parse_tokens(parseable(tokens), text) if tree is not None]
+        trees = [tree for tree in parse_tokens(tokens, text) if tree is not None]
     except (SqlglotError, RecursionError, *UNFORESEEN):
         return " ".join(words)
     nodes = [node for tree in trees for node in tree.find_all(exp.Identifier, exp.Paren)]
@@ -102,9 +101,9 @@ def same_meaning(one: str, other: str) -> bool:
 def _word(text: str, before: Token | None, token: Token, following: Token | None, names: NamePlaces) -> str:  # noqa: PLR0911 - one a kind
     kind, raw = token.token_type, text[token.start : token.end + 1]
     if kind is _T.STRING:
-        return _string(raw)
-    if kind in _LITERALS:
-        return raw[:1].lower() + raw[1:]
+        return _string(token.text)
+    if kind is _T.HEX_STRING:
+        return f"x'{token.text.upper()}'"
     if kind is _T.NUMBER:
         return raw.lower()
     if kind in _SIGNS:
@@ -123,10 +122,10 @@ def _is_word(token: Token, following: Token | None) -> bool:
     return (following is not None and following.token_type is _T.L_PAREN) or token.text.lower() in _WORDS
 
 
-def _string(raw: str) -> str:
-    """A text in single quotes, if nothing in it could mean something else there."""
-    inner = raw[1:-1]
-    return raw if any(sign in inner for sign in "\\'\"") else f"'{inner}'"
+def _string(value: str) -> str:
+    """A literal of a value, the same however it was written."""
+    escaped = value.translate(_ESCAPED)
+    return f"'{escaped}'"
 
 
 def _is_suffix(before: Token | None, token: Token) -> bool:

@@ -18,22 +18,13 @@ from engine.compile.sql.argument_counts import WrongCall, confirmed, wrong_calls
 from engine.compile.sql.determinism import deterministic
 from engine.compile.sql.dialect import UNFORESEEN, parse_tokens, tokenize
 from engine.compile.sql.foreign_syntax import ABSENT, absent, in_hint
+from engine.compile.sql.lexer.lexemes import continued_comments, has_comment
 from engine.compile.sql.normalize import spelling
-from engine.compile.sql.pivot_results import without_calls
 from engine.compile.sql.query_nodes import QueryNodes
 from engine.compile.sql.select_items import ItemPlace, item_places
-from engine.compile.sql.token_checks import (
-    HIDDEN_WINDOW,
-    WINDOW_TABLES,
-    check_depth,
-    check_numbers,
-    check_tokens,
-    open_quote,
-    parseable,
-    variable,
-)
+from engine.compile.sql.token_checks import WINDOW_TABLES, check_depth, check_numbers, check_tokens, variable
 from engine.compile.templates.template_names import REF, SOURCE, THIS, spoken
-from engine.errors import Diagnostic, near
+from engine.errors import Diagnostic, Level, near
 from engine.jinja import Rendered
 
 TYPES = (
@@ -119,6 +110,7 @@ def parse(rendered: Rendered, node: str, found: list[Diagnostic]) -> ParsedQuery
         for token in (tokens if '"' in text else ())
         if token.token_type is TokenType.STRING and text[token.start] == '"'
     )
+    reader.warn_of_continued_comments()
     stay = nodes.lasting(), deterministic(nodes)
     return ParsedQuery(tree, references, qualifiers, form, end, *stay, items, double_quoted)
 
@@ -142,13 +134,20 @@ class _Reader:
         full_hint = with_printed(hint, self.rendered, offset)
         self.found.append(Diagnostic(code, message, full_hint, node=self.node, location=place))
 
+    def warn_of_continued_comments(self) -> None:
+        for offset in continued_comments(self.rendered.text):
+            message = "the comment ends in a backslash, so that the next line belongs to it"
+            hint = "Remove the backslash, or begin the next line with --."
+            place = self.rendered.location(offset)
+            self.found.append(Diagnostic("comment-continues", message, hint, Level.WARNING, self.node, place))
+
     def tokens(self) -> list[Token] | None:
         text = self.rendered.text
         try:
             tokens = tokenize(text)
-        except TokenError:
+        except TokenError as error:
             hint = "Close the quote or comment that starts here."
-            self.report("sql-syntax", "the SQL ends inside a quote or comment", hint, open_quote(text))
+            self.report("sql-syntax", "the SQL ends inside a quote or comment", hint, error.start or 0)
             return None
         if not tokens:
             self.report("not-a-query", "the model has no SQL", "Write a SELECT below the header.", len(text))
@@ -171,15 +170,12 @@ class _Reader:
         if not isinstance(tree, exp.Query):
             self.no_query(tree.key.upper() if tree is not None else word, tokens[0].start)
             return None
-        written = self.rendered.text.lower()
-        if "window" in written or "pivot" in written:
-            restore_hidden(tree)
         return tree
 
     def read(self, tokens: list[Token], wrong: list[WrongCall]) -> exp.Expr | None:
         """The parser's tree, or what it cannot read."""
         try:
-            return parse_tokens(parseable(tokens), self.rendered.text)[0]
+            return parse_tokens(tokens, self.rendered.text)[0]
         except ParseError as error:
             # The parser counts the arguments of many functions, too, and reports them in words of its own.
             counted = [call for call in wrong if call.code == "argument-count" or not call.placed]
@@ -334,14 +330,6 @@ def _place_group_by_all(nodes: QueryNodes, tokens: list[Token]) -> None:
         groups[0].meta["all"] = places[0]
 
 
-def restore_hidden(tree: exp.Expr) -> None:
-    """Give `window` its name back, and results of PIVOT their form, after `parseable` hid them from the parser."""
-    without_calls(tree)
-    for node in tree.find_all(exp.Anonymous, exp.Identifier):
-        if node.this == HIDDEN_WINDOW:
-            node.set("this", "window")
-
-
 def span(node: exp.Expr) -> tuple[int, int]:
     """Begin and end (exclusive) of an identifier, or of a column of several, in the text."""
     identifiers = [node] if isinstance(node, exp.Identifier) else list(node.find_all(exp.Identifier))
@@ -364,12 +352,7 @@ def is_expression(text: str) -> bool:
         trees = parse_tokens(tokenize(f"SELECT {text}"), f"SELECT {text}") if tokens and not too_deep else []
     except (SqlglotError, RecursionError):
         return False
-    if (
-        variable(text)
-        or any(token.comments for token in tokens)
-        or len(trees) != 1
-        or not isinstance(trees[0], exp.Select)
-    ):
+    if variable(text) or has_comment(text) or len(trees) != 1 or not isinstance(trees[0], exp.Select):
         return False
     arguments = [key for key, value in trees[0].args.items() if value]
     return arguments == ["expressions"] and len(trees[0].expressions) == 1 and not trees[0].expressions[0].alias

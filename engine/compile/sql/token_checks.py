@@ -9,22 +9,16 @@ from itertools import pairwise, zip_longest
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from engine.compile.sql.foreign_words import foreign_words
-from engine.compile.sql.pivot_results import with_calls
+from engine.compile.sql.unknown_characters import is_unknown, unknown_character
 
 MAX_DEPTH = 200
 MAX_NUMBER = 400
-# sqlglot (30.30) cannot read `window` right after GROUP BY; a name of the same length keeps all positions.
-HIDDEN_WINDOW = "w1nd0w"
 _NAMES = {TokenType.VAR, TokenType.IDENTIFIER, TokenType.L_PAREN}
-_QUOTED = {TokenType.STRING, TokenType.IDENTIFIER, TokenType.RAW_STRING}
-_INVISIBLE = re.compile("[\u00a0\u00ad\u200b-\u200f\u2028\u2029\u2060\ufeff]")
 _NESTED_TYPES = {"array", "map", "struct"}
 _AFTER_COMMA = {
     TokenType.COMMA, TokenType.R_PAREN, TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY,
     TokenType.ORDER_BY, TokenType.SELECT,
 }  # fmt: skip
-_IGNORING = {"any_value", "first", "first_value", "last", "last_value"}
-_BEHIND_NAME = {TokenType.COMMA, TokenType.FROM, TokenType.ALIAS, TokenType.R_PAREN, TokenType.DOT}
 _ENDS_FROM = {
     TokenType.SELECT, TokenType.WHERE, TokenType.GROUP_BY, TokenType.ORDER_BY, TokenType.HAVING,
     TokenType.UNION, TokenType.ON, TokenType.USING,
@@ -50,69 +44,16 @@ VARIABLE_HINT = (
 Report = Callable[[str, str, str, int], None]
 
 
-def parseable(tokens: list[Token]) -> list[Token]:
-    """The tokens in a form that sqlglot's parser understands."""
-    result = list(tokens)
-    left_out: set[int] = set()
-    for index, (token, name) in enumerate(pairwise(tokens)):
-        if token.token_type is TokenType.GROUP_BY and name.text.lower() == "window":
-            result[index + 1] = _called(name, HIDDEN_WINDOW)
-        elif name.token_type is TokenType.ALL and _is_name(token, tokens[index + 2 : index + 3]):
-            result[index + 1] = _called(name, name.text)
-        elif name.token_type is TokenType.FALSE and token.token_type is TokenType.COMMA:
-            left_out |= _default_nulls(tokens, index)
-        elif token.token_type is TokenType.VAR and token.text.lower() == "max" and name.text.lower() == "recursion":
-            left_out |= _recursion_level(tokens, index)
-    if left_out:
-        result = [token for index, token in enumerate(result) if index not in left_out]
-    return with_calls(result)
-
-
-def _default_nulls(tokens: list[Token], comma: int) -> set[int]:
-    """The places of `, false` in `first_value(x, false)`: the default, which sqlglot cannot read."""
-    depth = 1
-    if comma + 2 >= len(tokens) or tokens[comma + 2].token_type is not TokenType.R_PAREN:
-        return set()
-    for place in range(comma - 1, 0, -1):
-        kind = tokens[place].token_type
-        depth += (kind is TokenType.R_PAREN) - (kind is TokenType.L_PAREN)
-        if depth == 1 and kind is TokenType.COMMA:
-            return set()
-        if not depth:
-            return {comma, comma + 1} if tokens[place - 1].text.lower() in _IGNORING else set()
-    return set()
-
-
-def _recursion_level(tokens: list[Token], at: int) -> set[int]:
-    """The places of `max recursion level 100` behind the name of a CTE, which is a limit only."""
-    words = [token.text.lower() for token in tokens[at : at + 3]]
-    level = tokens[at + 3 : at + 4]
-    if words == ["max", "recursion", "level"] and level and level[0].token_type is TokenType.NUMBER:
-        return set(range(at, at + 4))
-    return set()
-
-
-def _called(token: Token, name: str) -> Token:
-    """A word as a name of a column."""
-    return Token(TokenType.VAR, name, token.line, token.col, token.start, token.end, token.comments)
-
-
-def _is_name(before: Token, after: list[Token]) -> bool:
-    """Whether ALL behind SELECT or GROUP BY is a column, as Spark's grammar reads it before a comma and its like."""
-    if before.token_type is TokenType.SELECT:
-        return not after or after[0].token_type in _BEHIND_NAME
-    return before.token_type is TokenType.GROUP_BY and bool(after) and after[0].token_type is TokenType.COMMA
-
-
 def check_tokens(tokens: list[Token], text: str, report: Report) -> None:
     """Report nesting that is too deep, brackets and commas too many, and clauses that the header has instead."""
     check_depth(tokens, report)
     check_numbers(tokens, report)
     if check_variables(tokens, text, report):
         return
+    if check_characters(tokens, text, report):
+        return
     check_brackets(tokens, report)
     check_commas(tokens, report)
-    check_invisible(tokens, text, report)
     for message, hint, offset in foreign_words(tokens):
         report("sql-syntax", message, hint, offset)
     words = text.upper()
@@ -177,6 +118,14 @@ def check_numbers(tokens: list[Token], report: Report) -> None:
             return
 
 
+def check_characters(tokens: list[Token], text: str, report: Report) -> bool:
+    """Report a character that Spark's lexer does not know, behind which there are no tokens; whether there is one."""
+    if not is_unknown(tokens[-1]):
+        return False
+    report("sql-syntax", *unknown_character(tokens[-1], text), tokens[-1].start)
+    return True
+
+
 def check_brackets(tokens: list[Token], report: Report) -> None:
     """The parser skips some brackets that are not closed, and reports others far behind them."""
     opened: list[Token] = []
@@ -193,24 +142,8 @@ def check_brackets(tokens: list[Token], report: Report) -> None:
                 token.start,
             )
             return
-        elif token.token_type is TokenType.L_BRACE:
-            hint = "Jinja expressions have two braces: {{ ref('flights') }}."
-            report("sql-syntax", "a single brace is not valid SQL", hint, token.start)
-            return
     if opened:
         report("sql-syntax", "a bracket is not closed", "Add ')'.", opened[-1].start)
-
-
-def check_invisible(tokens: list[Token], text: str, report: Report) -> None:
-    """Invisible characters: in a name they make another name, between words Spark cannot read them."""
-    if text.isascii():
-        return
-    for token in tokens:
-        match = _INVISIBLE.search(text, token.start, token.end + 1) if token.token_type not in _QUOTED else None
-        if match is not None:
-            hint = "Delete it, or replace it by a space."
-            report("sql-syntax", f"an invisible character (U+{ord(match[0]):04X})", hint, match.start())
-            return
 
 
 def check_commas(tokens: list[Token], report: Report) -> None:
@@ -255,32 +188,3 @@ def check_window_tables(tokens: list[Token], report: Report) -> None:
 def _refuse(what: str, token: Token, report: Report) -> None:
     hint = "Declare it in the header: streams: {flights: {watermark: scheduled_at delay 30 minutes}}."
     report("stream-clause", f"{what} is not allowed in a model", hint, token.start)
-
-
-def open_quote(text: str) -> int:
-    """Offset of the quote or comment that is never closed."""
-    at = 0
-    while at < len(text):
-        two = text[at : at + 2]
-        if two == "--":
-            at = _after(text, "\n", at)
-        elif two == "/*":
-            end = text.find("*/", at + 2)
-            if end < 0:
-                return at
-            at = end + 2
-        elif text[at] in "'\"`":
-            end = at + 1
-            while end < len(text) and text[end] != text[at]:
-                end += 2 if text[end] == "\\" and text[at] != "`" else 1
-            if end >= len(text):
-                return at
-            at = end + 1
-        else:
-            at += 1
-    return 0
-
-
-def _after(text: str, what: str, at: int) -> int:
-    end = text.find(what, at)
-    return len(text) if end < 0 else end + len(what)

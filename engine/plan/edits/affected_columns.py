@@ -125,12 +125,14 @@ def _names(text: str, column: str) -> bool:
 
 def _selected(sql: str) -> tuple[dict[str, str], str] | None:
     """The expressions of a SELECT by column, and the rest of its text; None: it is something else."""
-    import sqlglot
     from sqlglot import exp
+    from sqlglot.errors import SqlglotError
+
+    from engine.compile.sql.dialect import parse_text
 
     try:
-        tree = sqlglot.parse_one(sql, dialect="spark")
-    except sqlglot.errors.SqlglotError:
+        tree = parse_text(sql)
+    except SqlglotError:
         return None
     if not isinstance(tree, exp.Select) or tree.args.get("distinct") or any(item.is_star for item in tree.expressions):
         return None

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from engine.compile import Manifest, Model
 from engine.compile.output.output_columns import outermost
-from engine.compile.sql.dialect import parse_text
+from engine.compile.sql.dialect import parse_text, tokenize
 from engine.compile.sql.normalize import spelling_of
 from engine.plan.deployed.column_names import earlier_names
 
@@ -93,7 +92,7 @@ def _now(name: str, own: Names) -> str:
 def _reworded(text: str, own: Names) -> str:
     """A condition with the names that its columns have now."""
     try:
-        tokens = sqlglot.tokenize(text, dialect="spark")
+        tokens = tokenize(text)
     except SqlglotError:
         return text
     parts, at = [], 0

@@ -8,7 +8,6 @@ from sqlglot.errors import SqlglotError
 from engine.compile import Model, Source
 from engine.compile.sql.dialect import parse_tokens, tokenize
 from engine.compile.sql.parse import first_offset
-from engine.compile.sql.token_checks import parseable
 from engine.errors import Diagnostic, Location
 
 CODE = "query-too-deep"
@@ -34,7 +33,7 @@ def too_deep(error: Exception, node: Model | Source) -> Diagnostic | None:
 def _deepest(model: Model) -> Location:
     """The item or clause that holds the deepest expression."""
     try:
-        tree = parse_tokens(parseable(tokenize(model.sql)), model.sql)[0]
+        tree = parse_tokens(tokenize(model.sql), model.sql)[0]
     except (SqlglotError, RecursionError):
         return Location(model.file)
     if tree is None:

@@ -11,16 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import sqlglot
 from sqlglot import exp
 
 from engine.compile.columns import InputColumns, QueryColumns
 from engine.compile.columns.find_columns import bind
 from engine.compile.nodes.model_settings import TimeWindow
 from engine.compile.sql.dialect import parse_tokens, tokenize
-from engine.compile.sql.parse import restore_hidden
 from engine.compile.sql.select_items import item_places
-from engine.compile.sql.token_checks import parseable
 from tests.fixtures import read_pairs
 
 FOLDER = Path(__file__).parent / "fixtures"
@@ -70,10 +67,9 @@ def tables() -> dict[str, InputColumns]:
 
 def parsed(sql: str) -> exp.Expr:
     """The tree as the compiler makes it."""
-    tokens = sqlglot.tokenize(sql, dialect="spark")
-    tree = parse_tokens(parseable(tokens), sql)[0]
+    tokens = tokenize(sql)
+    tree = parse_tokens(tokens, sql)[0]
     assert tree is not None
-    restore_hidden(tree)
     return tree
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import gc
 import time
 
-import sqlglot
-
 from engine.compile.columns import InputColumns
 from engine.compile.columns.find_columns import columns_of
 from engine.compile.nodes.model_settings import TimeWindow
+from engine.compile.sql.dialect import parse_text
 
 MODEL = """with recent as (
     select f.flight_id, f.carrier, f.origin, f.destination, f.departure_delay, f.scheduled_at, f.data.tail as tail
@@ -46,7 +45,7 @@ WINDOWS = {"hour": TimeWindow("tumbling", "scheduled_at", "1 hours")}
 def main(count: int = 1000) -> None:
     texts = [MODEL.format(number) for number in range(count)]
     begin = time.process_time()
-    trees = [sqlglot.parse_one(text, dialect="spark") for text in texts]
+    trees = [parse_text(text) for text in texts]
     parsing = time.process_time() - begin
     inputs = [
         {f"@ref flights_{n}": InputColumns(f"model.flights_{n}", FLIGHTS), "@source ref.airlines": AIRLINES}

@@ -1,4 +1,4 @@
-"""Tokens of operators: those that sqlglot does not know, and whether operators follow each other."""
+"""Tokens of operators: whether they follow each other, and where brackets are."""
 
 from __future__ import annotations
 
@@ -16,32 +16,8 @@ _DIVIDING = {
     TokenType.AND, TokenType.OR, TokenType.COMMA, TokenType.WHEN, TokenType.THEN, TokenType.ELSE, TokenType.WHERE,
     TokenType.ON, TokenType.HAVING, TokenType.SELECT, TokenType.FROM,
 }  # fmt: skip
-_NESTED = {TokenType.ARRAY, TokenType.MAP, TokenType.STRUCT}
-_NEGATED = {TokenType.GT: TokenType.LTE, TokenType.LT: TokenType.GTE}
 # Marks the brackets of the text, which differ so from those that sqlglot adds, and `<=>`.
 WRITTEN = "\x00written"
-
-
-def with_shifts(tokens: list[Token]) -> list[Token]:
-    """The tokens with one token for each `>>>`, and for `!>` and `!<`, which sqlglot does not know."""
-    result: list[Token] = []
-    nested = 0
-    for token in tokens:
-        kind, before = token.token_type, result[-1] if result else None
-        if kind is TokenType.LT and before is not None and before.token_type in _NESTED:
-            nested += 1
-        elif kind is TokenType.GT and nested:
-            nested -= 1
-        elif kind is TokenType.GT and [t.token_type for t in result[-2:]] == [TokenType.GT] * 2:
-            first = result[-2]
-            if first.start + 2 == token.start:
-                result[-2:] = [Token(TokenType.LR_ARROW, "<->", first.line, first.col, first.start, token.end)]
-                continue
-        elif kind in _NEGATED and before is not None and before.text == "!" and before.end + 1 == token.start:
-            result[-1] = Token(_NEGATED[kind], before.text, before.line, before.col, before.start, token.end)
-            continue
-        result.append(token)
-    return result
 
 
 def marked(tokens: list[Token]) -> list[Token]:

@@ -16,8 +16,7 @@ from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from engine.compile.nodes.query_finding import QueryFinding
 from engine.compile.sql.dialect import parse_tokens, tokenize
-from engine.compile.sql.parse import restore_hidden
-from engine.compile.sql.token_checks import check_commas, check_depth, parseable
+from engine.compile.sql.token_checks import check_commas, check_depth
 from engine.compile.streaming.query_plan.intervals import seconds
 
 _MARK = "__watermark_"
@@ -87,7 +86,7 @@ def parse(text: str, synonyms: Mapping[str, str] | None = None) -> ParsedStateme
         if "STREAM" in words or "WATERMARK" in words:
             tokens, clauses, streams = _taken_out(tokens, text)
         tokens = _one_name(tokens, synonyms) if synonyms else tokens
-        trees = parse_tokens(parseable(tokens), text)
+        trees = parse_tokens(tokens, text)
     except _SyntaxError as error:
         return ParsedStatement(None, findings=(_fault(str(error), error.start),))
     except ParseError as error:
@@ -100,8 +99,6 @@ def parse(text: str, synonyms: Mapping[str, str] | None = None) -> ParsedStateme
     tree = trees[0] if len(trees) == 1 else None
     if tree is None:
         return ParsedStatement(None, findings=(_fault("there is more than one statement", 0),))
-    if "WINDOW" in words or "PIVOT" in words:
-        restore_hidden(tree)
     return ParsedStatement(tree, Native(_by_relation(tree, clauses), streams))
 
 

@@ -1,0 +1,128 @@
+"""The lexemes of a text, where Spark's lexer has them (SqlBaseLexer.g4, 4.1).
+
+Its rules that other databases do not have: a backslash at the end of a `--` comment continues it on the next line,
+`/*+` begins a hint anywhere but inside a comment, a comment in a comment nests, `*/` is one sign everywhere, a word may
+begin with a digit, and `>>` is two signs behind `array`, `map` or `struct` until each has met its `>`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterator
+from enum import Enum, auto
+from typing import Final, TypeAlias
+
+
+class Kind(Enum):
+    """Kinds of lexemes."""
+
+    WORD = auto()
+    SIGN = auto()
+    NUMBER = auto()
+    STRING = auto()
+    RAW_STRING = auto()
+    QUOTED_NAME = auto()
+    COMMENT = auto()
+    # A character that begins nothing; a quote or comment without end.
+    UNKNOWN = auto()
+    UNCLOSED = auto()
+
+
+# Its kind and place; the end is exclusive.
+Lexeme: TypeAlias = tuple[Kind, int, int]
+
+BLANKS: Final = " \t\n\f\r\v\u00a0\u1680\u2000-\u200a\u2028\u202f\u205f\u3000"
+_SUFFIX = r"(?:[fFdD]|[bB][dD])"
+# Two letters are S and I in capitals, as which the lexer reads them.
+_NOT_BEHIND_NUMBER = r"(?![A-Za-z0-9_\u0131\u017f])"
+_LEXEME: Final = re.compile(
+    rf"""[{BLANKS}]*+(?:
+      (?P<RAW_STRING>[rR](?:'[^']*'|"[^"]*"))
+    | (?P<NUMBER>
+          (?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?{_SUFFIX}?{_NOT_BEHIND_NUMBER}
+        | [0-9]+[eE][+-][0-9]+{_SUFFIX}?
+        | [0-9]+(?:[eE][0-9]+{_SUFFIX}?|[lLsSyY]|{_SUFFIX})?{_NOT_BEHIND_NUMBER}
+      )
+    | (?P<WORD>[A-Za-z0-9_]++)
+    | (?P<COMMENT>--(?:\\\n|[^\r\n])*+|/\*(?!\+))
+    | (?P<SIGN><=>|>>>|>>|<<|<=|<>|>=|==|!=|!>|!<|\|\||\|>|::|->|=>|/\*\+|\*/|[-;(),.\[\]!=<>+*/%~&|^:?])
+    | (?P<STRING>'[^'\\]*+(?:(?:''|\\.)[^'\\]*+)*'|"[^"\\]*+(?:(?:""|\\.)[^"\\]*+)*")
+    | (?P<QUOTED_NAME>`[^`]*+(?:``[^`]*+)*`)
+    | (?P<UNKNOWN>.)
+    )""",
+    re.DOTALL | re.VERBOSE,
+)
+_KINDS: Final = [Kind.UNKNOWN, *(Kind[name] for name in _LEXEME.groupindex)]
+_CONTINUED: Final = re.compile(rf"\\\n(?![{BLANKS}]*(?:--|$))")
+_BRACKETS: Final = re.compile(r"/\*(?!\+)|\*/")
+_ADDRESS: Final = re.compile(r"[A-Za-z]+://[A-Za-z0-9_/.?=&#%-]+")
+_TYPES: Final = {"ARRAY", "MAP", "STRUCT"}
+
+
+def lexemes(text: str) -> Iterator[Lexeme]:
+    """Yield the lexemes of a text, comments among them, up to the first that is unknown or has no end."""
+    at: int | None = 0
+    shifts = [0] if ">>" in text else None
+    while at is not None:
+        at = yield from _run(text, at, shifts)
+
+
+def _run(text: str, at: int, shifts: list[int] | None) -> Generator[Lexeme, None, int | None]:
+    """Yield the lexemes up to one that a regular expression cannot delimit, and return where it ends; None: all are.
+
+    Args:
+        text: of the lexemes.
+        at: where to begin.
+        shifts: how many types may still be open, if that counts: the text has a `>>`.
+    """
+    addresses = "://" in text
+    kinds = _KINDS
+    for match in _LEXEME.finditer(text, at):
+        group = match.lastindex
+        kind = kinds[group]  # type: ignore[index]
+        start, end = match.span(group)  # type: ignore[arg-type]
+        if kind is Kind.WORD:
+            if addresses and (address := _ADDRESS.match(text, start)) is not None:
+                # A name by its rule, and then rejected for its signs.
+                yield Kind.UNKNOWN, start, address.end()
+                return None
+            if shifts and text[start:end].upper() in _TYPES:
+                shifts[0] += 1
+        elif kind is Kind.SIGN and shifts and text[start] == ">":
+            if shifts[0] and end > start + 1 and text[start + 1] == ">":
+                shifts[0] -= 1
+                yield kind, start, start + 1
+                return start + 1
+            if end == start + 1 and shifts[0]:
+                shifts[0] -= 1
+        elif kind is Kind.COMMENT and text[start] == "/":
+            end = comment_end(text, start)
+            yield kind if end >= 0 else Kind.UNCLOSED, start, end
+            return end if end >= 0 else None
+        elif kind is Kind.UNKNOWN:
+            yield Kind.UNCLOSED if text[start] in "'\"`" else kind, start, end
+            return None
+        yield kind, start, end
+    return None
+
+
+def has_comment(text: str) -> bool:
+    """Whether there is a comment in a text."""
+    return ("--" in text or "/*" in text) and any(kind is Kind.COMMENT for kind, _, _ in lexemes(text))
+
+
+def continued_comments(text: str) -> Iterator[int]:
+    """Yield where comments end in a backslash that takes in a line of something else."""
+    for kind, start, end in lexemes(text) if "\\\n" in text else ():
+        if kind is Kind.COMMENT and text[start] == "-":
+            yield from (start + match.start() for match in _CONTINUED.finditer(text[start:end]))
+
+
+def comment_end(text: str, start: int) -> int:
+    """Where a comment in brackets ends, with those inside it; -1: nowhere."""
+    depth = 1
+    for bracket in _BRACKETS.finditer(text, start + 2):
+        depth += 1 if bracket[0] == "/*" else -1
+        if not depth:
+            return bracket.end()
+    return -1

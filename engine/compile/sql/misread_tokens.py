@@ -1,0 +1,77 @@
+"""Tokens that sqlglot's parser (30.30) misreads: a form that it reads, and their own form again in the tree."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from sqlglot import exp
+from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
+
+from engine.compile.sql.pivot_results import with_calls, without_calls
+
+# It cannot read `window` right after GROUP BY; a name of the same length keeps all positions.
+_HIDDEN_WINDOW = "w1nd0w"
+_IGNORING = {"any_value", "first", "first_value", "last", "last_value"}
+_BEHIND_NAME = {TokenType.COMMA, TokenType.FROM, TokenType.ALIAS, TokenType.R_PAREN, TokenType.DOT}
+
+
+def corrected(tokens: list[Token]) -> list[Token]:
+    """The tokens in a form that sqlglot's parser understands."""
+    result = list(tokens)
+    left_out: set[int] = set()
+    for index, (token, name) in enumerate(pairwise(tokens)):
+        if token.token_type is TokenType.GROUP_BY and name.text.lower() == "window":
+            result[index + 1] = _called(name, _HIDDEN_WINDOW)
+        elif name.token_type is TokenType.ALL and _is_name(token, tokens[index + 2 : index + 3]):
+            result[index + 1] = _called(name, name.text)
+        elif name.token_type is TokenType.FALSE and token.token_type is TokenType.COMMA:
+            left_out |= _default_nulls(tokens, index)
+        elif token.token_type is TokenType.VAR and token.text.lower() == "max" and name.text.lower() == "recursion":
+            left_out |= _recursion_level(tokens, index)
+    if left_out:
+        result = [token for index, token in enumerate(result) if index not in left_out]
+    return with_calls(result)
+
+
+def _default_nulls(tokens: list[Token], comma: int) -> set[int]:
+    """The places of `, false` in `first_value(x, false)`: the default, which sqlglot cannot read."""
+    depth = 1
+    if comma + 2 >= len(tokens) or tokens[comma + 2].token_type is not TokenType.R_PAREN:
+        return set()
+    for place in range(comma - 1, 0, -1):
+        kind = tokens[place].token_type
+        depth += (kind is TokenType.R_PAREN) - (kind is TokenType.L_PAREN)
+        if depth == 1 and kind is TokenType.COMMA:
+            return set()
+        if not depth:
+            return {comma, comma + 1} if tokens[place - 1].text.lower() in _IGNORING else set()
+    return set()
+
+
+def _recursion_level(tokens: list[Token], at: int) -> set[int]:
+    """The places of `max recursion level 100` behind the name of a CTE, which is a limit only."""
+    words = [token.text.lower() for token in tokens[at : at + 3]]
+    level = tokens[at + 3 : at + 4]
+    if words == ["max", "recursion", "level"] and level and level[0].token_type is TokenType.NUMBER:
+        return set(range(at, at + 4))
+    return set()
+
+
+def _called(token: Token, name: str) -> Token:
+    """A word as a name of a column."""
+    return Token(TokenType.VAR, name, token.line, token.col, token.start, token.end, token.comments)
+
+
+def _is_name(before: Token, after: list[Token]) -> bool:
+    """Whether ALL behind SELECT or GROUP BY is a column, as Spark's grammar reads it before a comma and its like."""
+    if before.token_type is TokenType.SELECT:
+        return not after or after[0].token_type in _BEHIND_NAME
+    return before.token_type is TokenType.GROUP_BY and bool(after) and after[0].token_type is TokenType.COMMA
+
+
+def restore(tree: exp.Expr) -> None:
+    """Give `window` its name back, and results of PIVOT their form."""
+    without_calls(tree)
+    for node in tree.find_all(exp.Anonymous, exp.Identifier):
+        if node.this == _HIDDEN_WINDOW:
+            node.set("this", "window")
