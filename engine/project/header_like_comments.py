@@ -17,6 +17,8 @@ _KEYS: Final = {key.name: key for key in MODEL.keys}
 _DESCRIBING: Final = {key.name for key in ABOUT}
 # What may come before the first comment that counts: blanks, other comments, Jinja.
 _BEFORE: Final = re.compile(r"(?:\s+|--(?:\\\n|[^\n])*|\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\})*", re.DOTALL)
+# A header that is not at the top.
+LATE: Final = re.compile(r"/\*---[ \t]*$", re.MULTILINE)
 _STARRED: Final = re.compile(r"^[ \t]*\*(?: |$)", re.MULTILINE)
 # A line that may be a key with its value.
 _KEY: Final = re.compile(r"^[ \t]*[\"'{]?[ \t]*(\w+)[\"']?[ \t]*:(?=\s|$)", re.MULTILINE)
@@ -33,7 +35,7 @@ def header_like_comment(text: str) -> tuple[int, int] | None:
     """
     begin = _behind_others(text, 0)
     while text.startswith("/*", begin) and (end := text.find("*/", begin + 2)) >= 0:
-        if _looks_like_header(text[begin + 2 : end]):
+        if LATE.match(text, begin) is None and _looks_like_header(text[begin + 2 : end]):
             return begin, end + 2
         begin = _behind_others(text, end + 2)
     return None
@@ -74,7 +76,7 @@ def _read(body: str) -> tuple[dict[str, object], bool]:
 
 
 def _deciding(name: str, value: object) -> bool:
-    """Whether a key says how a table is built, and its value is no prose."""
+    """Whether a key says how a table is built, and its value is not prose."""
     key = _KEYS[name]
     if name in _DESCRIBING or value is None:
         return False

@@ -6,14 +6,13 @@ import re
 from dataclasses import dataclass, replace
 
 from engine.errors import Diagnostic, Location
-from engine.project.header_like_comments import header_like_comment
+from engine.project.header_like_comments import LATE, header_like_comment
 from engine.project.parse_yaml import Yaml, load_yaml
 
 # Longer rows of dashes are ornament, not a header.
 _BEGIN = re.compile(r"\s*/\*---(?!-)")
 # The front matter of other tools; a row of dashes is a comment in SQL.
 _UNCOMMENTED = re.compile(r"\s*---[ \t]*\n(?=\s*[\w'\"]+\s*:)(?:.*\n)*?---[ \t]*$", re.MULTILINE)
-_LATE = re.compile(r"/\*---[ \t]*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +95,7 @@ def _early_end(text: str, end: int, file: str) -> SplitFile:
 
 
 def _late_header(text: str, start: int, file: str) -> tuple[Diagnostic, ...]:
-    late = _LATE.search(text, start)
+    late = LATE.search(text, start)
     if late is None:
         return ()
     what = "a second header" if start else "the header is not at the top of the file"
