@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from engine.compile import Manifest
-from engine.errors import Level
+from engine.errors import Diagnostic, Level
 from engine.plan import Action, ActionKind, DeployedModel, PlanOptions, make_plan
 from engine.plan.actions.refused_build import refused_build
 from engine.plan.new_checkpoint import ways
+from engine.plan.refresh.refresh_choice import refused_query
 from engine.state import Phase
 from tests.plan.deployed import batch, deployed, file, streaming, table
 from tests.plan.test_actions import TOTAL, project
@@ -53,6 +56,42 @@ def test_a_query_that_can_never_be_incremental_is_rejected_at_once(tmp_path: Pat
     for built in (False, True):
         (refusal,) = of_total(tmp_path, clock, built=built).refusals
         assert "it reads the clock" in refusal.message
+
+
+def of_query(root: Path, query: str) -> Diagnostic | None:
+    """Why a query over a stream of events can only be computed in full; None: it need not."""
+    events = "/*---\nstreams: [shop.events]\n---*/\nselect * from {{ source('shop', 'events') }}"
+    now = project(root, m=events, total=f"/*---\nrefresh: incremental\n---*/\n{query}")
+    return refused_query(now, now.model("total"))
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select id, sum(amount) s from {{ ref('m') }} group by id",
+        "select id, sum(amount)::double from {{ ref('m') }} group by id",
+        "select id, sum(amount)::double s, count(*) n from {{ ref('m') }} group by (id)",
+        "select id, rank() over (partition by id order by amount nulls first) as n from {{ ref('m') }}",
+        "select id, amount from (select id, amount, rank() over (partition by id order by amount) as n from {{ ref('m') }}) where n <= 3",
+        "select a, b from (select id, amount, rank() over (partition by id order by amount) from {{ ref('m') }}) as t(a, b, n) where n <= 3",
+        "with t as (select *, rank() over (partition by id order by amount) n from {{ ref('m') }}) select id, amount from t where n = 1",
+    ],
+)  # fmt: skip
+def test_a_query_may_be_incremental_however_it_is_written(tmp_path: Path, query: str) -> None:
+    assert of_query(tmp_path, query) is None
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("select c as id, count(*) as n from {{ ref('m') }} as x(a, b, c, d) group by c", "a list of columns"),
+        ("select identifier('id') as id, count(*) as n from {{ ref('m') }} group by 1", "IDENTIFIER"),
+    ],
+)
+def test_a_query_that_hides_its_columns_is_not_incremental(tmp_path: Path, query: str, reason: str) -> None:
+    refusal = of_query(tmp_path, query)
+    assert refusal is not None
+    assert reason in refusal.message
 
 
 def rejected(root: Path, **others: str) -> tuple[Manifest, list[str]]:

@@ -212,7 +212,7 @@ class _Writer:
 
     def relation(self, alias: str, *, joined: bool) -> _Relation:
         forms: list[Callable[[str], _Relation]] = [
-            self.base, self.table_list, self.table_list, self.query_list, self.cte, self.star_cte, self.values,
+            self.base, self.base, self.base, self.base, self.table_list, self.table_list, self.query_list, self.query_list, self.cte, self.star_cte, self.values,
             self.table_function, self.star_except, self.struct, self.star_union, self.unpivot, self.pivot,
             self.lateral_view, self.lateral_query, self.common_columns,
         ]  # fmt: skip
@@ -232,7 +232,7 @@ class _Writer:
         return text, plain
 
     def query(self) -> Written:
-        kind = self.chance.choice(["select", "select", "group", "top", "star", "union", "stars"])
+        kind = self.chance.choice(["select", "select", "group", "top", "star", "union", "union", "stars"])
         return {
             "select": self.selected, "group": self.grouped, "top": self.top, "star": self.star,
             "union": self.union, "stars": self.stars,
@@ -332,8 +332,13 @@ class _Writer:
         texts, plains = [], []
         for (_, _, text, plain, _), ((a, plain_a), (b, plain_b)) in zip((one, two), items, strict=True):
             # The names of the second side are nobody's.
-            names = ("a", "b") if not texts else self.chance.choice([("a", "b"), ("b", "a"), ("e", "f")])
-            texts.append(f"select {a} as {names[0]}, {b} as {names[1]} {text}")
+            names = (
+                ("a", "b")
+                if not texts
+                else self.chance.choice([("a", "b"), ("b", "a"), ("e", "f"), ("e", "e"), ("b", "b"), ("", "")])
+            )
+            one, two = (f"{item} as {name}" if name else f"{item}" for item, name in zip((a, b), names, strict=True))
+            texts.append(f"select {one}, {two} {text}")
             plains.append(f"select {plain_a} as a, {plain_b} as b {plain}")
         return Written(" union all ".join(plains), " union all ".join(texts))
 

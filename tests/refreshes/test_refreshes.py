@@ -13,7 +13,7 @@ import pytest
 from engine.compile.refresh import changed_keys
 from engine.compile.refresh.changed_keys import InputState, follow
 from engine.compile.refresh.query_block import NotFollowedError
-from engine.compile.refresh.read_names import read_names, reads_places
+from engine.compile.refresh.read_names import names_by_strings, read_names, reads_places
 from engine.compile.refresh.truncated_times import TruncatedTime, truncated
 from tests.refreshes.cases import cases
 from tests.refreshes.queries import TABLES
@@ -119,10 +119,11 @@ def test_names_that_are_read(sql: str, names: set[str] | None) -> None:
     assert found is None if names is None else found is not None and names <= found
 
 
-def test_a_name_that_is_computed_may_be_that_of_a_place() -> None:
-    assert reads_places("select identifier('_fi' || 'le') as f from t")
+def test_what_may_be_the_place_of_a_row() -> None:
     assert reads_places("select _file from t")
     assert not reads_places("select k from t")
+    assert names_by_strings("select IDENTIFIER ('_fi' || 'le') as f from t")
+    assert not names_by_strings("select identifier, `identifier` from t")
 
 
 def test_the_columns_of_a_star_are_in_the_order_of_the_table() -> None:
@@ -130,6 +131,13 @@ def test_the_columns_of_a_star_are_in_the_order_of_the_table() -> None:
     query = follow("select * from a union all select id, v, k, g from b", tables)
     assert query.branches[0].names == ("id", "k", "g", "v")
     assert query.search(["g"], ["b"], lambda view, state: f"{view}_{state.value}").startswith("SELECT k AS `g` FROM b_")
+
+
+def test_the_columns_of_a_later_branch_have_places_and_no_names() -> None:
+    query = follow("select k as a, v as b from orders union all select g as x, coalesce(k, 0) as x from items", TABLES)
+    assert [query.search([key], ["items"], lambda view, _: view).split(" AS ")[0] for key in ("a", "b")] == [
+        "SELECT g", "SELECT coalesce(k, 0)",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,27 @@ def test_affected_partitions_are_replaced_and_unread_columns_skip(lab: Lab, vers
     same_as_full(lab, "days", "kinds")
 
 
+def test_columns_that_are_read_under_other_names_and_by_their_places(lab: Lab) -> None:
+    shop(lab)
+    lab.model("listed", "select p, q from {{ ref('events') }} as x(n, q, p, r)\n")
+    lab.model("named", "select identifier('ki' || 'nd') as a, count(*) as n from {{ ref('events') }} group by 1\n")
+    lab.model(
+        "starred",
+        "/*---\npartition_by: [kind]\n---*/\nselect * from {{ ref('events') }}\nunion all\n"
+        "select id + 1000, at, concat('copy of ', kind), amount from {{ ref('events') }}\n",
+    )
+    lab.build("-s", "+listed", "named", "starred")
+    lab.land("b", [event(3, 7, "k9", 1.0, 11)])
+    built = lab.build("-s", "+listed", "named", "starred")
+    assert built.model("listed")["note"].startswith(
+        "computed in full: rows of 'events' changed, and a table with a list"
+    )
+    assert built.model("named")["note"].startswith("computed in full: IDENTIFIER(..)")
+    # k3 and k9, and the copies of both.
+    assert built.model("starred")["note"] == "refreshed 4 of 12 partitions"
+    same_as_full(lab, "listed", "named", "starred")
+
+
 def test_compaction_is_nothing_new_without_java(lab: Lab) -> None:
     shop(lab).build()
     lab.land("b", [event(100, 3, "k1", 1.0)])
@@ -133,7 +154,8 @@ def test_what_is_not_proven_is_computed_in_full_and_said(lab: Lab) -> None:
     lab.build()
     lab.land("b", [event(100, 3, "k1", 1.0)])
     built = lab.build()
-    assert built.model("whole")["note"] == ""
+    reason = "computed in full: rows of 'events' changed, and an aggregate over all rows is not followed"
+    assert built.model("whole")["note"] == reason
     # A start snapshot that somebody else expired.
     lab.land("c", [event(101, 3, "k1", 1.0)])
     lab.build("-s", "events")

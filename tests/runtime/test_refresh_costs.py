@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.runtime.batch.comparison_costs import after_comparison, after_full, worth_comparing
+from engine.runtime.batch.comparison_costs import after_comparison, after_full, why_not_compared
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ def test_comparisons_in_vain_become_rare(full: float, compared: float, tries: li
     costs: dict[str, float] = after_full({}, full, None)
     found = []
     for build in range(27):
-        tried = worth_comparing(costs)
+        tried = not why_not_compared(costs)
         found += [build] if tried else []
         costs = after_full(costs, full, compared if tried else None)
     assert found[:5] == tries
@@ -28,6 +28,9 @@ def test_comparisons_in_vain_become_rare(full: float, compared: float, tries: li
 
 def test_a_comparison_that_helped_makes_the_next_one_worth_it() -> None:
     costs = after_full(after_full({}, 1.0, None), 1.0, 0.8)
-    assert not worth_comparing(costs)
+    assert why_not_compared(costs) == (
+        "the last comparison took 0.8 s, computing all 1.0 s, and rows had changed; 2 builds do without one"
+    )
+    assert why_not_compared({**costs, "since": 1.0}).endswith("; this build does without one")
     costs = after_comparison(costs)
-    assert (costs, worth_comparing(costs)) == ({"full": 1.0}, True)
+    assert (costs, why_not_compared(costs)) == ({"full": 1.0}, "")

@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 import pytest
 
-from engine.runtime.batch import affected_keys, changed_inputs, comparison_costs
+from engine.runtime.batch import affected_keys, comparison_costs, refresh_table
 from tests.lab import Lab
 from tests.runtime.test_refresh_changes import event, same_as_full, shop
 
@@ -57,7 +57,8 @@ def test_small_tables_are_computed_in_full_under_auto(lab: Lab) -> None:
     lab.land("b", [event(3, 7, "k9", 1.0, 11)])
     lab.build("-s", "events")
     assert "or all where that reads less" in lab.run("plan", "-s", "by_kind").text
-    assert lab.build().model("by_kind")["note"] == ""
+    note = lab.build().model("by_kind")["note"]
+    assert note == "computed in full: rows of 'events' changed, and it is small (56 rows with those that it reads)"
     with (
         patch.object(affected_keys, "_FEW_ROWS", 0),
         patch.object(affected_keys, "_MOST_READ", 10.0),
@@ -68,32 +69,53 @@ def test_small_tables_are_computed_in_full_under_auto(lab: Lab) -> None:
     same_as_full(lab, "by_kind")
 
 
-def test_a_table_that_is_compared_in_vain_is_computed_in_full_for_some_builds(lab: Lab) -> None:
+def test_many_rows_that_were_compared_in_vain_are_not_compared_in_some_builds(lab: Lab) -> None:
     shop(lab)
     lab.model("by_kind", KINDS)
     lab.build()
-    in_vain, since = [], []
-    with patch.object(comparison_costs, "_PART", 0.0), patch.object(changed_inputs, "affected", _noting(models := [])):
+    in_vain, since, notes = [], [], []
+    with (
+        patch.object(comparison_costs, "_PART", 0.0),
+        patch.object(refresh_table, "_FEW_ROWS", 0),
+        patch.object(refresh_table, "_MOST_READ", 10.0),
+    ):
         for number in range(5):
             lab.land(f"more{number}", [event(10 + number, 7, "k9", 1.0, 11)])
-            lab.build()
+            notes.append(lab.build().model("by_kind")["note"])
             costs = lab.model_json("by_kind")["costs"]
             in_vain.append(costs["in_vain"])
             since.append(costs["since"])
     assert (in_vain, since) == ([1, 1, 1, 2, 2], [0, 1, 2, 0, 1])
-    assert models.count("by_kind") == 2
+    assert ["do without one" in note or "does without one" in note for note in notes] == [
+        False,
+        True,
+        True,
+        False,
+        True,
+    ]
     same_as_full(lab, "by_kind")
 
 
-def _noting(models: list[str]) -> Any:
-    """`affected`, which notes for which models it is called."""
-    real = changed_inputs.affected
-
-    def noting(session: Any, lake: Any, manifest: Any, model: Any, *given: Any) -> Any:
-        models.append(model.name)
-        return real(session, lake, manifest, model, *given)
-
-    return noting
+def test_few_rows_are_compared_however_often_that_was_in_vain(lab: Lab) -> None:
+    """A table is left as it is where no column that it reads changed, whatever the builds before took."""
+    shop(lab)
+    lab.model("by_kind", KINDS)
+    lab.model("whole", "select count(*) as n, max(amount) as most from {{ ref('events') }}")
+    lab.build()
+    with patch.object(comparison_costs, "_PART", 0.0):
+        for number in range(3):
+            lab.land(f"more{number}", [event(10 + number, 7, "k9", 5.0, 11)])
+            built = lab.build()
+            assert "rows of 'events' changed, and it is small" in built.model("by_kind")["note"]
+            reason = "computed in full: rows of 'events' changed, and an aggregate over all rows is not followed"
+            assert built.model("whole")["note"] == reason
+        before = lab.snapshot("by_kind"), lab.snapshot("whole")
+        lab.land("unread", [event(10, 7, "k9", 5.0, 12)])
+        built = lab.build()
+    for name in ("by_kind", "whole"):
+        assert built.model(name)["message"].startswith("no column that it reads changed")
+    assert (lab.snapshot("by_kind"), lab.snapshot("whole")) == before
+    same_as_full(lab, "by_kind", "whole")
 
 
 def test_keys_that_are_spread_over_all_files_are_not_followed_under_auto(lab: Lab) -> None:

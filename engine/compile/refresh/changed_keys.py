@@ -49,11 +49,10 @@ class FollowedQuery:
         return tuple(name for name in first.keys if all(self._at(branch, name) for branch in self.branches))
 
     def _at(self, branch: QueryBlock, name: str) -> str | None:
-        """The expression of a branch for an output column, which has the name that the first branch gives it."""
+        """The expression of a branch for an output column: by its place, as only the first branch names columns."""
         names = self.branches[0].names
-        if len(branch.names) != len(names) or names.count(name) != 1:
-            return None
-        return branch.keys.get(branch.names[names.index(name)])
+        same = len(branch.names) == len(names) and names.count(name) == 1
+        return branch.key_texts[names.index(name)] if same else None
 
     def search(self, keys: Sequence[str], changed: Sequence[str], named: Naming) -> str:
         """Return SQL for the keys of all output rows that may have changed, some of them more than once.

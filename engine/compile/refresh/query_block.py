@@ -55,8 +55,8 @@ class QueryBlock:
         sources: in the order of its FROM.
         where: the text of its condition; empty: none; None: it cannot be written again, or need not be.
         kept: the conjuncts of it that name no column of an outer side.
-        keys: by output column in lower case, the text of an expression over the FROM by whose values output rows can be
-            divided into parts that do not depend on each other.
+        key_texts: for each output column, the text of an expression over the FROM by whose values output rows can be
+            divided into parts that do not depend on each other; None: it is no such column.
         names: of the output columns, in order and in lower case; empty: Spark's name of it is not certain. A list of
             columns behind an alias may have replaced those of the items.
         grouped: rows of the FROM come together in output rows: GROUP BY, DISTINCT or a window.
@@ -66,9 +66,15 @@ class QueryBlock:
     sources: tuple[BlockSource, ...]
     where: str | None
     kept: tuple[str, ...]
-    keys: Mapping[str, str]
+    key_texts: tuple[str | None, ...]
     names: tuple[str, ...]
     grouped: bool
+
+    @property
+    def keys(self) -> Mapping[str, str]:
+        """The texts of the columns by whose values rows can be divided, by the names that no other column has."""
+        pairs = zip(self.names, self.key_texts, strict=True)
+        return {name: text for name, text in pairs if name and text is not None and self.names.count(name) == 1}
 
     @property
     def row_by_row(self) -> bool:

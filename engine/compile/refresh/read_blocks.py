@@ -17,7 +17,7 @@ from engine.compile.nodes.column_facts import InputColumns
 from engine.compile.refresh.block_scope import BlockScope
 from engine.compile.refresh.part_text import QueryText
 from engine.compile.refresh.query_block import BlockSource, NotFollowedError, QueryBlock
-from engine.compile.refresh.read_names import computes_names
+from engine.compile.refresh.read_names import names_by_strings
 from engine.compile.sql.aggregates import has_aggregate, returns_rows
 from engine.compile.sql.dialect import spark
 from engine.compile.sql.query_nodes import holds_relations
@@ -67,8 +67,8 @@ def blocks_of(tree: exp.Expr, text: str, columns: Mapping[str, Sequence[str]]) -
         NotFollowedError: the query is of another form.
     """
     query = QueryText.of(text)
-    if computes_names(query.tokens):
-        raise NotFollowedError("IDENTIFIER(..) is not followed", "Write the name.")
+    if names_by_strings(text):
+        raise NotFollowedError("IDENTIFIER(..) is not followed", "Write the name of the column.")
     inputs = {name: InputColumns(name, tuple((one, None) for one in own)) for name, own in columns.items()}
     bound = bind(tree, inputs, {}, text, quiet=True)
     return tuple(_Reader(query, bound.selects, columns).branches(tree, {}, outermost=True))
@@ -142,8 +142,8 @@ class _Reader:
         alias, inner = relation[0] or "__query0", relation[1][0]
         scope = BlockScope((BlockSource(alias, "", inner, "", "", frozenset(inner.names) - {""}),))
         outputs = self.outputs(select, scope)
-        keys = {one.name: key for one in outputs if (key := _passed_key(one, inner, scope)) is not None}
-        return replace(inner, items=None, keys=keys, names=tuple(one.name for one in outputs))
+        texts = tuple(_passed_key(one, inner, scope) for one in outputs)
+        return replace(inner, items=None, key_texts=texts, names=tuple(one.name for one in outputs))
 
     def block(self, select: exp.Select, ctes: Mapping[str, _Cte], *, outermost: bool) -> QueryBlock:
         _check(select)
@@ -156,7 +156,7 @@ class _Reader:
             sources,
             (self.whole(where.this) if not outermost else None) if where is not None else "",
             tuple(self.kept(where.this, scope)) if where is not None else (),
-            dict(self.keys(select, scope, outputs)),
+            tuple(self.key_texts(select, scope, outputs)),
             tuple(one.name for one in outputs),
             bool(select.args.get("group") or select.args.get("distinct") or _windows(select)),
         )
@@ -225,15 +225,14 @@ class _Reader:
             except NotFollowedError:
                 continue
 
-    def keys(self, select: exp.Select, scope: BlockScope, outputs: Sequence[_Output]) -> Iterator[tuple[str, str]]:
+    def key_texts(self, select: exp.Select, scope: BlockScope, outputs: Sequence[_Output]) -> Iterator[str | None]:
         grain = _grain(select, scope, outputs)
-        for one in outputs:
+        for value in (one.value for one in outputs):
             try:
-                value = one.value if one.name else None
-                if value is not None and scope.decided(value, grain) and not scope.outer & scope.aliases(value):
-                    yield one.name, self.part(value)
+                whole = value is not None and scope.decided(value, grain) and not scope.outer & scope.aliases(value)
+                yield self.part(value) if value is not None and whole else None
             except NotFollowedError:
-                continue
+                yield None
 
     def part(self, node: exp.Expr) -> str:
         """The text of a part.
@@ -335,13 +334,13 @@ def _group_key(key: exp.Expr, scope: BlockScope, outputs: Sequence[_Output]) -> 
 def _passed_key(output: _Output, inner: QueryBlock, scope: BlockScope) -> str | None:
     """The key of an inner query that a column of the outer one gives; None: it gives none."""
     column = output.value.unnest() if output.value is not None else None
-    if not output.name or not isinstance(column, exp.Column):
+    if not isinstance(column, exp.Column):
         return None
     try:
         _, names = scope.place(column)
     except NotFollowedError:
         return None
-    return inner.keys.get(names[0]) if len(names) == 1 and inner.names.count(names[0]) == 1 else None
+    return inner.keys.get(names[0]) if len(names) == 1 else None
 
 
 def _does_more(part: exp.Expr) -> bool:
@@ -378,9 +377,7 @@ def _renamed(blocks: tuple[QueryBlock, ...], node: exp.Expr) -> tuple[QueryBlock
     for block in blocks:
         if len(names) != len(block.names):
             raise NotFollowedError("a list of more or fewer columns than the query has is not followed")
-        pairs = zip(block.names, names, strict=True)
-        keys = {new: block.keys[old] for old, new in pairs if old in block.keys and block.names.count(old) == 1}
-        renamed.append(replace(block, names=names, keys=keys))
+        renamed.append(replace(block, names=names))
     return tuple(renamed)
 
 

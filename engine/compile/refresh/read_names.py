@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
-from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
+from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from engine.compile.sql.dialect import UNFORESEEN, parse_text, tokenize
 from engine.compile.sql.query_nodes import holds_relations
@@ -33,7 +32,7 @@ def read_names(sql: str) -> frozenset[str] | None:
         None: any column may be read, by a name that is not that of the column, by its place, or by no name at all.
     """
     tokens = tokenize(sql)
-    if computes_names(tokens) or any(token.token_type is TokenType.TABLE for token in tokens):
+    if names_by_strings(sql) or any(token.token_type is TokenType.TABLE for token in tokens):
         return None
     try:
         tree = parse_text(sql)
@@ -74,17 +73,14 @@ def _makes_columns(relation: exp.Expr | None) -> bool:
     return isinstance(relation, exp.CTE | exp.Values | exp.Lateral)
 
 
-def computes_names(tokens: Sequence[Token]) -> bool:
-    """Return whether a query makes names of strings, by IDENTIFIER: `identifier('ci' || 'ty')` is the column `city`.
-
-    Args:
-        tokens: of the query.
-    """
-    called = (one.text.lower() for one, after in pairwise(tokens) if after.token_type is TokenType.L_PAREN)
-    return "identifier" in called
+def names_by_strings(sql: str) -> bool:
+    """Return whether a query names columns by strings: `identifier('ci' || 'ty')` is the column `city`."""
+    return any(
+        one.text.lower() == "identifier" and after.token_type is TokenType.L_PAREN
+        for one, after in pairwise(tokenize(sql))
+    )
 
 
 def reads_places(sql: str) -> bool:
     """Return whether a query may read where a row is stored, which compaction changes."""
-    tokens = tokenize(sql)
-    return computes_names(tokens) or any(token.text.lower() in _PLACES for token in tokens)
+    return any(token.text.lower() in _PLACES for token in tokenize(sql))

@@ -201,7 +201,7 @@ def _check_query(manifest: Manifest, model: Model) -> None:
     Raises:
         _FullError: other things decide, too.
     """
-    from engine.compile.refresh.read_names import reads_places
+    from engine.compile.refresh.read_names import names_by_strings, reads_places
 
     if volatile(manifest, model):
         raise _FullError("it reads the clock or draws random numbers", "Compute such values where the rows are made.")
@@ -209,6 +209,8 @@ def _check_query(manifest: Manifest, model: Model) -> None:
         raise _FullError("its pre_hook may change what the query returns", "Remove the pre_hook.")
     if names_refs(model.sql):
         raise _FullError("it reads a tag or branch")
+    if names_by_strings(model.sql):
+        raise _FullError("IDENTIFIER(..) may name any column", "Write the name of the column.")
     if reads_places(model.sql):
         raise _FullError("it reads where rows are stored")
 

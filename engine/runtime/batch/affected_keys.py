@@ -42,7 +42,7 @@ def affected_keys(changes: FollowedChanges, stack: ExitStack) -> Affected:
         FullRefreshError: all of the table has to be computed, or it is quicker.
         PySparkException, Py4JError: Spark failed.
     """
-    names = [key for key in changes.choice.keys if comparable(changes.types[key])]
+    names = [key for key in changes.choice.keys if comparable(changes.types.get(key, "map"))]
     if not names:
         raise FullRefreshError("no column that says which rows belong together can be compared")
     found, files = changes.affected_keys(names), _files(changes)
@@ -74,7 +74,7 @@ class _Cost:
     def __init__(self, full: int) -> None:
         self.full = full
         if full < _FEW_ROWS:
-            raise FullRefreshError(f"it is small ({full:,} rows with those that it reads)", said=False)
+            raise FullRefreshError(f"it is small ({full:,} rows with those that it reads)")
 
     def check(self, rows: int) -> None:
         """Check that following keys reads less.

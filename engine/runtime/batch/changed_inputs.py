@@ -36,7 +36,7 @@ class InFull:
 
     Attributes:
         note: why, for the line of the build; empty: that goes without saying.
-        compared: seconds in which that was found out; None: nothing was read for it.
+        compared: seconds in which many rows were compared to find that out; None: they were not.
     """
 
     note: str = ""
@@ -68,9 +68,10 @@ def choose(
 
 def why_full(model: Model, choice: RefreshChoice | None) -> str:
     """Return why a table is computed in full, for the line of the build; empty: that goes without saying."""
-    if model.computed_when_read or choice is None or choice.way is not Way.FULL:
-        return ""
-    return f"computed in full: {choice.reason}"
+    if choice is None:
+        always = not model.computed_when_read and model.write.refresh is Refresh.FULL
+        return "computed in full: the model has 'refresh: full'" if always else ""
+    return f"computed in full: {choice.reason}" if choice.way is Way.FULL else ""
 
 
 def refresh_changes(
@@ -88,19 +89,17 @@ def refresh_changes(
     Raises:
         StateError: `refresh-not-incremental`.
     """
-    auto = model.write.refresh is Refresh.AUTO
-    if auto and not choice.partitions and not comparison_costs.worth_comparing(state.costs):
-        return InFull()
     if register(session, run.manifest, model, run.place, bounded=True):
         reason = "bad records of a source are counted with all of its rows"
         return InFull(_full(model, choice, reason))
     begin = time.monotonic()
     with ExitStack() as stack:
         try:
-            found = affected(session, run.lake, run.manifest, model, choice, table, stack)
+            dear = comparison_costs.why_not_compared(state.costs)
+            found = affected(session, run.lake, run.manifest, model, choice, table, dear, stack)
         except FullRefreshError as full:
             why = _full(model, choice, full.reason)
-            return InFull(why if full.said else "", time.monotonic() - begin)
+            return InFull(why, time.monotonic() - begin if full.compared else None)
         except spark_exceptions() as error:
             return InFull(_full(model, choice, f"the changes could not be read: {summary(str(error))}"))
         costs = comparison_costs.after_comparison(state.costs)

@@ -1,7 +1,8 @@
-"""Whether comparing the inputs of a batch table is worth its time, by what it took before.
+"""Whether comparing many rows of the inputs of a batch table is worth its time, by what it took before.
 
 Where rows of keys cannot be followed, or not quicker, a comparison only finds out whether anything changed at all. A
 table whose inputs change with each build would pay for it each time, and be slower under `refresh: auto` than in full.
+Few rows are always compared (see `refresh_table`).
 """
 
 from __future__ import annotations
@@ -16,12 +17,17 @@ _BUILDS = (2, 4, 8)
 _FULL, _COMPARED, _IN_VAIN, _SINCE = "full", "compared", "in_vain", "since"
 
 
-def worth_comparing(costs: Mapping[str, float]) -> bool:
-    """Return whether a build should compare, by the costs that the last one left."""
+def why_not_compared(costs: Mapping[str, float]) -> str:
+    """Return why a build should not compare, by the costs that the last one left; empty: it should."""
     in_vain = int(costs.get(_IN_VAIN, 0))
-    if in_vain < 1 or costs.get(_COMPARED, 0.0) <= _PART * costs.get(_FULL, 0.0):
-        return True
-    return costs.get(_SINCE, 0) >= _BUILDS[min(in_vain, len(_BUILDS)) - 1]
+    compared, full = costs.get(_COMPARED, 0.0), costs.get(_FULL, 0.0)
+    if in_vain < 1 or compared <= _PART * full:
+        return ""
+    builds = _BUILDS[min(in_vain, len(_BUILDS)) - 1] - int(costs.get(_SINCE, 0))
+    if builds <= 0:
+        return ""
+    took = f"the last comparison took {compared:.1f} s, computing all {full:.1f} s, and rows had changed"
+    return f"{took}; {'this build does' if builds == 1 else f'{builds} builds do'} without one"
 
 
 def after_full(costs: Mapping[str, float], full: float, compared: float | None) -> dict[str, float]:
@@ -30,7 +36,7 @@ def after_full(costs: Mapping[str, float], full: float, compared: float | None) 
     Args:
         costs: before it.
         full: its seconds.
-        compared: the seconds of a comparison that was in vain; None: there was none.
+        compared: the seconds of a comparison of many rows that was in vain; None: there was none.
     """
     in_vain, now = costs.get(_IN_VAIN, 0), {**costs, _FULL: round(full, 3)}
     if compared is not None:

@@ -27,12 +27,17 @@ Ranges = Sequence[tuple[str, str]]
 
 
 class FullRefreshError(Exception):
-    """The table has to be computed in full; `reason` says why, and `said` whether that is worth a word."""
+    """The table has to be computed in full.
 
-    def __init__(self, reason: str, *, said: bool = True) -> None:
+    Attributes:
+        reason: why, in a clause.
+        compared: whether many rows were compared to find that out.
+    """
+
+    def __init__(self, reason: str, *, compared: bool = False) -> None:
         super().__init__(reason)
         self.reason = reason
-        self.said = said
+        self.compared = compared
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # Under `auto` all is computed where more rows would be read to find the changes than this part of the rows there are.
 _MOST_READ = 0.5
-# Small tables are compared whatever part of them changed.
+# So few rows are always compared: that takes less than to write a table again without need, and whatever reads it.
 _FEW_ROWS = 100_000
 
 
@@ -33,6 +33,7 @@ def affected(
     model: Model,
     choice: RefreshChoice,
     table: TableFacts,
+    dear: str,
     stack: ExitStack,
 ) -> Affected:
     """Find what the changes of a model's inputs affect.
@@ -44,6 +45,7 @@ def affected(
         model: a batch table.
         choice: what the plan found.
         table: of the model, as it was written.
+        dear: why many rows should not be compared; empty: they should.
         stack: releases what was read, once the rows are committed.
 
     Raises:
@@ -58,6 +60,8 @@ def affected(
     rows = sum(one.total for one in files.values())
     if auto and read > max(_FEW_ROWS, _MOST_READ * rows):
         raise FullRefreshError(f"{read:,} rows are in files that changed, of {rows:,}")
+    if auto and read > _FEW_ROWS and dear and not choice.partitions:
+        raise FullRefreshError(dear)
     changed, few = [], True
     for one in choice.inputs:
         view = plain(one.view)
@@ -68,15 +72,37 @@ def affected(
             found.added.createOrReplaceTempView(state_name(choice, view, InputState.ADDED))
     if not changed:
         return Affected(None, no_commit, f"no column that it reads changed ({read:,} rows compared)")
+    try:
+        return _replaced(reading, model, choice, table, tuple(changed), few=few)
+    except FullRefreshError as full:
+        names = ", ".join(f"'{one.name}'" for one in choice.inputs if plain(one.view) in changed)
+        reason = f"rows of {names} changed, and {full.reason}"
+        raise FullRefreshError(reason, compared=read > _FEW_ROWS) from full
+
+
+def _replaced(
+    reading: InputReading,
+    model: Model,
+    choice: RefreshChoice,
+    table: TableFacts,
+    changed: tuple[str, ...],
+    *,
+    few: bool,
+) -> Affected:
+    """Find which rows of a table are replaced.
+
+    Raises:
+        FullRefreshError: all of them.
+    """
     if choice.unfollowed:
-        # A table without partitions that has no keys was never meant to be refreshed in part.
-        raise FullRefreshError(choice.unfollowed, said=bool(model.write.partition_by))
+        raise FullRefreshError(choice.unfollowed)
+    session = reading.session
     query = follow(model.sql, {plain(one.view): one.columns for one in choice.inputs})
-    _register(session, manifest, choice)
+    _register(session, reading.manifest, choice)
     # The registered inputs have the types of those that are compared.
     types = {field.name.lower(): field.dataType.simpleString() for field in session.sql(model.sql).schema.fields}
-    changes = FollowedChanges(session, lake, model, choice, query, tuple(changed), table, types, few)
-    return affected_partitions(changes) if choice.partitions else affected_keys(changes, stack)
+    changes = FollowedChanges(session, reading.lake, model, choice, query, changed, table, types, few)
+    return affected_partitions(changes) if choice.partitions else affected_keys(changes, reading.stack)
 
 
 def _register(session: SparkSession, manifest: Manifest, choice: RefreshChoice) -> None:
