@@ -151,6 +151,10 @@ refreshes: $(DEV) ## Refresh random queries after random changes, and compare wi
 sameness: $(DEV) ## Compare what the engine calls the same query with Spark's rows, on random pairs of queries (SAMENESS_ARGS)
 	@$(BIN)/python -m tests.sameness $(or $(SAMENESS_ARGS),--count 2000 --seed 1)
 
+.PHONY: values
+values: $(DEV) ## Read random values of every type from JSON, CSV, Kafka and names of folders, and compare with what is written (VALUES_ARGS)
+	@$(BIN)/python -m tests.values $(or $(VALUES_ARGS),--count 2000 --seed 1)
+
 .PHONY: kills
 kills: $(DEMO) ## Kill builds of the example again and again, and compare its tables with those of a quiet run (KILLS_ARGS)
 	@$(BIN)/python -m tests.kills $(or $(KILLS_ARGS),--kills 50 --seed 1)
@@ -180,6 +184,8 @@ nightly: ## The whole suite with the tests of the night, then new random queries
 	$(SAY) "10,000 random pairs of queries of the seed $(NIGHT)"
 	@$(MAKE) --no-print-directory refreshes REFRESHES_ARGS='--count 20000 --seed $(NIGHT)'
 	@$(MAKE) --no-print-directory sameness SAMENESS_ARGS='--count 10000 --seed $(NIGHT)'
+	$(SAY) "10,000 random values of the seed $(NIGHT)"
+	@$(MAKE) --no-print-directory values VALUES_ARGS='--count 10000 --seed $(NIGHT)'
 	$(SAY) "2,000 hostile projects of the seed $(NIGHT)"
 	@$(MAKE) --no-print-directory hostile HOSTILE_ARGS='--count 2000 --seed $(NIGHT)' ANSWERS_ARGS='--count 5000 --seed $(NIGHT)'
 	$(SAY) "50 kills of the seed $(NIGHT)"

@@ -8,7 +8,9 @@ written.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import date
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from engine.errors import RunError
@@ -59,6 +61,35 @@ def kept(texts: DataFrame, inferred: StructType, *, json: bool = False) -> Struc
     chosen = {path: _chosen(*facts) for path, *facts in zip(leaves, leaves.values(), row, digits, strict=False)}
     fitted: Any = _fitted(inferred, chosen, ())
     return cast("StructType", fitted)
+
+
+def of_texts(texts: Iterable[str | None]) -> DataType:
+    """Return the type of texts in names of folders, all of which come back as they were written."""
+    from pyspark.sql.types import DataType, StringType
+
+    written = [text for text in texts if text is not None]
+    for name, fits in _OF_TEXTS.items():
+        if written and all(re.fullmatch(_FORMS[name], text) and fits(text) for text in written):
+            return DataType.fromDDL(name)
+    return StringType()
+
+
+def _is_whole(text: str, bits: int) -> bool:
+    return text != "-0" and -(1 << bits) <= int(text) < 1 << bits
+
+
+def _is_day(text: str) -> bool:
+    try:
+        return bool(date.fromisoformat(text))
+    except ValueError:
+        return False
+
+
+_OF_TEXTS: Final[Mapping[str, Callable[[str], bool]]] = {
+    "int": lambda text: _is_whole(text, 31),
+    "bigint": lambda text: _is_whole(text, 63),
+    "date": _is_day,
+}
 
 
 def as_strings(type_: DataType) -> DataType:

@@ -126,6 +126,7 @@ class Place:
         connection: settings of a connection by name; secrets are in it.
         registry: settings of a schema registry by name; secrets are in it.
         settled: what a generation keeps of a source, by its name: a reader's schema; reading adds to it.
+        folders: which columns in names of folders a frame was made for, by source; reading adds to it.
         catalog: of the target.
         store: gives the login of object storage; None: the target has no `s3:`.
     """
@@ -134,6 +135,7 @@ class Place:
     connection: Callable[[str], Mapping[str, Any]] = _none
     registry: Callable[[str], Mapping[str, Any]] = _none
     settled: dict[str, str] = field(default_factory=dict)
+    folders: dict[str, tuple[str, ...]] = field(default_factory=dict)
     catalog: CatalogConfig | None = None
     store: Callable[[], S3Settings] | None = None
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from engine.errors import SetupError
 from engine.secrets import without_secrets
-from engine.spark import archive, local_files
+from engine.spark import archive
 from engine.spark._pyspark import pyspark_home
 from engine.spark.java import Java
 
@@ -124,7 +124,7 @@ def with_jars(java: Java, conf: Mapping[str, str], jars: Sequence[Path]) -> dict
     """The configuration for Spark's scripts, which take the driver's jars from it; as it is where they are not used."""
     if started_directly(java):
         return dict(conf)
-    paths = [str(local_files.JAR), *map(str, jars), conf.get(_EXTRA_CLASS_PATH, "")]
+    paths = [*map(str, (*archive.OWN_JARS, *jars)), conf.get(_EXTRA_CLASS_PATH, "")]
     return {**conf, _EXTRA_CLASS_PATH: os.pathsep.join(filter(None, paths))}
 
 

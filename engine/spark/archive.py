@@ -3,7 +3,7 @@
 Spark loads some 15,000 classes before its first micro-batch ends. Java can map them, parsed and verified, from a file
 written by an earlier JVM (JEP 350). Java uses the file only if it is the same Java and if the class path begins with
 the one it was written for, each jar with its size and time; otherwise it ignores the file. So Spark's own jars come
-first, in the order of their names, then that of `local_files` and those of the set `core`; other jars come behind. A
+first, in the order of their names, then the engine's own and those of the set `core`; other jars come behind. A
 folder on the class path rules an archive out.
 
 Which collector and which compilers a JVM uses does not matter (measured, Java 17 and 21), but how it stores references
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from engine.spark import local_files
+from engine.spark import local_files, record_readers
 from engine.spark._pyspark import pyspark_home
 from engine.spark.jars import file_names
 from engine.spark.java import Java
@@ -36,6 +36,7 @@ CHECKED: Final = ("-Xshare:auto", "-XX:+VerifySharedSpaces")
 # Java maps the archive where it was written for. Else it moves it to a place by chance, and changes 200 MB for that:
 # 0.13 s of processor (measured, Java 17).
 IN_PLACE: Final = ("-XX:+UnlockDiagnosticVMOptions", "-XX:ArchiveRelocationMode=0")
+OWN_JARS: Final = (local_files.JAR, record_readers.JAR)
 _WIDE_HEAP: Final = 32 << 30
 _UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 OPTION_VARIABLES: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")
@@ -68,8 +69,8 @@ class Classes:
 
 
 def class_path(jars: Sequence[Path]) -> tuple[Path, ...]:
-    """The jars of a driver in a fixed order: Spark's own, the one of its local files, then those given."""
-    return (*sorted((pyspark_home() / "jars").glob("*.jar")), local_files.JAR, *jars)
+    """The jars of a driver in a fixed order: Spark's own, the engine's, then those given."""
+    return (*sorted((pyspark_home() / "jars").glob("*.jar")), *OWN_JARS, *jars)
 
 
 def core_of(jars: Sequence[Path]) -> tuple[Path, ...]:

@@ -24,7 +24,7 @@ from engine.errors import SetupError
 from engine.kill_points import reach
 from engine.pinned_settings import PINNED
 from engine.secrets import scrubber
-from engine.spark import archive_writer, local_files
+from engine.spark import archive_writer, local_files, record_readers
 from engine.spark._command import AVRO_LIMITS, STACK
 from engine.spark.archive import OPTION_VARIABLES
 from engine.spark.cluster.executors import await_executors, check_masters, executor_python, usable_cores
@@ -236,11 +236,14 @@ def session_conf(settings: SessionSettings) -> dict[str, str]:
     conf |= {**PINNED, "spark.master": settings.master, "spark.app.name": settings.app_name}
     if settings.jar_paths and not settings.local:
         # On one machine it would make the one executor fetch the driver's own jars, 60 MB copied at each start.
-        conf["spark.jars"] = ",".join(filter(None, [*map(str, settings.jar_paths), conf.get("spark.jars", "")]))
+        ours = map(str, (record_readers.JAR, *settings.jar_paths))
+        conf["spark.jars"] = ",".join(filter(None, [*ours, conf.get("spark.jars", "")]))
     if not settings.local:
         conf[_EXECUTOR_OPTIONS] = " ".join((STACK, *AVRO_LIMITS, conf.get(_EXECUTOR_OPTIONS, ""))).strip()
     if settings.brief and settings.local:
         conf[_DRIVER_OPTIONS] = f"{_brief(conf)} {conf.get(_DRIVER_OPTIONS, '')}".strip()
+    key, codecs = record_readers.CODECS
+    conf[key] = ",".join(filter(None, (codecs, conf.get(key, ""))))
     extensions = conf.get("spark.sql.extensions", "")
     if ICEBERG_EXTENSIONS not in extensions:
         conf["spark.sql.extensions"] = ",".join(part for part in (ICEBERG_EXTENSIONS, extensions) if part)

@@ -99,8 +99,8 @@ def test_columns_that_come_go_and_change_their_type(shop: Shop) -> None:
                 framed(other, OTHER, retyped),
             )
         ],
-        "lines": [("values that do not match their columns: id", line)],
-        "text": [("values that do not match their columns: id", line)],
+        "lines": [("'id' is not of type int: \"four\"", line)],
+        "text": [("'id' is not of type int: \"four\"", line)],
     }
 
 

@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JJavaError
 
+from engine.spark import local_files, record_readers
 from engine.spark._command import with_jars
 from engine.spark.java import Java, find_java
-from engine.spark.local_files import JAR, SETTINGS
+from engine.spark.local_files import SETTINGS
 from engine.spark.session import SessionSettings, open_session, session_conf
 from tests.lab import JAVA_OPTIONS, REPOSITORY, LabSession
 
@@ -24,7 +25,7 @@ ANY_JAVA = Java(Path("/j/bin/java"), 21, "21.0.8", "path")
 
 def builder() -> ModuleType:
     """The script that makes the jar."""
-    spec = importlib.util.spec_from_file_location("local_files_jar", REPOSITORY / "scripts" / "local_files_jar.py")
+    spec = importlib.util.spec_from_file_location("java_jars", REPOSITORY / "scripts" / "java_jars.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -32,18 +33,20 @@ def builder() -> ModuleType:
     return module
 
 
-def test_the_jar_is_made_from_the_source_beside_it():
+@pytest.mark.parametrize("package", [local_files, record_readers])
+def test_a_jar_is_made_from_the_sources_beside_it(package: ModuleType):
     script = builder()
-    with zipfile.ZipFile(JAR) as jar:
+    with zipfile.ZipFile(package.JAR) as jar:
         found = {name: jar.read(name) for name in jar.namelist()}
     kept = found.pop("META-INF/MANIFEST.MF").decode()
-    names = ("LocalFiles", "LocalFiles$Raw", "SessionLoader")
-    assert set(found) == {f"headrace/{name}.class" for name in names}
-    of = [line for line in script.manifest().splitlines() if line.startswith("Source-")]
-    assert of == [line for line in kept.splitlines() if line.startswith("Source-")], "compile the sources again"
+    assert {f"headrace/{source.stem}.class" for source in package.SOURCES} <= set(found)
+    of = script.manifest(package.SOURCES).splitlines()
+    assert [line for line in of if not line.startswith("Built-By")] == [
+        line for line in kept.splitlines() if not line.startswith("Built-By")
+    ], "compile the sources again"
     # Another compiler may write other bytes for the same program.
     if script.compiler() and f"Built-By-Compiler: {script.compiler()}" in kept.splitlines():
-        assert script.compiled() == found
+        assert script.compiled(package.SOURCES) == found
 
 
 def test_a_session_in_one_jvm_has_it_and_a_cluster_does_not():
@@ -57,9 +60,10 @@ def test_a_session_in_one_jvm_has_it_and_a_cluster_does_not():
 
 def test_sparks_scripts_get_the_jar_too(monkeypatch):
     monkeypatch.setenv("SPARK_CONF_DIR", "/etc/spark")
-    assert with_jars(ANY_JAVA, {}, ())["spark.driver.extraClassPath"] == str(JAR)
+    ours = f"{local_files.JAR}:{record_readers.JAR}"
+    assert with_jars(ANY_JAVA, {}, ())["spark.driver.extraClassPath"] == ours
     given = with_jars(ANY_JAVA, {"spark.driver.extraClassPath": "/mine.jar"}, (Path("/a.jar"),))
-    assert given["spark.driver.extraClassPath"] == f"{JAR}:/a.jar:/mine.jar"
+    assert given["spark.driver.extraClassPath"] == f"{ours}:/a.jar:/mine.jar"
 
 
 def mode(path: Path) -> int:

@@ -8,7 +8,7 @@ import pytest
 from py4j.java_gateway import JVMView
 
 from engine.errors import SetupError
-from engine.spark import java_packages
+from engine.spark import java_packages, record_readers
 from engine.spark.jars import jar_paths
 from engine.spark.java import Java, find_java
 from engine.spark.session import ICEBERG_EXTENSIONS, SessionSettings, open_session, session_conf
@@ -44,8 +44,14 @@ def test_a_cluster_can_reach_the_driver_and_gets_the_jars():
     assert "spark.driver.host" not in conf
     assert "spark.driver.bindAddress" not in conf
     assert "spark.sql.shuffle.partitions" not in conf
-    assert conf["spark.jars"] == "/a.jar,/b.jar"
+    assert conf["spark.jars"] == f"{record_readers.JAR},/a.jar,/b.jar"
     assert "spark.driver.extraClassPath" not in conf
+
+
+def test_codecs_of_the_user_come_behind_ours():
+    key, ours = record_readers.CODECS
+    assert session_conf(settings())[key] == ours
+    assert session_conf(settings(conf={key: "my.Codec"}))[key] == f"{ours},my.Codec"
 
 
 @pytest.mark.parametrize(

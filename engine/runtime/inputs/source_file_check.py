@@ -19,7 +19,7 @@ from engine.events import Diagnosed
 from engine.plan.actions.file_checks import changed_files, compared, missing_files, number, some_files
 from engine.runtime.context.run_context import Run
 from engine.sources import KINDS, SourceSpec
-from engine.sources.files import file_schema, listing, local_files
+from engine.sources.files import file_schema, folder_columns, listing, local_files
 from engine.state import TableState
 from engine.state import checkpoint as spark_checkpoint
 from engine.state.file_log import ACCEPTED, Logged, accepted_times, file_sources, logged, reaches
@@ -40,6 +40,8 @@ class Landed:
         specs: of the sources that are read as streams of files; empty: there is nothing to maintain.
         checkpoint: of the query.
         accepted: by URI, the time of a file that differs from Spark's note and that its rows are of.
+        folders: by source, the columns in names of folders that the query was made for, where that is fixed.
+        fitting: files whose schema was compared with the declared one, with the time that they had.
     """
 
     run: Run
@@ -48,6 +50,8 @@ class Landed:
     specs: tuple[SourceSpec, ...]
     checkpoint: StatePath
     accepted: dict[str, int] = field(default_factory=dict)
+    folders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    fitting: set[tuple[str, int]] = field(default_factory=set)
 
     def refused(self, batch: int) -> EngineError | None:
         """Why a micro-batch that was computed cannot be committed: a file of it changed meanwhile, or does not fit."""
@@ -63,12 +67,24 @@ class Landed:
                 return local_files.unsuitable(spec.name, faults)
             if (modified(path) if path is not None else (now or {}).get(uri)) != self.time_of(uri, file):
                 changed.append(uri)
-            else:
-                misfits = file_schema.misfits(path or uri, self.spec_of(uri), self.run.place)
-                unfit += [f"{self.some([uri])}: {what}" for what in misfits]
+            elif (uri, self.time_of(uri, file)) not in self.fitting:
+                unfit += self.misfits(uri)
         if changed:
             return _changed_meanwhile(self, changed)
-        return file_schema.unfit(unfit) if unfit else None
+        if unfit:
+            return file_schema.unfit(unfit)
+        late = [uri for uri in files if self._has_late_folder(uri)]
+        return _late_folder(self, late) if late else None
+
+    def misfits(self, uri: str) -> list[str]:
+        """What does not fit in the schema of a file, each with its name."""
+        found = file_schema.misfits(listing.local(uri) or uri, self.spec_of(uri), self.run.place)
+        return [f"{self.some([uri])}: {what}" for what in found]
+
+    def _has_late_folder(self, uri: str) -> bool:
+        spec = self.spec_of(uri)
+        known = self.folders.get(spec.name)
+        return known is not None and not set(folder_columns.declared_in([uri], spec, self.run.place)) <= {*known}
 
     def _of_batch(self, batch: int) -> Iterator[Logged]:
         for source in file_sources(self.checkpoint) if self.specs else ():
@@ -99,7 +115,13 @@ class Landed:
 
 
 def verify(
-    run: Run, model: Model, session: SparkSession, folder: TableState, generation: int, reached: int | None
+    run: Run,
+    model: Model,
+    session: SparkSession,
+    folder: TableState,
+    generation: int,
+    reached: int | None,
+    folders: Mapping[str, tuple[str, ...]],
 ) -> Landed:
     """Compare what Spark has noted of the files with what is there, before a query starts.
 
@@ -110,20 +132,41 @@ def verify(
         folder: the model's state.
         generation: whose checkpoint the query continues with.
         reached: the last micro-batch that is in the table, whatever Spark has noted.
+        folders: the columns in names of folders that the query was made for, by source.
 
     Raises:
+        RunError: `source-unreadable`, the schema of a file does not fit.
         StateError: `file-missing` or `file-changed`; nothing was read or written.
     """
     nodes = [node for item in model.inputs if item.stream and isinstance(node := run.manifest.nodes[item.node], Source)]
     specs = tuple(node.spec for node in nodes if "max_files_per_trigger" in KINDS[node.spec.format].KEYS)
     of_generation = folder.generation(generation)
-    found = Landed(run, model, session, specs, folder.checkpoint(generation), accepted_times(of_generation))
+    found = Landed(run, model, session, specs, folder.checkpoint(generation), accepted_times(of_generation), folders)
     if specs:
         before = dict(found.accepted)
         _compare(found, reached)
         if found.accepted != before:
             folder.save_note(generation, ACCEPTED, found.accepted)
+        _check_unread(found)
     return found
+
+
+def _check_unread(found: Landed) -> None:
+    """Check the schemas of files that are still to be read: Spark reads others wrong, or with errors of its own."""
+    read: set[str] | None = None
+    unfit: list[str] = []
+    for spec in found.specs:
+        if spec.format not in file_schema.FORMATS:
+            continue
+        if read is None:
+            logs = (logged(found.checkpoint, source) for source in file_sources(found.checkpoint))
+            read = {listing.decoded(file.uri) for log in logs for file in log}
+        for file in listing.listed(found.session, spec, found.run.place):
+            if file.uri not in read:
+                unfit += found.misfits(file.uri)
+                found.fitting.add((file.uri, file.modified))
+    if unfit:
+        raise file_schema.unfit(unfit)
 
 
 def _compare(found: Landed, reached: int | None) -> None:
@@ -183,6 +226,11 @@ def _heed_renamed(found: Landed, gone: Mapping[int, str]) -> None:
                 f"rebuild the table: engine build -f -s {found.model.name}"
             )
             found.warn("file-renamed", message, hint)
+
+
+def _late_folder(found: Landed, uris: list[str]) -> RunError:
+    message = f"{found.some(uris)} landed in a folder whose name is a column, as the first file, while the query began"
+    return RunError("source-unreadable", message, "Nothing of the micro-batch was written; build again.")
 
 
 def _changed_meanwhile(found: Landed, uris: list[str]) -> RunError:

@@ -52,6 +52,6 @@ def open_inputs(query: StreamQuery, generation: Generation) -> tuple[StreamQuery
     generation = replace(generation, state=state)
     take_back(run, model, folder.checkpoint(state.generation))
     remembered = resume_sources(run, model, session, state, folder)
-    landed = verify(run, model, session, folder, state.generation, generation.reached)
+    landed = verify(run, model, session, folder, state.generation, generation.reached, query.place.folders)
     stream_sources.record(folder, state.generation, model, streams)
     return query, generation, StreamInputs(readings, remembered, landed)

@@ -110,7 +110,7 @@ def open_query(
 def _as_begun(run: Run, model: Model, folder: TableState, known: ModelState | None) -> tuple[Model, Place]:
     """The model with the order of its dedup keys, and what the first build of its generation pinned."""
     if known is None:
-        return dedup_keys.ordered(model, None), replace(run.place, settled={})
+        return dedup_keys.ordered(model, None), replace(run.place, settled={}, folders={})
     settled = stream_sources.renamed(run, model, known, folder).settled if known.batch is not None else {}
     ordered = dedup_keys.ordered(model, folder.checkpoint(known.generation))
-    return ordered, replace(run.place, settled=dict(settled))
+    return ordered, replace(run.place, settled=dict(settled), folders={})

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from engine.lake.quoted_names import quoted
+from engine.sources.files import folder_columns, listing
 from engine.sources.spec import BAD, ORIGIN, RAW, Place, SourceSpec, SpecFault, reader_faults
 from engine.sources.values import json_values, plain_values
 from engine.spark_options import OF_FILES
@@ -26,13 +27,9 @@ _NO_LINES = {
 _NO_SCHEMAS = dict.fromkeys(("avroschema", "avroschemaurl"), "the columns are declared in the schema")
 _UNSUPPORTED = {"json": _NO_LINES, "avro": _NO_SCHEMAS}
 _JSON_OPTIONS = {name.lower() for name in json_values.OPTIONS}
-# Options of the CSV reader that say how a record is split into fields.
-_CSV_FIELDS = frozenset((
-    "sep", "delimiter", "quote", "escape", "chartoescapequoteescaping", "comment", "nullvalue", "emptyvalue",
-    "ignoreleadingwhitespace", "ignoretrailingwhitespace", "unescapedquotehandling",
-))  # fmt: skip
-# Letters of a field in a reason.
-_SHOWN = 50
+# What `CsvFormat.java` calls why a record is bad, and its option.
+_REASON = "__reason"
+_FOLDERS = "headraceFolders"
 # Where a record came from.
 _FILE = "struct(_metadata.file_path, _metadata.file_modification_time)"
 
@@ -64,13 +61,13 @@ def read(session: SparkSession, reader: Any, spec: SourceSpec, path: str | list[
         place: where sources are read.
     """
     if spec.format == "json":
-        return _json(reader, spec, path)
+        return _json(reader, spec, path, place)
     if spec.format == "text":
         lines = _lines(reader.options(**spec.options), path)
         return plain_values.decode(lines, spec, {"format": "string"}, place)
     if spec.format == "csv":
-        return _csv(session, reader, spec, path)
-    return _columns(reader, spec, path)
+        return _csv(reader, spec, path, place)
+    return _columns(session, reader, spec, path, place)
 
 
 def script_options(spec: SourceSpec) -> dict[str, str]:
@@ -87,12 +84,13 @@ def _lines(reader: Any, path: str | list[str]) -> DataFrame:
     return frame.selectExpr(f"cast(value as binary) as {RAW}", f"{_FILE} as {ORIGIN}")
 
 
-def _json(reader: Any, spec: SourceSpec, path: str | list[str]) -> DataFrame:
+def _json(reader: Any, spec: SourceSpec, path: str | list[str], place: Place) -> DataFrame:
     of_records = {key: value for key, value in spec.options.items() if key.lower() in _JSON_OPTIONS}
     of_files = {key: value for key, value in spec.options.items() if key not in of_records}
     lines = _lines(reader.options(**of_files), path)
     # An empty line is not a record, as for Spark's own reader.
-    return json_values.objects(lines.where(rf"not cast({RAW} as string) rlike r'^\s*$'"), spec, of_records)
+    lines = lines.where(rf"length(ltrim(' \t\r\n\f\u000b', cast({RAW} as string))) > 0")
+    return json_values.objects(lines, spec, of_records, folder_columns.depths(spec, place))
 
 
 def _csv_options(spec: SourceSpec) -> dict[str, str]:
@@ -102,52 +100,44 @@ def _csv_options(spec: SourceSpec) -> dict[str, str]:
     return {**options, "timeZone": spec.timezone} if spec.timezone else options
 
 
-def _csv(session: SparkSession, reader: Any, spec: SourceSpec, path: str | list[str]) -> DataFrame:
-    """Spark's reader, which keeps the text of a record that does not fit.
-
-    It looks only at the columns that the query uses, filters pushed into it included; here `__bad` uses all.
-    """
-    from pyspark.sql import functions as f
+def _csv(reader: Any, spec: SourceSpec, path: str | list[str], place: Place) -> DataFrame:
+    """The engine's reader, which has Spark's options: it reads all columns, whichever a query uses."""
     from pyspark.sql.types import StringType, StructField, StructType
 
-    session.conf.set("spark.sql.csv.filterPushdown.enabled", "false")
     declared = cast("StructType", StructType.fromDDL(spec.schema))
-    options = {**_csv_options(spec), "mode": "PERMISSIVE", "columnNameOfCorruptRecord": RAW}
-    schema = StructType([*declared.fields, StructField(RAW, StringType())])
-    frame = reader.format("csv").options(**options).schema(schema).load(path)
-    names = [field.name for field in declared.fields]
-    reason = f.when(f.col(RAW).isNotNull(), _csv_reason(declared, options)).when(
-        _nothing(names), "it has no value in any column"
-    )
-    return _with_bad(frame, names, reason, f.col(RAW).cast("binary"))
+    above, of_path = folder_columns.depths(spec, place)
+    options = {**_csv_options(spec), _FOLDERS: f"{above},{of_path}"}
+    schema = StructType([*declared.fields, StructField(RAW, StringType()), StructField(_REASON, StringType())])
+    frame = reader.format("headrace.CsvFormat").options(**options).schema(schema).load(path)
+    return _with_bad(frame, declared.fieldNames(), _named(_REASON), _named(RAW))
 
 
-def _csv_reason(declared: StructType, options: Mapping[str, str]) -> Column:
-    """Which column a record does not match, and with which text: Spark leaves that one NULL and reads the others."""
-    from pyspark.sql import functions as f
-
-    texts = ", ".join(f"{quoted(field.name)} string" for field in declared.fields)
-    of_fields = {key: value for key, value in options.items() if key.lower() in _CSV_FIELDS}
-    read = f.from_csv(f.col(RAW), texts, of_fields)
-    wrong = []
-    for field in declared.fields:
-        text = read[field.name]
-        shown = f.when(f.length(text) > _SHOWN, f.concat(f.left(text, f.lit(_SHOWN)), f.lit("..."))).otherwise(text)
-        said = f.concat(f.lit(f"'{field.name}' is not of type {field.dataType.simpleString()}: "), shown)
-        wrong.append(f.when(_named(field.name).isNull() & text.isNotNull(), said))
-    return f.coalesce(*wrong, f.lit("the number of fields does not match the declared columns"))
-
-
-def _columns(reader: Any, spec: SourceSpec, path: str | list[str]) -> DataFrame:
-    """Formats with a schema of their own: a record is as it is, and what can be wrong is a file."""
+def _columns(session: SparkSession, reader: Any, spec: SourceSpec, path: str | list[str], place: Place) -> DataFrame:
+    """Formats with a schema of their own: a record is as it is; a file can be wrong, and the name of its folder."""
     from pyspark.sql import functions as f
 
     frame: DataFrame = reader.format(spec.format).options(**spec.options).schema(spec.schema).load(path)
     names = frame.columns
+    given = folder_columns.declared_in(_uris(session, spec, place, path), spec, place)
+    place.folders[spec.name] = given
+    reasons = []
     if spec.format == "avro":
         # Columns that a file lacks are NULL; where it lacks all, it is another kind of file.
-        return _with_bad(frame, names, f.when(_nothing(names), "it has none of the declared columns"), f.lit(None))
-    return frame.select(*(_named(name) for name in names), f.expr(f"{_FILE} as {ORIGIN}"))
+        reasons.append(f.when(_nothing(names), "it has none of the declared columns"))
+    if given:
+        frame = folder_columns.with_folder_columns(frame, given, spec, place, "_metadata.file_path")
+        reasons.append(_named("__folders")["reason"])
+    columns = [_named("__folders")["r"][name].alias(name) if name in given else _named(name) for name in names]
+    if not reasons:
+        return frame.select(*columns, f.expr(f"{_FILE} as {ORIGIN}"))
+    reason = f.coalesce(*reasons)
+    bad = f.struct(reason.alias("reason"), f.lit(None).cast("binary").alias("raw"))
+    return frame.select(*columns, f.expr(f"{_FILE} as {ORIGIN}"), f.when(reason.isNotNull(), bad).alias(BAD))
+
+
+def _uris(session: SparkSession, spec: SourceSpec, place: Place, path: str | list[str]) -> list[str]:
+    """The files that are read, as far as they are known now."""
+    return path if isinstance(path, list) else [file.uri for file in listing.listed(session, spec, place)]
 
 
 def _with_bad(frame: DataFrame, names: list[str], reason: Column, raw: Column) -> DataFrame:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from engine.sources.files import file_formats, listing
-from engine.sources.inferred_types import as_strings, kept, no_arrays
+from engine.sources.files import file_formats, folder_columns, listing
+from engine.sources.inferred_types import as_strings, kept, no_arrays, of_texts
 from engine.sources.spec import Place, SourceSpec
 
 if TYPE_CHECKING:
@@ -54,7 +55,20 @@ def sampled(session: SparkSession, spec: SourceSpec, place: Place) -> StructType
         return session.read.format(spec.format).options(**{**options, **more})
 
     found = read(inferSchema="true", inferTimestamp="true").load(path).schema
-    if spec.format not in {"csv", "json"}:
-        return found
-    texts = read(inferSchema="false").schema(cast("StructType", as_strings(found))).load(path)
-    return kept(texts, found, json=spec.format == "json")
+    if spec.format in {"csv", "json"}:
+        texts = read(inferSchema="false").schema(cast("StructType", as_strings(found))).load(path)
+        found = kept(texts, found, json=spec.format == "json")
+    return _with_folders(found, folder_columns.values_in(_uris(session, spec, place), spec, place))
+
+
+def _uris(session: SparkSession, spec: SourceSpec, place: Place) -> list[str]:
+    return [file.uri for file in listing.listed(session, spec, place)]
+
+
+def _with_folders(columns: StructType, values: Mapping[str, list[str | None]]) -> StructType:
+    """The columns with those in names of folders that the files lack."""
+    from pyspark.sql.types import StructField, StructType
+
+    own = {name.lower() for name in columns.fieldNames()}
+    of_folders = [StructField(name, of_texts(texts)) for name, texts in values.items() if name.lower() not in own]
+    return StructType([*columns.fields, *of_folders])

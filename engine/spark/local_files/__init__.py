@@ -2,7 +2,7 @@
 
 `LocalFiles.java` is Hadoop's file system without a process of `chmod` for each file and folder, `SessionLoader.java` a
 class loader that leaves out an extension that takes half a second. `local-files.jar` is what
-`scripts/local_files_jar.py` makes of them. Compiled code is in the package because Spark brings no compiler of Java; a
+`scripts/java_jars.py` makes of them. Compiled code is in the package because Spark brings no compiler of Java; a
 test compiles the sources where there is one and compares.
 """
 
