@@ -183,6 +183,7 @@ nightly: ## The whole suite with the tests of the night, then new random queries
 	@$(MAKE) --no-print-directory analyser ANALYSER_ARGS='--count 2000 --seed $(NIGHT)' LEXER_ARGS='--count 100000 --seed $(NIGHT)'
 	$(SAY) "10,000 random pairs of queries of the seed $(NIGHT)"
 	@$(MAKE) --no-print-directory refreshes REFRESHES_ARGS='--count 20000 --seed $(NIGHT)'
+	@$(MAKE) --no-print-directory refreshes REFRESHES_ARGS='--spark --count 6 --models 25 --seed $(NIGHT)'
 	@$(MAKE) --no-print-directory sameness SAMENESS_ARGS='--count 10000 --seed $(NIGHT)'
 	$(SAY) "10,000 random values of the seed $(NIGHT)"
 	@$(MAKE) --no-print-directory values VALUES_ARGS='--count 10000 --seed $(NIGHT)'

@@ -76,7 +76,7 @@ def test_columns_that_are_read_under_other_names_and_by_their_places(lab: Lab) -
     lab.model(
         "starred",
         "/*---\npartition_by: [kind]\n---*/\nselect * from {{ ref('events') }}\nunion all\n"
-        "select id + 1000, at, concat('copy of ', kind), amount from {{ ref('events') }}\n",
+        "select id + 1000, at, concat('again ', kind), amount from {{ ref('events') }}\n",
     )
     lab.build("-s", "+listed", "named", "starred")
     lab.land("b", [event(3, 7, "k9", 1.0, 11)])
