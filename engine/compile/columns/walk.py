@@ -28,8 +28,7 @@ _UNPLACED = {
 }  # fmt: skip
 # What Spark reads as a call although it has no brackets; sqlglot as a column.
 WORDS = {
-    "current_catalog", "current_database", "current_date", "current_schema", "current_time", "current_timestamp",
-    "current_user", "grouping__id", "localtimestamp", "now", "session_user", "user",
+    "current_date", "current_time", "current_timestamp", "current_user", "grouping__id", "session_user", "user",
 }  # fmt: skip
 # Names of columns that are kept for the hint of one that is not there: it prints fewer.
 _KEPT = 20

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
+from engine.compile.sql.literal_checks import UNITED, interval_unit, moment_unit, number_fault, typed_literal
 from engine.compile.types.moments import is_moment
 from engine.errors import near
 
@@ -37,12 +38,12 @@ _INSTEAD = {
     **dict.fromkeys(("JSON", "JSONB", "OBJECT"), "variant, and parse_json(x) for a string"),
 }
 _TYPED = {"DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ"}
-_UNITED = {"DATE_ADD", "DATE_DIFF", "DATEADD", "DATEDIFF", "TIMEDIFF", "TIMESTAMPADD", "TIMESTAMPDIFF"}
 _IGNORE_BEHIND = {"FIRST_VALUE", "LAST_VALUE", "NTH_VALUE", "LAG", "LEAD"}
 _SUFFIXES = {"BD", "D", "F", "L", "S", "Y"}
 _NAMED = {TokenType.VAR, TokenType.IDENTIFIER}
 _HEXADECIMAL = re.compile(r"0[xX]([0-9A-Fa-f]+)")
 _DIGITS = re.compile(r"[0-9A-Fa-f]*")
+_LITERALS = {TokenType.STRING, TokenType.NUMBER}
 _CASTS = {"CAST", "TRY_CAST"}
 _OPENS_TYPE = {TokenType.L_PAREN, TokenType.LT}
 _CLOSES_TYPE = {TokenType.R_PAREN, TokenType.GT}
@@ -141,8 +142,9 @@ def _alias(tokens: _Tokens, at: int) -> Found | None:
     following = tokens[at + 1] if at + 1 < len(tokens) else None
     if following is None:
         return None
-    if following.token_type is TokenType.STRING:
-        return "an alias is not a string", f"Write it in backquotes: `{following.text}`.", following.start
+    if following.token_type in _LITERALS:
+        what = "string" if following.token_type is TokenType.STRING else "number"
+        return f"an alias is not a {what}", f"Write it in backquotes: `{following.text}`.", following.start
     behind = at + 2 if following.token_type is TokenType.NOT else at + 1
     if _word(tokens, behind) == "MATERIALIZED" and _kind(tokens, behind + 1) is TokenType.L_PAREN:
         hint = "Remove the word; to store the result once, make it a model."
@@ -213,6 +215,8 @@ def _star(tokens: _Tokens, at: int) -> Found | None:
     word = _word(tokens, at + 1)
     if word == "EXCLUDE" and _kind(tokens, at + 2) in {TokenType.L_PAREN, TokenType.VAR, TokenType.IDENTIFIER}:
         return "Spark has no * EXCLUDE", "Write * except (a, b).", tokens[at + 1].start
+    if word == "EXCEPT" and _kind(tokens, at + 2) is TokenType.L_PAREN and _kind(tokens, at + 3) is TokenType.R_PAREN:
+        return "* EXCEPT has no columns", "Name them: * except (a, b).", tokens[at + 1].start
     if word == "EXCEPT" and _kind(tokens, at + 2) in {TokenType.VAR, TokenType.IDENTIFIER}:
         return "the columns after EXCEPT must be in parentheses", "Write * except (a, b).", tokens[at + 2].start
     return None
@@ -307,8 +311,10 @@ def _ignoring(tokens: _Tokens, at: int) -> Found | None:
     return f"{word} is after the parentheses of {function}()", hint, tokens[at - 2].start
 
 
-def _number(tokens: _Tokens, at: int) -> Found | None:
-    """Spark reads 0x1F as a name."""
+def _var(tokens: _Tokens, at: int) -> Found | None:
+    """A unit that is none, or 0x1F, which Spark reads as a name."""
+    if tokens[at].text.upper() in UNITED:
+        return moment_unit(tokens, at)
     digits = _HEXADECIMAL.fullmatch(tokens[at].text)
     if digits is None or _kind(tokens, at - 1) not in _BEGINS:
         return None
@@ -327,10 +333,12 @@ def _string(tokens: _Tokens, at: int) -> Found | None:
     word, text = _word(tokens, at - 1), tokens[at].text
     if word == "N" and tokens[at - 1].end + 1 == tokens[at].start:
         return "Spark has no N'..' literals", "Remove the letter.", tokens[at - 1].start
+    if (typed := typed_literal(tokens, at)) is not None:
+        return typed
     if word in _TYPED and not is_moment(text, date=word == "DATE"):
         return f"'{text}' is not a {word.lower()}", "Write it such as '2026-01-31'.", tokens[at].start
     function = _word(tokens, at - 2)
-    if word == "(" and function in _UNITED and _kind(tokens, at + 1) is TokenType.COMMA and _count(tokens, at) > 1:
+    if word == "(" and function in UNITED and _kind(tokens, at + 1) is TokenType.COMMA and _count(tokens, at) > 1:
         hint = f"Write {function.lower()}({text.lower()}, ..)."
         return f"the unit of {function.lower()}() is a word, not a string", hint, tokens[at].start
     return None
@@ -388,5 +396,7 @@ _RULES: dict[TokenType, _Rule] = {
     TokenType.HEX_STRING: _hex,
     TokenType.STRING: _string,
     TokenType.USING: _script,
-    TokenType.VAR: _number,
+    TokenType.VAR: _var,
+    TokenType.NUMBER: number_fault,
+    TokenType.INTERVAL: interval_unit,
 }

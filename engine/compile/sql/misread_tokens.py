@@ -7,6 +7,7 @@ from itertools import pairwise
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
+from engine.compile.sql.literal_checks import is_interval_unit
 from engine.compile.sql.pivot_results import with_calls, without_calls
 
 # It cannot read `window` right after GROUP BY; a name of the same length keeps all positions.
@@ -19,6 +20,7 @@ def corrected(tokens: list[Token]) -> list[Token]:
     """The tokens in a form that sqlglot's parser understands."""
     result = list(tokens)
     left_out: set[int] = set()
+    aliased: set[int] = set()
     for index, (token, name) in enumerate(pairwise(tokens)):
         if token.token_type is TokenType.GROUP_BY and name.text.lower() == "window":
             result[index + 1] = _called(name, _HIDDEN_WINDOW)
@@ -26,10 +28,13 @@ def corrected(tokens: list[Token]) -> list[Token]:
             result[index + 1] = _called(name, name.text)
         elif name.token_type is TokenType.FALSE and token.token_type is TokenType.COMMA:
             left_out |= _default_nulls(tokens, index)
+        elif _is_alias_of_interval(tokens, index):
+            aliased.add(index + 1)
         elif token.token_type is TokenType.VAR and token.text.lower() == "max" and name.text.lower() == "recursion":
             left_out |= _recursion_level(tokens, index)
-    if left_out:
-        result = [token for index, token in enumerate(result) if index not in left_out]
+    if left_out or aliased:
+        kept = ((index, token) for index, token in enumerate(result) if index not in left_out)
+        result = [one for index, token in kept for one in ([_as(token), token] if index in aliased else [token])]
     return with_calls(result)
 
 
@@ -55,6 +60,18 @@ def _recursion_level(tokens: list[Token], at: int) -> set[int]:
     if words == ["max", "recursion", "level"] and level and level[0].token_type is TokenType.NUMBER:
         return set(range(at, at + 4))
     return set()
+
+
+def _is_alias_of_interval(tokens: list[Token], at: int) -> bool:
+    """Whether the word behind `interval '1 day'` is an alias: the parser takes any for a unit."""
+    if tokens[at].token_type is not TokenType.STRING or not at or tokens[at - 1].token_type is not TokenType.INTERVAL:
+        return False
+    word = tokens[at + 1]
+    return word.token_type in {TokenType.VAR, TokenType.IDENTIFIER} and not is_interval_unit(word)
+
+
+def _as(token: Token) -> Token:
+    return Token(TokenType.ALIAS, "AS", token.line, token.col, token.start, token.end)
 
 
 def _called(token: Token, name: str) -> Token:

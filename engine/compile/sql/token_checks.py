@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise, zip_longest
 
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
+from engine.compile.sql.dialect import tokenize
 from engine.compile.sql.foreign_words import foreign_words
 from engine.compile.sql.unknown_characters import is_unknown, unknown_character
 
@@ -19,6 +20,17 @@ _AFTER_COMMA = {
     TokenType.COMMA, TokenType.R_PAREN, TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY,
     TokenType.ORDER_BY, TokenType.SELECT,
 }  # fmt: skip
+# A comma behind these has nothing before it; behind SELECT and VALUES where a query can begin.
+_BEFORE_COMMA = {
+    TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.GROUP_BY, TokenType.ORDER_BY, TokenType.PARTITION_BY,
+    TokenType.SORT_BY, TokenType.CLUSTER_BY, TokenType.DISTRIBUTE_BY,
+}  # fmt: skip
+_BEFORE_QUERY = {
+    None, TokenType.L_PAREN, TokenType.R_PAREN, TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT, TokenType.ALL,
+    TokenType.DISTINCT, TokenType.PIPE_GT, TokenType.FROM,
+}  # fmt: skip
+_NESTING = {TokenType.ARRAY, TokenType.MAP, TokenType.STRUCT}
+_HINT_HINT = "Write /*+ broadcast(a), repartition(3) */."
 _ENDS_FROM = {
     TokenType.SELECT, TokenType.WHERE, TokenType.GROUP_BY, TokenType.ORDER_BY, TokenType.HAVING,
     TokenType.UNION, TokenType.ON, TokenType.USING,
@@ -54,6 +66,9 @@ def check_tokens(tokens: list[Token], text: str, report: Report) -> None:
         return
     check_brackets(tokens, report)
     check_commas(tokens, report)
+    if "<" in text or ">" in text:
+        check_shifts(tokens, report)
+    check_hints(tokens, report)
     for message, hint, offset in foreign_words(tokens):
         report("sql-syntax", message, hint, offset)
     words = text.upper()
@@ -148,9 +163,71 @@ def check_brackets(tokens: list[Token], report: Report) -> None:
 
 def check_commas(tokens: list[Token], report: Report) -> None:
     """The parser skips a comma too many; Spark does not."""
+    before = behind = None
     for token, following in zip_longest(tokens, tokens[1:]):
-        if token.token_type is TokenType.COMMA and (following is None or following.token_type in _AFTER_COMMA):
+        kind = token.token_type
+        if kind is TokenType.COMMA and (following is None or following.token_type in _AFTER_COMMA):
             report("sql-syntax", "a comma with nothing after it", "Remove the comma.", token.start)
+        elif kind is TokenType.COMMA and _begins_list(before, behind):
+            report("sql-syntax", "a comma with nothing before it", "Remove the comma.", token.start)
+        behind, before = before, kind
+
+
+def _begins_list(before: TokenType | None, behind: TokenType | None) -> bool:
+    """Whether a list begins behind the last token; `behind` is the kind of the one before it, as words can be names."""
+    if before in {TokenType.SELECT, TokenType.VALUES}:
+        return behind in _BEFORE_QUERY
+    if before in {TokenType.DISTINCT, TokenType.HINT}:
+        return behind is TokenType.SELECT
+    return before in _BEFORE_COMMA
+
+
+def check_shifts(tokens: list[Token], report: Report) -> None:
+    """The parser reads two signs as a shift, which is one sign to Spark."""
+    types = 0
+    for before, token in pairwise(tokens):
+        kind = token.token_type
+        if kind is TokenType.LT and before.token_type in _NESTING:
+            types += 1
+        elif kind is TokenType.GT and types:
+            types -= 1
+        elif kind is before.token_type and kind in {TokenType.LT, TokenType.GT} and before.start != token.start:
+            sign = ">>" if kind is TokenType.GT else "<<"
+            hint = f"Write {sign} without a blank."
+            if before.end + 1 == token.start:
+                hint = "Behind array, map or struct it ends types: write shiftright(a, b)."
+            report("sql-syntax", f"Spark reads {sign[0]} {sign[0]} here, and no shift", hint, token.start)
+            return
+
+
+def check_hints(tokens: list[Token], report: Report) -> None:
+    """The parser reads what it likes in a hint; Spark reads names, with arguments in brackets."""
+    for token in tokens:
+        if token.token_type is TokenType.HINT:
+            inside = tokenize(token.comments[0])
+            fault = next((one for one in _hint_faults(inside, token)), None)
+            if fault is not None:
+                report("sql-syntax", "a hint is a name, with arguments in brackets", _HINT_HINT, fault)
+
+
+def _hint_faults(inside: list[Token], hint: Token) -> Iterator[int]:
+    if not inside:
+        yield hint.start
+    depth = 0
+    for before, token in zip([None, *inside], inside, strict=False):
+        opening, closing = token.token_type is TokenType.L_PAREN, token.token_type is TokenType.R_PAREN
+        previous = before.token_type if before is not None else None
+        if depth == 0 and not opening and token.token_type is not TokenType.COMMA and not _is_word(token):
+            yield token.start
+        if (closing or token.token_type is TokenType.COMMA) and previous in {TokenType.L_PAREN, TokenType.COMMA, None}:
+            yield token.start
+        depth += opening - closing
+
+
+def _is_word(token: Token) -> bool:
+    if token.token_type in {TokenType.NUMBER, TokenType.STRING}:
+        return False
+    return token.token_type is TokenType.IDENTIFIER or token.text.replace("_", "a").isalnum()
 
 
 def check_stream_clauses(tokens: list[Token], report: Report) -> None:

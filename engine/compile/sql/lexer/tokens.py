@@ -43,13 +43,15 @@ _PAIRS: Final = {
     "TO": {"SIMILAR": _T.SIMILAR_TO},
 }  # fmt: skip
 _HINT: Final = "/*+"
+# Functions that need brackets in Spark, and are names without (LiteralFunctionResolution).
+_NAMES: Final = {"CURRENT_CATALOG", "CURRENT_SCHEMA", "LOCALTIME", "LOCALTIMESTAMP"}
 
 
 @cache
 def _keywords() -> dict[str, TokenType]:
     """Sqlglot's keywords that are one word."""
     found = Dialect.get_or_raise("spark").tokenizer_class.KEYWORDS
-    return {word: kind for word, kind in found.items() if word.replace("_", "a").isalnum()}
+    return {word: kind for word, kind in found.items() if word.replace("_", "a").isalnum() and word not in _NAMES}
 
 
 def tokenize(text: str) -> list[Token]:
@@ -125,6 +127,15 @@ class _Reader:
         self.tokens[-1] = Token(kind, text, before.line, before.col, before.start, end - 1)
         return True
 
+    def add_hint(self, inside: str, start: int, end: int) -> None:
+        """Add a hint; one right behind another is a part of that, as the parser reads one."""
+        before = self.tokens[-1] if self.tokens else None
+        if before is not None and before.token_type is _T.HINT:
+            inside = f"{before.comments[0]},{inside[len(before.comments[0]) + 1 :]}"
+            start = before.start
+            self.tokens.pop()
+        self.add(_T.HINT, self.text[start:end], start, end, [inside])
+
     def number(self, raw: str, start: int, end: int) -> None:
         """A number; one with a suffix is a cast."""
         digits = raw.rstrip("LSYDFBlsydfb")
@@ -150,7 +161,7 @@ class _Reader:
                 break
             raw = self.text[begin:end]
             if raw == "*/":
-                self.add(_T.HINT, self.text[start:end], start, end, ["".join(parts)])
+                self.add_hint("".join(parts), start, end)
                 return
             shown = kind is not Kind.COMMENT
             inside = f"'{' ' * (len(raw) - 2)}'" if kind in {Kind.STRING, Kind.RAW_STRING} else raw
