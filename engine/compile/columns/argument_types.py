@@ -199,6 +199,15 @@ def element_at(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
             walk.fault(type_mismatch.CODE, message, "Count from 1 in an array; name a key of a map.", key, base, node)
 
 
+def _sorted(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
+    """`sort_array(tags, false)`: the order is a BOOLEAN."""
+    type_mismatch.argued(walk, name, node, parts)
+    for argument, value in parts[1:2]:
+        if family(value.type) not in {"", "boolean"} and value.type != "void":
+            message = f"sort_array() sorts upwards by true and downwards by false, not by {value.type}"
+            walk.fault(type_mismatch.CODE, message, f"Write {name}(a, false).", argument, node)
+
+
 _RULES: dict[str, Callable[[Walk, str, exp.Expr, Parts], None]] = {
     **dict.fromkeys(("arrays_overlap", "array_union", "array_except", "array_intersect"), _several),
     **dict.fromkeys(_SIGNS, _operated),
@@ -213,6 +222,7 @@ _RULES: dict[str, Callable[[Walk, str, exp.Expr, Parts], None]] = {
     "make_timestamp": _made,
     "reverse": _reversed,
     "sequence": _sequenced,
+    "sort_array": _sorted,
     "to_timestamp": _dated,
     "width_bucket": _bucketed,
 }

@@ -505,8 +505,13 @@ def _computed_over(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValu
     if order is None and not node.args.get("alias") and function in _RANKING:
         message = f"{function}() needs an order"
         walk.fault("misplaced-expression", message, "Write OVER (PARTITION BY .. ORDER BY ..).", node)
-    if node.args.get("spec") is not None:
-        function_placement.framed(walk, node, function, sorts)
+    window = function_placement.named(node)
+    if window is not None and window.args.get("spec") is not None:
+        named = window.args.get("order")
+        sorts = [(part, value(walk, part, scope)) for part in named.expressions] if named is not None else []
+        function_placement.framed(walk, node, window.args["spec"], function, sorts)
+    elif node.args.get("spec") is not None:
+        function_placement.framed(walk, node, node.args["spec"], function, sorts)
     return value(walk, node.this, scope)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
-from engine.compile.columns import function_placement, type_mismatch
+from engine.compile.columns import function_placement, lambda_checks, type_mismatch
 from engine.compile.columns.argument_types import checked, extracted
 from engine.compile.columns.column_scope import NOTHING, ColumnScope, ColumnValue, extended, origins
 from engine.compile.columns.walk import WORDS, Walk, children, operand_types
@@ -41,7 +41,7 @@ _LOOKING = {"array_append", "array_contains", "array_position", "array_prepend",
 _PAIR = 2
 # Spark's TimeExpression: they fail unless spark.sql.timeType.enabled, which is for Spark's own tests.
 _OF_TIMES = {"make_time", "time_diff", "time_trunc", "to_time", "try_to_time"}
-_DECIDING = {"exists", "filter", "forall"}
+_DECIDING = {"exists", "filter", "forall", "map_filter"}
 # Of an interval these are TINYINT.
 _SMALL_PARTS = (
     "month", "mon", "mons", "months", "h", "hour", "hours", "hr", "hrs", "m", "min", "mins", "minute", "minutes",
@@ -74,6 +74,7 @@ def call(walk: Walk, name: str, node: exp.Expr, scope: ColumnScope) -> ColumnVal
     if name in _ROUNDING and (len(arguments) > 1 or name.endswith("round")):
         return _round(walk, name, arguments, scope)
     if any(isinstance(argument, exp.Lambda) for argument in arguments):
+        lambda_checks.placed(walk, name, arguments)
         return _higher(walk, name, arguments, scope)
     values = _values(walk, arguments, scope)
     kinds = [v.type for v in values]
@@ -104,6 +105,10 @@ def _checked(walk: Walk, name: str, node: exp.Expr, parts: list[tuple[exp.Expr, 
         type_mismatch.held(walk, name, node, parts)
     elif name == "concat":
         type_mismatch.concatenated(walk, node, parts)
+    elif name == "array_sort" and len(parts) == _PAIR:
+        type_mismatch.argued(walk, name, node, parts)
+        if lambda_checks.sorts_by(walk, node):
+            lambda_checks.ordering(walk, parts[1][1], parts[1][0], node)
     elif name == "nullif" and len(parts) == _PAIR:
         type_mismatch.compared(walk, node, parts[0], parts[1])
     elif not checked(walk, name, node, parts):
@@ -171,6 +176,9 @@ def _higher(walk: Walk, name: str, arguments: Arguments, scope: ColumnScope) -> 
         type_mismatch.condition(walk, function.this, bodies[0], f"{name}()")
     if name in {"aggregate", "reduce"} and len(values) > 1:
         _kept_type(walk, name, arguments, values[1], bodies[0])
+    if name == "array_sort":
+        function = next(a for a in arguments if isinstance(a, exp.Lambda))
+        lambda_checks.ordering(walk, bodies[0], function.this, function)
     rule = _HIGHER.get(name)
     kinds = [v.type for v in values]
     type_ = rule(kinds, bodies[-1].type) if rule is not None else returned(name, kinds)
@@ -359,15 +367,24 @@ def generated(walk: Walk, node: exp.Expr, scope: ColumnScope) -> list[tuple[str,
 def _stacked_alike(walk: Walk, node: exp.Expr, parts: Sequence[tuple[exp.Expr, ColumnValue]]) -> None:
     """Report values that stack() puts into one column and that have no common type; it reads no text as a number."""
     rows = parts[0][0] if parts else None
-    if isinstance(rows, exp.Literal) and rows.is_int and int(rows.name):
+    if isinstance(rows, exp.Neg) or (isinstance(rows, exp.Literal) and rows.is_int and not int(rows.name)):
+        walk.fault(type_mismatch.CODE, "stack() makes at least one row", "Write stack(2, a, b).", rows, node)
+    elif isinstance(rows, exp.Literal) and rows.is_int:
         items = parts[1:]
         width = -(-len(items) // int(rows.name))
         for place, part in enumerate(items[width:], width):
             one, two = items[place % width][1].type, part[1].type
-            if not meet(spark_types.array(one), spark_types.array(two), "compared"):
+            if _unlike(one, two) or not meet(spark_types.array(one), spark_types.array(two), "compared"):
                 message = f"stack() returns {one} and {two} in one column"
                 walk.fault(type_mismatch.CODE, message, "Cast them to the same type.", part[0], node)
                 return
+
+
+def _unlike(one: str | None, two: str | None) -> bool:
+    """Whether two types differ, by their values and not only by the names of fields; Spark casts neither."""
+    if one is None or two is None or "void" in {one, two}:
+        return False
+    return not {family(one), family(two)} & {""} and spark_types.nameless(one) != spark_types.nameless(two)
 
 
 def generates(walk: Walk, node: exp.Expr) -> bool:

@@ -19,10 +19,12 @@ _GROUPING = {"grouping", "grouping_id", "grouping__id"}
 PLACED = RANKING | _GROUPING
 _SETS = ("rollup", "cube", "grouping_sets")
 # Functions of which Spark fixes the frame.
-_FRAMED = {"dense_rank", "lag", "lead", "ntile", "percent_rank", "rank", "row_number"}
+_FRAMED = {"cume_dist", "dense_rank", "lag", "lead", "ntile", "percent_rank", "rank", "row_number"}
 # Aggregates that sort by themselves (WindowResolution.validateResolvedWindowExpression).
 _WHOLE_WINDOWS = {"listagg", "median", "percentile_cont", "percentile_disc", "string_agg"}
-_WHOLE_FRAME = ("ROWS", "UNBOUNDED", "PRECEDING", "CURRENT ROW")
+# A frame does not begin with the last row, nor end with the first.
+_NEVER = ("UNBOUNDED", "FOLLOWING"), ("UNBOUNDED", "PRECEDING")
+_WHOLE_FRAME = ("UNBOUNDED", "PRECEDING", "CURRENT ROW")
 
 
 def called(walk: Walk, name: str, node: exp.Expr, arguments: Sequence[exp.Expr]) -> None:
@@ -106,7 +108,7 @@ def over(walk: Walk, node: exp.Expr, function: exp.Expr) -> None:
     if name in BUILTIN and name not in AGGREGATES | RANKING:
         message = f"{name}() is not an aggregate or window function and takes no OVER"
         walk.fault(CODE, message, "Remove OVER, or aggregate: max(..) over (..).", function, node)
-    if (within or name == "median") and name in _WHOLE_WINDOWS and any(_ordered(part) for part in (node, _named(node))):
+    if (within or name == "median") and name in _WHOLE_WINDOWS and any(_ordered(part) for part in (node, named(node))):
         message = f"{name}() over a window takes all its rows: no ORDER BY and no frame"
         walk.fault(CODE, message, "Write OVER (PARTITION BY ..).", function, node)
     if isinstance(function.args.get("this"), exp.Distinct):
@@ -118,7 +120,7 @@ def _ordered(window: exp.Expr | None) -> bool:
     return window is not None and (window.args.get("order") is not None or window.args.get("spec") is not None)
 
 
-def _named(window: exp.Expr) -> exp.Expr | None:
+def named(window: exp.Expr) -> exp.Expr | None:
     """The window that an OVER names."""
     select = window.find_ancestor(exp.Select)
     windows = (select.args.get("windows") or ()) if select is not None else ()
@@ -147,18 +149,28 @@ def over_alias(walk: Walk, window: exp.Expr, scope: ColumnScope) -> None:
                 return
 
 
-def framed(walk: Walk, node: exp.Expr, function: str, order: Sequence[tuple[exp.Expr, ColumnValue]]) -> None:
-    """Report a frame (ROWS or RANGE BETWEEN ..) that the function or the order does not allow."""
-    spec = node.args.get("spec")
+def framed(
+    walk: Walk, node: exp.Expr, spec: exp.Expr | None, function: str, order: Sequence[tuple[exp.Expr, ColumnValue]]
+) -> None:
+    """Report a frame (ROWS or RANGE BETWEEN ..) that the function or the order does not allow.
+
+    Args:
+        walk: of the query.
+        node: the function with its OVER.
+        spec: the frame, of the OVER or of the window that it names.
+        function: the name of it.
+        order: what the window is sorted by.
+    """
     if spec is None:
         return
     kind = str(spec.args.get("kind") or "").upper()
     start, end = spec.args.get("start"), spec.args.get("end")
-    if function in _FRAMED and (function in {"lag", "lead"} or not _is_whole(spec, kind)):
+    if function in _FRAMED and (function in {"lag", "lead"} or not _is_whole(spec, kind, function)):
         walk.fault(CODE, f"{function}() takes no frame", "Remove ROWS or RANGE BETWEEN ...", node)
         return
     sides = [str(spec.args.get(key) or "").upper() for key in ("start_side", "end_side")]
-    if sides == ["FOLLOWING", "PRECEDING"]:
+    backwards = (str(start).upper(), sides[0]) == _NEVER[0] or (str(end).upper(), sides[1]) == _NEVER[1]
+    if sides == ["FOLLOWING", "PRECEDING"] or backwards:
         walk.fault(CODE, "the frame starts after its end", "Write BETWEEN .. PRECEDING AND .. FOLLOWING.", node)
         return
     for bound in (start, end):
@@ -166,15 +178,22 @@ def framed(walk: Walk, node: exp.Expr, function: str, order: Sequence[tuple[exp.
             _bounded(walk, node, kind, bound, order)
 
 
-def _is_whole(spec: exp.Expr, kind: str) -> bool:
+def _is_whole(spec: exp.Expr, kind: str, function: str) -> bool:
     start, side, end = (spec.args.get(key) for key in ("start", "start_side", "end"))
-    return (kind, start, str(side).upper(), end or "CURRENT ROW") == _WHOLE_FRAME
+    wanted = "RANGE" if function == "cume_dist" else "ROWS"
+    return kind == wanted and (start, str(side).upper(), end or "CURRENT ROW") == _WHOLE_FRAME
 
 
 def _bounded(
     walk: Walk, node: exp.Expr, kind: str, bound: exp.Expr, order: Sequence[tuple[exp.Expr, ColumnValue]]
 ) -> None:
     interval = isinstance(bound, exp.Interval)
+    if bound.find(exp.Column) is not None:
+        walk.fault(CODE, "a frame has constant bounds", "Write a number, or an interval.", bound, node)
+        return
+    if kind == "ROWS" and isinstance(bound, exp.Literal) and not bound.is_int:
+        walk.fault(CODE, "ROWS counts whole rows", "Write ROWS 1 PRECEDING.", bound, node)
+        return
     if kind == "ROWS":
         if interval:
             walk.fault(CODE, "ROWS counts rows, not time", "Write RANGE BETWEEN INTERVAL ..", bound, node)

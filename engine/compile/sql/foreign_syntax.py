@@ -12,6 +12,7 @@ Fault = tuple[str, str]
 Absent = tuple[str, str, exp.Expr]
 _ZONE = "Write from_utc_timestamp(ts, 'Europe/Berlin'), or convert_timezone(from, to, ts)."
 _ALL_ROWS = 100
+_NO_STAR = (exp.Binary, exp.Neg, exp.Not, exp.Where, exp.Having, exp.Ordered, exp.Cast)
 
 
 def absent(nodes: Iterable[exp.Expr]) -> Iterator[Absent]:
@@ -62,6 +63,23 @@ def _star(node: exp.Expr) -> Fault | None:
     for key, remedy in (("replace", "Write * except (a), then the new a."), ("rename", "List the columns.")):
         if node.args.get(key) and not node.meta.get(SET):
             return f"Spark has no * {key.upper()}", remedy
+    item = node.parent if isinstance(node.parent, exp.Column) else node
+    around = item.parent
+    while isinstance(around, exp.Paren):
+        around = around.parent
+    if isinstance(around, exp.Alias):
+        return "* has no alias", "Name the columns: a as x, b as y."
+    if isinstance(around, _NO_STAR) and "start" not in around.meta:
+        return "* stands for columns, and not for a value", "Name one column."
+    return None
+
+
+def _having(node: exp.Expr) -> Fault | None:
+    select = node.parent
+    if not isinstance(select, exp.Select) or select.args.get("group") is not None:
+        return None
+    if any(item.is_star for item in select.expressions):
+        return "HAVING needs GROUP BY", "Write WHERE, or group the rows."
     return None
 
 
@@ -166,6 +184,7 @@ _RULES: dict[type[exp.Expr], Callable[[exp.Expr], Fault | None]] = {
     exp.Between: _between,
     exp.Count: _count,
     exp.Glob: _said("Spark has no GLOB", "Write LIKE 'a%', or RLIKE and a regular expression."),
+    exp.Having: _having,
     exp.HistoricalData: _travel,
     exp.In: _in,
     exp.Interval: _interval,
@@ -193,7 +212,10 @@ def _named_window(node: exp.Window) -> Iterator[Absent]:
         hint = "Write sum(case when .. then a end) OVER (..)."
         yield "Spark has no FILTER of a function with OVER", hint, node
     name = node.args.get("alias")
-    if not isinstance(name, exp.Identifier) or node.arg_key == "windows":
+    if node.arg_key == "windows":
+        yield from _window_twice(node)
+        return
+    if not isinstance(name, exp.Identifier):
         return
     if any(node.args.get(key) for key in ("order", "partition_by", "spec")):
         hint = "Write PARTITION BY and ORDER BY of both inside OVER (..)."
@@ -204,6 +226,13 @@ def _named_window(node: exp.Window) -> Iterator[Absent]:
     if name.name not in {window.name for window in windows}:  # Spark is case-sensitive here.
         hint = "Add WINDOW w AS (PARTITION BY a ORDER BY b) after the query."
         yield f"window '{name.name}' not found in the WINDOW clause", hint, name
+
+
+def _window_twice(node: exp.Window) -> Iterator[Absent]:
+    windows = node.parent.args.get("windows") or () if node.parent is not None else ()
+    same = [window for window in windows if window.name == node.name]
+    if len(same) > 1 and same[0] is not node:
+        yield f"two windows have the name '{node.name}'", "Give one of them another name.", node
 
 
 def _twice(clause: exp.With) -> Iterator[Absent]:

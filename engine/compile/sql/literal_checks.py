@@ -35,6 +35,13 @@ _WORD_LIKE: Final = {_T.VAR}
 def number_fault(tokens: Sequence[Token], at: int) -> Found | None:
     """A number that its type cannot hold."""
     token = tokens[at]
+    if at and tokens[at - 1].token_type is _T.DOT:
+        return "a number behind a dot", "Write a decimal without a suffix, or a name in backquotes.", token.start
+    return _unfit(tokens, at)
+
+
+def _unfit(tokens: Sequence[Token], at: int) -> Found | None:
+    token = tokens[at]
     suffixed = at + 2 < len(tokens) and tokens[at + 1].start == token.start
     kind = tokens[at + 2].token_type if suffixed else None
     try:
@@ -106,8 +113,8 @@ def moment_unit(tokens: Sequence[Token], at: int) -> Found | None:
     unit, comma = tokens[at + 2], tokens[at + 3]
     name = tokens[at].text
     word = unit.end - unit.start + 1 == len(unit.text) and unit.text.replace("_", "a").isalnum()
-    known = unit.text.upper() in _MOMENT_UNITS
-    if comma.token_type is not _T.COMMA or not word or known or _commas(tokens, at + 2) < _UNITED_COMMAS:
+    known = unit.text.upper() in _MOMENT_UNITS or unit.token_type is _T.NULL
+    if comma.token_type is not _T.COMMA or not word or known or _commas(tokens, at + 2) != _UNITED_COMMAS:
         return None
     singular = unit.text.upper().removesuffix("S")
     meant = singular.lower() if singular in _MOMENT_UNITS else ""
