@@ -33,7 +33,7 @@ STAGES = (
     "cli",
 )
 FOUNDATIONS = (
-    "bounds", "characters", "control", "diagnostics", "errors", "events", "kill_points", "node_ids", "pinned_settings", "relations", "secrets", "jinja", "spark",
+    "addresses", "bounds", "characters", "control", "diagnostics", "errors", "events", "kill_points", "node_ids", "pinned_settings", "relations", "secrets", "jinja", "spark",
     "spark_master", "lake",
     "object_store",
     "sources", "state", "schema", "ignored_file_names", "spark_options", "target_folder", "times", "user_cache",

@@ -2,7 +2,8 @@
 
 A timeout of a socket counts from one byte to the next: a server that sends a byte of a header each second would hold
 the caller for days. Here each read waits at most until the deadline. Looking up the host's name has the limits of the
-machine's resolver. Redirects are not followed: the header with the password would go with them, to any host.
+machine's resolver. Redirects are not followed: the header with the password would go with them, to any host. What is
+connected to is the server of a parsed address, which is checked once more when the connection is made.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final
 
+from engine.addresses.servers import Server
+from engine.addresses.web_address import WebAddress
 from engine.bounds.deadline import TimedReader, seconds_left
 from engine.bounds.regular_file import read_regular
 
@@ -32,17 +35,21 @@ class BodyTooLargeError(Exception):
     """A body has more bytes than are read."""
 
 
+class OtherServerError(OSError):
+    """A connection would be made to another server than the address names."""
+
+
 class BodyEncodingError(Exception):
     """A body is not packed as its header says, or in a way that nobody asked for."""
 
 
 def fetch(
-    url: str, headers: Mapping[str, str], *, timeout: float, deadline: float, most_bytes: int, ca: str = ""
+    address: WebAddress, headers: Mapping[str, str], *, timeout: float, deadline: float, most_bytes: int, ca: str = ""
 ) -> bytes:
     """The body of an answer.
 
     Args:
-        url: http or https.
+        address: of the server and its place there; a login in it is not sent.
         headers: to send.
         timeout: seconds that the server may be silent.
         deadline: of the whole, by the monotonic clock.
@@ -54,8 +61,7 @@ def fetch(
         BodyTooLargeError: the body is larger.
         OSError, HTTPException: no answer, or too late.
     """
-    request = _Request(url, headers=dict(headers))
-    request.deadline = deadline
+    request = _Request(address, deadline, headers=dict(headers))
     with _opener(ca).open(request, timeout=seconds_left(timeout, deadline)) as response:
         return _body(response, most_bytes)
 
@@ -71,7 +77,7 @@ class HttpAnswer:
 
 def exchange(
     method: str,
-    url: str,
+    address: WebAddress,
     headers: Mapping[str, str],
     body: bytes | None = None,
     *,
@@ -84,7 +90,7 @@ def exchange(
 
     Args:
         method: GET, POST, DELETE.
-        url: http or https.
+        address: of the server and its place there; a login in it is not sent.
         headers: to send.
         body: to send.
         timeout: seconds that the server may be silent.
@@ -97,8 +103,7 @@ def exchange(
         BodyEncodingError: the body is not packed as it says.
         OSError, HTTPException, ValueError: no answer, too late, or a header that cannot be sent.
     """
-    request = _Request(url, data=body, headers={**headers, "Accept-Encoding": "gzip"}, method=method)
-    request.deadline = deadline
+    request = _Request(address, deadline, data=body, headers={**headers, "Accept-Encoding": "gzip"}, method=method)
     try:
         response = _opener(ca).open(request, timeout=seconds_left(timeout, deadline))
     except urllib.error.HTTPError as error:
@@ -136,18 +141,32 @@ def _unpacked(content: bytes, packed: str, most_bytes: int) -> bytes:
 
 
 class _Request(urllib.request.Request):
-    deadline: float
+    def __init__(self, address: WebAddress, deadline: float, **also: Any) -> None:
+        super().__init__(str(address), **also)
+        self.address, self.deadline = address, deadline
+
+    def connection(self) -> dict[str, Any]:
+        """What a connection has to know: a proxy is one that the user's environment names."""
+        return {"deadline": self.deadline, "server": self.address.server, "proxied": self.has_proxy()}
 
 
 class _Patient(http.client.HTTPConnection):
     """A connection that is made, and whose answers are read, until a deadline."""
 
-    def __init__(self, *args: Any, deadline: float, **also: Any) -> None:
+    def __init__(self, *args: Any, deadline: float, server: Server, proxied: bool, **also: Any) -> None:
         super().__init__(*args, **also)
-        self.deadline = deadline
+        self.deadline, self.server, self.proxied = deadline, server, proxied
         # http.client's own gives each address of a host the whole timeout.
         self._create_connection = self._reached
         self.response_class = self._response  # type: ignore[assignment]
+
+    def connect(self) -> None:
+        # Of a tunnel through a proxy, its other end.
+        tunnel: tuple[str | None, int | None] = (self._tunnel_host, self._tunnel_port)  # type: ignore[attr-defined]
+        host, port = tunnel if tunnel[0] else (self.host, self.port)
+        if not self.proxied and (host, port) != (self.server.host, self.server.port):
+            raise OtherServerError("the connection would lead to another server than the address names")
+        super().connect()
 
     def _reached(self, address: tuple[str, int], *_: object) -> socket.socket:
         failure: OSError = OSError("the host has no address")
@@ -179,12 +198,12 @@ _TLS: Any = _PatientTls
 
 class _Http(urllib.request.HTTPHandler):
     def http_open(self, request: Any) -> Any:
-        return self.do_open(_TCP, request, deadline=request.deadline)
+        return self.do_open(_TCP, request, **request.connection())
 
 
 class _Https(urllib.request.HTTPSHandler):
     def https_open(self, request: Any) -> Any:
-        return self.do_open(_TLS, request, context=self._context, deadline=request.deadline)  # type: ignore[attr-defined]
+        return self.do_open(_TLS, request, context=self._context, **request.connection())  # type: ignore[attr-defined]
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

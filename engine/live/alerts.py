@@ -17,8 +17,9 @@ from dataclasses import dataclass, field
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
+from engine.addresses.servers import AddressError
+from engine.addresses.web_address import WebAddress, web_address
 from engine.bounds.http_exchange import BodyEncodingError, BodyTooLargeError, authorities, exchange
 from engine.errors import ProjectError
 from engine.secrets import scrub, without_secrets
@@ -38,7 +39,7 @@ class AlertRules:
     """When an alert is sent, and where to.
 
     Attributes:
-        url: that gets a POST with JSON; empty: none.
+        url: that gets a POST with JSON; None: none.
         token: sent as `Authorization: Bearer ..`.
         command: program and arguments; it gets the JSON on standard input. Empty: none.
         timeout: seconds for one attempt.
@@ -47,7 +48,7 @@ class AlertRules:
         restarts: how many turns may fail one after the other; None: no alert.
     """
 
-    url: str = ""
+    url: WebAddress | None = field(default=None, repr=False)
     token: str = field(default="", repr=False)
     command: tuple[str, ...] = ()
     timeout: float = 10.0
@@ -63,11 +64,13 @@ def alert_rules(settings: Mapping[str, Any]) -> AlertRules:
         ProjectError: `bad-value`: a setting cannot be read.
     """
     command, url = settings.get("command") or (), str(settings.get("url") or "")
-    if url and urlsplit(url).scheme not in {"http", "https"}:
-        message = "the url of 'alerts' does not begin with http:// or https://"
-        raise ProjectError("bad-value", message, 'Write for example url: "https://hooks.example.org/shop".')
+    try:
+        address = web_address(url) if url else None
+    except AddressError as error:
+        hint = 'Write for example url: "https://hooks.example.org/shop".'
+        raise ProjectError("bad-value", f"the url of 'alerts' {error}", hint) from error
     return AlertRules(
-        url=url,
+        url=address,
         token=str(settings.get("token") or ""),
         command=(command,) if isinstance(command, str) else tuple(map(str, command)),
         timeout=_seconds("timeout", settings) or AlertRules().timeout,
@@ -170,8 +173,8 @@ class Alerts:
     def _work(self) -> None:
         while (record := self._unsent.get()) is not None:
             content = scrub(json.dumps(record)).encode()
-            if self.rules.url:
-                self._try(lambda content=content: self._post(content))  # type: ignore[misc]
+            if (address := self.rules.url) is not None:
+                self._try(lambda content=content, address=address: self._post(address, content))  # type: ignore[misc]
             if self.rules.command:
                 self._try(lambda content=content: self._run(content))  # type: ignore[misc]
 
@@ -187,7 +190,7 @@ class Alerts:
             if wait is None or self._ended.wait(wait):
                 return
 
-    def _post(self, content: bytes) -> str:
+    def _post(self, address: WebAddress, content: bytes) -> str:
         """Post to the webhook; the answer's error if it is final.
 
         Raises:
@@ -198,7 +201,7 @@ class Alerts:
             headers["Authorization"] = f"Bearer {self.rules.token}"
         deadline = time.monotonic() + self.rules.timeout
         answer = exchange(
-            "POST", self.rules.url, headers, content,
+            "POST", address, headers, content,
             timeout=self.rules.timeout, deadline=deadline, most_bytes=_ANSWER_BYTES, ca=authorities(),
         )  # fmt: skip
         if answer.status >= _SERVER_ERROR or answer.status == _TOO_MANY:

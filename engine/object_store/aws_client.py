@@ -2,7 +2,8 @@
 
 The SDK's own limits count from one byte to the next, and an answer beside the objects of a bucket is read in full
 whatever its size. Here both are limited: time for the headers and the body together, size for all but objects, which
-their readers limit.
+their readers limit. Requests go to the endpoint and to names below it (buckets), whatever an answer says; where the
+endpoint is AWS's own, to any host of AWS.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import io
 import time
 from typing import Any, Final
 
+from engine.addresses.servers import AddressError, Server
+from engine.addresses.web_address import web_address
 from engine.bounds.deadline import TimedReader, seconds_left
 from engine.errors import SetupError
 from engine.object_store.s3_settings import S3Settings
@@ -26,6 +29,7 @@ _MOST_BYTES: Final = 1 << 23
 _CONNECTIONS: Final = 32
 ATTEMPTS: int = 4
 _NO_SUCCESS: Final = 300
+_AMAZON: Final = (".amazonaws.com", ".amazonaws.com.cn")
 _INSTALL: Final = "Install it: pip install 'headrace[s3]'."
 
 
@@ -69,12 +73,37 @@ def aws_client(service: str, settings: S3Settings) -> Any:
     except (BotoCoreError, ValueError) as error:
         hint = "Check 's3:' of the target: endpoint, region, access_key_id, secret_access_key."
         raise SetupError("s3-client", f"the object store cannot be used: {error}", hint) from error
-    _bound(client)
+    _bound(client, _endpoint(settings.endpoint or client.meta.endpoint_url))
     return client
 
 
-def _bound(client: Any) -> None:
-    """Let the client's connections read answers until a deadline, and its session bound their size."""
+def _endpoint(text: str) -> Server:
+    """The server of an endpoint.
+
+    Raises:
+        SetupError: `s3-client`.
+    """
+    try:
+        return web_address(text).server
+    except AddressError as error:
+        hint = "Write endpoint: https://<host>:<port> in 's3:' of the target."
+        raise SetupError("s3-client", f"the object store cannot be used: its endpoint {error}", hint) from error
+
+
+def _is_at(address: str, endpoint: Server) -> bool:
+    """Whether a request goes to an endpoint, or to a name below it; of AWS's own to any of AWS's."""
+    try:
+        server = web_address(address).server
+    except AddressError:
+        return False
+    if (server.scheme, server.port) != (endpoint.scheme, endpoint.port):
+        return False
+    own = next((end for end in _AMAZON if endpoint.host.endswith(end)), f".{endpoint.host}")
+    return server.host == endpoint.host or server.host.endswith(own)
+
+
+def _bound(client: Any, endpoint: Server) -> None:
+    """Let the client's connections read answers until a deadline, and its session bound their size and destination."""
     from botocore.awsrequest import AWSHTTPConnection, AWSHTTPConnectionPool, AWSHTTPSConnection, AWSHTTPSConnectionPool
     from botocore.exceptions import HTTPClientError
     from urllib3.exceptions import HTTPError
@@ -97,6 +126,9 @@ def _bound(client: Any) -> None:
     send = session.send
 
     def sized(request: Any) -> Any:
+        place = request.url.partition("?")[0]
+        if not _is_at("/".join(place.split("/", 3)[:3]), endpoint):
+            raise HTTPClientError(error=OSError("a request would be sent to another server than the endpoint"))
         streams = request.stream_output
         request.stream_output = True
         response = send(request)

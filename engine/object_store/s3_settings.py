@@ -75,7 +75,7 @@ def hadoop_conf(settings: S3Settings) -> dict[str, str]:
         "path.style.access": _flag(settings.path_style_access),
     }
     if settings.endpoint:
-        named["connection.ssl.enabled"] = _flag(urlsplit(settings.endpoint).scheme != "http")
+        named["connection.ssl.enabled"] = _flag(not settings.endpoint.lower().startswith("http:"))
     return conf | {f"{_S3A}.{key}": value for key, value in named.items() if value is not None}
 
 

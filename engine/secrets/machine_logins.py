@@ -1,20 +1,26 @@
 """Logins of the user or the machine that clients take by themselves, and the places that a target sends them to.
 
-The AWS SDK finds a login in the environment, a profile or the role of the machine, and libpq takes PGPASSWORD. AWS's
-own hosts get the first anyway.
+The AWS SDK finds a login in the environment, a profile or the role of the machine, and libpq takes PGPASSWORD. The
+services of AWS get the first without a question, at their own hosts only: many others below amazonaws.com belong to
+whoever rents them (API gateways, load balancers, machines).
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from typing import Final
 
+from engine.addresses.servers import AddressError
+from engine.addresses.web_address import web_address
 from engine.secrets.secret_places import Gift, places
 
 AWS: Final = "the AWS login of this machine"
 _POSTGRES: Final = "PGPASSWORD"
-_AMAZON: Final = (".amazonaws.com", ".amazonaws.com.cn")
+_AMAZON: Final = re.compile(
+    r"(?:s3|s3-fips|s3tables|glue|glue-fips)(?:\.dualstack)?\.[a-z]{2}(?:-[a-z]+){1,3}-[0-9]{1,2}\.amazonaws\.com(?:\.cn)?|s3\.amazonaws\.com"
+)
 
 
 def of_machine(kind: str, keys: Mapping[str, str]) -> tuple[Gift, ...]:
@@ -42,8 +48,18 @@ def of_store(keys: Mapping[str, str]) -> tuple[Gift, ...]:
 
 
 def _of_aws(address: str) -> tuple[Gift, ...]:
-    return tuple(gift for gift in _gifts(AWS, {"url": address}) if not gift.place.partition(":")[0].endswith(_AMAZON))
+    return () if _is_amazons(address) else _gifts(AWS, {"url": address})
+
+
+def _is_amazons(address: str) -> bool:
+    """Whether it is the address of a service of AWS's, over TLS."""
+    try:
+        server = web_address(address).server
+    except AddressError:
+        return False
+    return server.scheme == "https" and server.port == 443 and _AMAZON.fullmatch(server.host) is not None  # noqa: PLR2004 - https
 
 
 def _gifts(name: str, block: Mapping[str, str]) -> tuple[Gift, ...]:
-    return tuple(Gift(name, place) for place in places(block, "")) if any(block.values()) else ()
+    """The gifts of a block; an address that cannot be parsed is a place of its own, which nobody has confirmed."""
+    return tuple(Gift(name, place) for place in places(block, "address")) if any(block.values()) else ()

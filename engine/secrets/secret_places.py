@@ -1,8 +1,9 @@
-"""Where a block of a target would send its secrets: the hosts that it names, and whatever else decides on that.
+"""Where a block of a target would send its secrets: the servers that it names, and whatever else decides on that.
 
-A block is a mapping as it is written in project.yml, with placeholders for secrets. What is known to hold an address
-gives its hosts; what is known to be harmless counts for nothing; everything else (options of Spark's readers,
-`spark.conf`) may decide where something goes, so that a digest of it is part of the place: a change of it asks again.
+A block is a mapping as it is written in project.yml, with a mark in place of each secret. Keys that hold an address
+give the server that `engine.addresses` parses from it, which is the one that clients connect to. Keys that are known to
+be harmless count for nothing. Everything else (options of Spark's readers, `spark.conf`) may decide where something
+goes, so that a digest of it is part of the place: a change of it asks again.
 """
 
 from __future__ import annotations
@@ -11,24 +12,37 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from ipaddress import ip_address
 from typing import Any, Final
 
-# It begins where such characters begin: tried at each of them, a long word would take the square of its length.
-_ADDRESS: Final = re.compile(r"(?<![A-Za-z0-9+.-])[0-9+.-]*([A-Za-z][A-Za-z0-9+.-]*)://([^/?#\s]*)")
-_ADDRESS_KEYS: Final = ("uri", "url", "endpoint", "oauth2-server-uri", "s3.endpoint", "glue.endpoint")
-_SERVERS: Final = ("bootstrap_servers", "kafka.bootstrap.servers", "servers")
+from engine.addresses.postgres_address import BEGIN as POSTGRES
+from engine.addresses.postgres_address import postgres_address
+from engine.addresses.server_lists import kafka_server, listed, thrift_servers
+from engine.addresses.servers import AddressError, Server, check_characters, server
+from engine.addresses.web_address import PORTS, web_address
+
+# What stands for a secret in a block that is looked at.
+MARK: Final = "*"
+_ADDRESSES: Final = ("uri", "url", "endpoint", "oauth2-server-uri", "s3.endpoint", "glue.endpoint")
+_BROKERS: Final = "bootstrap_servers"
+# Free settings of a connection or a session: nothing is known of them.
+_FREE: Final = "options"
+# How a server is connected to, and whom its certificate has to be signed by.
+_TRANSPORT: Final = ("protocol", "mechanism", "ca")
 # They say what is meant at the other end, not where that is.
 _HARMLESS: Final = frozenset({
     "type", "name", "warehouse", "scope", "audience", "resource", "prefix", "path", "region", "path_style_access",
-    "protocol", "mechanism", "username", "user", "timeout", "namespace", "jdbc.user", "client.region", "s3.region",
+    "username", "user", "timeout", "namespace", "jdbc.user", "client.region", "s3.region",
     "lag", "restarts", "bad_records", "s3.path-style-access", "glue.id", "rest.sigv4-enabled",
-    "rest.signing-name", "rest.signing-region", "ca",
+    "rest.signing-name", "rest.signing-region",
     # Logins themselves.
     "credential", "token", "password", "auth", "api_key", "access_key_id", "secret_access_key", "session_token", "key",
     "certificate", "key_password", "jdbc.password", "s3.access-key-id", "s3.secret-access-key", "s3.session-token",
 })  # fmt: skip
-_STORES: Final = frozenset({"s3", "s3a", "s3n", "file"})
+_ENCRYPTED: Final = ("SSL", "SASL_SSL")
+_PLAIN_WORD: Final = re.compile(r"[a-z0-9_-]{1,24}")
+_OF_ANY_CLIENT: Final = re.compile(
+    r"((?:jdbc:)?[a-z][a-z0-9+.-]*(?::[a-z0-9]+)?)://(?:[^/?#@]*@)?([^/?#@]+)(?:[/?#].*)?", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -39,62 +53,142 @@ class Gift:
     place: str
 
 
+Path = tuple[str, ...]
+
+
 def places(block: Mapping[str, Any], what: str) -> tuple[str, ...]:
     """Return the places that a block sends its secrets to.
 
     Args:
-        block: as it is written; placeholders stand for secrets, in one spelling.
+        block: as it is written; marks stand for secrets.
         what: the block, for a place that has no host: `spark.conf`.
     """
-    hosts: dict[str, None] = {}
-    others = []
+    transport: dict[str, str] = {}
+    servers: list[tuple[Server, Mapping[str, str]]] = []
+    others: list[tuple[Path, str]] = []
+    shown: dict[str, None] = {}
     for path, value in _leaves(block, ()):
-        key = path[-1] if path else ""
-        found = list(_hosts(key, value))
-        hosts |= dict.fromkeys(found)
-        known = key in _HARMLESS or key.startswith("header.")
-        if not (key in _ADDRESS_KEYS or key in _SERVERS if found else known):
+        if path[-1:] and path[-1] in _TRANSPORT and _FREE not in path:
+            transport[path[-1]] = value
+        elif (found := _servers(path, value)) is not None:
+            servers += found
+        elif not _is_harmless(path):
             others.append((path, value))
-    if others and not all(_says_nothing(value) for _, value in others):
-        digest = hashlib.sha256(repr(sorted(others)).encode()).hexdigest()[:12]
-        hosts[f"{what}#{digest}"] = None
-    return tuple(hosts) or (what,)
+            shown |= dict.fromkeys(_of_any_client(value))
+    if not servers:
+        others += [((key,), value) for key, value in transport.items()]
+    names = {place(at, {**transport, **options}): None for at, options in servers} | shown
+    if others and not all(_decides_nothing(path, value) for path, value in others):
+        names[f"{what}#{_digest(repr(sorted(others)))}"] = None
+    return tuple(names) or (what,)
 
 
-def _says_nothing(value: str) -> bool:
-    """Whether a value is a secret and nothing else, empty, a number or a truth value."""
-    return not value or value == "*" or value.isdecimal() or value.lower() in {"true", "false"}
+def place(at: Server, transport: Mapping[str, str]) -> str:
+    """Return the name of a server as people confirm it: `catalog.example`, `k1.example:9093#protocol=sasl_plaintext`.
+
+    No two ways to reach a server have the same name. A host alone is reached over TLS, or without it on this machine;
+    the other way is part of the name.
+
+    Args:
+        at: the server.
+        transport: what was set of the way to it, as it is written.
+    """
+    options = {key: value for key, value in transport.items() if value}
+    with_port = f"{at.host_text}:{at.port}"
+    if at.scheme in PORTS:
+        usual = "http" if at.is_loopback else "https"
+        begin = "" if at.scheme == usual else f"{at.scheme}://"
+        named = at.port != PORTS[at.scheme] or not (begin or usual == "https")
+        name = f"{begin}{with_port if named else at.host_text}"
+    elif at.scheme == "kafka":
+        name, protocol = with_port, options.pop("protocol", "").upper()
+        if protocol in _ENCRYPTED:
+            options.pop("mechanism", None)
+        # A connection without a protocol sends no login.
+        if protocol and (protocol in _ENCRYPTED) == at.is_loopback:
+            options["protocol"] = protocol
+    else:
+        name = with_port
+    return f"{name}#{'&'.join(f'{key}={_word(value)}' for key, value in sorted(options.items()))}" if options else name
 
 
-def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+def changed_host(shown: Mapping[str, Any], used: Mapping[str, Any]) -> str:
+    """Return the key of an address that leads to another server with the secrets in it than without; empty: none does.
+
+    Args:
+        shown: a block with marks for its secrets.
+        used: the same block with the secrets.
+    """
+    texts = dict(_leaves(used, ()))
+    for path, value in _leaves(shown, ()):
+        if MARK in value and (before := _servers(path, value)) is not None and before != _servers(path, texts[path]):
+            return path[-1]
+    return ""
+
+
+def _is_harmless(path: Path) -> bool:
+    key = path[-1] if path else ""
+    return _FREE not in path and (key in _HARMLESS or key.startswith("header.") or path[0] == "auth")
+
+
+def _decides_nothing(path: Path, value: str) -> bool:
+    """Whether a value is a secret and nothing else, or a number; a port is not only that."""
+    return value in {"", MARK} or (value.isdecimal() and "port" not in path[-1].lower())
+
+
+def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
+    """The values in a block; a list of addresses is one."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             yield from _leaves(inner, (*path, str(key)))
     elif isinstance(value, (list, tuple)):
-        for inner in value:
-            yield from _leaves(inner, path)
+        if all(isinstance(inner, (str, int, float)) for inner in value):
+            yield path, ",".join(map(str, value))
+        else:
+            for number, inner in enumerate(value):
+                yield from _leaves(inner, (*path, str(number)))
     elif value is not None:
-        yield path, str(value)
+        yield path, str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _hosts(key: str, value: str) -> Iterator[str]:
-    if key in _SERVERS and "://" not in value:
-        yield from (server.strip().lower() for server in value.split(",") if server.strip())
-        return
-    for scheme, place in _ADDRESS.findall(value):
-        if scheme.lower() in _STORES:
-            continue
-        # A backslash ends the host for some clients and not for others: then the whole is the place.
-        server = place if "\\" in place else place.rpartition("@")[2]
-        for host in server.lower().split(","):
-            if host:
-                open_ = scheme.lower() == "http" and not _is_loopback(host)
-                yield f"http://{host}" if open_ else host
-
-
-def _is_loopback(host: str) -> bool:
-    name = host.partition("]")[0].lstrip("[") if host.startswith("[") else host.partition(":")[0]
+def _servers(path: Path, value: str) -> list[tuple[Server, Mapping[str, str]]] | None:
+    """The servers of an address, with what it says of the way to them; None: it is no address that is known."""
+    if len(path) != 1 or path[0] not in (*_ADDRESSES, _BROKERS):
+        return None
     try:
-        return ip_address(name).is_loopback
-    except ValueError:
-        return name.rstrip(".") == "localhost"
+        return _parsed(path[0], value)
+    except AddressError:
+        return None
+
+
+def _parsed(key: str, value: str) -> list[tuple[Server, Mapping[str, str]]]:
+    if key == _BROKERS:
+        return [(kafka_server(text), {}) for text in listed(value)]
+    if value.startswith(POSTGRES):
+        found = postgres_address(value)
+        return [(found.server, found.options)]
+    if value.startswith("thrift:"):
+        return [(at, {}) for at in thrift_servers(value)]
+    return [(web_address(value, login=True).server, {})]
+
+
+def _of_any_client(value: str) -> Iterator[str]:
+    """The hosts in an address of a client that is not known, for people: what decides is the digest."""
+    match = _OF_ANY_CLIENT.fullmatch(value)
+    scheme = match[1].lower() if match else ""
+    for text in match[2].split(",") if match else ():
+        try:
+            check_characters(value)
+            at = server(scheme, text, PORTS.get(scheme, 0))
+        except AddressError:
+            return
+        yield place(at, {}) if at.scheme in PORTS else f"{at.scheme}://{at.host_text}{f':{at.port}' if at.port else ''}"
+
+
+def _word(value: str) -> str:
+    """A value as it can be part of a name that is compared without letter case and stands between commas."""
+    return value.lower() if _PLAIN_WORD.fullmatch(value.lower()) else _digest(value.strip())
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]

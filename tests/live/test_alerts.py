@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from engine.addresses.web_address import web_address
 from engine.errors import ProjectError
 from engine.events import Event, Status
 from engine.live.alerts import AlertRules, Alerts, alert_rules
@@ -67,7 +68,7 @@ def sent(hook: Hook) -> list[tuple[str, str, str]]:
 
 
 def test_an_alert_is_sent_once_and_once_when_it_is_over(hook: Hook, tmp_path: Path) -> None:
-    alerts = Alerts(AlertRules(url=hook.url, token="secret-of-hook"), tmp_path)
+    alerts = Alerts(AlertRules(url=web_address(hook.url), token="secret-of-hook"), tmp_path)
     status = status_of(*turn(status=Status.ERROR, message="the broker is away"))
     for _ in range(3):
         alerts.look(status.to_json(BEGIN))
@@ -84,7 +85,7 @@ def test_an_alert_is_sent_once_and_once_when_it_is_over(hook: Hook, tmp_path: Pa
 
 
 def test_lag_stall_and_restarts_have_limits(hook: Hook, tmp_path: Path) -> None:
-    alerts = Alerts(AlertRules(url=hook.url, lag=60, restarts=1), tmp_path)
+    alerts = Alerts(AlertRules(url=web_address(hook.url), lag=60, restarts=1), tmp_path)
     status = status_of(*turn(status=Status.ERROR, message="no"))
     status.note_lags({ORDERS: (Lag("shop.orders", "files", 2),)}, BEGIN)
     alerts.look(status.to_json(BEGIN + 60))
@@ -97,7 +98,7 @@ def test_lag_stall_and_restarts_have_limits(hook: Hook, tmp_path: Path) -> None:
 
 
 def test_bad_records_count_within_ten_minutes(hook: Hook, tmp_path: Path) -> None:
-    alerts = Alerts(AlertRules(url=hook.url, bad_records=15), tmp_path)
+    alerts = Alerts(AlertRules(url=web_address(hook.url), bad_records=15), tmp_path)
     status = status_of()
     for minute in range(40):
         status.add(batch(number=minute, rows_in=1, bad_records={"shop.orders": 9 if minute == 20 else 1}), BEGIN)
@@ -109,14 +110,14 @@ def test_bad_records_count_within_ten_minutes(hook: Hook, tmp_path: Path) -> Non
 def test_a_webhook_that_is_away_is_tried_again_and_one_that_rejects_is_not(hook: Hook, tmp_path: Path) -> None:
     bad = status_of(*turn(status=Status.ERROR, message="no")).to_json(BEGIN)
     hook.answers = [503, 429]
-    alerts = Alerts(AlertRules(url=hook.url), tmp_path, waits=(0.01, 0.01, 0.01))
+    alerts = Alerts(AlertRules(url=web_address(hook.url)), tmp_path, waits=(0.01, 0.01, 0.01))
     alerts.look(bad)
     wait_for(lambda: len(hook.got) == 3)
     alerts.close()
     assert alerts.failed == ""
     hook.got.clear()
     hook.answers = [403, 403]
-    rejected = Alerts(AlertRules(url=hook.url), tmp_path, waits=(0.01, 0.01))
+    rejected = Alerts(AlertRules(url=web_address(hook.url)), tmp_path, waits=(0.01, 0.01))
     rejected.look(bad)
     rejected.close()
     assert (len(hook.got), "403" in rejected.failed) == (1, True)
@@ -126,7 +127,7 @@ def test_a_webhook_that_is_away_is_tried_again_and_one_that_rejects_is_not(hook:
 def test_a_redirect_carries_no_token_elsewhere_and_is_no_delivery(tmp_path: Path, status: int) -> None:
     bad = status_of(*turn(status=Status.ERROR, message="no")).to_json(BEGIN)
     with answering() as elsewhere, answering({"POST /hook": redirect(f"{elsewhere.url}/hook", status)}) as server:
-        alerts = Alerts(AlertRules(url=f"{server.url}/hook", token="secret-of-hook"), tmp_path, waits=())
+        alerts = Alerts(AlertRules(url=web_address(f"{server.url}/hook"), token="secret-of-hook"), tmp_path, waits=())
         alerts.look(bad)
         alerts.close()
     assert "secret-of-hook" in server.seen()

@@ -80,7 +80,7 @@ def test_no_secret_is_read_before_it_is_used_nor_shown(tmp_path):
     [
         ({"access_key_id": "a"}, "missing-key: 's3' has 'access_key_id' and no 'secret_access_key'"),
         ({"session_token": "a"}, "missing-key: 's3' has 'session_token' and no 'access_key_id'"),
-        ({"endpoint": "store:9000"}, "bad-value: 'store:9000' is not the address of a store"),
+        ({"endpoint": "store:9000"}, "bad-value: 'endpoint' does not begin with http:// or https://"),
         ({"endpoint": "https://me:word@store"}, "bad-value: 'endpoint' contains a login, and it is shown in messages"),
         ({"bucket": "b"}, "unknown-key: s3 has no key 'bucket'"),
         ({"path_style_access": "perhaps"}, "wrong-type: 'path_style_access' must be true or false, not 'perhaps'"),

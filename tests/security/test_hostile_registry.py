@@ -15,6 +15,7 @@ from urllib.parse import unquote
 
 import pytest
 
+from engine.addresses.web_address import is_open
 from engine.errors import EngineError, ProjectError, SetupError
 from engine.sources.avro.reader_schema import prepare
 from engine.sources.avro.value_options import read_value
@@ -25,7 +26,6 @@ from engine.sources.registry.registry_client import (
     RegistrySettings,
     read_settings,
 )
-from engine.sources.web_address import is_open
 from tests.project.small_projects import PROJECT, compiled
 
 INT = '{"type": "record", "name": "r", "fields": [{"name": "x", "type": "int"}]}'

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from engine.addresses.web_address import web_address
 from engine.bounds.http_exchange import BodyTooLargeError, exchange
 from engine.errors import SetupError, StateError
 from engine.lake.catalog.metadata_document import read_document
@@ -225,7 +226,9 @@ def test_what_is_unpacked_takes_no_more_memory_than_it_may() -> None:
         tracemalloc.start()
         try:
             with pytest.raises(BodyTooLargeError):
-                exchange("GET", server.url, {}, timeout=20, deadline=time.monotonic() + 20, most_bytes=1 << 20)
+                exchange(
+                    "GET", web_address(server.url), {}, timeout=20, deadline=time.monotonic() + 20, most_bytes=1 << 20
+                )
             assert tracemalloc.get_traced_memory()[1] < 10_000_000
         finally:
             tracemalloc.stop()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from engine.compile.declarations.declared_addresses import check_catalog
 from engine.compile.declarations.s3_config import ObjectStoreConfig
 from engine.compile.templates.secret_settings import SecretSettings
 from engine.errors import Location, near
@@ -79,7 +80,7 @@ class Catalog:
             ProjectError: `env-missing`, a secret is not set; `secret-untrusted`.
         """
         if self.secrets:
-            self.secrets.require_trust(of_machine(self.type, self.keys))
+            self.secrets.require_trust((*of_machine(self.type, self.keys), *self._of_store()))
         settings = self.secrets.resolved(self.keys, "catalog") if self.secrets else dict(self.keys)
         if self.store is not None:
             settings = {**iceberg_properties(self.store()), **settings}
@@ -89,11 +90,22 @@ class Catalog:
     def gifts(self) -> tuple[Gift, ...]:
         """What the block would give away; no secret is read."""
         named = self.secrets.gifts(self.keys, "catalog") if self.secrets else ()
-        return (*named, *of_machine(self.type, self.keys))
+        return (*named, *of_machine(self.type, self.keys), *self._of_store())
+
+    def _of_store(self) -> tuple[Gift, ...]:
+        """What goes with the login of the target's `s3:` to an endpoint that the catalog sets for itself."""
+        endpoint = self.keys.get("s3.endpoint")
+        if endpoint is None or self.store is None or self.store.secrets is None:
+            return ()
+        return self.store.secrets.gifts({**self.store.keys, "endpoint": endpoint}, "s3")
 
 
 def load_catalog(
-    part: Section, default: Catalog, store: ObjectStoreConfig | None, folder: Callable[[Section, str], Path]
+    part: Section,
+    default: Catalog,
+    store: ObjectStoreConfig | None,
+    folder: Callable[[Section, str], Path],
+    secrets: SecretSettings | None = None,
 ) -> Catalog:
     """Read the block; what is wrong is a finding, and the default takes the place of a catalog that is unknown.
 
@@ -102,6 +114,7 @@ def load_catalog(
         default: of a target without one.
         store: the target's `s3:`.
         folder: a local folder of the target, as an absolute path.
+        secrets: those of the target.
     """
     kind = part.child("type")
     chosen = kind.text() if kind else SQLITE
@@ -112,16 +125,16 @@ def load_catalog(
     kinds = CATALOG.choices("type")
     if kind and kind.choice(*kinds) not in kinds:
         return default
-    if not _checked(part, chosen):
+    if not _checked(part, chosen, secrets):
         return default
     name, path = part.child("name"), part.child("path")
     named = (name.identifier() if name else "") or default.name
     objects = _objects(part, chosen, store)
     if chosen == SQLITE:
         place = folder(path, path.text() or ".engine/lake") if path else default.path
-        return Catalog(chosen, named, place, objects=objects, store=store)
+        return Catalog(chosen, named, place, secrets=secrets, objects=objects, store=store)
     keys = {key: value.option() for key, value in part.mapping() if key not in _OWN and is_plain(value.value)}
-    return Catalog(chosen, named, _warehouse(part, keys, folder), keys, part.place, objects=objects, store=store)
+    return Catalog(chosen, named, _warehouse(part, keys, folder), keys, part.place, secrets, objects, store)
 
 
 def _objects(part: Section, chosen: str, store: ObjectStoreConfig | None) -> str:
@@ -153,7 +166,7 @@ def without_secrets(part: Section, secrets: SecretSettings) -> Section:
     return part.holding({**part.value, **shown})
 
 
-def _checked(part: Section, chosen: str) -> bool:
+def _checked(part: Section, chosen: str, secrets: SecretSettings | None) -> bool:
     """Whether the keys are those of the kind; each that is not is a finding."""
     block = CATALOG_TYPES[chosen]
     prefixes = CATALOG_PREFIXES[chosen]
@@ -174,24 +187,21 @@ def _checked(part: Section, chosen: str) -> bool:
             hint = "Write \"{{ env_var('<name>') }}\": that holds for Spark and Python alike, and is masked."
             value.report("bad-value", f"'{value.name}' would make Java read an environment variable", hint)
     uri = part.child("uri")
-    if uri is not None and isinstance(uri.value, str) and (problem := _wrong_address(chosen, uri.value)):
-        uri.report("bad-value", problem[0], problem[1])
+    begin = _ADDRESSES.get(chosen, ())
+    if begin and uri is not None and isinstance(uri.value, str) and not uri.value.startswith(begin):
+        uri.report("bad-value", *_wrong_kind(chosen, uri.value))
+    else:
+        check_catalog(chosen, part, secrets)
     return len(part.found) == before
 
 
-def _wrong_address(chosen: str, uri: str) -> tuple[str, str] | None:
-    """What is wrong with an address, and what to write."""
-    begin = _ADDRESSES.get(chosen, ())
-    if begin and not uri.startswith(begin):
-        if chosen == "jdbc" and uri.startswith(("postgresql:", "postgres:")):
-            return "'uri' of a JDBC catalog begins with jdbc:", "Write jdbc:postgresql://<host>:5432/<database>."
-        hint = {"jdbc": "Other databases than PostgreSQL are not supported.", "hive": "Write thrift://<host>:9083."}
-        return f"'uri' must begin with {' or '.join(begin)}", hint.get(chosen, "Write https://<host>/<path>.")
-    place = urlsplit(uri.removeprefix("jdbc:"))
-    if "@" in place.netloc or "password=" in place.query:
-        keys = "jdbc.user and jdbc.password" if chosen == "jdbc" else "credential or token"
-        return "'uri' contains a login, and it is shown in messages", f"Remove it, and set {keys}."
-    return None
+def _wrong_kind(chosen: str, uri: str) -> tuple[str, str]:
+    """What is wrong with an address of another kind of server, and what to write."""
+    if chosen == "jdbc" and uri.startswith(("postgresql:", "postgres:")):
+        return "'uri' of a JDBC catalog begins with jdbc:", "Write jdbc:postgresql://<host>:5432/<database>."
+    hint = {"jdbc": "Other databases than PostgreSQL are not supported.", "hive": "Write thrift://<host>:9083."}
+    message = f"'uri' must begin with {' or '.join(_ADDRESSES[chosen])}"
+    return message, hint.get(chosen, "Write https://<host>/<path>.")
 
 
 def _warehouse(part: Section, keys: dict[str, str], folder: Callable[[Section, str], Path]) -> Path:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
 
+from engine.addresses.web_address import is_open
+from engine.compile.declarations.declared_addresses import check_block
 from engine.compile.templates.secret_settings import SecretSettings
 from engine.errors import Diagnostic, Level
 from engine.object_store.s3_settings import S3Settings
@@ -13,7 +14,6 @@ from engine.schema.target_keys import OBJECT_STORE
 from engine.secrets import register, register_settings
 from engine.secrets.machine_logins import of_store
 from engine.secrets.secret_places import Gift
-from engine.sources.web_address import is_open
 
 _SHOWN = ("endpoint", "region", "path_style_access")
 
@@ -61,7 +61,8 @@ def load_object_store(part: Section | None, secrets: SecretSettings | None) -> O
         elif key in OBJECT_STORE.names and (text := value.text()):
             keys[key] = text
     _check_login(part, keys)
-    _check_endpoint(part.child("endpoint"))
+    check_block("s3", part, secrets)
+    _warn_of_plain_http(part.child("endpoint"))
     return ObjectStoreConfig(keys, secrets)
 
 
@@ -83,16 +84,8 @@ def _check_login(part: Section, keys: dict[str, str]) -> None:
         part.report("missing-key", f"'s3' has '{named}' and no '{missing}'", hint)
 
 
-def _check_endpoint(part: Section | None) -> None:
-    if part is None or not isinstance(part.value, str) or not part.value:
-        return
-    place = urlsplit(part.value)
-    if place.scheme not in {"http", "https"} or not place.netloc:
-        part.report("bad-value", f"'{part.value}' is not the address of a store", "Write https://<host>:<port>.")
-    elif "@" in place.netloc:
-        hint = "Remove it, and set access_key_id and secret_access_key."
-        part.report("bad-value", "'endpoint' contains a login, and it is shown in messages", hint)
-    elif is_open(part.value):
+def _warn_of_plain_http(part: Section | None) -> None:
+    if part is not None and isinstance(part.value, str) and is_open(part.value):
         message = "data of the object store is sent unencrypted, over plain http"
         hint = "Write an https address, or connect on this machine: http://127.0.0.1:<port>."
         part.found.append(Diagnostic("plain-http", message, hint, Level.WARNING, part.node, part.place))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import msgspec
 
 from engine.compile.config.session_settings import recorded_first
 from engine.compile.declarations.catalog_config import NAME, NOWHERE, SQLITE, Catalog, load_catalog, without_secrets
+from engine.compile.declarations.declared_addresses import check_block, is_open_template
 from engine.compile.declarations.s3_config import ObjectStoreConfig, load_object_store
 from engine.compile.declarations.s3_config import without_secrets as without_s3_secrets
 from engine.compile.declarations.shared_folders import check_folders
@@ -28,7 +29,6 @@ from engine.schema.target_keys import ALERTS, CONNECTION, OPENLINEAGE_TYPES, SEC
 from engine.secrets import register_settings
 from engine.secrets.secret_places import Gift
 from engine.sources import Place
-from engine.sources.web_address import is_open
 from engine.spark_master import is_on_this_machine
 
 # Rendered when they are used, so that a command that reads no such source needs no secret.
@@ -84,6 +84,7 @@ class Late:
     def _rendered(self) -> Mapping[str, Any]:
         found: list[Diagnostic] = []
         rendered = self.values.rendered(msgspec.structs.replace(self.part, found=found))
+        check_block(str(self.part.path[2]), rendered, self.values.secrets)
         if self.values.secrets and self.part.path[-1:] in {("openlineage",), ("alerts",)}:
             named = {key: self.values.secrets.refuse(part) for key, part in rendered.mapping() if key in NAMING_KEYS}
             rendered = rendered.holding({**rendered.value, **named}) if named else rendered
@@ -262,7 +263,11 @@ def _without_secrets(section: Section, values: ValueRenderer) -> Section:
 
 
 def _late(section: Section | None, values: ValueRenderer) -> dict[str, Late]:
-    return {name: Late(part, values) for name, part in section.mapping()} if section else {}
+    """The blocks by name; addresses without templates in them are checked at once."""
+    blocks = dict(section.mapping()) if section else {}
+    for part in blocks.values():
+        check_block(str(part.path[2]), part, None)
+    return {name: Late(part, values) for name, part in blocks.items()}
 
 
 def _check_connections(section: Section | None) -> None:
@@ -285,7 +290,7 @@ def _warn_of_open_catalog(part: Section) -> None:
     login = keys & {"credential", "token"} or any(key.startswith("header.") for key in keys)
     for name in ("uri", "oauth2-server-uri"):
         url = part.child(name)
-        if login and url is not None and isinstance(url.value, str) and is_open(url.value):
+        if login and url is not None and isinstance(url.value, str) and is_open_template(url.value):
             message = "the login of the catalog is sent unencrypted, over plain http"
             hint = "Write an https address, or connect on this machine: http://127.0.0.1:<port>."
             url.found.append(Diagnostic("plain-http", message, hint, Level.WARNING, url.node, url.place))
@@ -293,7 +298,7 @@ def _warn_of_open_catalog(part: Section) -> None:
 
 def _warn_of_plain_http(part: Section, credential: str, what: str) -> None:
     url = part.child("url")
-    if url is None or not isinstance(url.value, str) or not is_open(url.value):
+    if url is None or not isinstance(url.value, str) or not is_open_template(url.value):
         return
     if part.child(credential) is not None or "@" in url.value:
         message = f"the credentials of {what} are sent unencrypted, over plain http"
@@ -318,6 +323,8 @@ def _openlineage(part: Section | None, values: ValueRenderer) -> Late | None:
     if part.child(needed) is None:
         part.report("missing-key", f"'openlineage' of type {chosen} has no '{needed}'", f"Add '{needed}: ..'.")
         return None
+    if chosen == "http":
+        check_block("openlineage", part, None)
     return Late(part, values)
 
 
@@ -329,6 +336,7 @@ def _alerts(part: Section | None, values: ValueRenderer) -> Late | None:
     if not any(part.child(key) for key in ("url", "command")):
         part.report("missing-key", "'alerts' has neither 'url' nor 'command'", "Add 'url: ..' or 'command: [..]'.")
         return None
+    check_block("alerts", part, None)
     _warn_of_plain_http(part, "token", "'alerts'")
     return Late(part, values)
 
@@ -360,8 +368,7 @@ def _catalog(section: Section, root: Path, secrets: SecretSettings | None, store
     if part is None:
         return default
     _warn_of_open_catalog(part)
-    made = load_catalog(part, default, store, lambda value, text: _folder(value, root, text))
-    return replace(made, secrets=secrets)
+    return load_catalog(part, default, store, lambda value, text: _folder(value, root, text), secrets)
 
 
 def _cleared(part: Section | None) -> Iterator[Path]:

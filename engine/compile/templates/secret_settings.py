@@ -20,7 +20,7 @@ from urllib.parse import quote
 from engine.errors import Diagnostic, Location, ProjectError
 from engine.project.yaml_section import UNKNOWN, Section
 from engine.secrets import MASK, MIN_LENGTH, MIN_LENGTH_OTHERS, PREFIX, register
-from engine.secrets.secret_places import Gift, places
+from engine.secrets.secret_places import MARK, Gift, changed_host, places
 from engine.secrets.trusted_projects import trusted
 
 _log = logging.getLogger("engine.project")
@@ -117,7 +117,7 @@ class SecretSettings:
         """
         names = {secret.name for text in _texts(block) if self._holds(text) for secret in self._in(text)}
         names = {name for name in names if self._env.get(name)}
-        shown = places(self._shown(block), what) if names else ()
+        shown = places(self.marked(block), what) if names else ()
         return tuple(sorted(Gift(name, place) for name in names for place in shown))
 
     def require_trust(self, gifts: Iterable[Gift]) -> None:
@@ -144,36 +144,41 @@ class SecretSettings:
             what: the block, for places without a host.
 
         Raises:
-            ProjectError: env-missing, with the place of each variable that is not set; secret-untrusted.
+            ProjectError: env-missing, with the place of each variable that is not set; secret-untrusted;
+                secret-misplaced, a secret makes an address lead to another host.
         """
         self.require_trust(self.gifts(value, what))
         missing: list[Diagnostic] = []
         made = self._resolved(value, missing)
         if missing:
             raise ProjectError.of(dict.fromkeys(missing))
+        if not self._masks and (key := changed_host(self.marked(value), made)):
+            secret = next(self._in(value[key]))
+            message = f"the secret '{secret.name}' has characters that make '{key}' lead to another host"
+            hint = f"Write \"{{{{ env_var('{secret.name}') | urlencode }}}}\"."
+            raise ProjectError("secret-misplaced", message, hint, location=secret.place)
         return made
 
     def masked(self, value: Any) -> Any:
         """The value with a mask for each secret, for people: no secret is read."""
+        return self._with(MASK, value)
+
+    def marked(self, value: Any) -> Any:
+        """The value with a mark for each secret, for those who judge where it would go: no secret is read."""
+        return self._with(MARK, value)
+
+    def _with(self, mark: str, value: Any) -> Any:
         if isinstance(value, Mapping):
-            return {key: self.masked(inner) for key, inner in value.items()}
+            return {key: self._with(mark, inner) for key, inner in value.items()}
         if isinstance(value, (list, tuple)):
-            return [self.masked(inner) for inner in value]
-        return self._without(value, MASK) if self._holds(value) else value
+            return [self._with(mark, inner) for inner in value]
+        return self._without(value, mark) if self._holds(value) else value
 
     def masking(self) -> SecretSettings:
         """The same, with a mask as the value of each secret: for people who want to see all settings together."""
         masked = copy(self)
         masked._env, masked._masks = _Masks(), True  # noqa: SLF001 - its own
         return masked
-
-    def _shown(self, value: Any) -> Any:
-        """A value with the same mark for each secret."""
-        if isinstance(value, Mapping):
-            return {key: self._shown(inner) for key, inner in value.items()}
-        if isinstance(value, (list, tuple)):
-            return [self._shown(inner) for inner in value]
-        return self._without(value, "*") if self._holds(value) else value
 
     def _holds(self, value: Any) -> bool:
         return isinstance(value, str) and self._token in value

@@ -8,12 +8,13 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
+from engine.addresses.servers import AddressError
+from engine.addresses.web_address import web_address
 from engine.compile.declarations.target import Target
 from engine.compile.nodes.manifest import Manifest
 from engine.docs.openlineage.dataset_names import DatasetNames
@@ -71,8 +72,10 @@ def _place(settings: Mapping[str, Any]) -> str:
     """Where events go, for people: no user and no password is in it."""
     if settings.get("type") == "file":
         return str(settings.get("path"))
-    url = urlsplit(str(settings.get("url")))
-    return f"{url.scheme}://{url.hostname}{f':{url.port}' if url.port else ''}{url.path}"
+    try:
+        return str(replace(web_address(str(settings.get("url")), login=True), query=""))
+    except AddressError:
+        return "its url"
 
 
 def _transport(settings: Mapping[str, Any], root: Path) -> Transport:
@@ -88,10 +91,11 @@ def _transport(settings: Mapping[str, Any], root: Path) -> Transport:
         raise ProjectError("openlineage-failed", "the package openlineage-python is not installed", hint) from error
     if settings.get("type") == "file":
         return _file_transport(Path(str(settings["path"])), root)
-    url = str(settings["url"])
-    if urlsplit(url).scheme not in {"http", "https"}:
-        message = "the url of 'openlineage' does not begin with http:// or https://"
-        raise ProjectError("bad-value", message, 'Write for example url: "https://lineage.example.org".')
+    try:
+        url = web_address(str(settings["url"]), login=True)
+    except AddressError as error:
+        hint = 'Write for example url: "https://lineage.example.org".'
+        raise ProjectError("bad-value", f"the url of 'openlineage' {error}", hint) from error
     wait = parse_duration(str(settings["timeout"])) if "timeout" in settings else None
     key = settings.get("api_key")
     return http_transport(url, duration_seconds(wait) if wait else _TIMEOUT_SECONDS, str(key or ""))

@@ -10,8 +10,9 @@ import base64
 import time
 from http.client import HTTPException
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
+from urllib.parse import unquote
 
+from engine.addresses.web_address import WebAddress
 from engine.bounds.http_exchange import BodyEncodingError, BodyTooLargeError, authorities, exchange
 
 if TYPE_CHECKING:
@@ -30,11 +31,11 @@ class DeliveryError(OSError):
         self.passing = passing
 
 
-def http_transport(url: str, timeout: float, key: str = "") -> Transport:
+def http_transport(url: WebAddress, timeout: float, key: str = "") -> Transport:
     """Return what posts events to an endpoint.
 
     Args:
-        url: http or https, with or without user and password.
+        url: of the backend, with or without user and password.
         timeout: seconds for one attempt; there are two.
         key: sent as `Authorization: Bearer ..`; empty: none.
     """
@@ -58,19 +59,17 @@ def http_transport(url: str, timeout: float, key: str = "") -> Transport:
     return Http()
 
 
-def _request(url: str, key: str) -> tuple[str, dict[str, str]]:
+def _request(url: WebAddress, key: str) -> tuple[WebAddress, dict[str, str]]:
     """The address without a login, and the headers."""
-    parts = urlsplit(url)
-    login, at, host = parts.netloc.rpartition("@")
     headers = {"Content-Type": "application/json"}
-    if at:
-        headers["Authorization"] = f"Basic {base64.b64encode(unquote(login).encode()).decode()}"
+    if url.login is not None:
+        headers["Authorization"] = f"Basic {base64.b64encode(unquote(url.login).encode()).decode()}"
     if key:
         headers["Authorization"] = f"Bearer {key}"
-    return urljoin(urlunsplit(parts._replace(netloc=host)), _ENDPOINT), headers
+    return url.below(_ENDPOINT), headers
 
 
-def _post(address: str, headers: dict[str, str], content: bytes, timeout: float) -> None:
+def _post(address: WebAddress, headers: dict[str, str], content: bytes, timeout: float) -> None:
     """Send an event.
 
     Raises:

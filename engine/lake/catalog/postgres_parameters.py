@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
-from urllib.parse import parse_qsl
+
+from engine.addresses.postgres_address import postgres_address
 
 # Of the JDBC driver's address: what the same setting of PostgreSQL's C library is called.
 _SAME: Final = ("sslmode", "sslrootcert", "sslcert", "sslkey")
@@ -14,22 +15,11 @@ def postgres_parameters(settings: Mapping[str, str]) -> dict[str, str]:
     """Return the parameters of PostgreSQL's C library that connect as a JDBC address does.
 
     Raises:
-        ValueError: the address is not one of PostgreSQL.
+        AddressError: the address is not one of PostgreSQL.
     """
-    prefix, _, rest = settings.get("uri", "").partition("//")
-    if prefix != "jdbc:postgresql:":
-        message = "the address does not begin with jdbc:postgresql://"
-        raise ValueError(message)
-    place, _, query = rest.partition("?")
-    host, _, database = place.partition("/")
-    name, colon, port = host.rpartition(":")
-    if not colon or not port.isdecimal():
-        name, port = host, "5432"
-    if not name or not database or "," in host:
-        message = "the address is not of the form jdbc:postgresql://<host>:<port>/<database>"
-        raise ValueError(message)
-    options = dict(parse_qsl(query))
-    made = {"host": name.strip("[]"), "port": port, "dbname": database}
+    address = postgres_address(settings.get("uri", ""))
+    options = address.options
+    made = {"host": address.server.host, "port": str(address.server.port), "dbname": address.database}
     for key in ("user", "password"):
         if f"jdbc.{key}" in settings:
             made[key] = settings[f"jdbc.{key}"]

@@ -12,7 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
-from urllib.parse import urlsplit
+
+from engine.addresses.servers import AddressError, Server
+from engine.addresses.web_address import web_address
 
 # A path of plain parts: neither a query, a fragment nor a host.
 _PREFIX: Final = re.compile(r"(?:[\w.~%@!$&'()*+,;=:-]+(?:/[\w.~%@!$&'()*+,;=:-]+)*)?/?", re.ASCII)
@@ -47,6 +49,8 @@ _OWN_LOGINS: Final = (
     ("s3.access-key-id", "s3.secret-access-key"), ("adls.sas-token.",), ("gcs.oauth2.token",),
 )  # fmt: skip
 _STORE_ADDRESS: Final = re.compile(r"s3\.endpoint|adls\.connection-string\..*|gcs\.service\.host")
+_STORE_ENDPOINT: Final = re.compile(rf"(?:glue|dynamodb|kms|sts|client)\.endpoint|{_STORE_ADDRESS.pattern}")
+_S3_LOGIN: Final = ("s3.access-key-id", "s3.secret-access-key", "s3.session-token")
 _MOST_TEXT: Final = 65_536
 
 
@@ -107,7 +111,7 @@ def rejected(found: Mapping[str, Any], target: Mapping[str, str], *, of_table: b
         of_table: the settings are a table's, whose `token` is one that the server has issued.
     """
     own_login = any(all(_has(found, key) for key in keys) for keys in _OWN_LOGINS)
-    origins = {origin for value in target.values() if (origin := _origin(value))}
+    own_login = own_login and not {key for key in _S3_LOGIN if key in target} - found.keys()
     for key, value in found.items():
         if not isinstance(value, str) or len(value) > _MOST_TEXT:
             return str(key)
@@ -121,7 +125,7 @@ def rejected(found: Mapping[str, Any], target: Mapping[str, str], *, of_table: b
             return key
         if own_login and _STORE_ADDRESS.fullmatch(key):
             continue
-        if not _is_harmless_address(key, value, origins):
+        if not _is_harmless_address(key, value, target):
             return key
     return ""
 
@@ -130,10 +134,10 @@ def _has(found: Mapping[str, Any], key: str) -> bool:
     return key in found or (key.endswith(".") and any(str(other).startswith(key) for other in found))
 
 
-def _is_harmless_address(key: str, value: str, origins: set[str]) -> bool:
-    """Whether a value is not an address, one of a place that the target names, or a path below the catalog's."""
-    if _origin(value) in origins:
-        return True
+def _is_harmless_address(key: str, value: str, target: Mapping[str, str]) -> bool:
+    """Whether a value is not an address, one on the server that gets the same login anyway, or a path below it."""
+    if (server := _server(value)) is not None:
+        return server == _expected(key, target)
     if not _ADDRESS_KEY.fullmatch(key):
         return "://" not in value or value.partition(":")[0].lower() in _STORES
     relative = "//" not in value and "\\" not in value and ":" not in value
@@ -141,12 +145,18 @@ def _is_harmless_address(key: str, value: str, origins: set[str]) -> bool:
     return numbers or (relative and _RELATIVE_KEY.fullmatch(key) is not None)
 
 
-def _origin(value: str) -> str:
-    """Scheme, host and port of a web address; empty: it is none."""
+def _expected(key: str, target: Mapping[str, str]) -> Server | None:
+    """The server that a key leads to without the word of another; None: a store, which gets another login."""
+    if key in target:
+        return _server(target[key])
+    if not _STORE_ENDPOINT.fullmatch(key):
+        return _server(target.get("uri", ""))
+    return None
+
+
+def _server(value: str) -> Server | None:
+    """The server of a web address; None: it is none."""
     try:
-        parts = urlsplit(value.strip())
-        port = parts.port or {"https": 443, "http": 80}.get(parts.scheme)
-    except ValueError:
-        return ""
-    known = parts.scheme in {"http", "https"} and parts.hostname and "@" not in parts.netloc and "\\" not in value
-    return f"{parts.scheme}://{parts.hostname}:{port}" if known else ""
+        return web_address(value).server
+    except AddressError:
+        return None

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
+from dataclasses import replace
 
+from engine.addresses.postgres_address import postgres_address
+from engine.addresses.server_lists import thrift_servers
+from engine.addresses.servers import AddressError
+from engine.addresses.web_address import web_address
 from engine.errors import SetupError
 from engine.lake.catalog.catalog_settings import CatalogConfig
 from engine.secrets import scrub
@@ -58,14 +62,18 @@ def steered(config: CatalogConfig, key: str, where: str) -> SetupError:
 
 
 def address(config: CatalogConfig) -> str:
-    """The host and port of a server, without a login, path or query."""
-    uri = config.settings().get("uri", "").removeprefix("jdbc:")
+    """The host and port of a server, without a login, path or query; the catalog's kind if its address is none."""
+    uri = config.settings().get("uri", "")
     try:
-        parts = urlsplit(uri)
-        host, port = parts.hostname, parts.port
-    except ValueError:
+        if config.type == "jdbc":
+            server = postgres_address(uri).server
+        elif config.type == "hive":
+            server = thrift_servers(uri)[0]
+        else:
+            return str(replace(web_address(uri), path="", query="")).partition("://")[2]
+    except AddressError:
         return config.type
-    return f"{host}{f':{port}' if port else ''}" if host else config.type
+    return f"{server.host_text}:{server.port}"
 
 
 def _line(text: str) -> str:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
-from urllib.parse import urlsplit
 
+from engine.addresses.server_lists import thrift_servers
+from engine.addresses.servers import AddressError
 from engine.lake.catalog.catalog_settings import CatalogConfig
 from engine.lake.clients.catalog_errors import unreachable, unusable
 from engine.lake.clients.thrift_calls import ThriftError, call
 
 CONNECT_SECONDS: float = 10.0
 SECONDS: float = 60.0
-_PORT: Final = 9083
 # Of Table, and of the exceptions of get_table and drop_table.
 _NAME, _PARAMETERS, _MISSING_IN_GET, _MISSING_IN_DROP = 1, 9, 2, 1
 _AT_ONCE: Final = 100
@@ -28,7 +28,10 @@ class HiveRegister:
         if settings.get("hive.kerberos-authentication", "false").lower() == "true":
             hint = "Use a metastore without Kerberos for the commands that read without Java, or a REST catalog."
             raise unusable(config, "Kerberos is not supported without Java", hint)
-        self._addresses = list(self._parts(settings["uri"]))
+        try:
+            self._addresses = [(server.host, server.port) for server in thrift_servers(settings["uri"])]
+        except AddressError as error:
+            raise unusable(config, f"'uri' {error}", "Write thrift://<host>:9083.") from error
 
     def parameters(self, schema: str, name: str) -> Mapping[str, Any] | None:
         """See `TableRegister`."""
@@ -52,17 +55,6 @@ class HiveRegister:
     def drop(self, schema: str, name: str) -> bool:
         """See `TableRegister`."""
         return self._called("drop_table", {1: schema, 2: name, 3: False}, _MISSING_IN_DROP, empty=True) is not None
-
-    def _parts(self, uri: str) -> Iterator[tuple[str, int]]:
-        for address in uri.split(","):
-            try:
-                parts = urlsplit(address.strip())
-                host, port = parts.hostname, parts.port
-            except ValueError:
-                host, port = None, None
-            if not host:
-                raise unusable(self._config, "'uri' is not the address of a metastore", "Write thrift://<host>:9083.")
-            yield host, port or _PORT
 
     def _texts(self, found: Any) -> list[str]:
         if not isinstance(found, list) or not all(isinstance(name, str) for name in found):

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+from engine.addresses.servers import AddressError
 from engine.errors import SetupError
 from engine.lake.catalog.catalog_database import CatalogEntry
 from engine.lake.catalog.catalog_settings import CatalogConfig, warehouse
@@ -175,8 +176,10 @@ class PostgresCatalog:
     def _connected(self, psycopg: Any) -> Any:
         try:
             parameters = postgres_parameters(self._config.settings())
-        except ValueError as error:
-            raise unusable(self._config, str(error), "Write uri: jdbc:postgresql://<host>:5432/<database>.") from error
+        except AddressError as error:
+            raise unusable(
+                self._config, f"'uri' {error}", "Write uri: jdbc:postgresql://<host>:5432/<database>."
+            ) from error
         options = f"{parameters.pop('options', '')} -c statement_timeout={_STATEMENT_MS}".strip()
         return psycopg.connect(
             **parameters,

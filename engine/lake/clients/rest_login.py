@@ -8,8 +8,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Final
-from urllib.parse import urlencode, urljoin
+from urllib.parse import urlencode
 
+from engine.addresses.web_address import WebAddress, token_address
 from engine.bounds.http_exchange import HttpAnswer
 from engine.bounds.json_document import parse_json
 from engine.errors import SetupError
@@ -18,7 +19,7 @@ from engine.lake.clients.catalog_errors import denied, unreachable, unusable
 from engine.secrets import register
 
 # Sends a request: method, address, headers, body.
-Send = Callable[[str, str, Mapping[str, str], bytes | None], HttpAnswer]
+Send = Callable[[str, WebAddress, Mapping[str, str], bytes | None], HttpAnswer]
 _FAILED: Final = 500
 _FORM: Final = "application/x-www-form-urlencoded"
 _MOST_TOKEN: Final = 32_768
@@ -37,7 +38,7 @@ class RestLogin:
         """Whether another token can be asked for."""
         return "credential" in self._settings
 
-    def headers(self, method: str, url: str) -> dict[str, str]:
+    def headers(self, method: str, address: WebAddress) -> dict[str, str]:
         """Return the headers of a request.
 
         Raises:
@@ -50,7 +51,7 @@ class RestLogin:
         if self._token:
             made["Authorization"] = f"Bearer {self._token}"
         if self._settings.get("rest.sigv4-enabled", "false").lower() == "true":
-            made = self._signed(method, url, made)
+            made = self._signed(method, str(address), made)
         return made
 
     def renew(self, known: str) -> str:
@@ -76,8 +77,7 @@ class RestLogin:
             form = {"grant_type": "client_credentials", "client_secret": user}
         form["scope"] = self._settings.get("scope") or "catalog"
         form |= {key: self._settings[key] for key in ("audience", "resource") if self._settings.get(key)}
-        base = f"{self._settings['uri'].rstrip('/')}/"
-        address = urljoin(base, self._settings.get("oauth2-server-uri") or "v1/oauth/tokens")
+        address = token_address(self._settings["uri"], self._settings.get("oauth2-server-uri"))
         headers = {key: value for key, value in self._headers_of_target() if key.lower() != "authorization"}
         answer = self._send("POST", address, {**headers, "Content-Type": _FORM}, urlencode(form).encode())
         return self._read(answer)

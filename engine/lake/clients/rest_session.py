@@ -17,6 +17,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, unquote, urlencode
 
+from engine.addresses.servers import AddressError
+from engine.addresses.web_address import WebAddress, web_address
 from engine.bounds.http_exchange import BodyEncodingError, BodyTooLargeError, HttpAnswer, authorities, exchange
 from engine.bounds.json_document import MOST_BYTES, parse_json
 from engine.errors import EngineError
@@ -54,10 +56,14 @@ class RestSession:
     def __init__(self, config: CatalogConfig) -> None:
         self._config = config
         self.settings: Mapping[str, str] = dict(config.settings())
-        self._base = f"{self.settings['uri'].rstrip('/')}/v1/"
+        try:
+            self._uri = web_address(self.settings["uri"])
+        except AddressError as error:
+            raise unusable(config, f"'uri' {error}", "Write uri: https://<host>:<port>/<path>.") from error
+        self._base = "v1/"
         self._login = RestLogin(config, self.settings, self._sent)
         query = {"warehouse": self.settings["warehouse"]} if self.settings.get("warehouse") else {}
-        answer = self._answer("GET", f"{self._base}config", query) or {}
+        answer = self._answer("GET", "v1/config", query) or {}
         try:
             own = client_settings(answer, self.settings)
         except ValueError as error:
@@ -89,14 +95,15 @@ class RestSession:
         return self._answer(method, f"{self._base}{place}", query, content)
 
     def _answer(
-        self, method: str, address: str, query: Mapping[str, str], content: Mapping[str, Any] | None = None
+        self, method: str, place: str, query: Mapping[str, str], content: Mapping[str, Any] | None = None
     ) -> dict[str, Any] | None:
-        url = f"{address}?{urlencode(query)}" if query else address
+        with self._errors():
+            address = self._uri.below(place, urlencode(query))
         body = json.dumps(content).encode() if content is not None else None
-        answer = self._sent(method, url, self._headers(method, url, body), body)
+        answer = self._sent(method, address, self._headers(method, address, body), body)
         if answer.status in {_UNAUTHORIZED, _EXPIRED} and self._login.renews:
             self._login.renew(self._login.token)
-            answer = self._sent(method, url, self._headers(method, url, body), body)
+            answer = self._sent(method, address, self._headers(method, address, body), body)
         if answer.status == _NOT_FOUND and _error(answer.body, "type") in _MISSING:
             return None
         if answer.status in {_UNAUTHORIZED, _FORBIDDEN, _EXPIRED}:
@@ -115,15 +122,16 @@ class RestSession:
             raise unusable(self._config, "its answer is not a JSON object")
         return found
 
-    def _headers(self, method: str, url: str, body: bytes | None) -> dict[str, str]:
+    def _headers(self, method: str, address: WebAddress, body: bytes | None) -> dict[str, str]:
         kind = {"Content-Type": "application/json"} if body is not None else {}
-        return {**self._login.headers(method, url), **kind}
+        with self._errors():
+            return {**self._login.headers(method, address), **kind}
 
-    def _sent(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> HttpAnswer:
+    def _sent(self, method: str, address: WebAddress, headers: Mapping[str, str], body: bytes | None) -> HttpAnswer:
         with self._errors():
             return exchange(
                 method,
-                url,
+                address,
                 {"User-Agent": _USER_AGENT, "Accept": "application/json", **headers},
                 body,
                 timeout=min(SILENCE, SECONDS),

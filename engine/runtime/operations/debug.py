@@ -10,6 +10,7 @@ from importlib import metadata
 from pathlib import Path
 
 from engine import __version__
+from engine.addresses.web_address import is_open
 from engine.compile import DataTest, Manifest, Model, Target
 from engine.errors import EngineError
 from engine.lake.catalog.catalog_settings import catalog_jars, is_local, warehouse
@@ -24,7 +25,6 @@ from engine.runtime.lifecycle.orphaned_tables import orphans
 from engine.sources.kafka.connection import reach, read_connection
 from engine.sources.registry.registry_client import Registry, read_settings
 from engine.sources.spec import reader_options
-from engine.sources.web_address import is_open
 from engine.spark import archive, archive_writer
 from engine.spark.jars import JarState, status
 from engine.spark.java import Java, find_java

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
 
+from engine.addresses.servers import AddressError, Server
+from engine.addresses.web_address import web_address
 from engine.compile import Target
 from engine.errors import EngineError
 from engine.sources.kafka.connection import read_connection
@@ -48,7 +48,7 @@ def _connection(name: str, settings: object) -> Told:
         return "wire", "ok", f"{what} names no brokers", ""
     connection = read_connection(name, settings)
     protocol = connection.options.get("security.protocol", "PLAINTEXT")
-    near = all(_is_local(host) for host, _ in connection.servers)
+    near = all(Server("kafka", *server).is_loopback for server in connection.servers)
     if protocol.endswith("SSL") or near:
         return "wire", "ok", f"{what}: {protocol}{' on this machine' if near else ''}", ""
     if protocol.startswith("SASL"):
@@ -57,22 +57,17 @@ def _connection(name: str, settings: object) -> Told:
 
 
 def _address(what: str, url: str, *, secret: bool) -> Told:
-    parts = urlsplit(url)
-    if parts.scheme == "https":
-        return "wire", "ok", f"{what}: https", ""
-    if _is_local(parts.hostname or ""):
-        return "wire", "ok", f"{what}: {parts.scheme} on this machine", ""
-    if secret:
-        return "wire", "warn", f"{what}: {parts.scheme}, the password is sent unencrypted", f"{_TLS}https."
-    return "wire", "warn", f"{what}: {parts.scheme}, not encrypted", f"{_TLS}https."
+    try:
+        address = web_address(url, login=True)
+    except AddressError as error:
+        return "wire", "warn", f"{what} cannot be used: its url {error}", ""
+    scheme = address.server.scheme
+    if not address.is_open:
+        return "wire", "ok", f"{what}: {scheme}{' on this machine' if scheme == 'http' else ''}", ""
+    if secret or address.login is not None:
+        return "wire", "warn", f"{what}: {scheme}, the password is sent unencrypted", f"{_TLS}https."
+    return "wire", "warn", f"{what}: {scheme}, not encrypted", f"{_TLS}https."
 
 
 def _unknown(what: str, error: EngineError) -> Told:
     return "wire", "warn", f"{what} cannot be read: {error.diagnostic.message}", error.diagnostic.hint
-
-
-def _is_local(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from engine.addresses.web_address import web_address
 from engine.ignored_file_names import holds_rows, is_listed
 from engine.object_store.s3_client import listing, s3_client
 from engine.object_store.s3_settings import S3Settings, bucket_and_key
@@ -86,15 +87,15 @@ def opened(uri: str, settings: S3Settings) -> Any:
 
     from engine.object_store.s3_client import unreachable
 
-    parts = urlsplit(settings.endpoint or "")
+    server = web_address(settings.endpoint).server if settings.endpoint else None
     virtual = {} if settings.path_style_access is None else {"force_virtual_addressing": not settings.path_style_access}
     given = {
         "access_key": settings.access_key_id,
         "secret_key": settings.secret_access_key,
         "session_token": settings.session_token,
         "region": settings.region,
-        "endpoint_override": parts.netloc or None,
-        "scheme": parts.scheme or None,
+        "endpoint_override": f"{server.host_text}:{server.port}" if server else None,
+        "scheme": server.scheme if server else None,
     }
     files = S3FileSystem(**{key: value for key, value in given.items() if value is not None}, **virtual)
     try:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from engine.addresses.server_lists import kafka_server, listed
+from engine.addresses.servers import AddressError
 from engine.errors import ProjectError, SetupError, near
 from engine.schema.target_keys import CONNECTION, SECURITY
 
@@ -48,7 +49,6 @@ _OF_SPARK = {
     "interceptor.classes": "Interceptors would see records twice when a micro-batch is repeated.",
 }
 PREFIX = "consumer."
-_ADDRESS = re.compile(r"(?P<host>\[[0-9a-fA-F:.%]+\]|[^\s:,\[\]/]+):(?P<port>\d{1,5})")
 _PATIENCE_SECONDS = 5.0
 
 
@@ -152,14 +152,15 @@ def _key_faults(settings: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _servers(value: Any) -> tuple[tuple[tuple[str, int], ...], list[str]]:
-    texts: Sequence[Any] = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else []
+    texts = listed(value)
     servers, faults = [], []
     for text in texts:
-        match = _ADDRESS.fullmatch(str(text).strip())
-        if match is None:
-            faults.append(f"'{text}' is not an address (host:port)")
+        try:
+            server = kafka_server(text)
+        except AddressError as error:
+            faults.append(f"'{text}' is not an address (host:port): it {error}")
         else:
-            servers.append((match["host"].strip("[]"), int(match["port"])))
+            servers.append((server.host, server.port))
     if not texts:
         faults.append("it needs 'bootstrap_servers'")
     return tuple(servers), faults

@@ -16,10 +16,12 @@ import ssl
 import time
 import urllib.error
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
-from urllib.parse import quote, unquote, urlunsplit
+from urllib.parse import quote, unquote
 
+from engine.addresses.servers import AddressError
+from engine.addresses.web_address import web_address
 from engine.bounds.http_exchange import BodyTooLargeError, fetch
 from engine.errors import ProjectError, SetupError, near
 from engine.schema.target_keys import REGISTRY
@@ -30,7 +32,6 @@ from engine.sources.avro_schema.schema_limits import MOST_TEXT
 from engine.sources.registry.registry_answers import Answer, Reference, is_subject, short
 from engine.sources.registry.registry_answers import answer as read_answer
 from engine.sources.registry.registry_answers import versions as read_versions
-from engine.sources.web_address import address_parts
 
 _AVRO_ONLY: Final = "Register an Avro schema, or read the value as another format ('value: {format: string}')."
 _SUBJECT_SECONDS: Final = 5.0
@@ -93,21 +94,23 @@ def read_settings(name: str, given: Mapping[str, Any]) -> RegistrySettings:
     hint = "Set 'url: https://host:port', with the path of its API if it has one."
     if not isinstance(given.get("url"), str):
         raise ProjectError("missing-key", f"{place} has no 'url'", hint)
-    parts = address_parts(given["url"].strip())
-    if parts is None:
-        raise ProjectError("bad-value", f"the url of {place} is not an http or https address", hint)
-    address = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path.rstrip("/"), "", ""))
+    try:
+        address = web_address(given["url"], login=True)
+    except AddressError as error:
+        raise ProjectError("bad-value", f"the url of {place} {error}", hint) from error
     authorization = ""
     if "auth" in given:
         authorization = _authorization(place, given["auth"])
-    elif parts.username is not None:
-        authorization = _basic(unquote(parts.username), unquote(parts.password or ""))
+    elif address.login is not None:
+        user, _, password = address.login.partition(":")
+        authorization = _basic(unquote(user), unquote(password))
     patience = _seconds(place, given["timeout"]) if "timeout" in given else _PATIENCE
     ca = str(given.get("ca") or "")
     if ca and not _is_certificate(ca):
         hint = 'Give the text of the PEM file by a variable: export REGISTRY_CA="$(cat ca.pem)".'
         raise ProjectError("bad-value", f"the 'ca' of {place} is not a PEM text of certificates", hint)
-    return RegistrySettings(name, address, authorization, min(_SILENCE, patience), patience, ca)
+    url = str(replace(address, query="")).rstrip("/")
+    return RegistrySettings(name, url, authorization, min(_SILENCE, patience), patience, ca)
 
 
 def _is_certificate(text: str) -> bool:
@@ -285,8 +288,10 @@ class Registry:
         if self.settings.authorization:
             headers["Authorization"] = self.settings.authorization
         patience = {"timeout": self.settings.timeout, "deadline": deadline}
+        place, _, query = path.partition("?")
         try:
-            body = fetch(self.settings.url + path, headers, most_bytes=_MOST_BYTES, ca=self.settings.ca, **patience)
+            address = web_address(self.settings.url).below(place, query)
+            body = fetch(address, headers, most_bytes=_MOST_BYTES, ca=self.settings.ca, **patience)
         except BodyTooLargeError as error:
             raise self._odd(str(error)) from error
         try:
