@@ -22,6 +22,7 @@ from IPython.display import Code
 from engine.api import Project
 from engine.api.inline_query import compile_query
 from engine.errors import EngineError, RunError, UsageError, near
+from engine.package_source import install_hint
 
 _ROWS = 20
 _count = click.option("-n", "--limit", type=click.IntRange(min=1), default=_ROWS)
@@ -142,5 +143,5 @@ def _pandas() -> Any:
         import pandas as pd
     except ImportError as error:
         message = "data frames in a notebook need the package pandas"
-        raise UsageError("usage", message, "Install it: pip install 'headrace[notebook]'.") from error
+        raise UsageError("usage", message, install_hint("notebook")) from error
     return pd

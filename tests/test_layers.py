@@ -35,7 +35,7 @@ STAGES = (
 FOUNDATIONS = (
     "addresses", "bounds", "characters", "control", "diagnostics", "errors", "events", "kill_points", "node_ids", "pinned_settings", "relations", "secrets", "jinja", "spark",
     "spark_master", "lake",
-    "object_store",
+    "object_store", "package_source",
     "sources", "state", "schema", "ignored_file_names", "spark_options", "target_folder", "times", "user_cache",
 )  # fmt: skip
 # What touches Spark, tables or state; project and compile answer from files alone.

@@ -17,6 +17,7 @@ from engine.cli.console.printing import Printer, printer
 from engine.cli.console.safe_output import write
 from engine.cli.log_output import LOG, is_shown, logged
 from engine.errors import Diagnostic, EngineError, Level, Location, ProjectError, UsageError, near
+from engine.package_source import install_hint
 from engine.secrets import scrub
 from engine.target_folder import TargetFolder
 from engine.user_cache import project_cache
@@ -241,7 +242,7 @@ def need_extra(module: str, extra: str) -> None:
     """
     if find_spec(module) is None:
         message = f"the extra '{extra}' is not installed"
-        raise UsageError("usage", message, f"Install it: pip install 'headrace[{extra}]'.")
+        raise UsageError("usage", message, install_hint(extra))
 
 
 @contextmanager

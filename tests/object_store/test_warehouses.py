@@ -138,4 +138,4 @@ def test_without_botocore_the_extra_is_named(monkeypatch):
     with pytest.raises(SetupError) as missing:
         s3_client.s3_client(S3Settings())
     assert missing.value.diagnostic.code == "s3-client"
-    assert "headrace[s3]" in missing.value.diagnostic.hint
+    assert "botocore" in missing.value.diagnostic.hint

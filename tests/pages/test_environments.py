@@ -41,4 +41,6 @@ def test_the_workflow_runs_the_commands_of_the_page() -> None:
     assert len(lines) == 3
     # What was built goes, also when the build failed.
     assert steps[-1] == {"run": "engine drop --all --yes --target ci", "if": "always()"}
-    assert [step["with"] for step in steps if step.get("uses") == "actions/checkout@v4"] == [{"fetch-depth": 0}]
+    assert [step["with"] for step in steps if str(step.get("uses")).startswith("actions/checkout@")] == [
+        {"persist-credentials": False, "fetch-depth": 0}
+    ]

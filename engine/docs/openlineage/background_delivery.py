@@ -21,6 +21,7 @@ from engine.docs.openlineage.dataset_names import DatasetNames
 from engine.docs.openlineage.http_transport import DeliveryError, http_transport
 from engine.errors import Diagnostic, EngineError, Level, ProjectError, causes
 from engine.events import Emit, Event
+from engine.package_source import install_hint
 from engine.secrets import scrubbed
 from engine.target_folder import append_line
 from engine.times import duration_seconds, parse_duration
@@ -87,8 +88,8 @@ def _transport(settings: Mapping[str, Any], root: Path) -> Transport:
     try:
         import openlineage.client.transport  # noqa: F401 - whether it is there
     except ImportError as error:
-        hint = "Install it: pip install 'headrace[openlineage]'."
-        raise ProjectError("openlineage-failed", "the package openlineage-python is not installed", hint) from error
+        message = "the package openlineage-python is not installed"
+        raise ProjectError("openlineage-failed", message, install_hint("openlineage")) from error
     if settings.get("type") == "file":
         return _file_transport(Path(str(settings["path"])), root)
     try:

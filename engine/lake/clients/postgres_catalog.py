@@ -20,6 +20,7 @@ from engine.lake.catalog.catalog_settings import CatalogConfig, warehouse
 from engine.lake.catalog.metadata_document import read_document
 from engine.lake.catalog.postgres_parameters import postgres_parameters
 from engine.lake.clients.catalog_errors import denied, insecure, unreachable, unusable
+from engine.package_source import install_hint
 
 if TYPE_CHECKING:
     import psycopg
@@ -211,5 +212,5 @@ def _driver(config: CatalogConfig) -> Any:
         import psycopg
     except ImportError as error:
         message = "the Python package psycopg is not installed"
-        raise unusable(config, message, "Run pip install 'headrace[postgres]'.") from error
+        raise unusable(config, message, install_hint("postgres")) from error
     return psycopg

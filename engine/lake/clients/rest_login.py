@@ -16,6 +16,7 @@ from engine.bounds.json_document import parse_json
 from engine.errors import SetupError
 from engine.lake.catalog.catalog_settings import CatalogConfig
 from engine.lake.clients.catalog_errors import denied, unreachable, unusable
+from engine.package_source import install_hint
 from engine.secrets import register
 
 # Sends a request: method, address, headers, body.
@@ -110,9 +111,8 @@ class RestLogin:
             from botocore.awsrequest import AWSRequest
             from botocore.credentials import Credentials
         except ImportError as error:
-            raise SetupError(
-                "s3-client", "the Python package botocore is not installed", "Install it: pip install 'headrace[s3]'."
-            ) from error
+            message = "the Python package botocore is not installed"
+            raise SetupError("s3-client", message, install_hint("s3")) from error
         keys = [self._settings.get(f"rest.{key}") for key in ("access-key-id", "secret-access-key", "session-token")]
         session = botocore.session.Session()
         login = Credentials(*keys) if keys[0] and keys[1] else session.get_credentials()

@@ -1,4 +1,4 @@
-"""What a cluster has, asked without Java: by librdkafka, where confluent-kafka is installed (`headrace[kafka]`).
+"""What a cluster has, asked without Java: by librdkafka, where confluent-kafka is installed (the extra `kafka`).
 
 It decides only whether a build has something to read. Whatever cannot be asked this way is left to the client in
 Spark's JVM, with its errors: a topic pattern (Java's), settings that this client takes differently, no permission.

@@ -1,0 +1,93 @@
+"""Where Headrace and its extras are installed from, in hints and in the workflow that `init` writes.
+
+Nobody owns the name `headrace` on the package index, and whoever registers it would run code wherever that name is
+installed. So it is written nowhere until the first release there: then `PUBLISHED` is set, and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, distribution
+from typing import Any, Final
+from urllib.parse import urlsplit, urlunsplit
+
+from engine import __version__
+
+PUBLISHED: Final = False
+WHEEL: Final = f"headrace-{__version__}-py3-none-any.whl"
+_EXTRA: Final = re.compile(r";\s*extra\s*==\s*[\"']([\w-]+)[\"']\s*$")
+_COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+# Of an address that stands in a workflow, between quotes of a shell.
+_PLAIN_ADDRESS: Final = re.compile(r"https://[A-Za-z0-9._~/:%+@-]+")
+
+
+def install_hint(extra: str) -> str:
+    """Return the sentence that tells how to install an extra: by the packages that it is made of."""
+    if PUBLISHED:
+        return f"Install it: pip install 'headrace[{extra}]=={__version__}'."
+    packages = " ".join(f"'{package}'" for package in _packages(extra)) or f"'./{WHEEL}[{extra}]'"
+    return f"Install the extra {extra}: pip install {packages}."
+
+
+def pinned_requirement(extra: str = "") -> str:
+    """Return a requirement for pip that gives this version of Headrace on another machine.
+
+    A repository or an archive that this installation came from is named with its commit or hash (PEP 610). Otherwise a
+    wheel is, in the folder where pip runs.
+    """
+    chosen = f"[{extra}]" if extra else ""
+    if PUBLISHED:
+        return f"headrace{chosen}=={__version__}"
+    address = _origin(_direct_url())
+    return f"headrace{chosen} @ {address}" if address else f"./{WHEEL}{chosen}"
+
+
+def source_note() -> str:
+    """Return what a reader of the workflow has to know, as lines of comment; empty: nothing."""
+    if PUBLISHED:
+        return ""
+    if _origin(_direct_url()):
+        return "# Headrace comes from where the one that wrote this file came from.\n"
+    return (
+        f"# Headrace is on no package index: put the wheel {WHEEL} beside project.yml, and commit it.\n"
+        "# In a clone of Headrace: python -m pip wheel --no-deps -w <folder of the project> .\n"
+    )
+
+
+def _packages(extra: str) -> Iterator[str]:
+    """The packages of an extra with their versions, from the metadata of the installation."""
+    try:
+        wanted = distribution("headrace").requires or ()
+    except PackageNotFoundError:
+        return
+    for requirement in wanted:
+        if (found := _EXTRA.search(requirement)) and found[1] == extra:
+            yield requirement[: found.start()].strip()
+
+
+def _direct_url() -> Mapping[str, Any]:
+    try:
+        content = json.loads(distribution("headrace").read_text("direct_url.json") or "{}")
+    except (PackageNotFoundError, ValueError, OSError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _origin(found: Mapping[str, Any]) -> str:
+    """The pinned address of an installation, without a login; empty: others cannot fetch it, or it is not pinned."""
+    try:
+        parts = urlsplit(str(found.get("url") or ""))
+    except ValueError:
+        return ""
+    address = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment=""))
+    if not _PLAIN_ADDRESS.fullmatch(address):
+        return ""
+    repository, archive = found.get("vcs_info"), found.get("archive_info")
+    if isinstance(repository, dict) and repository.get("vcs") == "git":
+        commit = str(repository.get("commit_id") or "")
+        return f"git+{address}@{commit}" if _COMMIT.fullmatch(commit) else ""
+    hashes = archive.get("hashes") if isinstance(archive, dict) else None
+    digest = str(hashes.get("sha256") or "") if isinstance(hashes, dict) else ""
+    return f"{address}#sha256={digest}" if _COMMIT.fullmatch(digest) else ""
