@@ -9,8 +9,10 @@ from typing import Any
 
 from engine.api import Project
 from engine.compile import DataTest, Manifest, Model, Source, UnitTest
+from engine.compile.nodes.personal_data import hidden_columns, personal_columns
 from engine.errors import RunError, UsageError, near
 from engine.mcp.bounded_answers import MOST_OF_A_VALUE, answer, findings
+from engine.secrets import MASK
 
 MOST_ROWS = 200
 _VARIANT = re.compile(r"\bvariant\b(?! *:)")
@@ -165,7 +167,7 @@ def plan(project: Project, select: list[str]) -> str:
 
 
 def show_rows(project: Project, name: str, limit: int, sort: str) -> str:
-    """Return rows of a stored table, read without Spark.
+    """Return rows of a stored table, read without Spark; values of columns with personal data are masked.
 
     Raises:
         UsageError: there is no such model, column or stored table.
@@ -189,11 +191,26 @@ def show_rows(project: Project, name: str, limit: int, sort: str) -> str:
     order = ((words[0], words[-1].lower() == "desc"),) if words else ()
     if order and order[0][0] not in {column.name for column in columns}:
         raise UsageError("usage", f"column '{words[0]}' not found", near(words[0], [c.name for c in columns]))
+    hidden = hidden_columns(model, [column.name for column in columns], personal_columns(compiled.manifest))
+    if order and order[0][0] in hidden:
+        # The order of rows would show it.
+        others = ", ".join(column.name for column in columns if column.name not in hidden)
+        raise UsageError(
+            "usage", f"rows are not sorted by '{words[0]}', which may hold personal data", f"Sort by one of: {others}"
+        )
     total = lake.count(relation.schema, relation.name)
     names, rows = lake.rows(relation.schema, relation.name, min(max(limit, 1), MOST_ROWS), order) or ([], [])
-    shown = [[value_text(value)[:MOST_OF_A_VALUE] for value in row] for row in rows]
+    masked = [name for name in names if name in hidden]
+    shown = [
+        [
+            MASK if name in masked else value_text(value)[:MOST_OF_A_VALUE]
+            for name, value in zip(names, row, strict=True)
+        ]
+        for row in rows
+    ]
     types = {column.name: column.type for column in columns}
-    return answer({"table": str(relation), "total": total, "types": types, "columns": names, "rows": shown}, "rows")
+    record = {"table": str(relation), "total": total, "types": types, "columns": names, "masked": masked, "rows": shown}
+    return answer(record, "rows")
 
 
 def freshness(project: Project) -> str:

@@ -18,7 +18,8 @@ from engine.project.project_files import find
 from engine.project.project_loader import DEFAULT_PATHS, PROJECT_FILE, SCHEMA_SUFFIX
 
 # Files beside project.yml that count, or whose presence is an error.
-_TOP: Final = (PROJECT_FILE, "selectors.yml", "profiles.yml", "dbt_project.yml", "packages.yml", "dependencies.yml")
+_READ: Final = (PROJECT_FILE, "selectors.yml")
+_TOP: Final = (*_READ, "profiles.yml", "dbt_project.yml", "packages.yml", "dependencies.yml")
 _YAML: Final = (".yml", ".yaml")
 _SUFFIXES: Final[Mapping[str, tuple[str, ...]]] = {
     "models": (".sql", *_YAML),
@@ -45,10 +46,21 @@ def look(root: Path, paths: Mapping[str, str] = DEFAULT_PATHS) -> Seen:
         root: the project's folder.
         paths: its folders, as project.yml has them.
     """
-    files = {name: str(root / name) for name in _TOP}
+    files = {name: str(root / name) for name in _TOP} | read_files(root, paths)
+    return {name: stamp for name, path in files.items() if (stamp := _stamp(path)) is not None}
+
+
+def read_files(root: Path, paths: Mapping[str, str] = DEFAULT_PATHS) -> dict[str, str]:
+    """Return where the files are that a compilation reads, by their names in the project; some may not exist.
+
+    Args:
+        root: the project's folder.
+        paths: its folders, as project.yml has them.
+    """
+    files = {name: str(root / name) for name in _READ}
     for key, suffixes in _SUFFIXES.items():
         files |= {file.shown: file.path for file in find(root, paths.get(key, DEFAULT_PATHS[key]), suffixes, [])}
-    return {name: stamp for name, path in files.items() if (stamp := _stamp(path)) is not None}
+    return files
 
 
 def _stamp(path: str) -> Stamp | None:

@@ -8,6 +8,7 @@ before that, because Spark moves none through an observation.
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from engine.lake.quoted_names import quoted
@@ -113,11 +114,11 @@ def origin(frame: DataFrame, name: str) -> Column:
     return f.to_json(f.struct(*parts), _AS_JSON)
 
 
-def as_json(frame: DataFrame) -> Column:
+def as_json(frame: DataFrame, left_out: Collection[str] = ()) -> Column:
     """The columns of a row as JSON, NULLs too."""
     from pyspark.sql import functions as f
 
-    names = [name for name in frame.columns if name not in {*_MARKS, ORIGIN}]
+    names = [name for name in frame.columns if name not in {*_MARKS, ORIGIN, *left_out}]
     return f.to_json(f.struct(*(f.col(quoted(name)) for name in names)), _AS_JSON)
 
 

@@ -227,3 +227,48 @@ def core_limit(pid: int) -> str:
         return Path(f"/proc/{pid}/limits").read_text().partition("Max core file size")[2].split()[0]
     except (OSError, IndexError):
         return ""
+
+
+KEYS = (
+    "gcp-key.json", "config/service-account.json", "certs/client.p12", "deploy.key", "aws.ini", "passwords.txt", "models/gcp.json",
+    "sources/token.txt", "tests/fixtures/key.pem",
+)  # fmt: skip
+
+
+def test_nothing_is_shipped_that_no_command_reads(shop, capsys):
+    for name in (*KEYS, "data/rows.csv", "notes.md", "profiles.yml"):
+        (shop / name).parent.mkdir(parents=True, exist_ok=True)
+        (shop / name).write_text(f'{{"private": "{SECRET}"}}')
+    (shop / "profiles.yml").unlink()
+    (shop / "selectors.yml").write_text("selectors: [{name: all, definition: m}]\n")
+    (shop / "macros").mkdir()
+    (shop / "macros" / "a.sql").write_text("{% macro a() %}1{% endmacro %}")
+    (shop / "models" / "linked.sql").symlink_to(shop / "models" / "m.sql")
+    code, out, err = run(shop, capsys, "submit", "--dry-run", "test")
+    assert code == 0, err
+    files = [line.strip() for line in out.splitlines() if line.startswith("  project/")]
+    assert files == [
+        f"project/{name}"
+        for name in (
+            "macros/a.sql",
+            "models/linked.sql",
+            "models/m.sql",
+            "project.yml",
+            "selectors.yml",
+            "sources/s.yml",
+        )
+    ]
+    for name in KEYS:
+        assert name in out + err
+
+
+@pytest.mark.parametrize("text", [
+    "-----BEGIN PRIVATE KEY-----", "ghp_abcdefghijklmnopqrstuvwxyz0123456789", "postgresql://me:planted-word@db.example/x",
+])  # fmt: skip
+def test_a_file_with_a_key_in_it_is_not_shipped(shop, capsys, text):
+    (shop / "models" / "m.sql").write_text(f"-- first\n-- {text}\nselect 1 as id\n")
+    code, out, err = run(shop, capsys, "submit", "--dry-run", "test")
+    assert code == 1
+    assert "secret-misplaced" in out + err
+    assert "models/m.sql:2" in out + err
+    assert "planted-word" not in out + err

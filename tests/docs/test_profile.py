@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from engine.compile import compile_project
+from engine.compile.nodes.personal_data import personal_columns
 from engine.docs.profile import table_profile
-from engine.docs.profile.personal_data import personal_columns
 from engine.project import load_project
 from tests.docs.build import Site
 from tests.lab import Lab, writable_catalog

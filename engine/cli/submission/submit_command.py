@@ -12,6 +12,8 @@ from engine.cli.command_setup import CommandSettings, Warnings, compiled
 from engine.cli.console.safe_output import write
 from engine.runtime.operations.submit import DeployMode, Submission, submission, submit
 
+_MOST_NAMED = 10
+
 
 def submit_command(
     chosen: CommandSettings, command: Sequence[str], mode: str | None, environment: str, *, dry_run: bool
@@ -29,10 +31,20 @@ def submit_command(
     )
     if dry_run:
         _show(made)
+        if made.withheld:
+            write(f"\n{_withheld(made)}")
         return True
+    if made.withheld:
+        chosen.out.say(_withheld(made))
     # Readable by its owner alone.
     with tempfile.TemporaryDirectory(prefix="headrace-") as folder:
         return submit(made, Path(folder)) == 0
+
+
+def _withheld(made: Submission) -> str:
+    listed = ", ".join(map(one_line, made.withheld[:_MOST_NAMED]))
+    more = f" and {len(made.withheld) - _MOST_NAMED} more" if len(made.withheld) > _MOST_NAMED else ""
+    return f"Not handed to the cluster, as they may hold keys and no model reads them: {listed}{more}"
 
 
 def _show(made: Submission) -> None:

@@ -24,6 +24,7 @@ from engine.compile.nodes.acknowledged_warnings import KEY as ACKNOWLEDGE
 from engine.compile.nodes.acknowledged_warnings import acknowledge, read_acknowledgements
 from engine.compile.nodes.manifest import Column, Source
 from engine.compile.templates.rendered_values import ValueRenderer
+from engine.compile.types.spark_types import field_type, members, normal
 from engine.errors import Diagnostic, near
 from engine.project import LoadedProject
 from engine.project.yaml_section import Section
@@ -103,7 +104,7 @@ def _table(project: LoadedProject, target: Target, names: tuple[str, str], part:
     spec, declared = read_spec(project, part, target, f"{source}.{name}")
     section = part.child("columns")
     described = read_columns(section) if section else Described()
-    columns = _with_descriptions(declared, described)
+    columns, fields = _with_descriptions(declared, described)
     _check_targets(project, part)
     text, watermark, dedup = part.child("description"), part.child("watermark"), part.child("dedup")
     event_time = read_watermark(watermark) if watermark else None
@@ -134,6 +135,7 @@ def _table(project: LoadedProject, target: Target, names: tuple[str, str], part:
         tags=tuple(dict.fromkeys(tag for level in (group, part) for tag in read_tags(level.child("tags")))),
         meta={**read_meta(group.child("meta")), **read_meta(part.child("meta"))},
         acknowledged=acknowledged,
+        fields=fields,
     )
     of_all = (read_tests(part.child(key), None) for key in ("tests", "data_tests"))
     return result, (*(test for some in of_all for test in some), *described.tests)
@@ -148,22 +150,42 @@ def _check_targets(project: LoadedProject, part: Section) -> None:
             section.report("unknown-target", f"target '{name}' not found", near(name, known), at_key=True)
 
 
-def _with_descriptions(declared: tuple[Column, ...], described: Described) -> tuple[Column, ...]:
-    """The columns of the schema with what is said about them; without a schema, the described ones."""
+def _with_descriptions(
+    declared: tuple[Column, ...], described: Described
+) -> tuple[tuple[Column, ...], tuple[Column, ...]]:
+    """The columns of the schema with what is said about them, and described fields of theirs (`place.lat`).
+
+    Without a schema, the columns are the described ones, and a name with a dot is a field.
+    """
     known = {column.name: column for column in declared}
+    fields = []
     for column in described.columns:
+        place = (described.places or {})[column.name]
         if column.renamed_from:
-            place = (described.places or {})[column.name]
             message = "'renamed_from' renames a column of a model's table, and this is a source"
             place.report("renamed-from", message, "Remove it.", at_key=True)
-        if known and column.name not in known:
-            place = (described.places or {})[column.name]
-            message = f"the schema has no column '{column.name}'"
-            place.report("bad-value", message, near(column.name, known), at_key=True)
-        elif declared:
-            _check_type(column, known[column.name], (described.places or {})[column.name])
+        if column.name in known:
+            _check_type(column, known[column.name], place)
             known[column.name] = replace(known[column.name], description=column.description, meta=column.meta)
-    return tuple(known.values()) if declared else described.columns
+        elif not declared:
+            if "." in column.name:
+                fields.append(column)
+        elif (type_ := _type_of_field(column.name, known)) is not None:
+            fields.append(replace(column, type=type_))
+            _check_type(column, fields[-1], place)
+        else:
+            paths = [f"{name}.{field}" for name, one in known.items() for field, _ in members(normal(one.type or ""))]
+            message = f"the schema has no column '{column.name}'"
+            place.report("bad-value", message, near(column.name, [*known, *paths]), at_key=True)
+    columns = tuple(known.values()) if declared else tuple(c for c in described.columns if "." not in c.name)
+    return columns, tuple(fields)
+
+
+def _type_of_field(path: str, known: Mapping[str, Column]) -> str | None:
+    """The type of a field of a column, by its path; None if there is none."""
+    first, *rest = path.split(".")
+    column = next((one for name, one in known.items() if name.lower() == first.lower()), None)
+    return field_type(normal(column.type), rest) if column is not None and column.type and rest else None
 
 
 def _check_type(described: Column, declared: Column, place: Section) -> None:

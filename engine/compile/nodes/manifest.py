@@ -279,6 +279,7 @@ class Source:
         tags: of source and table.
         meta: of source and table; the table's wins.
         acknowledged: warnings that it lists as seen.
+        fields: of structs in its columns, as described, with their paths as names (`place.lat`).
     """
 
     id: str
@@ -298,6 +299,7 @@ class Source:
     tags: tuple[str, ...] = ()
     meta: Mapping[str, Any] = field(default_factory=dict)
     acknowledged: tuple[AcknowledgedWarning, ...] = ()
+    fields: tuple[Column, ...] = ()
 
     @property
     def name(self) -> str:

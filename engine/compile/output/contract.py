@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from engine.compile.nodes.manifest import Column, Model
-from engine.compile.types.spark_types import fields, normal, stored
+from engine.compile.types.spark_types import field_type, normal, stored
 from engine.errors import Diagnostic, Location, near
 
 # There is no such column; one whose type is not known has None.
@@ -39,14 +39,10 @@ def declared_faults(
 
 
 def _of_field(path: str, types: Mapping[str, str | None]) -> str | None:
-    """The type of a field of a struct (`place.lat`), by its path in lower case."""
+    """The type of a field (`place.lat`, `phones.number`), by its path in lower case."""
     first, *rest = path.split(".")
     type_ = types.get(first, _NONE) if rest else _NONE
-    for name in rest:
-        if not type_:
-            break
-        type_ = {field.lower(): kind for field, kind in fields(normal(type_)) or ()}.get(name, _NONE)
-    return type_
+    return type_ and (field_type(normal(type_), rest) or _NONE)
 
 
 def _other_type(model: Model, column: Column, returned: str | None) -> Iterator[Diagnostic]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 from sqlglot import exp
@@ -151,6 +151,21 @@ def fields(type_: str | None) -> tuple[tuple[str, str], ...] | None:
             name, _, inner = part.partition(":")
             pairs.append((name, inner))
     return tuple(pairs)
+
+
+def members(type_: str | None) -> tuple[tuple[str, str], ...]:
+    """Name and type of the fields named behind a dot: of a struct, of an array's elements, of a map's values."""
+    inner = type_
+    while inner is not None and not inner.startswith("struct<"):
+        inner = element(inner) or entry(inner)[1]
+    return fields(inner) or ()
+
+
+def field_type(type_: str | None, path: Iterable[str]) -> str | None:
+    """The type of a field of a field (`place`, `lat`); None if there is none, whatever the letter case."""
+    for name in path:
+        type_ = {field.lower(): kind for field, kind in members(type_)}.get(name.lower())
+    return type_
 
 
 def struct(members: list[tuple[str, str | None]]) -> str | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from engine.compile.nodes.manifest import Manifest, Model
-from engine.docs.profile.personal_data import personal_columns, shown_columns
+from engine.compile.nodes.personal_data import hidden_columns, personal_columns
 from engine.errors import EngineError
 from engine.lake.catalog.catalog_settings import CatalogConfig
 from engine.lake.catalog.metadata_values import rows_of
@@ -86,7 +86,9 @@ def read_profiles(manifest: Manifest, catalog: CatalogConfig) -> dict[str, Table
 
 
 def _profile(model: Model, table: OpenTable, personal: Mapping[str, frozenset[str]]) -> TableProfile:
-    names = list(shown_columns(model, table.names, personal))
+    known = {column.name.lower() for column in model.columns}
+    hidden = hidden_columns(model, table.names, personal)
+    names = [name for name in table.names if name not in hidden and name.lower() in known]
     left_out = tuple(name for name in table.names if name not in names)
     if not names:
         total = table.count()

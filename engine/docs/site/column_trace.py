@@ -160,18 +160,22 @@ def _type(column: Column, spot: ColumnSpot) -> str | None:
 
 def own_columns(node: Model | Source) -> Iterator[Column]:
     """A node's columns without those that only describe a field of another (`place.lat`)."""
-    fields: set[str] = set()
-    if any("." in column.name for column in node.columns):
-        fields = {path.lower() for column in node.columns if column.type for path, _ in fields_of(column)}
-    yield from (c for c in node.columns if c.sql or c.origins or c.name.lower() not in fields)
+    types = {column.name.lower(): column.type for column in node.columns}
+    yield from (c for c in node.columns if c.sql or c.origins or not _is_field(c.name.lower(), types))
+
+
+def _is_field(path: str, types: Mapping[str, str | None]) -> bool:
+    first, *rest = path.split(".")
+    type_ = types.get(first) if rest else None
+    return type_ is not None and spark_types.field_type(spark_types.normal(type_), rest) is not None
 
 
 def fields_of(column: Column) -> Iterator[tuple[str, str]]:
-    """The fields of a struct, and the fields of these: path from the column on, and type."""
+    """The fields of a struct, array or map, and the fields of these: path from the column on, and type."""
     waiting = [(column.name, spark_types.normal(column.type) if column.type else None)]
     while waiting:
         path, kind = waiting.pop(0)
-        inner = [(f"{path}.{name}", type_) for name, type_ in spark_types.fields(kind) or ()]
+        inner = [(f"{path}.{name}", type_) for name, type_ in spark_types.members(kind)]
         yield from inner
         waiting += inner
 

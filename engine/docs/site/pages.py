@@ -97,7 +97,8 @@ def _details(details: Iterable[page_header.Detail]) -> list[list[str]]:
 
 
 def _columns(facts: Facts, node: Model | Source) -> Iterator[Record]:
-    descriptions = {field.name.lower(): field.description for field in node.columns}
+    described = [*node.columns, *(node.fields if isinstance(node, Source) else ())]
+    descriptions = {field.name.lower(): field.description for field in described}
     tests: dict[str, list[DataTest]] = {}
     for data_test in facts.tests.get(node.id, ()):
         tests.setdefault((data_test.column or "").lower(), []).append(data_test)

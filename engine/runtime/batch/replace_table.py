@@ -51,7 +51,7 @@ def replace_table(
         return Replaced(done, done.counted(Metrics()) if done else Metrics())
     session, checks = frame.sparkSession, model.expectations
     table = quarantine_of(run, model) if quarantines(model, watched) else None
-    rows = expectations.checked(frame, checks).persist()
+    rows = expectations.checked_rows(frame, model, run.manifest).persist()
     execution = executions.of_frame(rows)
     try:
         with bad_records.explained(session, lambda: execution, watched):

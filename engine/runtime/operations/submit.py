@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -15,9 +16,11 @@ from typing import Final
 
 import engine
 from engine.compile import Manifest, Target
-from engine.errors import SetupError, UsageError
+from engine.errors import Location, ProjectError, SetupError, UsageError
+from engine.project import load_project
+from engine.project.followed_files import read_files
 from engine.runtime.operations.shown_conf import masked, submitted_settings
-from engine.secrets import MASK, names_secret_setting, without_secrets
+from engine.secrets import MASK, is_credential, names_credential, names_secret_setting, without_secrets
 from engine.spark._command import AVRO_LIMITS, STACK, write_properties
 from engine.spark._pyspark import pyspark_home
 from engine.spark.cluster.script_java import script_java_home
@@ -32,8 +35,22 @@ _READING: Final = ("show", "test")
 _ARCHIVE: Final = "headrace"
 _ENVIRONMENT: Final = "environment"
 _DRIVER_OPTIONS: Final = "spark.driver.extraJavaOptions"
-_SUFFIXES: Final = {".yml", ".yaml", ".sql", ".csv", ".json", ".avsc", ".md"}
-_LARGEST_FILE: Final = 10_000_000
+# Files that are often a key, by the end of their names; and what names say.
+_KEY_FILES: Final = (
+    ".json",
+    ".pem",
+    ".key",
+    ".p8",
+    ".p12",
+    ".pfx",
+    ".jks",
+    ".keystore",
+    ".kdbx",
+    ".ppk",
+    ".env",
+    ".ini",
+)
+_WORDS: Final = re.compile(r"[^A-Za-z0-9]+")
 
 
 class DeployMode(StrEnum):
@@ -53,6 +70,7 @@ class Submission:
         command: of the engine with its arguments, as they are.
         conf: settings of the driver's start, without secrets: those are set by the driver, from its own environment.
         members: files of the archive by their names in it; in cluster mode only.
+        withheld: files of the project that may be keys, and are not in the archive.
     """
 
     mode: DeployMode
@@ -60,6 +78,7 @@ class Submission:
     command: tuple[str, ...]
     conf: dict[str, str]
     members: dict[str, Path]
+    withheld: tuple[str, ...] = ()
 
     def arguments(self, files: Mapping[str, Path | str]) -> list[str]:
         """Return the arguments of spark-submit.
@@ -96,6 +115,7 @@ def submission(
     Raises:
         UsageError: the target is local, or the command is not one that a cluster can run.
         SetupError: `not-supported`: the cluster cannot run it in this way.
+        ProjectError: `secret-misplaced`: a file that the cluster needs holds a key or a token.
     """
     chosen = _mode(target, mode)
     _check(target, command)
@@ -113,8 +133,11 @@ def submission(
         conf |= {f"spark.pyspark.{part}python": f"./{_ENVIRONMENT}/bin/python" for part in ("", "driver.")}
     # Python functions run on executors as well: those that decode Avro of unknown schemas.
     conf.setdefault("spark.executorEnv.PYTHONPATH", f"./{_ARCHIVE}/lib")
-    members = {**_project_files(root, target_dir), **_engine_files()}
-    return Submission(chosen, (*options, "--archives", ",".join(archives)), tuple(shared), conf, members)
+    project = _project_files(root)
+    withheld = _withheld(root, target_dir, project)
+    members = {**{f"project/{name}": path for name, path in project.items()}, **_engine_files()}
+    options += ["--archives", ",".join(archives)]
+    return Submission(chosen, tuple(options), tuple(shared), conf, members, withheld)
 
 
 def submit(made: Submission, folder: Path) -> int:
@@ -182,13 +205,34 @@ def _startup_conf(target: Target, target_dir: Path, manifest: Manifest, mode: De
     }
 
 
-def _project_files(root: Path, target_dir: Path) -> dict[str, Path]:
-    """What a compilation reads: no data, no state, nothing hidden, no link."""
-    return {
-        f"project/{path.relative_to(root).as_posix()}": path
-        for path in _files(root, skipped=target_dir)
-        if path.suffix in _SUFFIXES and path.stat().st_size <= _LARGEST_FILE
+def _project_files(root: Path) -> dict[str, Path]:
+    """The files that a compilation reads, by their names in the project.
+
+    Raises:
+        ProjectError: `secret-misplaced`: one holds a key or a token.
+    """
+    found = {
+        name: Path(path) for name, path in read_files(root, load_project(root).paths).items() if Path(path).is_file()
     }
+    for name, path in sorted(found.items()):
+        for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+            if is_credential(line):
+                message = (
+                    f"{name} holds a key, a token or an address with a password, and the cluster would get the file"
+                )
+                hint = "Write \"{{ env_var('ENGINE_SECRET_..') }}\" in its place: the driver reads its own environment."
+                raise ProjectError("secret-misplaced", message, hint, location=Location(name, number))
+    return {name: path.resolve() for name, path in sorted(found.items())}
+
+
+def _withheld(root: Path, target_dir: Path, packed: Collection[str]) -> tuple[str, ...]:
+    """The files that may be keys, and that nothing of the project reads."""
+    names = (path.relative_to(root).as_posix() for path in _files(root, skipped=target_dir))
+    return tuple(name for name in names if name not in packed and _may_be_key(name.rpartition("/")[2]))
+
+
+def _may_be_key(name: str) -> bool:
+    return name.lower().endswith(_KEY_FILES) or names_credential(_WORDS.sub("_", name.upper()))
 
 
 def _engine_files() -> dict[str, Path]:

@@ -13,7 +13,9 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any
 
+from engine.compile.nodes.manifest import Manifest, Model
 from engine.compile.nodes.model_settings import Expectation, OnFail
+from engine.compile.nodes.personal_data import hidden_columns, personal_columns
 from engine.errors import RunError
 from engine.sources import mark_bad_records
 from engine.spark import executions
@@ -38,13 +40,26 @@ def parted(checks: Iterable[Expectation], failed: Mapping[str, int]) -> bool:
     return any(failed[check.name] for check in checks if check.on_fail is OnFail.QUARANTINE)
 
 
-def checked(frame: DataFrame, checks: Sequence[Expectation]) -> DataFrame:
-    """The rows that are not dropped, counted; with FAILED if some of the checks quarantine."""
+def checked_rows(frame: DataFrame, model: Model, manifest: Manifest) -> DataFrame:
+    """As `checked`, for a model; messages quote no column with personal data."""
+    if not model.expectations:
+        return frame
+    return checked(frame, model.expectations, hidden_columns(model, frame.columns, personal_columns(manifest)))
+
+
+def checked(frame: DataFrame, checks: Sequence[Expectation], unquoted: Collection[str] = ()) -> DataFrame:
+    """The rows that are not dropped, counted; with FAILED if some of the checks quarantine.
+
+    Args:
+        frame: the rows.
+        checks: of a model.
+        unquoted: columns that messages leave out of the rows that fail a check.
+    """
     from pyspark.sql import functions as f
 
     if not checks:
         return frame
-    row = mark_bad_records.as_json(frame)
+    row = mark_bad_records.as_json(frame, unquoted)
     marked = marked_rows(frame, checks)
     metrics = [f.count_if(f.col(FAILED)[index]).alias(_name("count", index)) for index in range(len(checks))]
     for index in _with(checks, OnFail.FAIL):

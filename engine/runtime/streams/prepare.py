@@ -78,7 +78,7 @@ def prepare(run: Run, model: Model) -> PreparedQuery:
         deleted.fit(query.frame, fresh=generation.table is None)
     query, notes = _as_table(query, generation, given)
     writer = _writer(query, generation, inputs, quarantine, deleted)
-    rows = expectations.checked(query.frame, query.model.expectations)
+    rows = expectations.checked_rows(query.frame, query.model, query.run.manifest)
     return PreparedQuery(query, generation, inputs, writer, rows, notes)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from engine.compile.nodes.manifest import Column, Manifest, Model, Source
@@ -12,7 +12,7 @@ _NO = {"", "0", "false", "no", "none"}
 
 
 def personal_columns(manifest: Manifest) -> Mapping[str, frozenset[str]]:
-    """Return the paths that hold personal data, by node: columns, and fields of them, in lower case.
+    """Return the paths that hold personal data, by node: columns, and fields of them (`place.street`), in lower case.
 
     A column whose value comes from one, at any distance, is one too, unless it is marked `meta: {pii: false}` itself.
     """
@@ -20,13 +20,16 @@ def personal_columns(manifest: Manifest) -> Mapping[str, frozenset[str]]:
     nodes: list[Source | Model] = [*manifest.sources, *manifest.models]
     for node in nodes:
         whole = _marked(node.meta) or KEY in {tag.lower() for tag in node.tags}
-        paths = (column.name.lower() for column in node.columns if _is_personal(column, whole, found))
+        columns = (*node.columns, *(node.fields if isinstance(node, Source) else ()))
+        paths = (column.name.lower() for column in columns if _is_personal(column, whole, found))
         found[node.id] = frozenset(paths)
     return found
 
 
-def shown_columns(node: Model, stored: Iterable[str], personal: Mapping[str, frozenset[str]]) -> Iterator[str]:
-    """Give the stored columns that hold no personal data; one that the project does not know might hold any.
+def hidden_columns(node: Model, stored: Iterable[str], personal: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    """Return the stored columns that may hold personal data.
+
+    A column that the project does not know might hold any, where the project has some.
 
     Args:
         node: a model.
@@ -34,9 +37,13 @@ def shown_columns(node: Model, stored: Iterable[str], personal: Mapping[str, fro
         personal: of `personal_columns`.
     """
     known = {column.name.lower() for column in node.columns}
-    for name in stored:
-        if name.lower() in known and not any(_overlap(name.lower(), path) for path in personal.get(node.id, ())):
-            yield name
+    marked = any(personal.values())
+    return frozenset(
+        name
+        for name in stored
+        if (marked and name.lower() not in known)
+        or any(_overlap(name.lower(), path) for path in personal.get(node.id, ()))
+    )
 
 
 def _is_personal(column: Column, whole: bool, found: Mapping[str, frozenset[str]]) -> bool:
