@@ -19,12 +19,12 @@ PUBLISHED: Final = False
 WHEEL: Final = f"headrace-{__version__}-py3-none-any.whl"
 _EXTRA: Final = re.compile(r";\s*extra\s*==\s*[\"']([\w-]+)[\"']\s*$")
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-# Of an address that stands in a workflow, between quotes of a shell.
+# An address in a workflow is between quotes of a shell.
 _PLAIN_ADDRESS: Final = re.compile(r"https://[A-Za-z0-9._~/:%+@-]+")
 
 
 def install_hint(extra: str) -> str:
-    """Return the sentence that tells how to install an extra: by the packages that it is made of."""
+    """Return how to install an extra, by the packages that it is made of."""
     if PUBLISHED:
         return f"Install it: pip install 'headrace[{extra}]=={__version__}'."
     packages = " ".join(f"'{package}'" for package in _packages(extra)) or f"'./{WHEEL}[{extra}]'"

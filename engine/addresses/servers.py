@@ -67,7 +67,7 @@ def server(scheme: str, text: str, default_port: int | None = None) -> Server:
         default_port: where the text has none; None: it must have one.
 
     Raises:
-        AddressError: the text is no host and port.
+        AddressError: the text is not a host with a port.
     """
     check_characters(text)
     match = _HOST_AND_PORT.fullmatch(text)

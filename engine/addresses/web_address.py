@@ -90,13 +90,13 @@ def token_address(uri: str, named: str | None) -> WebAddress:
         named: `oauth2-server-uri`; None or empty: the catalog's own place for tokens.
 
     Raises:
-        AddressError: either is no address.
+        AddressError: either is not an address.
     """
     return web_address(named) if named else web_address(uri).below("v1/oauth/tokens")
 
 
 def is_open(text: str) -> bool:
-    """Whether credentials that are sent to an address can be read on their way; False for what is no address."""
+    """Whether credentials that are sent to an address can be read on their way; False for what is not an address."""
     try:
         return web_address(text, login=True).is_open
     except AddressError:

@@ -152,7 +152,7 @@ def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _servers(path: Path, value: str) -> list[tuple[Server, Mapping[str, str]]] | None:
-    """The servers of an address, with what it says of the way to them; None: it is no address that is known."""
+    """The servers of an address, with what it says of the way to them; None: it is not an address that is known."""
     if len(path) != 1 or path[0] not in (*_ADDRESSES, _BROKERS):
         return None
     try:
@@ -186,7 +186,7 @@ def _of_any_client(value: str) -> Iterator[str]:
 
 
 def _word(value: str) -> str:
-    """A value as it can be part of a name that is compared without letter case and stands between commas."""
+    """A value as part of a name that is compared without letter case, in a list with commas."""
     return value.lower() if _PLAIN_WORD.fullmatch(value.lower()) else _digest(value.strip())
 
 
