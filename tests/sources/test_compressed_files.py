@@ -45,8 +45,18 @@ def frames(codec: str) -> bytes:
     return bytes(sink.getvalue())
 
 
+def independent(lab: Lab) -> bytes:
+    """Frames of lz4 as its own tool writes them."""
+    assert lab.session is not None
+    jvm = lab.session.spark._jvm
+    sink = jvm.java.io.ByteArrayOutputStream()
+    out = jvm.net.jpountz.lz4.LZ4FrameOutputStream(sink)
+    out.write(bytearray(LINES))
+    out.close()
+    return bytes(sink.toByteArray())
+
+
 READ = {
-    "frames.lz4": lambda: frames("lz4"),
     "blocks.lz4": lambda: block("lz4_raw"),
     "frames.snappy": snappy_frames,
     "blocks.snappy": lambda: block("snappy"),
@@ -59,11 +69,12 @@ READ = {
 
 @pytest.mark.spark
 def test_files_are_read_as_each_tool_writes_them(lab: Lab) -> None:
-    names = [name.replace(".", "_") for name in READ]
+    contents = {"frames.lz4": independent(lab), **{name: content() for name, content in READ.items()}}
+    names = [name.replace(".", "_") for name in contents]
     sources(lab, *(table("json", "", "id int", f"landing/{name}", name) for name in names))
-    for name, (file, content) in zip(names, READ.items(), strict=True):
+    for name, (file, content) in zip(names, contents.items(), strict=True):
         read(lab, name, "streamed")
-        land(lab, f"{file.split('.')[0]}.json.{file.split('.')[1]}", content(), folder=f"landing/{name}")
+        land(lab, f"{file.split('.')[0]}.json.{file.split('.')[1]}", content, folder=f"landing/{name}")
     lab.build()
     assert {name: rows_of(lab, f"{name}_streamed") for name in names} == dict.fromkeys(names, ROWS)
 
@@ -73,11 +84,11 @@ def test_files_that_are_not_what_their_names_say_are_named(lab: Lab) -> None:
     noise = random.Random(5).randbytes(300)
     raw = pa.compress(LINES * 40, codec="snappy", asbytes=True)
     wrong = {
-        "lz4": (LINES, noise, b"\x02\x21\x4c\x18" + noise, frames("lz4")[:-6], raw),
+        "lz4": (LINES, noise, b"\x02\x21\x4c\x18" + noise, independent(lab)[:-6], raw, frames("lz4")),
         "snappy": (LINES, noise, raw, snappy_frames()[:-5], frames("lz4")),
         "zst": (LINES, noise, frames("zstd")[:-4]),
         "gz": (LINES, noise),
-        "bz2": (LINES, noise),
+        "bz2": (LINES, noise, bz2.compress(LINES)[:-20]),
         "deflate": (LINES, noise),
     }
     cases = {f"{suffix}_{n}": (suffix, one) for suffix, contents in wrong.items() for n, one in enumerate(contents)}
@@ -92,3 +103,4 @@ def test_files_that_are_not_what_their_names_say_are_named(lab: Lab) -> None:
         assert code == "source-unreadable", name
         assert f"landing/{name}/a.json.{suffix} cannot be read" in text, text
     assert "it is not in the format of its name" in found["lz4_0"][1]
+    assert "its blocks of lz4 depend on each other" in found["lz4_5"][1]

@@ -15,6 +15,17 @@ _CAUSES = re.compile(
 )
 # Java's words for what is nothing but an end before its time.
 _SILENT = re.compile(r"^[^\S\n]*+Caused by: java\.lang\.NullPointerException", re.MULTILINE)
+# What Parquet stores, as the types that are stored so.
+_PHYSICAL = {
+    "BINARY": "string, binary or decimal",
+    "FIXED_LEN_BYTE_ARRAY": "decimal or binary",
+    "BOOLEAN": "boolean",
+    "DOUBLE": "double",
+    "FLOAT": "float",
+    "INT32": "int, date or decimal",
+    "INT64": "bigint, timestamp or decimal",
+    "INT96": "timestamp",
+}
 _HEADER = re.compile(r"CSV file: \S+")
 
 
@@ -36,7 +47,8 @@ def unreadable(error: Exception) -> tuple[str, str] | None:
             "correct the file: "
         ) + hint
     elif mismatch := _MISMATCH.search(text):
-        message = f"{path}: the column '{mismatch[1]}' is {mismatch[3]} in the file and declared as {mismatch[2]}"
+        stored = _PHYSICAL.get(mismatch[3], "another type")
+        message = f"{path}: the column '{mismatch[1]}' is {stored} in the file and declared as {mismatch[2]}"
         return message, f"Correct the source's schema. Or replace the file: {hint}"
     return f"{path} cannot be read: {_reason(text)}", hint
 

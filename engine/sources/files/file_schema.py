@@ -131,6 +131,10 @@ def _type(declared: DataType, found: Any, format_: str, path: tuple[str, ...]) -
 
     if types.is_dictionary(found):
         found = found.value_type
+    if format_ == "parquet" and types.is_timestamp(found) and found.unit == "ns":
+        # Spark reads none of them, whatever is declared.
+        yield f"{'.'.join(path)} has times in nanoseconds, which cannot be read; write it in microseconds"
+        return
     if isinstance(declared, StructType) and types.is_struct(found):
         inner = {found.field(i).name.lower(): found.field(i).type for i in range(found.num_fields)}
         yield from _struct(declared, inner, format_, path)

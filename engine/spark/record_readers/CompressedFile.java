@@ -44,14 +44,18 @@ final class CompressedFile {
 
     /** Read it by a reader if it begins with these bytes. */
     CompressedFile framed(int[] mark, Reader reader) throws IOException {
+        if (begins(begin, mark)) {
+            framed = new Frames(in, reader.read(in));
+        }
+        return this;
+    }
+
+    static boolean begins(byte[] begin, int[] mark) {
         boolean begins = begin.length >= mark.length;
         for (int i = 0; begins && i < mark.length; i++) {
             begins = (begin[i] & 0xFF) == mark[i];
         }
-        if (begins) {
-            framed = new Frames(reader.read(in));
-        }
-        return this;
+        return begins;
     }
 
     CompressionInputStream stream() throws IOException {
@@ -59,18 +63,22 @@ final class CompressedFile {
     }
 
     private static final class Frames extends CompressionInputStream {
-        Frames(InputStream in) throws IOException {
+        private final InputStream frames;
+
+        /** Hadoop asks a stream how much is available before it is read, which that of lz4 does not bear. */
+        Frames(InputStream in, InputStream frames) throws IOException {
             super(in);
+            this.frames = frames;
         }
 
         @Override
         public int read() throws IOException {
-            return in.read();
+            return frames.read();
         }
 
         @Override
         public int read(byte[] bytes, int offset, int length) throws IOException {
-            return in.read(bytes, offset, length);
+            return frames.read(bytes, offset, length);
         }
 
         @Override
