@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-_DURATION = re.compile(r"([0-9]{1,9})\s*(second|minute|hour|day|week)s?$")
+_DURATION = re.compile(r"([0-9]{1,9})\s*(millisecond|second|minute|hour|day|week)s?$")
 # The units whose length never varies.
 SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
 _SHOWN = ("day", "hour", "minute", "second")
@@ -22,9 +22,11 @@ def parse_duration(text: str) -> str | None:
     return f"{int(match[1])} {match[2]}s" if match else None
 
 
-def duration_seconds(text: str) -> int:
-    """The length of a duration made by `parse_duration`, in seconds."""
+def duration_seconds(text: str) -> float:
+    """The length of a duration made by `parse_duration`, in seconds; whole but for milliseconds."""
     number, unit = text.split()
+    if unit == "milliseconds":
+        return int(number) / 1000
     return int(number) * SECONDS[unit.rstrip("s")]
 
 
@@ -35,6 +37,8 @@ def duration_text(seconds: float) -> str:
         count, rest = divmod(exact, SECONDS[unit] * _MICROS)
         if exact and not rest:
             return f"{count} {unit}{'' if count == 1 else 's'}"
+    if exact and not exact % 1000:
+        return f"{exact // 1000} millisecond{'' if exact == 1000 else 's'}"  # noqa: PLR2004 - one
     return f"{exact} microseconds" if exact else "0 seconds"
 
 

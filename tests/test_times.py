@@ -9,9 +9,15 @@ from engine.times import duration_seconds, duration_text, parse_duration, time_m
 
 @pytest.mark.parametrize(
     ("text", "normal", "seconds"),
-    [("1 hour", "1 hours", 3600), (" 90Minutes ", "90 minutes", 5400), ("2 weeks", "2 weeks", 1209600)],
+    [
+        ("1 hour", "1 hours", 3600),
+        (" 90Minutes ", "90 minutes", 5400),
+        ("2 weeks", "2 weeks", 1209600),
+        ("500 milliseconds", "500 milliseconds", 0.5),
+        ("1 Millisecond", "1 milliseconds", 0.001),
+    ],
 )
-def test_durations_are_read_in_units_of_one_length(text: str, normal: str, seconds: int) -> None:
+def test_durations_are_read_in_units_of_one_length(text: str, normal: str, seconds: float) -> None:
     assert parse_duration(text) == normal
     assert duration_seconds(normal) == seconds
 
@@ -24,7 +30,7 @@ def test_what_is_not_a_duration(text: str) -> None:
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [(0, "0 seconds"), (1, "1 second"), (5400, "90 minutes"), (3600, "1 hour"), (172800, "2 days"),
-     (604800, "7 days"), (0.5, "500000 microseconds"), (-3600, "-1 hours")],
+     (604800, "7 days"), (0.5, "500 milliseconds"), (0.0005, "500 microseconds"), (-3600, "-1 hours")],
 )  # fmt: skip
 def test_a_length_is_shown_in_its_largest_whole_unit(seconds: float, text: str) -> None:
     assert duration_text(seconds) == text

@@ -85,6 +85,8 @@ def load_yaml(text: str, file: str) -> tuple[Yaml, list[Diagnostic]]:
         reader.found.append(_syntax_error(error, text, reader))
     except _TooLargeError as error:
         reader.found.append(Diagnostic("yaml-too-large", f"YAML: {error}", _TOO_LARGE, location=error.place))
+    except _MergeKeyError as error:
+        reader.found.append(Diagnostic("yaml-syntax", f"YAML: {error}", _MERGED, location=error.place))
     except (pyyaml.YAMLError, ValueError) as error:
         hint = "Correct the file; a value with special characters goes in quotes."
         reader.found.append(Diagnostic("yaml-syntax", f"YAML: {error}", hint, location=Location(file)))
@@ -92,6 +94,7 @@ def load_yaml(text: str, file: str) -> tuple[Yaml, list[Diagnostic]]:
 
 
 _TOO_LARGE = "Nest values less deeply, and repeat values instead of nesting aliases (*name)."
+_MERGED = "Write the keys out, or make them defaults of a folder in project.yml: models: {staging: {+tags: [nightly]}}."
 _JINJA = "Quote Jinja and other strings that start with a brace: \"{{ var('x') }}\"."
 _BRACKETS = "Check the indentation and the brackets around this place."
 # what PyYAML says -> what we say, and what to do
@@ -137,6 +140,14 @@ class _TooLargeError(ValueError):
 
     def __init__(self, message: str, place: Location) -> None:
         super().__init__(message)
+        self.place = place
+
+
+class _MergeKeyError(ValueError):
+    """A mapping takes over the keys of another one."""
+
+    def __init__(self, place: Location) -> None:
+        super().__init__("merge keys (<<) are not read")
         self.place = place
 
 
@@ -191,6 +202,8 @@ class _Reader:
                 self.report("yaml-syntax", "YAML: a key is not plain text", _JINJA, node)
                 return None
             key = key_node.value
+            if key == "<<" and not key_node.style:
+                raise _MergeKeyError(self.place(key_node.start_mark))
             if key in result:
                 first = self.keys[(*path, key)].line
                 message = f"'{key}' is set twice (first in line {first})"

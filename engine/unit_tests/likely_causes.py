@@ -92,10 +92,10 @@ def _open(model: Model, row: Sequence[str | None], table: TextTable, seen: StepM
             begin = int(datetime.fromisoformat(at).replace(tzinfo=UTC).timestamp() * 1000)
         except ValueError:
             continue
-        end = begin if part == "end" else begin + size * 1000
+        end = begin if part == "end" else begin + size
         if seen.watermark is None or seen.watermark < end:
             return (
-                f"the window that begins at {shown(end - size * 1000)} is still open: "
+                f"the window that begins at {shown(end - size)} is still open: "
                 f"{_mark(seen)}, and the window closes when it passes {shown(end)} "
                 "(the step 'flush' closes every window)"
             )
@@ -103,12 +103,12 @@ def _open(model: Model, row: Sequence[str | None], table: TextTable, seen: StepM
 
 
 def _windows(model: Model) -> Iterator[tuple[str, str, int]]:
-    """The columns that hold the start or end of a window, with its size in seconds."""
+    """The columns that hold the start or end of a window, with its size in milliseconds."""
     for column in model.columns:
         name, _, part = column.window.partition(".")
         window = model.windows.get(name)
         if window is not None and window.kind != "session":
-            yield column.name, part, duration_seconds(window.size)
+            yield column.name, part, round(duration_seconds(window.size) * 1000)
 
 
 def _held(model: Model, seen: StepMetrics) -> str:

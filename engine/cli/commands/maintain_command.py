@@ -57,7 +57,7 @@ def _seconds(option: str, text: str | None) -> int | None:
         raise UsageError(
             "usage", f"{option} is not a duration: {text}", "Write a number and a unit: '5 days', '12 hours'."
         )
-    return duration_seconds(parsed)
+    return round(duration_seconds(parsed))
 
 
 def _print(chosen: CommandSettings, done: Cared, *, dry_run: bool, as_json: bool) -> None:

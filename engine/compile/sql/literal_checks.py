@@ -91,7 +91,7 @@ def interval_unit(tokens: Sequence[Token], at: int) -> Found | None:
     if unit is not None and is_interval_unit(unit):
         return None
     if tokens[place].token_type is _T.STRING and strings == 1:
-        # `interval '1 day' x`: the word is an alias, which the parser is told.
+        # `interval '1 day' x`: the word is an alias (`misread_tokens`).
         return None
     if tokens[place].token_type is _T.STRING:
         return "an interval of several strings", "Write one string: interval '1 day 2 hours'.", tokens[place + 1].start

@@ -124,7 +124,7 @@ def window_text(name: str, model: Model) -> str:
     return f"{said}; it closes {duration_text(size + delay)} after its start ({duration_text(delay)} for late rows)"
 
 
-def _seconds(text: str) -> int | None:
+def _seconds(text: str) -> float | None:
     parsed = parse_duration(text)
     return duration_seconds(parsed) if parsed else None
 

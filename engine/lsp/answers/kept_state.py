@@ -25,6 +25,6 @@ def state_text(model: Model) -> str:
     return f"stateful: keeps {duration_text(longest + delay)}"
 
 
-def _seconds(text: str) -> int | None:
+def _seconds(text: str) -> float | None:
     parsed = parse_duration(text)
     return duration_seconds(parsed) if parsed else None

@@ -31,11 +31,11 @@ class Windows:
 
     Attributes:
         event_time: what makes the time of the events: a column, or an expression.
-        seconds: how long a window is; the first began in 1970.
+        milliseconds: how long a window is; the first began in 1970.
     """
 
     event_time: str
-    seconds: int
+    milliseconds: int
 
 
 def windows_of(facts: Mapping[str, Any]) -> Windows | None:
@@ -58,7 +58,7 @@ def windows_of(facts: Mapping[str, Any]) -> Windows | None:
         return None
     if window["input"].replace("`", "").lower() != reads[0].name.rpartition(".")[2].lower():
         return None
-    return Windows(reads[0].watermark, duration_seconds(window["size"]))
+    return Windows(reads[0].watermark, round(duration_seconds(window["size"]) * 1000))
 
 
 def can_follow(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
@@ -81,10 +81,11 @@ def first_open(model: Model, known: DeployedModel) -> int | Diagnostic:
     mark, state = _watermark(known), known.state
     if not mark or state is None:
         return _refused(model, "no window of it was closed so far")
-    size = before.seconds * 1000
+    size = before.milliseconds
     edge = max(mark // size * size, state.begin.get("events_from", 0))
-    if edge % (after.seconds * 1000):
-        found = f"a window of {duration_text(after.seconds)} does not begin at {time_text(edge)} (UTC), where the last "
+    if edge % after.milliseconds:
+        length = duration_text(after.milliseconds / 1000)
+        found = f"a window of {length} does not begin at {time_text(edge)} (UTC), where the last "
         return _refused(model, found + "one that is written ends")
     return int(edge)
 

@@ -48,7 +48,7 @@ class Timed:
 
     name: str
     view: str
-    delay: int
+    delay: float
 
     @property
     def observation(self) -> str:

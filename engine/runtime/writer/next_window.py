@@ -21,13 +21,13 @@ def next_close(model: Model, watermark: str | None, state_rows: int) -> str:
     windows = [w for w in model.windows.values() if w.kind != "session" and not w.start]
     if watermark is None or state_rows == 0 or len(delays) != 1 or not len(windows) == len(model.windows) == 1:
         return ""
-    size = duration_seconds(windows[0].size)
-    slide = duration_seconds(windows[0].slide or windows[0].size)
+    size = round(duration_seconds(windows[0].size) * 1000)
+    slide = round(duration_seconds(windows[0].slide or windows[0].size) * 1000)
     delay = timedelta(seconds=duration_seconds(delays.pop()))
     try:
-        at = datetime.fromisoformat(watermark).timestamp()
+        at = round(datetime.fromisoformat(watermark).timestamp() * 1000)
         end = ((at - size) // slide + 1) * slide + size
-        closes = datetime.fromtimestamp(end, UTC)
+        closes = datetime.fromtimestamp(end / 1000, UTC)
         passed = closes + delay
     except (ValueError, OverflowError):
         # A time beyond the year 9999: nobody waits for the next one.
