@@ -16,10 +16,11 @@ from pathlib import Path
 
 import pyspark
 
-from engine.spark import local_files, record_readers
+from engine.spark import checkpoint_files, local_files, record_readers
+from engine.spark.jars import jar_paths
 
 # Each jar and what it is made from.
-JARS = {package.JAR: package.SOURCES for package in (local_files, record_readers)}
+JARS = {package.JAR: package.SOURCES for package in (checkpoint_files, local_files, record_readers)}
 # The oldest Java that the engine runs on.
 RELEASE = "17"
 # So many names fit into one line.
@@ -48,7 +49,7 @@ def manifest(sources: Sequence[Path]) -> str:
 
 def compiled(sources: Sequence[Path]) -> dict[str, bytes]:
     """Compile sources: class files by their names in the jar."""
-    jars = sorted((Path(pyspark.__file__).parent / "jars").glob("*.jar"))
+    jars = [*sorted((Path(pyspark.__file__).parent / "jars").glob("*.jar")), *jar_paths(["s3"], fetch=True, java=None)]
     with tempfile.TemporaryDirectory() as folder:
         arguments = ["--release", RELEASE, "-g:source,lines", "-Xlint:-classfile", "-nowarn", "-proc:none"]
         class_path = os.pathsep.join(map(str, jars))

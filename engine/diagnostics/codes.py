@@ -63,7 +63,8 @@ _BY_PAGE = {
         build-rejected table-locked project-running process-lost request-invalid lease-lost state-unsafe model-changed
         materialization-changed
         source-changed state-missing state-copied state-schema defer-catalog defer-missing
-        state-unreadable state-unwritable checkpoint-lost checkpoint-damaged checkpoint-reset
+        state-unreadable state-unwritable checkpoint-lost checkpoint-damaged checkpoint-changed
+        checkpoint-reset
         reset-duplicates reset-position reset-totals reset-windows batch-unfinished table-missing
         table-replaced table-rolled-back table-schema name-taken orphan-table drop-unfinished refresh-unfinished
         full-refresh-protected

@@ -10,7 +10,7 @@ from typing import Final
 
 _AWAY: Final = re.compile(
     r"Unable to execute HTTP request|Service: S3, Status Code: 5\d\d|Please reduce your request rate"
-    r"|AWSClientIOException"
+    r"|AWSClientIOException|the object store cut \S+ off"
 )
 _DENIED: Final = re.compile(
     r"Service: S3, Status Code: 40[13]\b|The provided token has expired"

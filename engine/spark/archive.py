@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from engine.spark import local_files, record_readers
+from engine.spark import checkpoint_files, local_files, record_readers
 from engine.spark._pyspark import pyspark_home
 from engine.spark.jars import file_names
 from engine.spark.java import Java
@@ -36,7 +36,7 @@ CHECKED: Final = ("-Xshare:auto", "-XX:+VerifySharedSpaces")
 # Java maps the archive where it was written for. Else it moves it to a place by chance, and changes 200 MB for that:
 # 0.13 s of processor (measured, Java 17).
 IN_PLACE: Final = ("-XX:+UnlockDiagnosticVMOptions", "-XX:ArchiveRelocationMode=0")
-OWN_JARS: Final = (local_files.JAR, record_readers.JAR)
+OWN_JARS: Final = (checkpoint_files.JAR, local_files.JAR, record_readers.JAR)
 _WIDE_HEAP: Final = 32 << 30
 _UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 OPTION_VARIABLES: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")

@@ -24,7 +24,7 @@ from engine.errors import SetupError
 from engine.kill_points import reach
 from engine.pinned_settings import PINNED
 from engine.secrets import scrubber
-from engine.spark import archive_writer, local_files, record_readers
+from engine.spark import archive_writer, checkpoint_files, local_files, record_readers
 from engine.spark._command import AVRO_LIMITS, STACK
 from engine.spark.archive import OPTION_VARIABLES
 from engine.spark.cluster.executors import await_executors, check_masters, executor_python, usable_cores
@@ -69,14 +69,6 @@ _LOG_KEPT: Final = "1m"
 # Spark looks at more than 32 files of a micro-batch in a job of its own, with a task for each of them, up to 10,000.
 # The threads of one machine share them as well in a few tasks: 2,000 small files are read in a fifth of the time.
 _LISTING_TASKS: Final = {"spark.sql.sources.parallelPartitionDiscovery.parallelism": "16"}
-# Spark's other way of renaming a checkpoint's file on a local disk starts four processes of `readlink` for each, and
-# checks no more than this one. What the local disk gives back, Hadoop checks by sums of its own beside each file.
-_LOCAL_CHECKPOINTS: Final = {
-    "spark.sql.streaming.checkpointFileManagerClass": (
-        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-    ),
-    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,9 +226,9 @@ def session_conf(settings: SessionSettings) -> dict[str, str]:
     """All settings of a session: the engine's defaults under the caller's, and what is pinned above both."""
     conf = {**_defaults(settings), **settings.conf}
     conf |= {**PINNED, "spark.master": settings.master, "spark.app.name": settings.app_name}
-    if settings.jar_paths and not settings.local:
+    if not settings.local:
         # On one machine it would make the one executor fetch the driver's own jars, 60 MB copied at each start.
-        ours = map(str, (record_readers.JAR, *settings.jar_paths))
+        ours = map(str, (checkpoint_files.JAR, record_readers.JAR, *settings.jar_paths))
         conf["spark.jars"] = ",".join(filter(None, [*ours, conf.get("spark.jars", "")]))
     if not settings.local:
         conf[_EXECUTOR_OPTIONS] = " ".join((STACK, *AVRO_LIMITS, conf.get(_EXECUTOR_OPTIONS, ""))).strip()
@@ -292,6 +284,7 @@ def _defaults(settings: SessionSettings) -> dict[str, str]:
         "spark.sql.codegen.cache.maxEntries": _COMPILED_QUERIES,
         "spark.sql.streaming.stateStore.providerClass": _STATE_STORE,
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        **checkpoint_files.SETTINGS,
         "spark.sql.warehouse.dir": (settings.log_dir.absolute().parent / "spark-warehouse").as_uri(),
     }
     if is_loopback(settings.master):
@@ -313,7 +306,6 @@ def _defaults(settings: SessionSettings) -> dict[str, str]:
             **local_files.SETTINGS,
             "spark.hadoop.fs.permissions.umask-mode": f"{settings.umask:03o}",
             _SHUFFLE: _LOCAL_STATE_PARTITIONS,
-            **_LOCAL_CHECKPOINTS,
             **_LISTING_TASKS,
             "spark.sql.streaming.fileSource.log.cleanupDelay": _LOG_KEPT,
         }

@@ -132,6 +132,13 @@ class Folder:
         for key in keys:
             (self.root / key).unlink(missing_ok=True)
 
+    def copy(self, key: str, to: str) -> bool:
+        """See `engine.state.object_path.KeyedStore`."""
+        found = self.get(key)
+        if found is not None:
+            self.put(to, found)
+        return found is not None
+
 
 def content(path: Path | str) -> bytes:
     """The content of a regular file; the state may have come with a project, where a link or a pipe has its name.

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from engine.characters import whole_number
+from engine.state.recorded_offsets import digest_of
 from engine.state.state_path import StatePath, content, names_below, names_in
 
 # What Spark writes for a source that has none (OffsetSeqLog).
@@ -83,11 +84,13 @@ class OffsetsLog:
         settings: of Spark, that a checkpoint keeps from its first micro-batch on, whatever a session says later.
         watermark: by which it closed windows, milliseconds since 1970; None: it is not known.
         sources: where each source stood at its end, by position; None: it has no offset, or one that is not an object.
+        digest: of the file.
     """
 
     settings: Mapping[str, str]
     watermark: int | None
     sources: tuple[dict[str, Any] | None, ...]
+    digest: str = ""
 
     @property
     def offsets(self) -> tuple[dict[str, Any], ...]:
@@ -100,7 +103,8 @@ def read_offsets(checkpoint: StatePath, batch: int | None) -> OffsetsLog | None:
     if batch is None:
         return None
     try:
-        _, *lines = content(checkpoint / "offsets" / str(batch)).decode(errors="replace").splitlines()
+        written = content(checkpoint / "offsets" / str(batch))
+        _, *lines = written.decode(errors="replace").splitlines()
     except (OSError, ValueError):
         return None
     head = next(iter(_objects(lines[:1])), {})
@@ -109,6 +113,7 @@ def read_offsets(checkpoint: StatePath, batch: int | None) -> OffsetsLog | None:
         {str(key): str(value) for key, value in known.items()} if isinstance(known, dict) else {},
         mark if isinstance(mark, int) else None,
         tuple(next(iter(_objects([line])), None) for line in lines[1:]),
+        digest_of(written),
     )
 
 

@@ -13,8 +13,9 @@ from engine.characters import whole_number
 from engine.state import checkpoint as spark_checkpoint
 from engine.state.file_log import file_sources
 from engine.state.state_path import StatePath, names_below, remove_tree
+from engine.state.taken_over import is_note
 
-_MODEL_FILE, _FACTS, _CHECKPOINT = "model.json", "facts", "checkpoint"
+_MODEL_FILE, _FACTS = "model.json", "facts"
 
 
 def begun(checkpoint: StatePath) -> bool:
@@ -22,12 +23,12 @@ def begun(checkpoint: StatePath) -> bool:
     return spark_checkpoint.last_started(checkpoint) is not None or any(_noted(checkpoint))
 
 
-def keep_beginnings(generation: StatePath) -> None:
-    """Remove what is in a generation's folder but model.json, facts and where its sources begin.
+def keep_beginnings(checkpoint: StatePath) -> None:
+    """Remove what is in the folder of a checkpoint's generation but model.json, facts and where its sources begin.
 
     A kill on the way leaves the beginnings whole: a later call removes the rest.
     """
-    checkpoint = generation / _CHECKPOINT
+    generation = checkpoint.parent
     kept = {path for note in _noted(checkpoint) for path in (note, note.with_name(f".{note.name}.crc"))}
     # Without its offsets and metadata a checkpoint has no query; they go first.
     for name in ("metadata", "offsets", "commits", "state"):
@@ -35,7 +36,7 @@ def keep_beginnings(generation: StatePath) -> None:
         _remove(checkpoint / f".{name}.crc")
     for path in sorted(generation.rglob("*"), reverse=True):
         parts = names_below(path, generation)
-        if parts[0] in {_MODEL_FILE, _FACTS} or path in kept:
+        if parts[0] in {_MODEL_FILE, _FACTS} or is_note(parts[0]) or path in kept:
             continue
         if path.is_dir() and not path.is_symlink():
             if not any(path.iterdir()):

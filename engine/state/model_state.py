@@ -24,6 +24,7 @@ from engine.state.lease import Lease, held_lease, while_away
 from engine.state.object_path import ObjectPath
 from engine.state.read_once import ReadOnce
 from engine.state.state_path import StatePath, store_of
+from engine.state.taken_over import BATCHES, CHECKPOINT, continue_in_copies, folder_in_use
 
 MODEL_FILE = "model.json"
 DROP_FILE = "drop.json"
@@ -61,6 +62,7 @@ class ModelState:
         query_id: Spark's id of the streaming query, kept in its checkpoint too.
         batch: id of the last micro-batch that ended, with or without rows.
         snapshot: the last snapshot the model wrote.
+        ends: of the last micro-batches, the digests that `offsets/<n>` may have (`engine.state.recorded_offsets`).
         inputs: for batch tables, what was read (see `engine.runtime.run_batch`).
         pinned: for batch tables, `inputs` were the same before and after the rows were computed, so that they are what
             was read.
@@ -93,6 +95,7 @@ class ModelState:
     query_id: str | None = None
     batch: int | None = None
     snapshot: int | None = None
+    ends: Mapping[str, Sequence[str]] = field(default_factory=dict)
     inputs: Mapping[str, Any] = field(default_factory=dict)
     pinned: bool = False
     upstreams: Mapping[str, str] = field(default_factory=dict)
@@ -134,13 +137,30 @@ class TableState:
 
     def checkpoint(self, number: int) -> StatePath:
         """Spark's checkpoint of a generation."""
-        return self.root / f"{self.key}/{number}/checkpoint"
+        return self.root / f"{self.key}/{number}/{self._in_use(number, CHECKPOINT)}"
+
+    def batches(self, number: int) -> StatePath:
+        """The micro-batches of a generation that are kept because they cannot be computed again."""
+        return self.root / f"{self.key}/{number}/{self._in_use(number, BATCHES)}"
 
     def checkpoint_files(self, number: int) -> StatePath:
         """The checkpoint to be read: where files are read once, each of it is, too."""
         if isinstance(self.kept, ReadOnce) and not isinstance(self.root, ObjectPath):
-            return ObjectPath(self.kept, f"{self.key}/{number}/checkpoint")
+            return ObjectPath(self.kept, f"{self.key}/{number}/{CHECKPOINT}")
         return self.checkpoint(number)
+
+    def _in_use(self, number: int, base: str) -> str:
+        """The name of a folder that Spark writes; it changes when a lease is taken over."""
+        if not isinstance(self.root, ObjectPath):
+            return base
+        lease = self.lease
+        return folder_in_use(self._store.list(f"{self.key}/{number}"), base, lease.number if lease else None)
+
+    def continue_in_copies(self, lease: Lease) -> None:
+        """Leave the folders that Spark has written to whoever held the lease before (`engine.state.taken_over`)."""
+        if isinstance(self.root, ObjectPath):
+            for number in self.generations():
+                continue_in_copies(self.root.store, (self.root / f"{self.key}/{number}").key, lease.number)
 
     @property
     def lease(self) -> Lease | None:

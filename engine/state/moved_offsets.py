@@ -8,13 +8,36 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
+from dataclasses import dataclass, replace
 
 from engine.state import checkpoint as spark_checkpoint
+from engine.state.model_state import ModelState, TableState
+from engine.state.recorded_offsets import digest_of, moved
 from engine.state.state_path import StatePath, content, store_of
 
 
-def move_offsets(checkpoint: StatePath, snapshots: Collection[int], to: int, files: int = 0) -> bool:
-    """Move the sources that are at some snapshots of a table to another one; return whether any was.
+@dataclass(frozen=True, slots=True)
+class MovedOffsets:
+    """The offsets of the last micro-batch, as they are and as they will be."""
+
+    path: StatePath
+    batch: int
+    before: bytes
+    after: bytes
+
+    def write(self, folder: TableState, state: ModelState) -> ModelState:
+        """Move them; return the state, which has noted before that they are moved, and is saved."""
+        digests = (digest_of(self.before), digest_of(self.after))
+        noted = replace(state, ends=moved(state.ends, self.batch, digests))
+        folder.save(noted)
+        # Hadoop compares the file with the sum of its old content.
+        self.path.with_name(f".{self.path.name}.crc").unlink(missing_ok=True)
+        store_of(self.path.parent).put(self.path.name, self.after)
+        return noted
+
+
+def offsets_to_move(checkpoint: StatePath, snapshots: Collection[int], to: int, files: int = 0) -> MovedOffsets | None:
+    """Return what becomes of the sources that are at some snapshots of a table; None: no source is.
 
     Args:
         checkpoint: of a query that does not run; its last micro-batch is committed.
@@ -24,16 +47,12 @@ def move_offsets(checkpoint: StatePath, snapshots: Collection[int], to: int, fil
     """
     batch = spark_checkpoint.last_committed(checkpoint)
     if batch is None:
-        return False
+        return None
     path = checkpoint / "offsets" / str(batch)
-    before = content(path).decode().split("\n")
+    written = content(path)
+    before = written.decode().split("\n")
     after = [*before[:2], *(_moved(line, snapshots, to, files) for line in before[2:])]
-    if after == before:
-        return False
-    # Hadoop compares the file with the sum of its old content.
-    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
-    store_of(path.parent).put(path.name, "\n".join(after).encode())
-    return True
+    return None if after == before else MovedOffsets(path, batch, written, "\n".join(after).encode())
 
 
 def _moved(line: str, snapshots: Collection[int], to: int, files: int) -> str:

@@ -30,6 +30,9 @@ class KeyedStore(Store, Protocol):
     def remove(self, keys: Iterable[str]) -> None:
         """Remove objects; those that are not there are no error."""
 
+    def copy(self, key: str, to: str, /) -> bool:
+        """Copy an object, without its content coming here; False: it is not there."""
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class ObjectPath:

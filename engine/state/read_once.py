@@ -74,6 +74,11 @@ class ReadOnce:
         self._forget()
         self.store.remove(keys)
 
+    def copy(self, key: str, to: str) -> bool:
+        """See `engine.state.object_path.KeyedStore`."""
+        self._forget()
+        return self.store.copy(key, to)
+
     def _forget(self) -> None:
         self._contents.clear()
         self._entries.clear()

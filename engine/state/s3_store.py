@@ -12,6 +12,7 @@ from typing import Any
 
 from engine.errors import StateError
 from engine.object_store.s3_client import is_conflict, is_missing, listing, s3_errors, unreachable
+from engine.object_store.whole_objects import read_object, summed
 from engine.state.blob_store import MOST_BYTES
 
 # So many keys a request removes.
@@ -39,20 +40,16 @@ class S3Store:
 
     def get(self, key: str) -> bytes | None:
         """See `engine.state.blob_store.Store`."""
-        found = self._asked(key, "get_object")
-        if found is None:
-            return None
-        with s3_errors(f"{self.uri}/{key}"):
-            content: bytes = found["Body"].read(MOST_BYTES + 1)
-        if len(content) > MOST_BYTES:
-            found["Body"].close()
-            raise unreachable(f"{self.uri}/{key}", f"the object has more than {MOST_BYTES:,} bytes")
+        location = f"{self.uri}/{key}"
+        content = read_object(self.client(), location, self.bucket, key, MOST_BYTES + 1)
+        if content is not None and len(content) > MOST_BYTES:
+            raise unreachable(location, f"the object has more than {MOST_BYTES:,} bytes")
         return content
 
     def put(self, key: str, content: bytes) -> None:
         """See `engine.state.blob_store.Store`."""
         with s3_errors(f"{self.uri}/{key}"):
-            self.client().put_object(Bucket=self.bucket, Key=key, Body=content)
+            self.client().put_object(Bucket=self.bucket, Key=key, **summed(content))
 
     def put_if_absent(self, key: str, content: bytes) -> bool:
         """See `engine.state.blob_store.Store`.
@@ -63,7 +60,7 @@ class S3Store:
 
         with s3_errors(f"{self.uri}/{key}"):
             try:
-                self.client().put_object(Bucket=self.bucket, Key=key, Body=content, IfNoneMatch="*")
+                self.client().put_object(Bucket=self.bucket, Key=key, **summed(content), IfNoneMatch="*")
             except ClientError as error:
                 if not is_conflict(error):
                     raise
@@ -74,7 +71,7 @@ class S3Store:
         """See `engine.state.blob_store.Store`."""
         from email.utils import parsedate_to_datetime
 
-        found = self._asked(key, "head_object")
+        found = self._head(key)
         if found is None or not (now := found["ResponseMetadata"]["HTTPHeaders"].get("date")):
             return None
         age: float = (parsedate_to_datetime(now) - found["LastModified"]).total_seconds()
@@ -117,6 +114,19 @@ class S3Store:
                 message = f"{self.uri}/{error['Key']} cannot be removed: {error.get('Message') or error.get('Code')}"
                 raise StateError("state-unwritable", message, "Check that the login may delete there.")
 
+    def copy(self, key: str, to: str) -> bool:
+        """See `engine.state.object_path.KeyedStore`; an object has 5 GB at most."""
+        from botocore.exceptions import ClientError
+
+        with s3_errors(f"{self.uri}/{key}"):
+            try:
+                self.client().copy_object(Bucket=self.bucket, Key=to, CopySource={"Bucket": self.bucket, "Key": key})
+            except ClientError as error:
+                if is_missing(error):
+                    return False
+                raise
+        return True
+
     def _all(self, begin: str) -> Iterator[str]:
         for page in self._pages(begin):
             yield from (entry["Key"] for entry in page.get("Contents", ()))
@@ -124,12 +134,12 @@ class S3Store:
     def _pages(self, begin: str, **asked: str) -> Iterator[dict[str, Any]]:
         yield from listing(self.client(), f"{self.uri}/{begin}", Bucket=self.bucket, Prefix=begin, **asked)
 
-    def _asked(self, key: str, method: str) -> dict[str, Any] | None:
+    def _head(self, key: str) -> dict[str, Any] | None:
         from botocore.exceptions import ClientError
 
         with s3_errors(f"{self.uri}/{key}"):
             try:
-                answer: dict[str, Any] = getattr(self.client(), method)(Bucket=self.bucket, Key=key)
+                answer: dict[str, Any] = self.client().head_object(Bucket=self.bucket, Key=key)
             except ClientError as error:
                 if is_missing(error):
                     return None

@@ -191,7 +191,7 @@ def trial(session: SparkSession, fed: Fed, folder: TableState) -> Trial:
         feeds=fed.feeds,
         folder=folder,
         frame=expectations.checked(frame, model.expectations),
-        rules=rules_of(model, fed.watched, quarantine, folder.generation(1)),
+        rules=rules_of(model, fed.watched, quarantine, folder.batches(1)),
         output=output_of(model, model.relation.sql, deleted),
         state=state,
         clock=FixedClock(session),

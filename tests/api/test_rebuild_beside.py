@@ -16,8 +16,9 @@ from engine.errors import EngineError, StateError, UsageError
 from engine.plan.deployed.begun_rebuild import BegunRebuild, RebuildStep, begun_rebuild, next_state
 from engine.runtime.lifecycle.orphaned_tables import notes, orphans
 from engine.runtime.rebuild.tables_beside import Rebuild, check_begun, discard, note
-from engine.state import ModelState
-from engine.state.moved_offsets import move_offsets
+from engine.state import ModelState, TableState
+from engine.state.moved_offsets import offsets_to_move
+from engine.state.recorded_offsets import digest_of
 from tests.lab import EVENTS
 
 FILES = {
@@ -151,13 +152,18 @@ def test_an_offset_moves_behind_the_files_that_were_read(tmp_path: Path) -> None
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "0").write_text("v1\n{}")
     offsets = [{"version": 1, "snapshot_id": n, "position": 1, "scan_all_files": False} for n in (7, 8)]
-    path = tmp_path / "offsets" / "0"
+    path, folder, state = tmp_path / "offsets" / "0", TableState(tmp_path, "lake", "s", "t"), ModelState("lake.s.t")
     path.write_text("\n".join(["v1", "{}", *map(json.dumps, offsets), "-"]))
-    assert move_offsets(tmp_path, {6, 7}, 9, 3)
+    before = digest_of(path.read_bytes())
+    found = offsets_to_move(tmp_path, {6, 7}, 9, 3)
+    assert found is not None
+    noted = found.write(folder, state)
+    assert folder.load() == noted
+    assert noted.ends == {"0": [before, digest_of(path.read_bytes())]}
     moved, other, none = path.read_text().splitlines()[2:]
     assert json.loads(moved) == {**offsets[0], "snapshot_id": 9, "position": 3}
     assert (json.loads(other), none) == (offsets[1], "-")
-    assert not move_offsets(tmp_path, {6, 7}, 9, 3)
+    assert offsets_to_move(tmp_path, {6, 7}, 9, 3) is None
 
 
 @pytest.mark.parametrize(

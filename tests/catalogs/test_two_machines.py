@@ -28,6 +28,7 @@ from engine.lake.lake_reader import Lake
 from tests.catalogs.conftest import block, rest_catalog
 from tests.lab import JAVA_OPTIONS, REPOSITORY, Result, event, run_alone
 from tests.services.iceberg_rest import RestServer
+from tests.services.process import family
 from tests.services.s3 import S3Server
 
 pytestmark = pytest.mark.spark
@@ -212,20 +213,6 @@ class Two:
         table = Lake(self.catalog).table(self.schema, name)
         assert table is not None
         return [snapshot.marker("run-id") for snapshot in table.history]
-
-
-def family(pid: int) -> list[int]:
-    """A process and those that it started."""
-    parents = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
-        except (OSError, ValueError):
-            continue
-    found = [pid]
-    for known in found:
-        found += [child for child, parent in parents.items() if parent == known]
-    return found
 
 
 @pytest.fixture

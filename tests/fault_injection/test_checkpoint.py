@@ -21,11 +21,11 @@ def checksum(path: Path) -> Path:
     return path.with_name(f".{path.name}.crc")
 
 
-def refused(lab: Lab, model: str) -> str:
+def refused(lab: Lab, model: str, code: str = "checkpoint-damaged") -> str:
     """Build a model and see it refused, with nothing written; the way on that is told."""
     before = lab.snapshots()
     result = lab.run("build", "-s", model)
-    assert (result.code, result.codes()) == (1, ["checkpoint-damaged"]), result.text
+    assert (result.code, result.codes()) == (1, [code]), result.text
     assert "Traceback" not in result.text
     assert lab.snapshots() == before
     (found,) = [e for e in result.events if e["event"] == "Diagnosed"]
@@ -45,6 +45,7 @@ def test_a_checkpoint_of_which_something_is_lost(lab: Lab) -> None:
     assert lab.snapshots() == before
 
     logs_that_are_cut_off(lab)
+    a_digit_is_flipped(lab)
     note = lab.state / "uniq" / "1" / "model.json"
     whole = note.read_text()
     note.write_text(whole[:50])
@@ -85,3 +86,19 @@ def logs_that_are_cut_off(lab: Lab) -> None:
     following.write_text(whole[:20])
     assert f"remove {following} and build again" in refused(lab, "uniq")
     following.unlink()
+
+
+def a_digit_is_flipped(lab: Lab) -> None:
+    """Offsets that are not those of the commit are refused, with the sum that Hadoop keeps beside them or without."""
+    offsets = newest(shop.checkpoint(lab, "uniq") / "offsets")
+    whole, sums = offsets.read_text(), checksum(offsets).read_bytes()
+    head, at, number = whole.rpartition('{"logOffset":')
+    changes = (f"{head}{at}{int(number[:-1]) - 1}}}", whole.replace('"batchWatermarkMs":1', '"batchWatermarkMs":2', 1))
+    for changed in changes:
+        assert changed != whole
+        offsets.write_text(changed)
+        assert "Restore" in refused(lab, "uniq", "checkpoint-changed")
+        checksum(offsets).unlink()
+        assert "Restore" in refused(lab, "uniq", "checkpoint-changed")
+        checksum(offsets).write_bytes(sums)
+    offsets.write_text(whole)

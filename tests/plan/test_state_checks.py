@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -108,3 +109,41 @@ def test_a_lost_checkpoint_is_told_from_another_query_s(model: Model) -> None:
         with pytest.raises(StateError) as raised:
             check_table(model, found.state, CheckpointFacts(Path("c"), query), table(model))
         assert words in raised.value.diagnostics[0].message
+
+
+@pytest.mark.parametrize(
+    ("committed", "ends", "found", "expected"),
+    [
+        # By a version that recorded none: nothing is known, and nothing is asked.
+        ({}, {}, {1: "b", 0: "a"}, ""),
+        ({1: "b"}, {}, {1: "b", 0: "a"}, ""),
+        ({1: "b"}, {}, {1: "c"}, "checkpoint-changed"),
+        ({0: "a", 1: "b"}, {}, {1: "b", 0: "c"}, "checkpoint-changed"),
+        # A micro-batch that had no rows has no commit, but the state knows of it.
+        ({0: "a"}, {"1": ["b"]}, {1: "c"}, "checkpoint-changed"),
+        ({0: "a"}, {"1": ["b"]}, {1: "b"}, ""),
+        # Offsets that were moved past commits without rows are those of before, if a kill came first, or of after.
+        ({1: "b"}, {"1": ["b", "m"]}, {1: "m"}, ""),
+        ({1: "b"}, {"1": ["b", "m"]}, {1: "b"}, ""),
+        ({1: "b"}, {"1": ["b", "m"]}, {1: "c"}, "checkpoint-changed"),
+        # A micro-batch that was started and is not committed may have any.
+        ({1: "b"}, {}, {2: "x", 1: "b"}, ""),
+    ],
+)
+def test_offsets_are_those_of_the_commit(
+    model: Model, committed: dict[int, str], ends: dict[str, list[str]], found: dict[int, str], expected: str
+) -> None:
+    known = streaming(model, [])
+    assert known.state is not None
+    assert known.checkpoint is not None
+    state = replace(known.state, generation_id="g", batch=1, snapshot=2, ends=ends)
+    commits = [commit(state, number, number - 1) for number in (1, 2)]
+    marked = [
+        replace(one, summary={**one.summary, **({"engine.offsets-digest": digest} if digest else {})})
+        for one, digest in zip(commits, (committed.get(0), committed.get(1)), strict=True)
+    ]
+    facts = replace(table(model), history=tuple(reversed(marked)))
+    checkpoint = replace(known.checkpoint, started=max(found), committed=1, ends=found)
+    with nullcontext() if not expected else pytest.raises(StateError) as raised:
+        check_table(model, state, checkpoint, facts)
+    assert not expected or raised.value.diagnostic.code == expected

@@ -68,6 +68,20 @@ def stop(process: subprocess.Popen[bytes], *, kill: bool = False) -> None:
         process.stdin.close()
 
 
+def family(pid: int) -> list[int]:
+    """A process and those that it started."""
+    parents = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
+        except (OSError, ValueError):
+            continue
+    found = [pid]
+    for known in found:
+        found += [child for child, parent in parents.items() if parent == known]
+    return found
+
+
 @dataclass(slots=True)
 class Service:
     """What runs in a process of its own, and can be stopped and started again."""

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JJavaError
 
-from engine.spark import local_files, record_readers
+from engine.spark import checkpoint_files, local_files, record_readers
 from engine.spark._command import with_jars
 from engine.spark.java import Java, find_java
 from engine.spark.local_files import SETTINGS
@@ -33,7 +33,7 @@ def builder() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("package", [local_files, record_readers])
+@pytest.mark.parametrize("package", [checkpoint_files, local_files, record_readers])
 def test_a_jar_is_made_from_the_sources_beside_it(package: ModuleType):
     script = builder()
     with zipfile.ZipFile(package.JAR) as jar:
@@ -58,9 +58,21 @@ def test_a_session_in_one_jvm_has_it_and_a_cluster_does_not():
     assert not session_conf(cluster).keys() & SETTINGS.keys()
 
 
+def test_executors_of_a_cluster_get_the_jar_for_their_files_of_state():
+    cluster = SessionSettings(
+        ANY_JAVA, Path("/p/log"), (Path("/a.jar"),), "spark://h:7077", conf={"spark.jars": "b.jar"}
+    )
+    conf = session_conf(cluster)
+    assert conf["spark.jars"] == f"{checkpoint_files.JAR},{record_readers.JAR},/a.jar,b.jar"
+    local = session_conf(SessionSettings(ANY_JAVA, Path("/p/log"), (Path("/a.jar"),)))
+    assert "spark.jars" not in local
+    for one in (conf, local):
+        assert one["spark.sql.streaming.checkpointFileManagerClass"] == "headrace.CheckpointFiles"
+
+
 def test_sparks_scripts_get_the_jar_too(monkeypatch):
     monkeypatch.setenv("SPARK_CONF_DIR", "/etc/spark")
-    ours = f"{local_files.JAR}:{record_readers.JAR}"
+    ours = f"{checkpoint_files.JAR}:{local_files.JAR}:{record_readers.JAR}"
     assert with_jars(ANY_JAVA, {}, ())["spark.driver.extraClassPath"] == ours
     given = with_jars(ANY_JAVA, {"spark.driver.extraClassPath": "/mine.jar"}, (Path("/a.jar"),))
     assert given["spark.driver.extraClassPath"] == f"{ours}:/a.jar:/mine.jar"
@@ -163,3 +175,31 @@ def test_the_thread_that_made_the_session_has_its_own_class_loader_again(lab_ses
     loader = lab_session.spark._jvm.java.lang.Thread.currentThread().getContextClassLoader()
     assert loader.getClass().getName() != "headrace.SessionLoader"
     assert lab_session.spark.sql("select array(1, 2) as a").collect()[0].a == [1, 2]
+
+
+@pytest.mark.spark
+def test_files_of_a_checkpoint_on_a_disk_are_created_once(tmp_path: Path, lab_session: LabSession) -> None:
+    jvm: Any = lab_session.spark._jvm
+    place = jvm.org.apache.hadoop.fs.Path
+    files = jvm.headrace.CheckpointFiles(place(f"file:{tmp_path}"), lab_session.spark._jsc.hadoopConfiguration())
+
+    def begun(name: str, content: bytes, *, over: bool = False) -> Any:
+        out = files.createAtomic(place(f"file:{tmp_path}/{name}"), over)
+        out.write(bytearray(content))
+        return out
+
+    # Two that have both seen that it is not there: Spark's own manager asks, and then renames.
+    first, second = begun("7", b"first"), begun("7", b"woken")
+    first.close()
+    with pytest.raises(Py4JJavaError, match=r"FileAlreadyExistsException.* was written by another run"):
+        second.close()
+    second.cancel()
+    assert sorted(p.name for p in tmp_path.iterdir()) == [".7.crc", "7"]
+    stream = files.open(place(f"file:{tmp_path}/7"))
+    assert bytes(stream.readAllBytes()) == b"first"
+    stream.close()
+    begun("7", b"again", over=True).close()
+    assert (tmp_path / "7").read_bytes() == b"again"
+    (tmp_path / "7").write_bytes(b"agaim")
+    with pytest.raises(Py4JJavaError, match="Checksum"):
+        files.open(place(f"file:{tmp_path}/7")).readAllBytes()

@@ -137,7 +137,7 @@ def test_a_folder_of_which_each_file_is_read_once_says_the_same(both: tuple[Tabl
 def test_what_is_removed_of_one_is_removed_of_the_other(both: tuple[TableState, TableState]) -> None:
     local, bucket = both
     for folder in both:
-        keep_beginnings(folder.generation(1))
+        keep_beginnings(folder.checkpoint(1))
     kept = read(bucket)
     assert kept == read(local)
     assert kept["all"] == sorted(

@@ -13,8 +13,9 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from engine.lake.catalog.locations import OutsideError
-from engine.object_store.s3_client import explained, is_missing, listing, s3_client, s3_errors
+from engine.object_store.s3_client import listing, s3_client, s3_errors
 from engine.object_store.s3_settings import S3Settings, bucket_and_key, is_s3
+from engine.object_store.whole_objects import read_object
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +60,11 @@ class ObjectWarehouse:
             FileNotFoundError: there is none.
             SetupError: `s3-client`, `s3-denied`, `s3-missing`, `s3-unreachable`.
         """
-        from botocore.exceptions import BotoCoreError, ClientError
-
         bucket, key = _parts(self.resolve(location))
-        with s3_errors(location):
-            try:
-                body = s3_client(self.store()).get_object(Bucket=bucket, Key=key)["Body"]
-                return bytes(body.read(limit))
-            except (BotoCoreError, ClientError) as error:
-                if is_missing(error):
-                    raise FileNotFoundError(location) from error
-                raise explained(error, location) from error
+        content = read_object(s3_client(self.store()), location, bucket, key, limit)
+        if content is None:
+            raise FileNotFoundError(location)
+        return content
 
     def check(self) -> None:
         """Ask the store for one object of the warehouse, to find out whether it answers.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def raise_fence(session: SparkSession, relations: Iterable[str], lease: Lease) -> None:
-    """Make sure that no run with an earlier lease can still commit to some existing tables, and note that.
+    """Make sure that no run with an earlier lease can still commit to some existing tables.
 
     Args:
         session: of Spark.
@@ -24,7 +24,6 @@ def raise_fence(session: SparkSession, relations: Iterable[str], lease: Lease) -
     """
     for relation in relations:
         until_committed(lambda name=relation: _raise(session, name, lease.number), CONFLICTS)  # type: ignore[misc]
-    lease.fence_raised()
 
 
 def _raise(session: SparkSession, relation: str, number: int) -> None:

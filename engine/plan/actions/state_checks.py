@@ -20,7 +20,7 @@ from engine.plan.actions.action import ActionKind
 from engine.plan.actions.staged_rows import staged_fault, waits
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts
 from engine.plan.deployed.deployed_facts import DeployedModel
-from engine.plan.deployed.generations import NO_BATCH, committed_batch, has_commits, wrote
+from engine.plan.deployed.generations import NO_BATCH, committed_batch, has_commits, recorded_offsets, wrote
 from engine.plan.deployed.ownership_marks import made_by
 from engine.state import ModelState, Phase
 from engine.state.checkpoint_damage import OFFSETS
@@ -86,7 +86,8 @@ def check_table(model: Model, state: ModelState, checkpoint: CheckpointFacts, ta
     """Check that the table and the checkpoint are those the state knows.
 
     Raises:
-        StateError: `table-missing`, `table-replaced`, `table-rolled-back`, `checkpoint-lost` or `checkpoint-damaged`.
+        StateError: `table-missing`, `table-replaced`, `table-rolled-back`, `checkpoint-lost`, `checkpoint-damaged` or
+            `checkpoint-changed`.
     """
     name = str(model.relation)
     if table is None:
@@ -143,12 +144,31 @@ def _check_checkpoint(model: Model, state: ModelState, checkpoint: CheckpointFac
     ours = found is not None and state.query_id in {None, found}
     if ours and (not ended or (started is not None and started >= max(ended))):
         _check_logs(model, checkpoint, max(ended, default=-1))
+        _check_offsets(model, state, checkpoint, table)
         return
     message = f"the checkpoint of {model.relation} in {checkpoint.path} is lost or damaged"
     if found is not None and found != state.query_id:
         message = f"the checkpoint in {checkpoint.path} belongs to another query than {model.relation}"
     hint = "Starting without it would write every row twice. " + _BACKUP.format(model.name)
     raise StateError("checkpoint-lost", message, hint, node=model.name)
+
+
+def _check_offsets(model: Model, state: ModelState, checkpoint: CheckpointFacts, table: TableFacts) -> None:
+    """Check that the micro-batches from which Spark continues are those that were committed, with the same offsets.
+
+    Of those before a version that recorded them nothing is known, and nothing is asked.
+    """
+    committed = recorded_offsets(table.history, state)
+    for batch, found in checkpoint.ends.items():
+        recorded = state.ends.get(str(batch)) or [digest for digest in (committed.get(batch),) if digest]
+        if not recorded or found in recorded:
+            continue
+        message = (
+            f"{OFFSETS}/{batch} in {checkpoint.path} is not what micro-batch {batch} of {model.relation} was committed "
+            "with: the file was changed since"
+        )
+        hint = "Continuing from it would read records twice or leave some out. " + _BACKUP.format(model.name)
+        raise StateError("checkpoint-changed", message, hint, node=model.name)
 
 
 def _check_logs(model: Model, checkpoint: CheckpointFacts, ended: int) -> None:

@@ -49,6 +49,7 @@ class CheckpointFacts:
         damage: a log that a crash of the machine cut off.
         accepted: by URI, times of files that count instead of those in the logs.
         unread: no record was read; asked of those whose table has no commit.
+        ends: digests of `offsets/<n>` of the newest micro-batch that was started and of the one before, by micro-batch.
     """
 
     path: StatePath
@@ -64,6 +65,7 @@ class CheckpointFacts:
     damage: Damage | None = None
     accepted: Mapping[str, int] = field(default_factory=dict)
     unread: bool = False
+    ends: Mapping[int, str] = field(default_factory=dict)
 
 
 def read_checkpoint(
@@ -100,7 +102,20 @@ def read_checkpoint(
         find_damage(path, folder.checkpoint(generation)),
         accepted_times(path.parent),
         not written and spark_checkpoint.is_unread(path),
+        _ends(path, started, {started: begins, committed: ends}),
     )
+
+
+def _ends(
+    path: StatePath, started: int | None, logs: Mapping[int | None, spark_checkpoint.OffsetsLog | None]
+) -> dict[int, str]:
+    """The digests of the last two logs, of which some have been read."""
+    found = {}
+    for batch in () if started is None else (started, started - 1):
+        log = logs[batch] if batch in logs else spark_checkpoint.read_offsets(path, batch)
+        if log is not None:
+            found[batch] = log.digest
+    return found
 
 
 def watermark_moved(path: StatePath, newest: spark_checkpoint.OffsetsLog | None) -> bool:

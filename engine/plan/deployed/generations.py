@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from engine.characters import whole_number
 from engine.lake.table_facts import SnapshotFacts, TableFacts
 from engine.state import ModelState, TableState
+from engine.state.recorded_offsets import DIGEST
 
 # Of a commit's summary, and of the properties of a table, without the prefix `engine.`.
 ID = "generation-id"
@@ -51,6 +52,16 @@ def committed_batches(history: Iterable[SnapshotFacts], state: ModelState) -> di
         batch = whole_number(snapshot.marker("batch-id") or "")
         if batch is not None and wrote(state, snapshot):
             found.setdefault(batch, snapshot.id)
+    return found
+
+
+def recorded_offsets(history: Iterable[SnapshotFacts], state: ModelState) -> dict[int, str]:
+    """Return the digest of `offsets/<n>` with which each micro-batch of a state's generation was committed."""
+    found: dict[int, str] = {}
+    for snapshot in history:
+        batch, digest = whole_number(snapshot.marker("batch-id") or ""), snapshot.marker(DIGEST)
+        if batch is not None and digest is not None and wrote(state, snapshot):
+            found.setdefault(batch, digest)
     return found
 
 

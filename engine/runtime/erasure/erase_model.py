@@ -162,7 +162,7 @@ def _look(run: Run, request: EraseRequest) -> Erasure:
 
 def _kept_batches(run: Run, model: Model) -> tuple[StatePath, ...]:
     folder = run.state(model)
-    folders = (folder.generation(number) / "batches" for number in folder.generations())
+    folders = (folder.batches(number) for number in folder.generations())
     return tuple(one for one in folders if one.exists())
 
 

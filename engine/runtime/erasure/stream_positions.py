@@ -13,7 +13,7 @@ from engine.lake.table_facts import SnapshotFacts, TableFacts
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts, read_checkpoint
 from engine.plan.deployed.renamed_tables import state_now
 from engine.state import ModelState, TableState
-from engine.state.moved_offsets import move_offsets
+from engine.state.moved_offsets import offsets_to_move
 
 UNREAD = "erase-unread"
 
@@ -145,7 +145,10 @@ def move_past(position: StreamPosition, owner: Model, relation: Relation, table:
     """
     head, ids = table.history[0], {snapshot.id for snapshot in table.history} | table.snapshots
     if position.offsets_in(table):
-        return move_offsets(position.folder.checkpoint(position.state.generation), ids, head.id)
+        found = offsets_to_move(position.folder.checkpoint(position.state.generation), ids, head.id)
+        if found is not None:
+            found.write(position.folder, position.state)
+        return found is not None
     if relation != owner.relation or position.initial(owner) not in ids - {head.id}:
         return False
     # It has read the initial snapshot, and nothing was committed since.

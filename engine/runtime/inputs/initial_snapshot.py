@@ -69,7 +69,7 @@ def begin(
     starts = {u.node: decided(model, u, str(seed_of(model, state.generation, u.name)), state.begin) for u in found}
     if {node: asdict(start) for node, start in starts.items()} != dict(state.starts):
         # Spark fixes where tables begin before the first micro-batch; that was for another beginning.
-        keep_beginnings(folder.generation(state.generation))
+        keep_beginnings(folder.checkpoint(state.generation))
         starts_now = {node: asdict(start) for node, start in starts.items()}
         state = replace(state, starts=starts_now, query_id=None)
         folder.save(state)

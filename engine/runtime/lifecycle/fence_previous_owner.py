@@ -14,7 +14,10 @@ _BESIDE = r"(__(quarantine|deleted|g\d+|seed\w+))?"
 
 
 def raise_fences(run: Run, models: Iterable[Model]) -> None:
-    """Raise a fence in the existing tables of those models whose earlier holder did not release them."""
+    """Raise a fence in the existing tables of those models whose earlier holder did not release them.
+
+    The run continues copies of their checkpoints.
+    """
     for model in models:
         lease, relation = run.state(model).lease, model.relation
         if lease is None or lease.fenced:
@@ -23,3 +26,6 @@ def raise_fences(run: Run, models: Iterable[Model]) -> None:
         names = sorted(name for name in run.lake.names(relation.schema) if ours.fullmatch(name))
         tables = (Relation(relation.catalog, relation.schema, name) for name in names)
         raise_fence(run.spark, [table.sql for table in tables], lease)
+        # Behind the fence: what Spark has written for a commit that was made by then is there, or comes again.
+        run.state(model).continue_in_copies(lease)
+        lease.fence_raised()

@@ -30,7 +30,7 @@ def begin(run: Run, model: Model, folder: TableState, frame: DataFrame) -> Model
     elif _resumes(run, model, folder, before):
         made = table_setup.remake(model, model.relation, before, folder, frame)
     else:
-        keep_beginnings(folder.generation(generation))
+        keep_beginnings(folder.checkpoint(generation))
         fresh = replace(table_setup.new_state(model.relation, generation), begin=before.begin, sources=before.sources)
         made = table_setup.remake(model, model.relation, replace(fresh, remembers=before.remembers), folder, frame)
     made = replace(made, phase=Phase.PUBLISHED)

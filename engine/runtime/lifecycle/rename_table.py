@@ -118,7 +118,7 @@ def _moved(folder: TableState, one: Renaming, state: ModelState) -> ModelState:
         return moved
     mark, facts = moved_facts(one, facts)
     folder.save_facts(state.generation, mark, facts)
-    kept = local(folder.generation(state.generation)) / "batches"
+    kept = local(folder.batches(state.generation))
     for path in sorted(kept.glob(f"*-{state.fingerprint}*")) if state.fingerprint not in {"", mark} else ():
         path.rename(path.with_name(path.name.replace(state.fingerprint, mark)))
     return replace(moved, fingerprint=mark)

@@ -17,7 +17,7 @@ from engine.runtime.context.copy_generation import copy_generation
 from engine.runtime.context.run_context import Run
 from engine.sources.iceberg.snapshot_history import Start
 from engine.state import ModelState, Phase, TableState
-from engine.state.moved_offsets import move_offsets
+from engine.state.moved_offsets import offsets_to_move
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,8 @@ def copied(run: Run, model: Model, beside: TableState, inputs: Mapping[str, Publ
     tables = {node: (one.relation, one.uuid) for node, one in inputs.items()}
     copy_generation(beside, made.generation, folder, number, tables)
     for one in inputs.values():
-        move_offsets(folder.checkpoint(number), one.before, one.snapshot.id, one.files)
+        found = offsets_to_move(folder.checkpoint(number), one.before, one.snapshot.id, one.files)
+        state = state if found is None else found.write(folder, state)
     folder.save_facts(number, state.fingerprint, model.facts)
     return state
 

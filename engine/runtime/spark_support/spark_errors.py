@@ -53,8 +53,20 @@ _SURROUNDINGS = (
         ),
     ),
     (
+        "state-unwritable",
+        ("CONCURRENT_STREAM_LOG_UPDATE", "was written by another run"),
+        "another run wrote to the same checkpoint",
+        f"Build again. {_ON}",
+    ),
+    (
+        "state-unwritable",
+        ("the checkpoint file ",),
+        "a file of the checkpoint cannot be written",
+        f"Correct what the message says, and build again. {_ON}",
+    ),
+    (
         "checkpoint-damaged",
-        ("CANNOT_LOAD_STATE_STORE", "Incomplete log file"),
+        ("has another content than it was written with", "CANNOT_LOAD_STATE_STORE", "Incomplete log file"),
         "the checkpoint is damaged: Spark cannot read its state or logs",
         "Restore the state folder from a backup, or rebuild the table: engine build -f -s <model>.",
     ),

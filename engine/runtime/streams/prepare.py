@@ -124,7 +124,7 @@ def _writer(
 def _rules(query: StreamQuery, inputs: StreamInputs, quarantine: Quarantine | None, generation: int) -> Rules:
     run, model, landed = query.run, query.model, inputs.landed
     return replace(
-        rules_of(model, query.watched, quarantine, query.folder.generation(generation)),
+        rules_of(model, query.watched, quarantine, query.folder.batches(generation)),
         changed=partial(_rejected, landed, Beginnings(run, model, inputs.readings, landed.checkpoint)),
         refresh=partial(refresh_static, query.session, run.manifest, model),
     )

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.compile import Model
 from engine.compile.nodes.model_settings import StateProvider
 from engine.plan.tables.upstream_tables import TableReading
-from engine.runtime.context.remote_state import CHECKPOINT_FILES
 from engine.runtime.context.run_context import Run
 from engine.runtime.inputs import dedup_keys, stream_sources
 from engine.runtime.inputs.register_inputs import register
@@ -73,10 +71,6 @@ def open_session(run: Run, model: Model) -> SparkSession:
         session.conf.set("spark.sql.streaming.stateStore.providerClass", _HDFS)
     if model.state_partitions is not None:
         session.conf.set("spark.sql.shuffle.partitions", str(model.state_partitions))
-    if not isinstance(run.target.state, Path):
-        # Not of the whole process: unit tests have theirs on the disk.
-        for key, value in CHECKPOINT_FILES.items():
-            session.conf.set(key, value)
     hooks.before(session, model)
     return session
 

@@ -27,9 +27,12 @@ from engine.runtime.quality.quarantine import Quarantine
 from engine.runtime.quality.too_many_bad_records import TakenOut
 from engine.runtime.sinks import Output
 from engine.runtime.sinks.append_output import Appends
+from engine.runtime.writer.batch_offsets import offsets_of_batch
 from engine.runtime.writer.kept_batches import KeptBatch, KeptBatches
 from engine.spark import executions
 from engine.state import ModelState, TableState
+from engine.state.recorded_offsets import digest_of, ended, markers_of
+from engine.state.state_path import StatePath
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -98,6 +101,7 @@ class BatchWriter:
         taken_out: the bad records of the batches of this run.
         written: what became of each batch of this run.
         error: what went wrong in here; Spark wraps it beyond recognition.
+        checkpoint: of the query; None: it is looked up.
     """
 
     relation: str
@@ -114,13 +118,16 @@ class BatchWriter:
     taken_out: TakenOut = field(default_factory=TakenOut)
     written: dict[int, WrittenBatch] = field(default_factory=dict)
     error: BaseException | None = None
+    checkpoint: StatePath | None = None
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Write one micro-batch."""
         try:
-            result = self._write(frame, batch)
-            self.record(batch=batch, snapshot=result.snapshot or self.state.snapshot)
+            offsets = self._offsets(batch)
+            result = self._write(frame, batch, markers_of(offsets))
+            ends = ended(self.state.ends, batch, digest_of(offsets))
+            self.record(batch=batch, snapshot=result.snapshot or self.state.snapshot, ends=ends)
             self.written[batch] = result
             if self.rules.kept is not None:
                 self.rules.kept.clear()
@@ -141,7 +148,16 @@ class BatchWriter:
             self.folder.save(self.state)
         kill_points.reach("started" if number is None else "recorded", self.relation, number)
 
-    def _write(self, frame: DataFrame, batch: int) -> WrittenBatch:
+    def _offsets(self, batch: int) -> bytes:
+        return offsets_of_batch(self._checkpoint(), self.query.result(_SOON), batch)
+
+    def _checkpoint(self) -> StatePath:
+        """The checkpoint of the query, for which a bucket is asked once."""
+        if self.checkpoint is None:
+            self.checkpoint = self.folder.checkpoint(self.state.generation)
+        return self.checkpoint
+
+    def _write(self, frame: DataFrame, batch: int, offsets: Mapping[str, str]) -> WrittenBatch:
         kill_points.reach("computing", self.relation, batch)
         if self.reached is not None and batch <= self.reached:
             compute_only(frame)
@@ -150,17 +166,19 @@ class BatchWriter:
         if kept is not None:
             # Computed again for its state; its rows are those of the first time.
             compute_only(frame)
-            return self._commit(kept.rows, batch, kept)
+            return self._commit(kept.rows, batch, offsets, kept)
         if self.rules.kept is None and not expectations.splits(self.rules.checks):
-            return self._commit(frame, batch)
+            return self._commit(frame, batch, offsets)
         # Several outputs take rows of it, and it is computed once.
         cached = frame.persist()
         try:
-            return self._commit(cached, batch)
+            return self._commit(cached, batch, offsets)
         finally:
             cached.unpersist()
 
-    def _commit(self, frame: DataFrame, batch: int, kept: KeptBatch | None = None) -> WrittenBatch:
+    def _commit(
+        self, frame: DataFrame, batch: int, offsets: Mapping[str, str], kept: KeptBatch | None = None
+    ) -> WrittenBatch:
         """Write a batch and commit it, unless what it holds forbids that; `kept`: where its rows are from."""
         rules, output = self.rules, self.output or Appends(self.relation)
         session, query = frame.sparkSession, self._query_id()
@@ -183,8 +201,8 @@ class BatchWriter:
             if (parted or prepared.several) and rules.kept is not None and kept is None:
                 prepared.discard()
                 safe = rules.kept.keep(frame, batch, failed)
-                return self._commit(safe.rows, batch, safe)
-            markers = self.markers(batch)
+                return self._commit(safe.rows, batch, offsets, safe)
+            markers = {**self.markers(batch), **offsets}
             prepared.first(batch, markers)
             failing = expectations.failing(frame, rules.checks) if parted else None
             quarantined = self._quarantine(session, batch, bad, failing)
