@@ -13,6 +13,8 @@ from engine.addresses.servers import AddressError, Server, check_characters, ser
 BEGIN: Final = "jdbc:postgresql://"
 _PORT: Final = 5432
 _ADDRESS: Final = re.compile(r"([^/?#]*)/([^/?#]+)(?:\?([^#]*))?")
+# The JDBC driver decodes the rest of an address, and takes none that cannot be.
+_NOT_ESCAPED: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 # By the JDBC driver's names and PostgreSQL's: with them the driver connects to another server than the address names
 # (measured, pgjdbc 42.7.8).
 _OTHER_SERVER: Final = frozenset(
@@ -46,6 +48,8 @@ def postgres_address(uri: str) -> PostgresAddress:
     if not uri.startswith(BEGIN):
         raise AddressError(f"does not begin with {BEGIN}")
     match = _ADDRESS.fullmatch(uri.removeprefix(BEGIN))
+    if _NOT_ESCAPED.search(uri):
+        raise AddressError("contains a % that is not followed by two hexadecimal digits; one is to be written as %25")
     if match is None:
         raise AddressError(f"is not of the form {BEGIN}<host>:<port>/<database>")
     place, database, query = match.groups()

@@ -325,7 +325,7 @@ def test_a_weaker_way_to_the_same_server_asks_again(case: str, tmp_path: Path) -
     "jdbc:postgresql://good.example,evil.example/lake", "jdbc:postgresql://good.example@evil.example/lake",
     "jdbc:postgresql://good.example\\@evil.example/lake", "jdbc:postgresql://good.example%2eevil.example/lake",
     "jdbc:postgresql://good.example\n.evil.example/lake", "jdbc:postgresql://good.example#evil.example/lake",
-    "jdbc:postgresql:///lake", "jdbc:postgresql://good.example?host=evil.example/lake", "postgresql://good.example/lake",
+    "jdbc:postgresql://good.example/la%ke", "jdbc:postgresql://good.example/lake?sslmode=%zz", "jdbc:postgresql:///lake", "jdbc:postgresql://good.example?host=evil.example/lake", "postgresql://good.example/lake",
 ])  # fmt: skip
 def test_the_address_of_a_database_names_one_server(uri: str, tmp_path: Path) -> None:
     with pytest.raises(AddressError):

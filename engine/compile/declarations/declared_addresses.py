@@ -5,7 +5,6 @@ They are checked as they are written, and once more when their templates are ren
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -27,7 +26,8 @@ _POSTGRES: Final = f"Write {POSTGRES}<host>:<port>/<database>, and set jdbc.user
 _THRIFT: Final = "Write thrift://<host>:9083."
 _REST: Final = f"{_WEB} A login is set by credential or token."
 _STORE: Final = f"{_WEB} A login is set by access_key_id and secret_access_key."
-_TEMPLATE: Final = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
+# How templates begin and end.
+_TEMPLATES: Final = (("{{", "}}"), ("{%", "%}"))
 _ENDS: Final = ("uri", "url", "endpoint")
 
 
@@ -101,7 +101,10 @@ def check_catalog(kind: str, part: Section, secrets: SecretSettings | None) -> N
 
 def is_open_template(text: str) -> bool:
     """Whether credentials for an address can be read on their way; of a host that is a template nothing is known."""
-    return is_open(_TEMPLATE.sub(MARK, text))
+    for begin, end in _TEMPLATES:
+        first, *rest = text.split(begin)
+        text = "".join((first, *(f"{MARK}{part.partition(end)[2]}" for part in rest)))
+    return is_open(text)
 
 
 def _is_another(key: str, value: str) -> bool:
@@ -110,7 +113,7 @@ def _is_another(key: str, value: str) -> bool:
 
 def _check(part: Section, parse: Parse, hint: str, secrets: SecretSettings | None, key: str) -> None:
     text = part.value
-    if text is UNKNOWN or not isinstance(text, str) or not text or _TEMPLATE.search(text):
+    if text is UNKNOWN or not isinstance(text, str) or not text or _has_template(text):
         return
     marked = secrets.marked(text) if secrets else text
     if marked != text and marked.startswith(MARK):
@@ -119,6 +122,10 @@ def _check(part: Section, parse: Parse, hint: str, secrets: SecretSettings | Non
     texts = [marked.replace(MARK, part) for part in ("x", "1")] if marked != text else [text]
     if (fault := _fault(texts, parse)) is not None:
         part.report("bad-value", f"'{key}' {fault}", hint)
+
+
+def _has_template(text: str) -> bool:
+    return any(begin in text for begin, _ in _TEMPLATES)
 
 
 def _fault(texts: list[str], parse: Parse) -> AddressError | None:
