@@ -18,12 +18,13 @@ from threading import Event, Thread
 from typing import Any
 from urllib.parse import parse_qsl
 
+from engine.characters import visible
 from engine.docs.serve import Additions, ServedAnswer, serving
 from engine.live import turn_history
 from engine.live.metrics import CONTENT_TYPE, exposition
 from engine.live.observer import Observer
 from engine.live.status import healthy
-from engine.secrets import scrub
+from engine.secrets import scrubbed, scrubber
 
 _TYPES = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
 _JSON = "application/json; charset=utf-8"
@@ -165,4 +166,6 @@ def _json(record: Any) -> ServedAnswer:
 
 
 def _text(record: Any) -> str:
-    return scrub(json.dumps(record, allow_nan=False))
+    r"""A record as JSON, without secrets; what cannot be seen in its texts is written out (`\x1b`, `\u202e`)."""
+    clean = scrubber()
+    return json.dumps(scrubbed(record, lambda text: visible(clean(text))), allow_nan=False)
