@@ -35,7 +35,7 @@ _WORD = re.compile(r"\w++")
 _LATIN = re.compile("[A-Za-z]")
 # Of SQL: comments, strings and, as the rest, words that are code.
 _CODE = re.compile(
-    r"--[^\n]*+|/\*(?:.*?\*/|.*+)|\{#(?:.*?#\}|.*+)"
+    r"--(?:\\\n|[^\n])*+|/\*(?:.*?\*/|.*+)|\{#(?:.*?#\}|.*+)"
     r"|'(?:[^'\\\n]++|\\.)*'|\"(?:[^\"\\\n]++|\\.)*\"|(?P<word>\w++)",
     re.DOTALL,
 )

@@ -10,7 +10,7 @@ from enum import StrEnum
 # Each part ends with the text at the latest, so that a text is read once.
 _PARTS = re.compile(
     r"(?P<header>\A\s*/\*---(?!-).*?(?:---\*/|\Z))"
-    r"|(?P<comment>\{\#.*?(?:\#\}|\Z)|--[^\n]*|/\*.*?(?:\*/|\Z))"
+    r"|(?P<comment>\{\#.*?(?:\#\}|\Z)|--(?:\\\n|[^\n])*+|/\*.*?(?:\*/|\Z))"
     r"|(?P<jinja>\{\{.*?(?:\}\}|\Z)|\{%.*?(?:%\}|\Z))"
     r"|(?P<string>'[^'\n]*(?:'|$)|\"[^\"\n]*(?:\"|$))",
     re.DOTALL | re.MULTILINE,
