@@ -21,9 +21,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
+from urllib.parse import quote
 
 import pytest
 
+from engine import local_paths
 from engine.cli.main import invoke
 from engine.lake.catalog import catalog_settings
 from engine.lake.lake_reader import Lake
@@ -267,12 +269,14 @@ class Lab:
         return json.loads((self.state / name / str(generation) / "model.json").read_text())
 
 
-def writable_catalog(lake: Path) -> SqlCatalog:
-    """A lake's catalog as another program has it: PyIceberg's own, which writes."""
+def writable_catalog(lake: Path, warehouse: str = "") -> SqlCatalog:
+    """A lake's catalog as another program has it: PyIceberg's own, which writes; `warehouse`: elsewhere than in the lake."""
     from pyiceberg.catalog.sql import SqlCatalog
 
-    catalog_settings.prepare(SimpleNamespace(type="sqlite", name="lake", objects="", store=None, path=lake))
-    return SqlCatalog("lake", uri=f"sqlite:///{lake / 'catalog.db'}", warehouse=(lake / "warehouse").as_uri())
+    config = SimpleNamespace(type="sqlite", name="lake", objects="", store=None, path=lake)
+    catalog_settings.prepare(config)
+    uri = f"sqlite:///{quote(str(catalog_settings.database(config)))}"
+    return SqlCatalog("lake", uri=uri, warehouse=warehouse or local_paths.iceberg(lake / "warehouse"))
 
 
 def run_alone(

@@ -21,7 +21,7 @@ from engine.lake.catalog.catalog_settings import NO_WAREHOUSE, CatalogConfig, is
 from engine.lake.catalog.iceberg_types import spark_type
 from engine.lake.catalog.isolation import isolate
 from engine.lake.catalog.locations import OutsideError
-from engine.lake.catalog.moved_lake import moved
+from engine.lake.catalog.moved_lake import misplaced, moved
 from engine.lake.catalog.object_warehouse import ObjectWarehouse
 from engine.lake.clients.catalog_client import CatalogClient, client
 from engine.lake.table_facts import TableFacts, TableMetadata, ViewFacts
@@ -109,7 +109,8 @@ class Lake:
         except EngineError:
             raise
         except OutsideError as error:
-            raise moved(self._config) or self._outside(f"{schema}.{name}", error) from error
+            found = moved(self._config) or misplaced(self._config, [str(error)])
+            raise found or self._outside(f"{schema}.{name}", error) from error
         except FileNotFoundError as error:
             raise moved(self._config) or catalog_database.unreadable(self._config, str(error)) from error
         # Readers of JSON, Avro and Parquet raise anything over bytes that are not what they should be.

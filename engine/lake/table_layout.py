@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
 
+from engine import local_paths
 from engine.relations import Partition, SortColumn
 from engine.spark.executions import java_map
 
@@ -95,9 +95,10 @@ def _place_of_its_own(session: SparkSession, relation: str) -> str:
     """
     catalog, *schema, name = relation.replace("`", "").split(".")
     warehouse = str(session.conf.get(f"spark.sql.catalog.{catalog}.warehouse", "") or "")
-    if not warehouse.startswith("file:"):
+    here = local_paths.of_location(warehouse)
+    if here is None:
         return ""
-    folder = Path(unquote(urlsplit(warehouse).path), *schema, name)
+    folder = Path(here, *schema, name)
     if not any((folder / "metadata").glob("*.metadata.json*")):
         return ""
     return f"{warehouse.rstrip('/')}/{'/'.join([*schema, name])}-{uuid.uuid4().hex[:8]}"

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from engine import local_paths
 from engine.events import BatchCommitted, Event, ModelFinished, NodeStateChanged, NodeTurnFinished, NodeTurnStarted
 from engine.target_folder import TargetFolder
 from engine.times import time_millis
@@ -311,7 +312,10 @@ def _rows(path: Path, text: str, values: Sequence[Any]) -> Iterator[dict[str, An
     """Yield rows; none if there is no history or it cannot be read."""
     if not path.is_file():
         return
-    with suppress(sqlite3.Error), closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
+    with (
+        suppress(sqlite3.Error),
+        closing(sqlite3.connect(local_paths.sqlite(path.absolute(), "mode=ro"), uri=True)) as db,
+    ):
         db.row_factory = sqlite3.Row
         for row in db.execute(text, values):
             yield {key: row[key] for key in row.keys() if key != "id"}  # noqa: SIM118 - a Row is not a mapping

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
-from urllib.parse import urlsplit
 
 SCHEMES: Final = ("s3", "s3a", "s3n")
 # The warehouse of a server that places tables itself.
@@ -53,7 +52,8 @@ class S3Settings:
 
 def is_s3(location: str) -> bool:
     """Return whether a location is in an object store with the interface of S3."""
-    return urlsplit(location).scheme.lower() in SCHEMES
+    scheme, colon, _ = location.partition(":")
+    return bool(colon) and scheme.lower() in SCHEMES
 
 
 def bucket_and_key(location: str) -> tuple[str, str]:

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from engine import local_paths
 from engine.errors import RunError
 from engine.lake.quoted_names import quoted
-from engine.sources.files import listing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -178,7 +178,7 @@ def no_arrays(lines: DataFrame, source: str) -> None:
         RunError: `source-unreadable`.
     """
     if arrays := lines.where(r"value rlike '^\\s*\\['").select("place").take(1):
-        where = listing.decoded(arrays[0][0])
+        where = local_paths.decoded(arrays[0][0])
         message = f"'{source}' cannot be read: {where} is a JSON array, or has one in a line"
         hint = "Write one object per line, without brackets and commas around them: jq -c '.[]' x.json > y.json"
         raise RunError("source-unreadable", message, hint)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from engine import local_paths
 from engine.errors import SetupError
 from engine.secrets import without_secrets
 from engine.spark import archive
@@ -75,7 +76,7 @@ def driver_conf(conf: Mapping[str, str], memory: str | None, log_level: str) -> 
         "-XX:ReservedCodeCacheSize=512m",
         # With Java's 21 MB the first micro-batch waits for a collection of the whole heap: 0.12 s (measured).
         "-XX:MetaspaceSize=128m",
-        f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}",
+        f"-Dlog4j2.configurationFile={local_paths.encoded(_LOG4J)}",
         f"-Dengine.log.level={log_level}",
         STACK,
         *AVRO_LIMITS,
@@ -124,7 +125,7 @@ def with_jars(java: Java, conf: Mapping[str, str], jars: Sequence[Path]) -> dict
     """The configuration for Spark's scripts, which take the driver's jars from it; as it is where they are not used."""
     if started_directly(java):
         return dict(conf)
-    paths = [*map(str, (*archive.OWN_JARS, *jars)), conf.get(_EXTRA_CLASS_PATH, "")]
+    paths = (local_paths.class_path((*archive.OWN_JARS, *jars)), conf.get(_EXTRA_CLASS_PATH, ""))
     return {**conf, _EXTRA_CLASS_PATH: os.pathsep.join(filter(None, paths))}
 
 
@@ -198,7 +199,7 @@ def _write_private(path: Path, text: str) -> None:
 def _class_path(conf: Mapping[str, str], jars: Sequence[Path]) -> str:
     """The user's own jars first, as in Spark's launcher, then settings, Spark, our jars, what a Hadoop cluster adds."""
     extra, settings, *hadoop = _others(conf)
-    parts = (extra, settings, *map(str, archive.class_path(jars)), *hadoop)
+    parts = (extra, settings, local_paths.class_path(archive.class_path(jars)), *hadoop)
     return os.pathsep.join(part for part in parts if part)
 
 

@@ -99,8 +99,10 @@ def is_wide(memory: str, options: str = "", env: Mapping[str, str] = os.environ)
 
 
 def archive_folder(env: Mapping[str, str] = os.environ) -> Path | None:
-    """The folder of the archives in the user's cache; None: nobody but the user could be kept out of it."""
-    return own_folder("classes", env)
+    """The folder of the archives in the user's cache; None: others could write to it, or Java cannot name it."""
+    folder = own_folder("classes", env)
+    # Java takes a colon for the end of a file's name.
+    return folder if folder is None or os.pathsep not in str(folder) else None
 
 
 def archive_path(classes: Classes, env: Mapping[str, str] = os.environ) -> Path | None:

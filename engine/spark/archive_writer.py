@@ -21,6 +21,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from engine import local_paths
 from engine.errors import SetupError
 from engine.secrets import without_secrets
 from engine.spark.archive import (
@@ -212,7 +213,7 @@ def _width(classes: Classes) -> tuple[str, ...]:
 
 def _accepted(classes: Classes, path: Path, base: Path | None = None) -> bool:
     """Whether Java maps an archive for its class path, with all sums as they were when it was written."""
-    path_of_classes = os.pathsep.join(map(str, class_path(classes.core)))
+    path_of_classes = local_paths.class_path(class_path(classes.core))
     required = ("-Xmx256m", *_width(classes), "-Xshare:on", "-XX:+VerifySharedSpaces", file_option(path, base))
     arguments = [str(classes.java.path), *required, "-cp", path_of_classes, "-version"]
     return _run(arguments).returncode == 0

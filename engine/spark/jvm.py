@@ -165,7 +165,8 @@ def _with_crash_report(conf: Mapping[str, str], log_dir: Path) -> dict[str, str]
     report goes beside the log, which only its owner can read. A core is written only if the caller's options say so.
     """
     key = "spark.driver.extraJavaOptions"
-    ours = f"-XX:ErrorFile={log_dir.absolute()}/hs_err_pid%p.log"
+    # Java takes a percent sign for the beginning of a variable, and two of them for one.
+    ours = f"-XX:ErrorFile={str(log_dir.absolute()).replace('%', '%%')}/hs_err_pid%p.log"
     return {**conf, key: f"{shlex.quote(ours)} -XX:-CreateCoredumpOnCrash {conf.get(key, '')}".strip()}
 
 

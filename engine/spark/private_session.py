@@ -92,7 +92,11 @@ def scratch(conf: Mapping[str, str], env: Mapping[str, str] = os.environ) -> Ite
 def _parents(conf: Mapping[str, str], env: Mapping[str, str]) -> list[Path]:
     named = env.get(LOCAL_DIRS) or conf.get(LOCAL_DIR) or ""
     chosen = [Path(part.strip()).absolute() for part in named.split(",") if part.strip()]
-    return chosen or [Path(tempfile.gettempdir())]
+    default = tempfile.gettempdir()
+    if not chosen and "," in default:
+        message = f"Spark's temporary folder {default} has a comma in its path, which separates two folders"
+        raise SetupError("java-start", message, f"Set {LOCAL_DIR}, or the variable TMPDIR, to another folder.")
+    return chosen or [Path(default)]
 
 
 def remove(folders: Sequence[Path]) -> None:

@@ -20,6 +20,7 @@ from pathlib import Path
 from types import SimpleNamespace, TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from engine import local_paths
 from engine.errors import SetupError
 from engine.kill_points import reach
 from engine.pinned_settings import PINNED
@@ -228,7 +229,7 @@ def session_conf(settings: SessionSettings) -> dict[str, str]:
     conf |= {**PINNED, "spark.master": settings.master, "spark.app.name": settings.app_name}
     if not settings.local:
         # On one machine it would make the one executor fetch the driver's own jars, 60 MB copied at each start.
-        ours = map(str, (checkpoint_files.JAR, record_readers.JAR, *settings.jar_paths))
+        ours = map(local_paths.encoded, (checkpoint_files.JAR, record_readers.JAR, *settings.jar_paths))
         conf["spark.jars"] = ",".join(filter(None, [*ours, conf.get("spark.jars", "")]))
     if not settings.local:
         conf[_EXECUTOR_OPTIONS] = " ".join((STACK, *AVRO_LIMITS, conf.get(_EXECUTOR_OPTIONS, ""))).strip()
@@ -285,7 +286,10 @@ def _defaults(settings: SessionSettings) -> dict[str, str]:
         "spark.sql.streaming.stateStore.providerClass": _STATE_STORE,
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         **checkpoint_files.SETTINGS,
-        "spark.sql.warehouse.dir": (settings.log_dir.absolute().parent / "spark-warehouse").as_uri(),
+        # Spark 2 wrote checkpoints to the encoded name of a folder, and later versions look for that: a project `a%20b`
+        # beside one named `a b` would be taken for such a checkpoint.
+        "spark.sql.streaming.checkpoint.escapedPathCheck.enabled": "false",
+        "spark.sql.warehouse.dir": local_paths.hadoop(settings.log_dir.absolute().parent / "spark-warehouse"),
     }
     if is_loopback(settings.master):
         # All workers of such a master are on this machine, and nothing beyond it may reach the driver.

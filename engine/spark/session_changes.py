@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
 
+from engine import local_paths
 from engine.spark.session import SessionSettings
 
 _MOST_NAMES: Final = 3
@@ -45,7 +45,7 @@ def file_stamps(conf: Mapping[str, str]) -> Stamps:
     found = {}
     for key in _FILES:
         for part in conf.get(key, "").replace(":/", "\0/").replace(":", ",").replace("\0/", ":/").split(","):
-            path = Path(urlsplit(part.strip()).path if "://" in part or part.startswith("file:") else part.strip())
+            path = Path(local_paths.of_location(local_paths.decoded(part.strip())) or part.strip())
             try:
                 stat = path.stat()
             except (OSError, ValueError):

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any, Protocol, Self
 
+from engine import local_paths
 from engine.state import blob_store
 from engine.state.blob_store import Folder, Store
 from engine.state.object_path import ObjectPath
@@ -135,7 +136,7 @@ def names_below(path: StatePath, folder: StatePath) -> tuple[str, ...]:
 
 def spark_location(path: StatePath) -> str:
     """The path as Spark takes it; Hadoop decodes nothing in it."""
-    return path.uri if isinstance(path, ObjectPath) else f"file:{path}"
+    return path.uri if isinstance(path, ObjectPath) else local_paths.hadoop(local(path))
 
 
 def local(path: StatePath) -> Path:

@@ -29,7 +29,7 @@ class Printed:
 
 
 @contextlib.contextmanager
-def opened(folder: Path) -> Iterator[tuple[LabSession, Printed]]:
+def opened(folder: Path, *, own_lakes: bool = False) -> Iterator[tuple[LabSession, Printed]]:
     """One session for all commands that run in here; what they print is kept."""
     printed, session = Printed(), LabSession(folder)
     # A thread that was stopped by a planted fault may say so after its command has ended.
@@ -37,7 +37,7 @@ def opened(folder: Path) -> Iterator[tuple[LabSession, Printed]]:
     logging.getLogger().addHandler(logging.NullHandler())
     logging.getLogger("py4j").addFilter(lambda _: False)
     logging.getLogger("py4j.clientserver").addFilter(lambda _: False)
-    with share_session(session):
+    with share_session(session, own_lakes=own_lakes):
         try:
             before = sys.stdout, sys.stderr
             sys.stdout, sys.stderr = printed.out, printed.err

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from engine import local_paths
 from engine.ignored_file_names import holds_rows, is_listed
 from engine.sources.files import listing
 from engine.sources.spec import Place, SourceSpec
@@ -76,7 +77,7 @@ def test_files_are_listed_as_spark_reads_them(lab_session, tmp_path, seed):
     path = listing.for_spark(spec(top), place)
     batch = session.read.format("text").options(**options).load(path).selectExpr("_metadata.file_path")
     with_rows = {uri for uri in ours if not uri.endswith("/empty")}
-    assert {listing.decoded(row[0]) for row in batch.collect()} == with_rows
+    assert {local_paths.decoded(row[0]) for row in batch.collect()} == with_rows
 
     read: list[Any] = []
     stream = session.readStream.format("text").schema("value string").options(**options).load(path)
@@ -88,9 +89,9 @@ def test_files_are_listed_as_spark_reads_them(lab_session, tmp_path, seed):
         .start()
     )
     query.awaitTermination()
-    assert {listing.decoded(row[0]) for row in read} == with_rows
+    assert {local_paths.decoded(row[0]) for row in read} == with_rows
     # What the stream has noted is what is listed, so that nothing of it is ever missing.
-    assert {listing.decoded(file.uri) for file in logged(checkpoint, 0)} == ours
+    assert {local_paths.decoded(file.uri) for file in logged(checkpoint, 0)} == ours
 
 
 @pytest.mark.spark

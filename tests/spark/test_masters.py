@@ -83,4 +83,4 @@ def test_the_drivers_folders_do_not_depend_on_the_master():
         session_conf(SessionSettings(settings().java, settings().log_dir, master=master))["spark.sql.warehouse.dir"]
         for master in ("local[2]", "yarn")
     }
-    assert warehouses == {"file:///p/.engine/spark-warehouse"}
+    assert warehouses == {"file:/p/.engine/spark-warehouse"}

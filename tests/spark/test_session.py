@@ -8,7 +8,7 @@ import pytest
 from py4j.java_gateway import JVMView
 
 from engine.errors import SetupError
-from engine.spark import java_packages, record_readers
+from engine.spark import checkpoint_files, java_packages, record_readers
 from engine.spark.jars import jar_paths
 from engine.spark.java import Java, find_java
 from engine.spark.session import ICEBERG_EXTENSIONS, SessionSettings, open_session, session_conf
@@ -28,7 +28,7 @@ def test_a_local_session_listens_on_loopback_and_stays_in_the_engines_folder():
     assert conf["spark.master"] == "local[*]"
     assert conf["spark.driver.host"] == conf["spark.driver.bindAddress"] == "127.0.0.1"
     assert conf["spark.ui.enabled"] == "false"
-    assert conf["spark.sql.warehouse.dir"] == "file:///p/.engine/spark-warehouse"
+    assert conf["spark.sql.warehouse.dir"] == "file:/p/.engine/spark-warehouse"
     assert conf["spark.sql.catalogImplementation"] == "in-memory"
 
 
@@ -44,7 +44,10 @@ def test_a_cluster_can_reach_the_driver_and_gets_the_jars():
     assert "spark.driver.host" not in conf
     assert "spark.driver.bindAddress" not in conf
     assert "spark.sql.shuffle.partitions" not in conf
-    assert conf["spark.jars"] == f"{record_readers.JAR},/a.jar,/b.jar"
+    assert (
+        conf["spark.jars"]
+        == f"{checkpoint_files.JAR.as_uri()},{record_readers.JAR.as_uri()},file:///a.jar,file:///b.jar"
+    )
     assert "spark.driver.extraClassPath" not in conf
 
 

@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit
 
+from engine import local_paths
 from engine.compile.declarations.declared_addresses import check_catalog
 from engine.compile.declarations.s3_config import ObjectStoreConfig
 from engine.compile.templates.secret_settings import SecretSettings
@@ -212,11 +212,15 @@ def _warehouse(part: Section, keys: dict[str, str], folder: Callable[[Section, s
             continue
         text = value.text()
         if text.startswith("file:"):
-            return folder(value, urlsplit(text).path)
+            path = local_paths.of_location(text)
+            if path is None:
+                value.report("bad-value", f"'{text}' is not a folder of this machine", "Write file:///<folder>.")
+                return NOWHERE
+            return folder(value, path)
         if _is_folder(text, keys.get("uri", "")):
             found = folder(value, text)
             if name == "warehouse":
-                keys["warehouse"] = found.as_uri()
+                keys["warehouse"] = local_paths.iceberg(found)
             return found
     return NOWHERE
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from engine import local_paths
 from engine.compile.config.session_settings import recorded_first
 from engine.compile.declarations.catalog_config import NAME, NOWHERE, SQLITE, Catalog, load_catalog, without_secrets
 from engine.compile.declarations.declared_addresses import check_block, is_open_template
@@ -399,6 +400,9 @@ def _folder(part: Section, root: Path, text: str) -> Path:
     try:
         named = root.resolve() / os.path.expanduser(text)  # noqa: PTH111 - keeps a leading ~ readable in errors
         link = first_link(root.resolve(), Path(os.path.normpath(named)))
+        if link is None and (fault := local_paths.name_fault(named.resolve())):
+            part.report("bad-value", f"the folder {named.resolve()} {fault}", "Rename the folder.")
+            return NOWHERE
         if link is None:
             return named.resolve()
     except (OSError, RuntimeError, ValueError) as error:

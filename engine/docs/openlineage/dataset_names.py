@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
+from engine import local_paths
 from engine.compile.declarations.target import Target
 from engine.compile.nodes.manifest import Manifest, Model, Source
 from engine.errors import EngineError
@@ -15,6 +15,7 @@ from engine.lake.catalog import catalog_settings
 from engine.object_store.s3_settings import bucket_and_key
 from engine.relations import Relation
 from engine.sources import answers_of, location
+from engine.sources.files.listing import is_uri
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +57,9 @@ class DatasetNames:
         if catalog.objects:
             bucket, key = bucket_and_key(catalog.objects)
             name = "/".join(part for part in (key.rstrip("/"), relation.schema, relation.name) if part)
-            return DatasetName(f"s3://{bucket}", name, (catalog_settings.database(catalog).as_uri(), short))
+            return DatasetName(f"s3://{bucket}", name, (local_paths.encoded(catalog_settings.database(catalog)), short))
         folder = catalog.path / "warehouse" / relation.schema / relation.name
-        return DatasetName("file", folder.as_posix(), (catalog_settings.database(catalog).as_uri(), short))
+        return DatasetName("file", folder.as_posix(), (local_paths.encoded(catalog_settings.database(catalog)), short))
 
     def _source(self, source: Source) -> tuple[DatasetName, ...]:
         settings = source.spec.settings
@@ -69,10 +70,13 @@ class DatasetNames:
         path = settings.get("path")
         if not isinstance(path, str) or not path:
             return (DatasetName(source.spec.format or "unknown", location(source.spec) or source.name),)
-        url = urlsplit(path)
-        if url.scheme:
-            return (DatasetName(f"{url.scheme}://{url.hostname or ''}", url.path.strip("/")),)
-        return (DatasetName("file", (self._root / path).as_posix()),)
+        here = local_paths.of_location(path)
+        if here is None and is_uri(path):
+            scheme, _, rest = path.partition(":")
+            host, _, name = rest.removeprefix("//").partition("/")
+            bucket = host.rpartition("@")[2].partition(":")[0].lower()
+            return (DatasetName(f"{scheme}://{bucket}", name.strip("/")),)
+        return (DatasetName("file", (self._root / (here or path)).as_posix()),)
 
     def _broker(self, settings: Mapping[str, Any]) -> str:
         """The first broker of the connection; the connection's name where its settings cannot be had."""

@@ -7,6 +7,7 @@ neither a lock file, a journal nor an index is made beside it: SQLite would foll
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sqlite3
 import stat
@@ -18,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from engine import local_paths
 from engine.errors import SetupError
 from engine.lake.catalog.catalog_settings import CatalogConfig, database
 
@@ -57,7 +59,7 @@ def exists(config: CatalogConfig) -> bool:
     """Whether the catalog was ever written.
 
     Raises:
-        SetupError: `lake-outside`, `catalog-unusable`.
+        SetupError: `lake-outside`, `catalog-unusable`; `lake-moved`, it was written under another name.
     """
     path = database(config)
     for part in (path, *(_beside(path, end) for end in ("-wal", "-shm", "-journal")), config.path / "warehouse"):
@@ -66,12 +68,34 @@ def exists(config: CatalogConfig) -> bool:
     try:
         mode = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
+        if beside := _written_beside(path):
+            raise _misnamed(path, beside) from None
         return False
     except OSError as error:
         raise unreadable(config, error.strerror or "") from error
     if not stat.S_ISREG(mode):
         raise unreadable(config, f"{path} is not a file")
     return True
+
+
+def _written_beside(path: Path) -> Path | None:
+    """The file that an earlier version wrote in place of a catalog, in a folder with a question mark in its path.
+
+    It gave Java the path as it is, in which what is behind the question mark was taken for options of SQLite.
+    """
+    if "?" not in str(path):
+        return None
+    try:
+        names = sorted(name for name in os.listdir(path.parent) if name.startswith(f"{path.name}?"))  # noqa: PTH208
+    except OSError:
+        return None
+    return path.with_name(names[0]) if names else None
+
+
+def _misnamed(path: Path, beside: Path) -> SetupError:
+    message = f"the catalog is in {beside}: earlier versions of Headrace took the end of its path for options"
+    hint = f"Rename it, and run the command again: mv {shlex.quote(str(beside))} {shlex.quote(str(path))}"
+    return SetupError("lake-moved", message, hint)
 
 
 def names(config: CatalogConfig, schema: str) -> tuple[str, ...]:
@@ -166,7 +190,7 @@ def _changed(config: CatalogConfig, statement: str, values: tuple[str, ...], ent
     if not exists(config):
         return False
     try:
-        address = f"{database(config).absolute().as_uri()}?mode=rw"
+        address = local_paths.sqlite(database(config).absolute(), "mode=rw")
         with closing(sqlite3.connect(address, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)) as connection:
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _ROW_BYTES)
             connection.execute("PRAGMA trusted_schema = OFF")
@@ -269,14 +293,14 @@ def _readable(path: Path, version: object) -> Iterator[str]:
     A file with a log is read together with it, and its index is not written. A log without an index was left by a
     process that was killed: SQLite would make an index, so a copy is read. A file whose log is empty is read alone.
     """
-    uri = f"{path.absolute().as_uri()}?mode=ro"
+    uri = local_paths.sqlite(path.absolute(), "mode=ro")
     if version is not None:
         yield f"{uri}&immutable=1"
     elif _has_log(path) and not _beside(path, "-shm").exists():
         with tempfile.TemporaryDirectory() as folder:
             for part in (path, _beside(path, "-wal")):
                 shutil.copyfile(part, Path(folder, part.name), follow_symlinks=False)
-            yield f"{Path(folder, path.name).as_uri()}?mode=rw"
+            yield local_paths.sqlite(Path(folder, path.name), "mode=rw")
     elif _has_log(path):
         yield f"{uri}&readonly_shm=1"
     else:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
+from engine import local_paths
 from engine.errors import Location, SetupError
 from engine.lake.catalog.object_warehouse import ObjectWarehouse
 from engine.lake.catalog.spark_properties import SPARK_CATALOG, spark_properties
@@ -21,6 +22,7 @@ from engine.object_store.s3_settings import ANYWHERE, FILE_IO, S3Settings, icebe
 
 PRIVATE = 0o700
 SQLITE = "sqlite"
+CATALOG_FILE = "catalog.db"
 # A folder that is never there: the warehouse of a catalog whose files are not on this machine.
 NO_WAREHOUSE = Path(os.devnull) / "nowhere"
 # Locked jars that a kind of catalog needs beside Iceberg's.
@@ -82,7 +84,7 @@ def catalog_jars(catalog: CatalogConfig) -> tuple[str, ...]:
 
 def database(catalog: CatalogConfig) -> Path:
     """The SQLite file of a local warehouse."""
-    return catalog.path / "catalog.db"
+    return catalog.path / CATALOG_FILE
 
 
 def prepare(catalog: CatalogConfig) -> None:
@@ -134,7 +136,7 @@ def spark_conf(catalog: CatalogConfig) -> dict[str, str]:
     return {
         prefix: SPARK_CATALOG,
         f"{prefix}.type": "jdbc",
-        f"{prefix}.uri": f"jdbc:sqlite:{database(catalog)}?{options}",
+        f"{prefix}.uri": f"jdbc:sqlite:{local_paths.sqlite(database(catalog), options)}",
         f"{prefix}.jdbc.schema-version": "V1",
         **_sqlite_warehouse(catalog, prefix),
         f"{prefix}.cache-enabled": "false",
@@ -146,4 +148,4 @@ def _sqlite_warehouse(catalog: CatalogConfig, prefix: str) -> dict[str, str]:
     if catalog.objects and catalog.store is not None:
         files = {"warehouse": catalog.objects, "io-impl": FILE_IO, **iceberg_properties(catalog.store())}
         return {f"{prefix}.{key}": value for key, value in files.items()}
-    return {f"{prefix}.warehouse": (catalog.path / "warehouse").as_uri()}
+    return {f"{prefix}.warehouse": local_paths.iceberg(catalog.path / "warehouse")}

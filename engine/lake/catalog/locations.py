@@ -10,37 +10,32 @@ import os
 import stat
 from functools import lru_cache
 from pathlib import Path
-from urllib.parse import urlsplit
+
+from engine import local_paths
 
 
 class OutsideError(OSError):
     """A location that is not below the warehouse."""
 
 
-def roots(warehouse: Path) -> tuple[Path, ...]:
-    """The folder of a warehouse, links resolved; Java takes its address as it is written, without decoding it."""
-    written = _written(warehouse)
-    return _resolved(str(warehouse), written, _which(warehouse), _which(written))
+def root(warehouse: Path) -> Path:
+    """The folder of a warehouse, links resolved."""
+    return _resolved(str(warehouse), _which(warehouse))
 
 
-@lru_cache(maxsize=8)
-def _written(warehouse: Path) -> str:
-    return urlsplit(warehouse.absolute().as_uri()).path
-
-
-def _which(folder: Path | str) -> tuple[int, int] | None:
+def _which(folder: Path) -> tuple[int, int] | None:
     """Which folder it is; None: there is none."""
     try:
-        found = os.stat(folder)  # noqa: PTH116 - a text is as good
+        found = folder.stat()
     except OSError:
         return None
     return found.st_dev, found.st_ino
 
 
 @lru_cache(maxsize=8)
-def _resolved(warehouse: str, written: str, *_: tuple[int, int] | None) -> tuple[Path, ...]:
-    """Both with links resolved; asked again for another folder of that name."""
-    return tuple({Path(os.path.realpath(path)) for path in (warehouse, written)})
+def _resolved(warehouse: str, _: tuple[int, int] | None) -> Path:
+    """The folder with links resolved; asked again for another folder of that name."""
+    return Path(os.path.realpath(warehouse))
 
 
 def resolve(warehouse: Path, location: str) -> Path:
@@ -58,31 +53,29 @@ def path_of(warehouse: Path, location: str) -> str:
     Raises:
         OutsideError: it is not below the warehouse.
     """
-    return _below(roots(warehouse), location)
+    return _below(root(warehouse), location)
 
 
-def resolve_below(folders: tuple[Path, ...], location: str) -> Path:
-    """The same for folders that `roots` gave.
+def resolve_below(folder: Path, location: str) -> Path:
+    """The same for a folder that `root` gave.
 
     Raises:
-        OutsideError: it is below none of them.
+        OutsideError: it is not below the folder.
     """
-    return Path(_below(folders, location))
+    return Path(_below(folder, location))
 
 
-def _below(folders: tuple[Path, ...], location: str) -> str:
+def _below(folder: Path, location: str) -> str:
+    path = location if location.startswith("/") else local_paths.of_location(location)
+    if path is None:
+        raise OutsideError(location)
     try:
-        parts = urlsplit(location)
-        path = location if not parts.scheme else parts.path
-        if parts.scheme not in {"", "file"} or parts.netloc or not path.startswith("/"):
-            raise OutsideError(location)
-        for root in folders:
-            if _has_no_link(path, str(root)):
-                return path
+        if _has_no_link(path, str(folder)):
+            return path
         resolved = os.path.realpath(path)
     except ValueError as error:
         raise OutsideError(location) from error
-    if not any(resolved == str(root) or resolved.startswith(f"{root}/") for root in folders):
+    if resolved != str(folder) and not resolved.startswith(f"{folder}/"):
         raise OutsideError(location)
     return resolved
 

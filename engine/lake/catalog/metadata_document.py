@@ -6,7 +6,6 @@ import gzip
 import io
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from engine.bounds.json_document import MOST_BYTES, parse_json
 from engine.bounds.regular_file import read_regular
@@ -30,7 +29,7 @@ def read_document(warehouse: Path | ObjectWarehouse, location: str) -> dict[str,
         content = warehouse.read(location, METADATA_BYTES + 1)
     else:
         content = read_regular(path_of(warehouse, location), METADATA_BYTES)
-    if urlsplit(location).path.endswith(".gz.metadata.json"):
+    if location.endswith(".gz.metadata.json"):
         with gzip.GzipFile(fileobj=io.BytesIO(content)) as source:
             content = source.read(METADATA_BYTES + 1)
     if len(content) > METADATA_BYTES:

@@ -1,14 +1,16 @@
-"""A lake whose folder was renamed: Iceberg records absolute paths, in the catalog and in every metadata file."""
+"""A lake whose tables are elsewhere: Iceberg records absolute paths, in the catalog and in every metadata file."""
 
 from __future__ import annotations
 
 import os
+import shlex
+from collections.abc import Iterable
 from pathlib import Path
-from urllib.parse import SplitResult, unquote, urlsplit
 
+from engine import local_paths
 from engine.errors import SetupError
 from engine.lake.catalog import catalog_database
-from engine.lake.catalog.catalog_settings import CatalogConfig, is_local
+from engine.lake.catalog.catalog_settings import CATALOG_FILE, CatalogConfig, is_local, warehouse
 
 
 def check(config: CatalogConfig) -> None:
@@ -26,12 +28,14 @@ def moved(config: CatalogConfig) -> SetupError | None:
     """Why the metadata of a table is not where the catalog has it, if that is because the lake is elsewhere now.
 
     Raises:
-        SetupError: `lake-outside`, `catalog-unusable`.
+        SetupError: `lake-outside`, `catalog-unusable`; `lake-moved`, the catalog itself is elsewhere.
     """
     if not is_local(config) or config.objects:
         return None
     here = f"{(config.path / 'warehouse').absolute()}/"
-    elsewhere = (path for path in _locations(config) if not path.startswith(here))
+    elsewhere = [path for path in _paths(catalog_database.locations(config)) if not path.startswith(here)]
+    if error := misplaced(config, elsewhere):
+        return error
     missing = next((path for path in elsewhere if not os.path.exists(path)), None)  # noqa: PTH110 - False for any name
     if missing is None:
         return None
@@ -42,22 +46,51 @@ def moved(config: CatalogConfig) -> SetupError | None:
         f"the warehouse was moved from {before} to {config.path}, but the tables of the catalog {config.name} "
         "record absolute paths"
     )
+    old, old_parent, new = (shlex.quote(str(path)) for path in (before, before.parent, config.path))
     hint = (
-        f"Move the folder back; or link it to its old name: mkdir -p {before.parent} && ln -s {config.path} "
-        f"{before}; or start with an empty warehouse: remove {config.path} and the state folder, and build again."
+        f"Move the folder back; or link it to its old name: mkdir -p {old_parent} && ln -s {new} {old}; "
+        f"or start with an empty warehouse: remove {new} and the state folder, and build again."
     )
     return SetupError("lake-moved", message, hint)
 
 
-def _locations(config: CatalogConfig) -> list[str]:
-    """The metadata files of all tables on this machine."""
-    places = [place for location in catalog_database.locations(config) if (place := _parsed(location))]
-    paths = [unquote(place.path) for place in places if place.scheme in {"", "file"} and not place.netloc]
-    return [path for path in paths if path.startswith("/")]
+def misplaced(config: CatalogConfig, locations: Iterable[str]) -> SetupError | None:
+    """Why tables are outside of the warehouse, if an earlier version wrote them there.
 
-
-def _parsed(location: str) -> SplitResult | None:
-    try:
-        return None if "\0" in location else urlsplit(location)
-    except ValueError:
+    It gave Hadoop the encoded address of the warehouse, and Hadoop decodes nothing: in the project `a b` tables were
+    written to the folder `a%20b` beside it.
+    """
+    folder = warehouse(config)
+    if not isinstance(folder, Path):
         return None
+    written = local_paths.encoded_path(folder)
+    if written == str(folder) or not any(_is_misplaced(path, written, folder) for path in _paths(locations)):
+        return None
+    message = (
+        f"the tables of the catalog {config.name} are in {written}, outside of {folder}: earlier versions of Headrace "
+        "wrote to the encoded name of a folder"
+    )
+    old, new = shlex.quote(written), shlex.quote(str(folder))
+    choice = (
+        f"Move them, and leave a link, as tables record absolute paths: rmdir {new}; mv {old} {new} && "
+        f"ln -s {new} {old}; or start with an empty warehouse"
+    )
+    if (Path(written).parent / CATALOG_FILE).exists():
+        choice = (
+            "Another project has its tables in that folder, so leave it as it is, and start with an empty warehouse"
+        )
+    hint = f"{choice}: remove {new}, the catalog and the state folder, and build again."
+    return SetupError("lake-moved", message, hint)
+
+
+def _is_misplaced(path: str, written: str, folder: Path) -> bool:
+    try:
+        return path.startswith(f"{written}/") and not Path(os.path.realpath(path)).is_relative_to(folder.resolve())
+    except (OSError, ValueError):
+        return False
+
+
+def _paths(locations: Iterable[str]) -> list[str]:
+    """The paths of locations on this machine."""
+    found = (place if place.startswith("/") else local_paths.of_location(place) for place in locations)
+    return [path for path in found if path is not None and "\0" not in path]

@@ -19,7 +19,7 @@ from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO
 from pyiceberg.table import Table
 from typing_extensions import override
 
-from engine.lake.catalog.locations import resolve_below, roots
+from engine.lake.catalog.locations import resolve_below, root
 from engine.lake.catalog.object_warehouse import ObjectWarehouse
 from engine.lake.catalog.variant import parse_metadata
 from engine.object_store.s3_settings import pyiceberg_properties
@@ -44,7 +44,7 @@ class WarehouseIO(ReadOnlyIO):
 
     def __init__(self, warehouse: Path) -> None:
         super().__init__({})
-        self._roots = roots(warehouse)
+        self._root = root(warehouse)
         self._files = LocalFileSystem()
 
     def resolve(self, location: str) -> Path:
@@ -53,7 +53,7 @@ class WarehouseIO(ReadOnlyIO):
         Raises:
             OutsideError: it is not below the warehouse.
         """
-        return resolve_below(self._roots, location)
+        return resolve_below(self._root, location)
 
     @override
     def new_input(self, location: str) -> PyArrowFile:

@@ -24,7 +24,7 @@ from engine.errors import SetupError
 from engine.lake.catalog import catalog_database
 from engine.lake.catalog.catalog_database import CatalogEntry
 from engine.lake.catalog.catalog_settings import CatalogConfig, warehouse
-from engine.lake.catalog.locations import OutsideError, resolve, roots
+from engine.lake.catalog.locations import OutsideError, resolve, root
 from engine.lake.catalog.object_warehouse import ObjectWarehouse
 from engine.lake.clients.catalog_client import client
 from engine.lake.clients.metadata_pointers import PointerCatalog
@@ -101,9 +101,8 @@ def why_kept(config: CatalogConfig, folder: PurePath, own: CatalogEntry | None =
         SetupError: `lake-outside`, `catalog-unusable`: the catalog cannot be read.
     """
     files = warehouse(config)
-    folders = (files.root,) if isinstance(files, ObjectWarehouse) else roots(files)
-    root = next((root for root in folders if folder.is_relative_to(root)), None)
-    if root is None or len(folder.relative_to(root).parts) < _DEPTH:
+    top = files.root if isinstance(files, ObjectWarehouse) else root(files)
+    if not folder.is_relative_to(top) or len(folder.relative_to(top).parts) < _DEPTH:
         return "its folder is not a table folder in the warehouse"
     if own is not None and not _resolved(config, own.location).is_relative_to(folder):
         return "its metadata and data are in different folders"

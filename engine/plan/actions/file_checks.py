@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from engine import local_paths
 from engine.compile import Manifest, Model, Source
 from engine.errors import Diagnostic, Level, Location
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts
 from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
 from engine.plan.deployed.generations import committed_batch
 from engine.sources import SourceSpec
-from engine.sources.files import listing
 from engine.state.file_log import Logged
 
 _SHOWN = 3
@@ -100,7 +100,7 @@ def compared(
     """
     found = FileDifferences()
     for file in files:
-        uri = listing.decoded(file.uri)
+        uri = local_paths.decoded(file.uri)
         time, noted = now(uri), accepted.get(uri, file.modified)
         if time is None:
             found.gone.append((uri, noted))
@@ -146,7 +146,7 @@ def changed_files(model: Model, spec: SourceSpec, root: Path, files: Sequence[tu
 
 def some_files(uris: Iterable[str], root: Path) -> str:
     """Return the first of some files, as paths of the project."""
-    known = [uri.removeprefix(f"file:{root}/") for uri in uris]
+    known = [uri.removeprefix(f"{local_paths.hadoop(root)}/") for uri in uris]
     more = f" and {len(known) - _SHOWN:,} more" if len(known) > _SHOWN else ""
     return ", ".join(known[:_SHOWN]) + more
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from engine import __version__
+from engine import __version__, local_paths
 from engine.compile import Manifest, Model, Source
 from engine.compile.nodes.model_settings import OutputMode
 from engine.lake.commits import STAGED
@@ -18,7 +18,6 @@ from engine.plan.deployed.generations import committed_batch
 from engine.plan.refresh.batch_inputs import batch_positions, changed_table, changed_view, same_columns, volatile
 from engine.plan.refresh.refresh_choice import RefreshChoice, Way
 from engine.sources import answers_of
-from engine.sources.files import listing
 from engine.state import ModelState, Phase
 
 # Said where no comparison of the queries says more.
@@ -121,7 +120,7 @@ def has_columns(table: TableFacts, state: ModelState | None) -> bool:
 
 def _of_files(manifest: Manifest, model: Model, checkpoint: CheckpointFacts, deployed: Deployed) -> Iterator[str]:
     """What a build does about files that were read."""
-    noted = {listing.decoded(file.uri): file.modified for log in checkpoint.logs or () for file in log.files}
+    noted = {local_paths.decoded(file.uri): file.modified for log in checkpoint.logs or () for file in log.files}
     noted |= checkpoint.accepted
     for item in model.inputs:
         node, source = manifest.nodes[item.node], deployed.sources.get(item.node)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from engine import local_paths
 from engine.characters import whole_number
 from engine.compile import Manifest, Model, Source
 from engine.lake.table_facts import SnapshotFacts, TableFacts
@@ -11,7 +12,6 @@ from engine.plan.actions.action import Action, ActionKind, Unread
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts, FileLog
 from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
 from engine.sources import answers_of
-from engine.sources.files import listing
 from engine.sources.files.listing import Listed
 
 _NAMES = 3
@@ -76,7 +76,7 @@ def _logs(known: DeployedModel, checkpoint: CheckpointFacts | None, node: str) -
 def _files(name: str, files: Collection[Listed], logs: Sequence[FileLog] | None) -> Unread:
     if logs is None:
         return Unread(name, "files")
-    read = [{listing.decoded(f.uri) for f in log.files if f.entry <= log.read_to} for log in logs]
+    read = [{local_paths.decoded(f.uri) for f in log.files if f.entry <= log.read_to} for log in logs]
     new = [file.uri for file in files if not read or any(file.uri not in uris for uris in read)]
     return Unread(name, "files", len(new), tuple(uri.rpartition("/")[2] for uri in new[:_NAMES]))
 

@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from engine import local_paths
 from engine.compile import Input, Model, Source
 from engine.errors import Location, StateError
 from engine.lake.changes.read_files import forget_tasks, read_tasks
@@ -112,7 +113,7 @@ class ReadInput:
         """The files that were read, with the times that they had."""
         accepted = accepted_times(self.checkpoint.parent)
         files = logged(self.checkpoint, source, to=reaches(self.checkpoint, source, self.batch))
-        return {uri: accepted.get(uri, file.modified) for file in files for uri in [listing.decoded(file.uri)]}
+        return {uri: accepted.get(uri, file.modified) for file in files for uri in [local_paths.decoded(file.uri)]}
 
     def _topics(self, spec: SourceSpec, lines: Sequence[int]) -> DataFrame:
         offsets = spark_checkpoint.offset_lines(self.checkpoint, self.batch)

@@ -7,12 +7,12 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from engine import local_paths
 from engine.compile import Relation
 from engine.lake.changes.erase_files import CurrentFiles, current_files, files_on_disk
 from engine.lake.quoted_names import quoted
 from engine.lake.table_facts import TableFacts
 from engine.runtime.spark_support.spark_errors import spark_exceptions
-from engine.sources.files import listing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -173,9 +173,9 @@ def _holding(session: SparkSession, schema: StructType, files: set[str], judge: 
         return None
     reader = session.read.schema(schema).option("recursiveFileLookup", "true")
     try:
-        rows = reader.parquet(*(listing.literally(one) for one in sorted(files)))
+        rows = reader.options(**local_paths.AS_IT_IS).parquet(*sorted(files))
         judged = judge(rows.select("*", f.col("_metadata.file_path").alias(FILE)))
-        found = {_plain(listing.decoded(row[0])) for row in judged.where(MATCHES).select(FILE).distinct().collect()}
+        found = {_plain(local_paths.decoded(row[0])) for row in judged.where(MATCHES).select(FILE).distinct().collect()}
     except spark_exceptions():
         return None
     return frozenset(one for one in files if _plain(one) in found)

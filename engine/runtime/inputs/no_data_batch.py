@@ -9,6 +9,7 @@ and by its markers not written twice. The one that is owed follows.
 
 from __future__ import annotations
 
+from engine import local_paths
 from engine.compile import Model, Source
 from engine.compile.nodes.model_settings import OutputMode
 from engine.plan.deployed.checkpoint_facts import watermark_moved
@@ -63,7 +64,7 @@ def _files_there(checkpoint: StatePath, batch: int) -> bool:
     for source in file_sources(checkpoint):
         begin, end = (reaches(checkpoint, source, number) for number in (batch - 1, batch))
         for file in logged(checkpoint, source, after=begin, to=end):
-            uri = listing.decoded(file.uri)
+            uri = local_paths.decoded(file.uri)
             path = listing.local(uri)
             if path is not None and modified(path) != accepted.get(uri, file.modified):
                 return False

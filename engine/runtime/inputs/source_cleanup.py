@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from engine import kill_points
+from engine import kill_points, local_paths
 from engine.plan.actions.file_checks import number
 from engine.project.project_files import inside
 from engine.runtime.inputs.source_file_check import Landed
@@ -50,7 +50,7 @@ def _notes(landed: Landed) -> tuple[dict[str, dict[str, int]], dict[str, Logged]
     read: dict[str, dict[str, int]] = {}
     listed: dict[str, Logged] = {}
     for stream in file_sources(landed.checkpoint):
-        files = {listing.decoded(file.uri): file for file in logged(landed.checkpoint, stream)}
+        files = {local_paths.decoded(file.uri): file for file in logged(landed.checkpoint, stream)}
         listed |= files
         end = reaches(landed.checkpoint, stream, last)
         times = {uri: landed.time_of(uri, file) for uri, file in files.items() if file.entry <= end}

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine import local_paths
 from engine.compile import Model, Source
 from engine.errors import Diagnostic, EngineError, Level, RunError, StateError
 from engine.events import Diagnosed
@@ -56,7 +57,7 @@ class Landed:
     def refused(self, batch: int) -> EngineError | None:
         """Why a micro-batch that was computed cannot be committed: a file of it changed meanwhile, or does not fit."""
         changed, unfit = [], []
-        files = {listing.decoded(file.uri): file for file in self._of_batch(batch)}
+        files = {local_paths.decoded(file.uri): file for file in self._of_batch(batch)}
         elsewhere = {uri for uri in files if listing.local(uri) is None}
         now = listing.times_now(elsewhere, self.specs, self.run.place)
         for uri, file in files.items():
@@ -100,7 +101,7 @@ class Landed:
 
         def length(spec: SourceSpec) -> int:
             folder = listing.folder(spec, self.run.place)
-            begin = f"file:{folder}" if folder is not None else listing.base(str(spec.settings["path"]))
+            begin = local_paths.hadoop(folder) if folder is not None else listing.base(str(spec.settings["path"]))
             return len(begin) if uri.startswith(begin) else 0
 
         return max(self.specs, key=length)
@@ -160,7 +161,7 @@ def _check_unread(found: Landed) -> None:
             continue
         if read is None:
             logs = (logged(found.checkpoint, source) for source in file_sources(found.checkpoint))
-            read = {listing.decoded(file.uri) for log in logs for file in log}
+            read = {local_paths.decoded(file.uri) for log in logs for file in log}
         for file in listing.listed(found.session, spec, found.run.place):
             if file.uri not in read:
                 unfit += found.misfits(file.uri)
@@ -208,7 +209,9 @@ def _heed_renamed(found: Landed, gone: Mapping[int, str]) -> None:
     Spark's log has no sizes, so the time to the millisecond is all there is to know a file by.
     """
     known = {
-        listing.decoded(f.uri) for source in file_sources(found.checkpoint) for f in logged(found.checkpoint, source)
+        local_paths.decoded(f.uri)
+        for source in file_sources(found.checkpoint)
+        for f in logged(found.checkpoint, source)
     }
     for spec in found.specs:
         files = listing.listed(found.session, spec, found.run.place)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from engine import local_paths
 from engine.compile import Input, Model, Source
 from engine.errors import Location, StateError
 from engine.plan import new_checkpoint, source_changes
@@ -148,7 +149,7 @@ def _is_of(checkpoint: StatePath, source: StreamSource) -> bool:
     base = listing.base(str(source.identity["location"])).rstrip("/")
     if not (checkpoint / "sources" / str(source.number)).is_dir():
         return True
-    uris = [listing.decoded(file.uri) for file in logged(checkpoint, source.number)]
+    uris = [local_paths.decoded(file.uri) for file in logged(checkpoint, source.number)]
     return not uris or any(uri == base or uri.startswith(f"{base}/") for uri in map(normalized, uris))
 
 

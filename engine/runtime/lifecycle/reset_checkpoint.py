@@ -13,6 +13,7 @@ from collections import ChainMap
 from dataclasses import replace
 from typing import Any
 
+from engine import local_paths
 from engine.compile import Model, Source
 from engine.errors import Diagnostic, Level, Location
 from engine.events import Diagnosed
@@ -26,7 +27,6 @@ from engine.runtime.inputs.source_file_check import Landed
 from engine.runtime.lifecycle import publish
 from engine.runtime.sinks.deleted_keys import began_by
 from engine.runtime.writer.micro_batch_writer import BatchWriter
-from engine.sources.files import listing
 from engine.state import ModelState, Phase, TableState
 from engine.state import checkpoint as spark_checkpoint
 from engine.state.file_log import file_sources, logged, reaches
@@ -136,7 +136,7 @@ def pass_files(landed: Landed, writer: BatchWriter, at: int | None) -> None:
     for source in file_sources(landed.checkpoint):
         before = reaches(landed.checkpoint, source, past) if past is not None else -1
         for file in logged(landed.checkpoint, source, after=before):
-            uri = listing.decoded(file.uri)
+            uri = local_paths.decoded(file.uri)
             if landed.time_of(uri, file) < at:
                 older.setdefault(landed.spec_of(uri).name, []).append(uri)
     for name, uris in older.items():

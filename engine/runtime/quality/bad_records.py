@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
 
+from engine import local_paths
 from engine.errors import RunError
 from engine.sources import OnBadRecord, mark_bad_records
 from engine.sources.bad_record_limit import BadRecordLimit
+from engine.sources.files import listing
 from engine.spark import executions
 from engine.spark.executions import spark_exceptions
 
@@ -202,10 +202,9 @@ def place(origin: Mapping[str, Any], raw: bytes | None) -> str:
 
 def _file(uri: str, raw: bytes | None) -> str:
     """A file, with the line of the record where it can be found in it."""
-    parts = urlsplit(uri)
-    if parts.scheme not in {"", "file"}:
+    path = listing.local(local_paths.decoded(uri))
+    if path is None:
         return uri
-    path = Path(unquote(parts.path))
     try:
         with path.open("rb") as lines:
             for number, line in enumerate(lines, 1):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import unquote
+
+from engine import local_paths
 
 _FILE = re.compile(r"while reading file\s++((?:(?!while reading file).)+?)\.\s")
 _MISMATCH = re.compile(
@@ -37,7 +38,8 @@ def unreadable(error: Exception) -> tuple[str, str] | None:
         return None
     # Only Java's trace has the causes, where Spark does not print it.
     text = f"{text}\n{getattr(error, '_stackTrace', None) or ''}"
-    path = re.sub(r"^file:/+", "/", unquote(found[1]))
+    where = local_paths.decoded(found[1])
+    path = local_paths.of_location(where) or where
     hint = (
         "Replace it by a complete file, or by an empty one to continue without its rows; the next build reads it again."
     )

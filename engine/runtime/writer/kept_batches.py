@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine import kill_points
-from engine.sources.files.listing import literally
+from engine.local_paths import AS_IT_IS
 from engine.state.model_state import as_json
 from engine.state.state_path import StatePath, remove_tree, spark_location, store_of
 
@@ -61,14 +61,14 @@ class KeptBatches:
         # Hadoop takes a path as it is, and what is read for a pattern.
         frame.write.mode("overwrite").parquet(spark_location(path))
         kill_points.reach("kept", self.folder.parent.parent.name, batch, str(path))
-        return KeptBatch(frame.sparkSession.read.parquet(literally(spark_location(path))), dict(counts))
+        return KeptBatch(frame.sparkSession.read.options(**AS_IT_IS).parquet(spark_location(path)), dict(counts))
 
     def find(self, session: SparkSession, batch: int) -> KeptBatch | None:
         """What was kept of a batch before a crash."""
         path = self._path(batch)
         if not (path / _WHOLE).exists():
             return None
-        rows = session.read.parquet(literally(spark_location(path)))
+        rows = session.read.options(**AS_IT_IS).parquet(spark_location(path))
         try:
             return KeptBatch(rows, json.loads((self.folder / (path.name + _COUNTS)).read_text(encoding="utf-8")))
         except FileNotFoundError:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from engine import local_paths
 from engine.errors import RunError
 from engine.sources.files import listing
 from engine.sources.files.listing import Listed
@@ -43,7 +44,7 @@ class ExtractFile:
     def path(self) -> str:
         """The file for `path` of a source."""
         here = listing.local(self.uri)
-        return str(here) if here is not None else listing.literally(self.uri)
+        return str(here) if here is not None else local_paths.literally(self.uri)
 
 
 def waiting(session: SparkSession, spec: SourceSpec, place: Place, taken: Mapping[str, Any]) -> tuple[ExtractFile, ...]:

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from engine import local_paths
 from engine.errors import SetupError
 from engine.object_store.s3_settings import is_s3
 from engine.schema import ValueForm
@@ -210,7 +211,7 @@ def read_files(session: SparkSession, spec: SourceSpec, place: Place, uris: Coll
     """
     spec = with_connection(spec, place)
     reader = session.read.options(**_options(spec, stream=False))
-    return file_formats.read(session, reader, spec, [listing.literally(uri) for uri in sorted(uris)], place)
+    return file_formats.read(session, reader, spec, [local_paths.literally(uri) for uri in sorted(uris)], place)
 
 
 def read_stream(session: SparkSession, spec: SourceSpec, place: Place) -> DataFrame:
@@ -228,7 +229,7 @@ def resume(*_: object) -> Resumption:
 def _placed(spec: SourceSpec, place: Place) -> dict[str, Any]:
     path = str(spec.settings.get("path", ""))
     inside = not listing.is_uri(path) and not path.startswith("/")
-    where = path if listing.is_uri(path) else f"file:{place.root / path}"
+    where = path if listing.is_uri(path) else local_paths.hadoop(place.root / path)
     found = {"location": identified(normalized(where), "location")} | ({"root": str(place.root)} if inside else {})
     return {**found, **connection_leads(spec, place)}
 

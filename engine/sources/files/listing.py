@@ -11,8 +11,8 @@ from contextlib import suppress
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
+from engine import local_paths
 from engine.object_store.s3_settings import is_s3
 from engine.sources.files import local_files, s3_files
 from engine.sources.spec import Place, SourceSpec, connected
@@ -20,10 +20,7 @@ from engine.sources.spec import Place, SourceSpec, connected
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# The only place that is looked at without Spark.
-_LOCAL = re.compile(r"file:/+")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
-_GLOB = re.compile(r"[\[\]{}*?\\]")
 # Options that change which files are read.
 _FILTERS = ("recursiveFileLookup", "pathGlobFilter", "modifiedAfter", "modifiedBefore")
 
@@ -51,7 +48,7 @@ def base(path: str) -> str:
     """The folder of a path up to its first pattern: landing/2024-*/x gives landing."""
     kept = []
     for part in path.split("/"):
-        if _GLOB.search(part):
+        if local_paths.pattern_letter(part):
             break
         kept.append(part)
     return "/".join(kept) or ("/" if path.startswith("/") else "")
@@ -66,17 +63,13 @@ def folder(spec: SourceSpec, place: Place) -> Path | None:
     if not is_uri(path):
         exact = place.root / path
         return exact if exact.exists() else place.root / base(path)
-    return local(base(path)) if _LOCAL.match(path) else None
+    return local(base(path))
 
 
 def local(uri: str) -> Path | None:
-    """The path behind a URI of this machine as Hadoop prints it (nothing is encoded); None if it is elsewhere."""
-    return Path("/" + _LOCAL.sub("", uri, count=1)) if _LOCAL.match(uri) else None
-
-
-def decoded(uri: str) -> str:
-    """A URI from Spark's log, in which everything is encoded, as Hadoop prints it."""
-    return _LOCAL.sub("file:/", unquote(uri), count=1)
+    """The path behind a location as Hadoop prints it; None if it is not on this machine."""
+    path = local_paths.of_location(uri)
+    return None if path is None else Path(path)
 
 
 def times_now(uris: Collection[str], specs: Iterable[SourceSpec], place: Place) -> Mapping[str, int] | None:
@@ -102,17 +95,12 @@ def for_spark(spec: SourceSpec, place: Place) -> str:
     exact = (place.root / path).exists()
     if exact:
         return exactly(place.root / path)
-    return f"file:{path}" if path.startswith("/") else f"{exactly(place.root)}/{path}"
+    return local_paths.hadoop(path) if path.startswith("/") else f"{exactly(place.root)}/{path}"
 
 
 def exactly(path: Path) -> str:
     """A path of this machine for Spark's readers, with nothing in it that is taken for a pattern."""
-    return literally(f"file:{path}")
-
-
-def literally(location: str) -> str:
-    """A location for Spark's readers, with nothing in it that is taken for a pattern."""
-    return _GLOB.sub(r"\\\g<0>", location)
+    return local_paths.literally(local_paths.hadoop(path))
 
 
 def listed(session: SparkSession, spec: SourceSpec, place: Place) -> list[Listed]:
@@ -158,9 +146,18 @@ def check_here(spec: SourceSpec, place: Place) -> None:
     top = folder(spec, place)
     if top is not None and top.exists():
         local_files.check_top(spec.name, top)
+        local_files.check_colon(spec.name, top, for_spark(spec, place))
         if top.is_dir() and _plain(spec, place, filters=False) is not None:
             for _ in local_files.walk(spec.name, top):
                 pass
+        elif top.is_dir():
+            local_files.check_pattern(spec.name, top, _behind(spec))
+
+
+def _behind(spec: SourceSpec) -> Sequence[str]:
+    """The parts of a path behind its folder: the first pattern, and what follows it."""
+    path = str(spec.settings["path"])
+    return [part for part in path[len(base(path)) :].split("/") if part]
 
 
 def _plain(spec: SourceSpec, place: Place, *, filters: bool = True) -> Path | None:
@@ -206,7 +203,7 @@ def _walk(source: str, top: Path) -> Iterator[Listed]:
 
 
 def _facts(path: str, stat: os.stat_result) -> Listed:
-    return Listed(f"file:{path}", stat.st_size, stat.st_mtime_ns // 1_000_000)
+    return Listed(local_paths.hadoop(path), stat.st_size, stat.st_mtime_ns // 1_000_000)
 
 
 def _asked(session: SparkSession, path: str, options: Mapping[str, str]) -> Iterator[Listed]:

@@ -2,17 +2,20 @@
 
 Spark follows every link without a word: a link to its own folder is read 40 times over, until the
 system stops (measured), one to a file beside it twice. Devices, named pipes and sockets are empty to it. A name with
-a colon cannot be opened, because the name of its checksum would be a URI.
+a colon cannot be opened, because the name of its checksum would be a URI; and a pattern (`landing/*.json`) is an error
+as soon as a name with a colon is among those that it is compared with, or is one of the folders above. A name that is
+not UTF-8 is skipped without a word.
 """
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from engine import local_paths
 from engine.errors import SetupError
 from engine.ignored_file_names import holds_rows, is_listed
 
@@ -26,6 +29,12 @@ _KINDS: Final = (
 _HINT: Final = (
     "Remove or rename it: only regular files below the folder are read, each once. Names that begin with '_' or '.' "
     "are ignored. To read another folder, write it as 'path'; to read several, declare several sources."
+)
+
+
+_NO_PATTERN: Final = (
+    "Rename it; or write a folder without a pattern as 'path': all files below it are read, and 'pathGlobFilter' in "
+    "'options' chooses some of them by name."
 )
 
 
@@ -51,6 +60,46 @@ def check_top(source: str, top: Path) -> None:
         raise unsuitable(source, [fault])
 
 
+def check_colon(source: str, path: Path, location: str) -> None:
+    """Check that no folder on the way to a pattern, or to a name with a letter of one, has a colon.
+
+    Args:
+        source: its name.
+        path: the folder or file that is read, up to the first pattern.
+        location: as Spark gets it.
+
+    Raises:
+        SetupError: `source-path`.
+    """
+    letter = local_paths.pattern_letter(location)
+    if letter and ":" in str(path):
+        fault = f"the path {path} has a colon, and Hadoop takes none in a path with the letter '{letter}' of a pattern"
+        raise unsuitable(source, [fault], _NO_PATTERN)
+
+
+def check_pattern(source: str, top: Path, parts: Sequence[str]) -> None:
+    """Check the names that a pattern is compared with.
+
+    Args:
+        source: its name.
+        top: the folder above the first part that is a pattern.
+        parts: the pattern and what follows it, by folders.
+
+    Raises:
+        SetupError: `source-path`, one of them has a colon.
+    """
+    folders, found = [str(top)], list[str]()
+    for part in parts:
+        fits = local_paths.names_of_pattern(part).fullmatch
+        entries = [entry for folder in folders for entry in _entries(source, folder)]
+        compared = local_paths.has_wildcard(part)
+        found += [entry.path for entry in entries if ":" in entry.name and (compared or fits(entry.name))]
+        folders = [entry.path for entry in entries if fits(entry.name) and _is(entry.is_dir)]
+    if found:
+        faults = [f"{path} has a colon in its name, and the pattern is compared with it" for path in found]
+        raise unsuitable(source, faults, _NO_PATTERN)
+
+
 def walk(source: str, top: Path) -> Iterator[os.DirEntry[str]]:
     """Yield the files below a folder, in no order.
 
@@ -67,7 +116,9 @@ def walk(source: str, top: Path) -> Iterator[os.DirEntry[str]]:
         for entry in _entries(source, waiting.pop()):
             if not is_listed(entry.name):
                 continue
-            if entry.is_symlink() and (fault := link_fault(top, entry.path) or _again(entry.path, through)):
+            if unreadable := local_paths.name_fault(entry.name):
+                found.append(f"{entry.path} {unreadable}")
+            elif entry.is_symlink() and (fault := link_fault(top, entry.path) or _again(entry.path, through)):
                 found.append(fault)
             elif _is(entry.is_dir):
                 waiting.append(entry.path)
@@ -118,16 +169,17 @@ def file_faults(top: Path, paths: Iterable[str]) -> list[str]:
     return [fault for path in paths if (fault := link_fault(top, path) or _name_fault(path))]
 
 
-def unsuitable(source: str, faults: list[str]) -> SetupError:
+def unsuitable(source: str, faults: list[str], hint: str = _HINT) -> SetupError:
     """Return the error of files that no source may have, each fault in a few words."""
     more = f"; and {len(faults) - _SHOWN:,} more" if len(faults) > _SHOWN else ""
-    return SetupError("source-path", f"source '{source}' cannot be read: {'; '.join(faults[:_SHOWN])}{more}", _HINT)
+    return SetupError("source-path", f"source '{source}' cannot be read: {'; '.join(faults[:_SHOWN])}{more}", hint)
 
 
 def _name_fault(path: str) -> str | None:
     if ":" in path.rpartition("/")[2]:
         return f"{path} has a colon in its name, and Spark cannot open such a file"
-    return None
+    unreadable = local_paths.name_fault(path)
+    return f"{path} {unreadable}" if unreadable else None
 
 
 def _entries(source: str, folder: str) -> list[os.DirEntry[str]]:

@@ -1,0 +1,124 @@
+r"""How a path of this machine is written for each program that takes it as text, and read from what they print.
+
+    form        for                                                           /a b          /a%b          /a*b
+    hadoop      checkpoints, Parquet: nothing is decoded                      file:/a b     file:/a%b     file:/a*b
+    pattern     sources of files: Hadoop takes some letters for patterns      file:/a b     file:/a%b     file:/a\*b
+    iceberg     warehouses and what tables record: nothing is decoded         file:///a b   file:///a%b   file:///a*b
+    encoded     Java's URI: Spark's notes of files, log4j, lists of jars      file:///a%20b file:///a%25b file:///a%2Ab
+    sqlite      SQLite decodes it, in Python and in Java                      as encoded, with options behind a `?`
+
+A program that gets another form than it expects writes beside the project: an encoded path that nobody decodes is the
+folder `a%20b`. See docs/design/132-paths-as-text.md.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote, unquote
+
+from engine.errors import SetupError
+
+# With an authority (file://host/x) a location is on no machine that Hadoop's local file system knows.
+_LOCAL: Final = re.compile(r"file:(?:///+|/(?!/))")
+_PATTERN: Final = re.compile(r"[\[\]{}*?\\]")
+# An option of Spark's readers of files that are not streams: a path is taken as it is. Without it a colon is an error
+# where a letter of a pattern is in the path, even behind a backslash.
+AS_IT_IS: Final = {"__globPaths__": "false"}
+_WILDCARD: Final = re.compile(r"[\[{*?]")
+_ESCAPED: Final = re.compile(r"\\.", re.DOTALL)
+_TOKENS: Final = re.compile(r"\\.|\[[^]]*\]|.", re.DOTALL)
+# Python's letters for the bytes of a name that is not UTF-8.
+_NO_TEXT: Final = re.compile("[\ud800-\udfff]")
+
+
+def hadoop(path: Path | str) -> str:
+    """An absolute path as a location of Hadoop's."""
+    return f"file:{path}"
+
+
+def iceberg(path: Path | str) -> str:
+    """An absolute path as a location of Iceberg's: Hadoop's, with the slashes that tables record."""
+    return f"file://{path}"
+
+
+def literally(location: str) -> str:
+    """A location of Hadoop's for Spark's readers, with nothing in it that is taken for a pattern."""
+    return _PATTERN.sub(r"\\\g<0>", location)
+
+
+def pattern_letter(text: str) -> str:
+    """The last letter by which Hadoop takes a path, or a part of one, for a pattern; empty: there is none."""
+    found: list[str] = _PATTERN.findall(text)
+    return found[-1] if found else ""
+
+
+def has_wildcard(part: str) -> bool:
+    """Whether Hadoop compares one part of a pattern with the names in a folder."""
+    return bool(_WILDCARD.search(_ESCAPED.sub("", part)))
+
+
+def names_of_pattern(part: str) -> re.Pattern[str]:
+    """The names that Hadoop finds for one part of a pattern, or some more: a class of letters is any letter."""
+    found, depth = [], 0
+    for piece in _TOKENS.findall(part):
+        if piece == "{":
+            found.append("(?:")
+            depth += 1
+        elif depth and piece in ",}":
+            found.append("|" if piece == "," else ")")
+            depth -= piece == "}"
+        else:
+            found.append({"*": ".*", "?": "."}.get(piece) or ("." if piece[0] == "[" else re.escape(piece[-1])))
+    return re.compile("".join(found) + ")" * depth, re.DOTALL)
+
+
+def encoded(path: Path | str) -> str:
+    """An absolute path as Java's URI."""
+    return f"file://{encoded_path(path)}"
+
+
+def encoded_path(path: Path | str) -> str:
+    """The folder that a program uses which is given an encoded path, and decodes nothing."""
+    return quote(os.fsencode(path))
+
+
+def sqlite(path: Path, options: str) -> str:
+    """An absolute path as the address of a SQLite file; Java wants `jdbc:sqlite:` before it."""
+    return f"{encoded(path)}?{options}"
+
+
+def class_path(paths: Iterable[Path]) -> str:
+    """Files as Java's class path, in which nothing can be escaped.
+
+    Raises:
+        SetupError: `java-start`, one of them has a colon in its path.
+    """
+    parts = [str(path) for path in paths]
+    if wrong := next((part for part in parts if os.pathsep in part), ""):
+        message = f"{wrong} has a colon in its path, and Java takes that for the end of an entry of its class path"
+        hint = "Install Headrace in another folder, or set ENGINE_JARS to one for the jars."
+        raise SetupError("java-start", message, hint)
+    return os.pathsep.join(parts)
+
+
+def of_location(location: str) -> str | None:
+    """The path behind a location as Hadoop and Iceberg have it, in which nothing is encoded; None: it is elsewhere."""
+    found = _LOCAL.match(location)
+    return f"/{location[found.end() :]}" if found else None
+
+
+def decoded(uri: str) -> str:
+    """A URI of Java's, of any file system, as the location that Hadoop prints."""
+    return _LOCAL.sub("file:/", unquote(uri), count=1)
+
+
+def name_fault(path: Path | str) -> str:
+    """Why Java cannot open a file or folder because of its name, in a few words; empty: it can."""
+    found = _NO_TEXT.search(str(path))
+    if found is None:
+        return ""
+    return f"has the byte 0x{ord(found[0]) & 0xFF:02X} in its name, which is not UTF-8, and Java cannot open it"
