@@ -155,6 +155,10 @@ sameness: $(DEV) ## Compare what the engine calls the same query with Spark's ro
 values: $(DEV) ## Read random values of every type from JSON, CSV, Kafka and names of folders, and compare with what is written (VALUES_ARGS)
 	@$(BIN)/python -m tests.values $(or $(VALUES_ARGS),--count 2000 --seed 1)
 
+.PHONY: joins
+joins: $(DEV) ## Compare random joins of streams, with NULL keys and late rows, with a batch join of the same rows (JOINS_ARGS)
+	@$(BIN)/python -m tests.joins $(or $(JOINS_ARGS),--count 300 --seed 1)
+
 .PHONY: kills
 kills: $(DEMO) ## Kill builds of the example again and again, and compare its tables with those of a quiet run (KILLS_ARGS)
 	@$(BIN)/python -m tests.kills $(or $(KILLS_ARGS),--kills 50 --seed 1)
@@ -191,6 +195,8 @@ nightly: ## The whole suite with the tests of the night, then new random queries
 	$(SAY) "2,000 hostile projects and 100,000 addresses of the seed $(NIGHT)"
 	@$(MAKE) --no-print-directory hostile HOSTILE_ARGS='--count 2000 --seed $(NIGHT)' ANSWERS_ARGS='--count 5000 --seed $(NIGHT)' \
 		ADDRESSES_ARGS='--count 100000 --seed $(NIGHT)'
+	$(SAY) "300 random joins of streams of the seed $(NIGHT)"
+	@$(MAKE) --no-print-directory joins JOINS_ARGS='--count 300 --seed $(NIGHT)'
 	$(SAY) "50 kills of the seed $(NIGHT)"
 	@$(MAKE) --no-print-directory kills KILLS_ARGS='--kills 50 --seed $(NIGHT)'
 	$(SAY) "50 kills of Java while sessions are opened, used and closed, of the seed $(NIGHT)"

@@ -90,7 +90,10 @@ def session(folder: Path) -> Iterator[Any]:
 
 
 def prepared(spark: Any, folder: Path) -> Judge:
-    """The relations of the oracle, over a dozen rows in two files."""
+    """The relations of the oracle, over a dozen rows in two files; a join that never writes its rows is refused."""
+    from engine.runtime.spark_support.stream_joins import join_as_sql
+
+    join_as_sql(spark)
     for name in ("a", "b"):
         (folder / name).mkdir(parents=True)
         rows = [
