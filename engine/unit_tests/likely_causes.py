@@ -115,6 +115,10 @@ def _held(model: Model, seen: StepMetrics) -> str:
     if not seen.state_rows or not model.stateful:
         return ""
     rows = "a row is" if seen.state_rows == 1 else f"{seen.state_rows:,} rows are"
+    if seen.flushed:
+        return (
+            f"{rows} still in state after the step 'flush': nothing in the query limits how long rows wait for others"
+        )
     return (
         f"{rows} in state and {_mark(seen)}: windows, sessions and unmatched rows are written when the watermark "
         "passes them (add the step 'flush')"

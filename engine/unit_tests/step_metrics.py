@@ -21,11 +21,13 @@ class StepMetrics(Metrics):
         watermark: with which the next micro-batch begins, milliseconds since 1970; None: there is none yet.
         times: of each micro-batch with event times: the watermark with which it began (None: there was none), and its
             earliest event time, milliseconds since 1970.
+        flushed: a flush has moved the watermark past every row.
     """
 
     duplicates: int = 0
     watermark: int | None = None
     times: tuple[tuple[int | None, int], ...] = ()
+    flushed: bool = False
 
     def with_step(self, later: StepMetrics) -> StepMetrics:
         """Both together; state and watermark are the later ones."""
@@ -33,6 +35,7 @@ class StepMetrics(Metrics):
             duplicates=self.duplicates + later.duplicates,
             watermark=later.watermark,
             times=(*self.times, *later.times),
+            flushed=self.flushed or later.flushed,
             **self.plus(later).numbers(),
         )
 

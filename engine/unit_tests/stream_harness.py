@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from engine.compile import Model
@@ -114,7 +114,7 @@ class Trial:
             given = [(self.feeds[rows.view], self.feeds[rows.view].rows(rows.rows)) for rows in step.given]
             add(self._query, given, self.session)
         self._settle()
-        seen = self._look()
+        seen = replace(self._look(), flushed=step.kind is StepKind.FLUSH)
         self.seen = self.seen.with_step(seen)
         return seen
 

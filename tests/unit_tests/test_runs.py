@@ -25,6 +25,7 @@ MARKED = """\
 
 MOVES = "the watermark advances only after a micro-batch: a row is compared with the rows of earlier steps"
 BEGAN = "its micro-batch began with the watermark 2013-01-01 12:10:00, and the earliest event time was 2013-01-01 "
+KEPT = "still in state after the step 'flush': nothing in the query limits how long rows wait for others"
 GROUPS = "for a window Spark counts late groups of each micro-batch, not rows"
 # Tests of a number of late rows that is not what they expect: the number, and the causes that are told.
 LATE = {
@@ -59,11 +60,12 @@ def test_each_unit_test_ends_as_it_should_and_touches_no_table(lab: Lab) -> None
         "paid.without_a_time",
         "kept.same_key_twice",
         "kept.no_new_version",
+        "matched.waits_for_ever",
         *(f"hourly.{name}" for name in LATE),
     }
     wrong = {name: told[name] for name, e in ended.items() if e["status"] != "pass"}
     assert set(wrong) == failing, json.dumps(wrong, indent=1)
-    assert len(ended) == len(failing) + 11
+    assert len(ended) == len(failing) + 12
 
     (found,) = told["hourly.still_open"]
     assert (found["code"], found["file"], found["line"]) == ("unit-test-failed", "tests/failing.yml", 5)
@@ -81,6 +83,8 @@ def test_each_unit_test_ends_as_it_should_and_touches_no_table(lab: Lab) -> None
         assert str(found["message"]).startswith(f"late is {number} after step ")
         assert found["hint"] == "\n    ".join(f"Likely cause: {text}." for text in why), name
     assert "Likely cause: a row is in state and there is no watermark yet" in str(told["paid.no_partner"][0]["hint"])
+    (found,) = told["matched.waits_for_ever"]
+    assert found["hint"].endswith(f"Likely cause: a row is {KEPT}.")  # type: ignore[attr-defined]
     # A column that a given row lacks is NULL, and a bound on the time would lose the row silently.
     assert "a record of shop.payments cannot be read: 'paid_at' is NULL" in ended["paid.without_a_time"]["message"]
     assert ended["kept.same_key_twice"]["message"] == """1 key has more than one row in step 1: {"kind":"a"}"""

@@ -1,0 +1,8 @@
+/*---
+streams:
+  shop.events: {}
+  shop.payments: {watermark: paid_at delay 20 minutes}
+---*/
+select e.id, p.sum
+from {{ source('shop', 'events') }} e join {{ source('shop', 'payments') }} p
+  on p.order_id = e.id and p.paid_at between e.at and e.at + interval 1 hour
