@@ -106,7 +106,9 @@ class _Comparison:
         yield from self._filters(old, new, fed)
         # Spark moves a semi join below a group on its left.
         moves = new.name in {"semi", "anti"} and any(block.stateful for block in blocks(new))
-        if old.kind == "join":
+        if old.kind == "read":
+            yield from _read(old, new, follows=bool(fed) and all(block.kind == "join" for block in fed))
+        elif old.kind == "join":
             yield from _join(old, new, fed=bool(fed) or moves)
         elif old.kind == "group":
             yield from _group(old, new, mixes=self._mixes(new))
@@ -146,12 +148,16 @@ class _Comparison:
                 yield Difference("breaking", text)
 
 
-def _read(old: Block, new: Block) -> Iterator[Difference]:
+def _read(old: Block, new: Block, *, follows: bool) -> Iterator[Difference]:
+    """Compare what is read; `follows`: rows in state have the event time themselves, also of before a watermark."""
     if old.name != new.name:
         text = f"the input '{old.name}' became '{new.name}'; the state holds rows of the old input"
         yield Difference("breaking", text)
         return
-    if old.watermark != new.watermark:
+    if not old.watermark and new.watermark and follows:
+        note = "it applies to rows in state, too: which find a match, and when the others are written"
+        yield Difference("forward", f"a watermark on {new.watermark} was added to '{new.name}'; {note}")
+    elif old.watermark != new.watermark:
         was, now = (_or(block.watermark) for block in (old, new))
         yield Difference("breaking", f"the watermark of '{new.name}' changed from {was} to {now}; the state is "
                                      "bound to the old event time")  # fmt: skip
@@ -325,4 +331,4 @@ def _or(text: str) -> str:
     return text or "nothing"
 
 
-_OWN = {"read": _read, "distinct": _distinct, "limit": _limit, "sort": _sort}
+_OWN = {"distinct": _distinct, "limit": _limit, "sort": _sort}

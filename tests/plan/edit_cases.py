@@ -52,6 +52,12 @@ streams: {{shop.events: {{watermark: at delay 10 minutes}}, shop.pays: {{waterma
 select e.id, e.kind, p.sum
 from {E} e left join {P} p on e.id = p.id and p.paid_at between e.at and e.at + interval 1 hour
 """
+HALF = f"""
+streams: {{shop.events: {{}}, shop.pays: {{watermark: paid_at delay 10 minutes}}}}
+---
+select e.id, e.kind, p.sum
+from {E} e join {P} p on e.id = p.id and p.paid_at between e.at and e.at + interval 1 hour
+"""
 CHAIN = f"""
 streams: {{shop.events: {{watermark: at delay 10 minutes}}}}
 ---
@@ -236,6 +242,8 @@ FORWARD = {
     "a delay in update mode": (UPDATED, [("delay 10 minutes", "delay 1 hour")], "from 10 minutes to 1 hour"),
     "a delay of dedup": (DEDUP, [("delay 10 minutes", "delay 1 hour")], "from 10 minutes to 1 hour"),
     "a delay of a join": (JOIN, [("at delay 10 minutes}, shop.p", "at delay 20 minutes}, shop.p")], "to 20 minutes"),
+    "a watermark for the other side of a join": (HALF, [("shop.events: {}", "shop.events: {watermark: at delay 10 minutes}")],
+                                                 "a watermark on at was added to 'shop.events'"),
     "a session gap": (SESSIONS, [("5 minutes", "20 minutes")], "gap of the session window changed"),
     "a filter before an append aggregate": (COUNTED, [("id > 0", "id > 5")], "include rows of both filters"),
     "HAVING over a key": (COUNTED, [("count(*) > 1", "count(*) > 1 and kind = 'a'")], "include rows of both filters"),

@@ -99,6 +99,7 @@ RULES = (
         "the delay of a watermark",
         ("a larger delay", "a smaller delay", "a delay in update mode", "a delay of dedup", "a delay of a join"),
     ),
+    Rule("a watermark on an input of a join that has none", ("a watermark for the other side of a join",)),
     Rule("the number of a LIMIT", ("the number of a LIMIT",)),
     Rule(
         "a filter before an aggregate (WHERE, or HAVING over a key) or behind a dedup, the gap of a session, in append mode",
