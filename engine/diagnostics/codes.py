@@ -24,7 +24,8 @@ _BY_PAGE = {
         vars-unused env-missing secret-outside-target secret-misplaced run-varying-value
     """,
     "joins": """
-        join-mode join-no-equality join-outer-condition join-outer-static join-anti join-never-matches
+        join-mode join-no-equality join-outer-condition join-unmatched-rows join-outer-static join-anti
+        join-never-matches
     """,
     "kafka-and-registry": """
         unknown-connection connection-settings source-credentials plain-http kafka-unreachable kafka-rejected

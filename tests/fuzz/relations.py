@@ -13,3 +13,6 @@ RELATIONS = {
     "ba": StreamFacts(streaming=False, columns=COLUMNS, streamable=False),
     "t_par": StreamFacts(streaming=False, columns=COLUMNS),
 }
+
+# What Spark starts, and would never write.
+STRICTER = {"join-unmatched-rows"}

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from engine.compile.nodes.query_finding import QueryFinding
-from engine.compile.streaming import pasteable_fixes
 from engine.compile.streaming.aggregate_rules import collated
 from engine.compile.streaming.contradictory_bounds import contradiction
 from engine.compile.streaming.lowering.lowered_query import LoweredQuery
 from engine.compile.streaming.query_plan.join_bounds import bounds_state, event_time_equality, separates
-from engine.compile.streaming.query_plan.logical_plan import Aggregate, Distinct, Join, walk
+from engine.compile.streaming.query_plan.logical_plan import Aggregate, Distinct, Join, LogicalPlan, walk
 from engine.compile.streaming.query_plan.stream_facts import error, warning
+from engine.compile.streaming.waiting_rows import fix, reason, shown, waiting_sides
 
 _NAMES = {
     "left": "left outer", "right": "right outer", "full": "full outer", "semi": "left semi", "anti": "left anti",
@@ -44,7 +44,7 @@ def running_joins(query: LoweredQuery) -> Iterator[QueryFinding]:
             hint = "Add an equality to ON, such as l.id = r.id."
             yield error("join-no-equality", message, hint, step.node)
         elif query.mode == "append":
-            yield from _growth(step)
+            yield from _waiting(step)
         for condition in pairs:
             sides = (condition.left, condition.right)
             if any(side is not None and collated(side.type) for side in sides):
@@ -63,7 +63,7 @@ def _streams(query: LoweredQuery, step: Join) -> Iterator[QueryFinding]:
     elif step.kind != "inner" and not _closes(step):
         name = _NAMES[step.kind]
         message = f"a {name} join of two streams needs a time bound in ON: without it an unmatched row is never written"
-        hint = pasteable_fixes.join_bound(step, both_directions=False)
+        hint = fix(step, [step.left, step.right])
         if any(c.node.find(exp.TimestampAdd, exp.TsOrDsAdd, exp.DateAdd) is not None for c in step.conditions):
             hint = f"{hint} Write + interval: Spark finds no bound in dateadd()."
         yield error("join-outer-condition", message, hint, step.node)
@@ -100,14 +100,22 @@ def _static(step: Join) -> Iterator[QueryFinding]:
     yield error("join-outer-static", message, hint, step.node)
 
 
-def _growth(step: Join) -> Iterator[QueryFinding]:
-    if event_time_equality(step) or step.left.open or step.right.open:
+def _preserved(step: Join) -> list[LogicalPlan]:
+    """The sides whose unmatched rows are written."""
+    return {"left": [step.left], "right": [step.right], "full": [step.left, step.right]}.get(step.kind, [])
+
+
+def _waiting(step: Join) -> Iterator[QueryFinding]:
+    """Rows that never leave the state: an error where they would be written when they leave it."""
+    waiting = waiting_sides(step)
+    if not waiting or step.left.open or step.right.open or (step.kind != "inner" and not _closes(step)):
+        return  # nothing waits, or nobody knows, or an error already
+    lost = [side for side in _preserved(step) if any(side is one for one in waiting)]
+    if lost:
+        names = " and ".join(shown(step, side) for side in lost)
+        message = f"unmatched rows of {names} would never be written: {reason(step, lost[0])}"
+        yield error("join-unmatched-rows", message, fix(step, waiting), step.node)
         return
-    if step.kind != "inner" and not _closes(step):
-        return  # an error already
-    both = bounds_state(step.left, step.right, step.conditions) and bounds_state(step.right, step.left, step.conditions)
-    timed = all(any(c.watermark for c in side.columns) for side in (step.left, step.right))
-    if not (both and timed):
-        message = "the join keeps all rows in state, without bound: it needs watermarks on both sides and a time bound"
-        hint = pasteable_fixes.join_bound(step, both_directions=True)
-        yield warning("unbounded-join", message, hint, step.node)
+    names = " and ".join(shown(step, side) for side in waiting)
+    message = f"the join keeps all rows of {names} in state, without bound: {reason(step, waiting[0])}"
+    yield warning("unbounded-join", message, fix(step, waiting), step.node)

@@ -17,9 +17,21 @@ _SIGNS: dict[type[exp.Expr], str] = {
 _KEEPS_NULL = (exp.Coalesce, exp.If, exp.Case, exp.Is, exp.Or, exp.NullSafeEQ, exp.Query)
 
 
-def conditions(node: exp.Expr, values: ExpressionReader) -> tuple[Condition, ...]:
-    """The conditions that AND connects."""
-    return tuple(_split(node, values))
+def conditions(node: exp.Expr, values: ExpressionReader, *, on: bool = False) -> tuple[Condition, ...]:
+    """The conditions that AND connects.
+
+    Args:
+        node: all of them.
+        values: reads expressions.
+        on: they are those of ON, where a value that BETWEEN compares twice is computed once, below the join.
+    """
+    split = _split(node, values)
+    return tuple(replace(one, projected=_computes_between(one)) for one in split) if on else tuple(split)
+
+
+def _computes_between(condition: Condition) -> bool:
+    value = condition.left
+    return isinstance(condition.node, exp.Between) and value is not None and value.column is None
 
 
 def equal(left: PlanColumn, right: PlanColumn, node: exp.Expr) -> Condition:

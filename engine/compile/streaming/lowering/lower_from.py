@@ -187,7 +187,7 @@ def _join(queries: Queries, relation: From, join: exp.Expr, env: Env, outer: Pla
     named = (*relation.named, *right.named)
     both = PlanScope(list(named), relation.visible + right.visible, queries.number, outer)
     values = queries.values(both, env)
-    terms = conditions(join.args["on"], values) if join.args.get("on") is not None else ()
+    terms = conditions(join.args["on"], values, on=True) if join.args.get("on") is not None else ()
     pairs = _pairs(join, relation, right)
     terms += tuple(equal(left, other, node) for node, left, other in pairs)
     plan: LogicalPlan = Join(

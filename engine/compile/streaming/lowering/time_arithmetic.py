@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
+from msgspec.structs import replace
 from sqlglot import exp
 
 from engine.compile.streaming.lowering.lower_expressions import ExpressionReader
 from engine.compile.streaming.lowering.result_types import NUMBERS, TIMES
-from engine.compile.streaming.query_plan.intervals import has_months, is_interval
+from engine.compile.streaming.query_plan.intervals import has_months, is_interval, seconds
 from engine.compile.streaming.query_plan.logical_plan import Term
 
 _CASTS = (TIMES | NUMBERS | {"decimal"}) - {"timestamp_ntz"}
+# A time cast to another number loses its microseconds, or more.
+_EXACT = re.compile(r"timestamp(_ltz)?|double|decimal\(\d+, ?([6-9]|\d\d)\)")
 
 
 def _unseen(node: exp.Binary, values: ExpressionReader) -> bool:
@@ -37,12 +42,15 @@ def terms(node: exp.Expr, values: ExpressionReader, *, negative: bool = False) -
             result = terms(node.this, values, negative=not negative)
         case exp.Cast():
             # Spark cannot compute with a time written as text, so that such a bound does not count (measured).
-            kind = node.to.sql(dialect="spark").lower().partition("(")[0]
-            result = terms(node.this, values, negative=negative) if kind in _CASTS else None
+            kind = node.to.sql(dialect="spark").lower()
+            result = terms(node.this, values, negative=negative) if kind.partition("(")[0] in _CASTS else None
+            if result is not None and _EXACT.fullmatch(kind) is None:
+                result = [replace(term, rounded=True) for term in result]
         case exp.Interval():
-            result = [Term(negative, None)] if is_interval(node) and not has_months(node) else None
+            readable = is_interval(node) and not has_months(node)
+            result = [Term(negative, None, seconds(node) or 0.0)] if readable else None
         case exp.Literal():
-            result = None if node.is_string else [Term(negative, None)]
+            result = None if node.is_string else [Term(negative, None, float(node.name))]
         case _:
             column = values.of(node).column
             result = [Term(negative, column)] if column is not None else None

@@ -1,8 +1,42 @@
-"""Time bounds of joins, found as Spark finds them (its StreamingJoinHelper)."""
+"""Time bounds of joins of streams: which rows of a side leave the state, and when.
+
+Spark's operator (StreamingSymmetricHashJoinHelper) drops the rows of both sides by the event time where it is one of
+the equalities. Otherwise it drops those of a side that has a watermark by each comparison from which its
+StreamingJoinHelper can compute a time; the check before the start does not ask whether that side has one.
+`StreamJoins.java` hides the comparisons that say something else from it: what is left are those of `releases`.
+"""
 
 from __future__ import annotations
 
-from engine.compile.streaming.query_plan.logical_plan import Condition, Join, LogicalPlan, Side, Term
+from collections import Counter
+
+from msgspec import Struct
+
+from engine.compile.streaming.query_plan.logical_plan import Condition, Join, LogicalPlan, PlanColumn, Side, Term
+
+
+class Bound(Struct, frozen=True):
+    """A comparison that Spark solves for a column of one side.
+
+    Attributes:
+        condition: the comparison.
+        own: the column.
+        other: the column of the other side; None: it is compared with a constant.
+        rounded: times are compared without a part of their seconds.
+        repeated: a summand is there twice, which Spark counts once.
+    """
+
+    condition: Condition
+    own: PlanColumn
+    other: PlanColumn | None
+    rounded: bool
+    repeated: bool
+
+    @property
+    def exact(self) -> bool:
+        """Whether it says when the event times of both sides can no longer match."""
+        times = self.own.watermark and self.other is not None and self.other.watermark
+        return times and not (self.rounded or self.repeated or self.condition.projected)
 
 
 def separates(join: Join, condition: Condition) -> bool:
@@ -19,47 +53,87 @@ def event_time_equality(join: Join) -> bool:
 
     `<=>` does not count: Spark wraps its sides.
     """
-    return any(
-        side is not None and side.column is not None and side.column.watermark
-        for condition in join.conditions
-        if condition.sign == "=" and not condition.shared and separates(join, condition)
-        for side in (condition.left, condition.right)
-    )
+    return any(any(map(_marked, _sides(pair))) for pair in equalities(join) if not pair.shared)
+
+
+def equal_event_times(join: Join) -> bool:
+    """Whether both sides of an equality are event times: rows of both are dropped, and late, by the same time."""
+    return any(all(map(_marked, _sides(pair))) for pair in equalities(join))
+
+
+def half_marked(join: Join) -> PlanColumn | None:
+    """The column without a watermark to which an event time is equal; None: there is no such equality."""
+    for pair in equalities(join):
+        one, other = _sides(pair)
+        if _marked(one) != _marked(other):
+            return (other if _marked(one) else one).column
+    return None
+
+
+def equalities(join: Join) -> list[Condition]:
+    """The equalities that key the state."""
+    return [c for c in join.conditions if c.sign == "=" and separates(join, c)]
 
 
 def bounds_state(of: LogicalPlan, by: LogicalPlan, conditions: tuple[Condition, ...]) -> bool:
     """Whether a condition bounds a column of one side from below by the watermark of the other.
 
-    Spark solves `a < b` for the column; what it cannot compute is not a bound. A bound by constants counts too.
+    So Spark's check before the start has it. A bound by constants counts too.
     """
     if not any(column.watermark for column in by.columns):
         return False
-    return any(_bounds(of, by, condition) for condition in conditions)
+    return any(bound.other is None or bound.other.watermark for bound in bounds(of, conditions))
 
 
-def _bounds(of: LogicalPlan, by: LogicalPlan, condition: Condition) -> bool:
+def releases(join: Join, of: LogicalPlan) -> bool:
+    """Whether a row of one side leaves the state as soon as the watermark says that none can match it any more."""
+    return equal_event_times(join) or any(bound.exact for bound in bounds(of, join.conditions))
+
+
+def bounds(of: LogicalPlan, conditions: tuple[Condition, ...]) -> list[Bound]:
+    """The comparisons that bound a column of one side from below."""
+    solved = (_solved(of, condition) for condition in conditions)
+    return [bound for bound in solved if bound is not None]
+
+
+def _solved(of: LogicalPlan, condition: Condition) -> Bound | None:
     smaller, greater = condition.left, condition.right
     if condition.sign in {">", ">="}:
         smaller, greater = greater, smaller
     elif condition.sign not in {"<", "<="}:
-        return False
-    terms = _difference(smaller, greater)
-    if terms is None:
-        return False
-    ours = {t for t in terms if t.column is not None and t.column.id in _ids(of)}
-    theirs = [t.column for t in terms if t.column is not None and t.column.id not in _ids(of)]
-    if len(ours) != 1 or len({c.id for c in theirs}) > 1:
-        return False
-    (own,) = ours
-    marked = {c.id for c in by.columns if c.watermark}
-    rest = [t for t in terms if t != own]
-    return own.negative and bool(rest) and all(c.id in marked for c in theirs)
-
-
-def _difference(smaller: Side | None, greater: Side | None) -> list[Term] | None:
+        return None
     if smaller is None or greater is None or smaller.terms is None or greater.terms is None:
         return None
-    return [*smaller.terms, *(Term(not t.negative, t.column) for t in greater.terms)]
+    terms = [*smaller.terms, *(Term(not t.negative, t.column, t.seconds, t.rounded) for t in greater.terms)]
+    ids = _ids(of)
+    ours = {(t.negative, t.column) for t in terms if t.column is not None and t.column.id in ids}
+    theirs = {t.column.id: t.column for t in terms if t.column is not None and t.column.id not in ids}
+    if len(ours) != 1 or len(theirs) > 1:
+        return None
+    ((negative, own),) = ours
+    if not negative or own is None or all(t.column == own for t in terms):
+        return None
+    columns = [t for t in terms if t.column is not None]
+    # Spark has the summands as a set, in which those of the greater side are negated.
+    repeated = len(columns) > 1 + len(theirs) or any(map(_repeats_length, (smaller, greater)))
+    other = next(iter(theirs.values()), None)
+    return Bound(condition, own, other, any(t.rounded for t in columns), repeated)
+
+
+def _repeats_length(side: Side) -> bool:
+    lengths = Counter((t.negative, t.seconds) for t in side.terms or () if t.column is None)
+    return any(number > 1 for number in lengths.values())
+
+
+def _sides(pair: Condition) -> tuple[Side, Side]:
+    left, right = pair.left, pair.right
+    if left is None or right is None:
+        raise TypeError(pair)
+    return left, right
+
+
+def _marked(side: Side) -> bool:
+    return side.column is not None and side.column.watermark
 
 
 def _ids(plan: LogicalPlan) -> frozenset[int]:

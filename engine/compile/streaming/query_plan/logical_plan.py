@@ -43,10 +43,19 @@ class PlanColumn(Struct, frozen=True):
 
 
 class Term(Struct, frozen=True):
-    """A summand of a time expression: its sign, and the column, or None for a constant."""
+    """A summand of a time expression: its sign, and the column, or None for a constant.
+
+    Attributes:
+        negative: it is subtracted.
+        column: that it is.
+        seconds: the length of a constant.
+        rounded: the column is cast to a type that drops a part of the second.
+    """
 
     negative: bool
     column: PlanColumn | None
+    seconds: float = 0.0
+    rounded: bool = False
 
 
 class Side(Struct, frozen=True):
@@ -69,6 +78,8 @@ class Condition(Struct, frozen=True):
     """One of the conditions that AND connects; `sign` is =, <=>, <, <=, >, >= or empty.
 
     `shared`: an equality in each part of an OR, which Spark takes out of it when the query runs, and not before.
+    `projected`: a BETWEEN in ON of a value that Spark computes below the join when the query runs
+    (RewriteWithExpression): then it compares a column of its own.
     """
 
     node: exp.Expr
@@ -78,6 +89,7 @@ class Condition(Struct, frozen=True):
     right: Side | None = None
     rejects_null: bool = False
     shared: bool = False
+    projected: bool = False
 
 
 class Key(Struct, frozen=True):

@@ -30,7 +30,6 @@ from engine.compile.streaming.query_plan.logical_plan import (
     Projection,
     Ref,
     Side,
-    Term,
     UnionPlan,
     With,
     executed,
@@ -118,7 +117,7 @@ def _rewritten(side: Side | None, made: dict[int, frozenset[int]], below: dict[i
     if side.terms is not None:
         moved = [(term, _alias_of(term.column, made, below)) for term in side.terms]
         if all(term.column is None or other is not None for term, other in moved):
-            terms = tuple(Term(term.negative, other) for term, other in moved)
+            terms = tuple(replace(term, column=other) for term, other in moved)
     return Side(refs, column, terms, side.type)
 
 

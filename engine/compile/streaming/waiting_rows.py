@@ -1,0 +1,160 @@
+"""Rows of a join of streams that wait in state without bound: why, and a fix that can be pasted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from engine.compile.streaming import pasteable_fixes
+from engine.compile.streaming.query_plan.join_bounds import Bound, bounds, equalities, half_marked, releases
+from engine.compile.streaming.query_plan.logical_plan import (
+    Condition,
+    Filter,
+    Join,
+    LogicalPlan,
+    PlanColumn,
+    SourcePlan,
+    walk,
+)
+
+
+def waiting_sides(step: Join) -> list[LogicalPlan]:
+    """The sides of which a row may never leave the state."""
+    return [side for side in (step.left, step.right) if not releases(step, side)]
+
+
+def reason(step: Join, side: LogicalPlan) -> str:
+    """Why rows of a side wait."""
+    other = step.right if side is step.left else step.left
+    if (column := half_marked(step)) is not None:
+        return f"'{column.name}' has no watermark, and is compared with an event time"
+    for one in (side, other):
+        if not _marked(one):
+            return f"{shown(step, one)} has no watermark"
+    found = bounds(side, step.conditions)
+    for bound in found:
+        if (fault := _fault(step, side, bound)) is not None:
+            return fault[0]
+    return f"ON does not bound the event time of {shown(step, side)} by that of {shown(step, other)}"
+
+
+def fix(step: Join, sides: Sequence[LogicalPlan]) -> str:
+    """The watermarks and the condition that a join lacks so that rows of some sides leave the state."""
+    for side in sides:
+        for bound in bounds(side, step.conditions):
+            if _marked(step.left) and _marked(step.right) and (fault := _fault(step, side, bound)) is not None:
+                return fault[1]
+    left, right = ((side, _time(step, side)) for side in (step.left, step.right))
+    missing = "" if half_marked(step) is not None else _missing_bound(step, sides, left[1], right[1])
+    lacking = [
+        pasteable_fixes.watermark_entry(_source(side, time), _in_source(side, time))
+        for side, time in (left, right)
+        if not _marked(side)
+    ]
+    parts = [f"add to ON: and {missing}"] * bool(missing)
+    parts += [f"set streams: {{{', '.join(dict.fromkeys(lacking))}}} in the header"] * bool(lacking)
+    text = "; and ".join(parts)
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def shown(step: Join, side: LogicalPlan) -> str:
+    """A side of a join by its alias, in quotes, or by its place."""
+    alias = _alias(side)
+    return f"'{alias}'" if alias else f"the {'left' if side is step.left else 'right'} side"
+
+
+def _fault(step: Join, side: LogicalPlan, bound: Bound) -> tuple[str, str] | None:
+    """Why a comparison that looks like a bound is none, and what to write instead; None: it is one, or no such."""
+    if bound.exact or bound.other is None or not bound.other.watermark:
+        return None
+    if not bound.own.watermark:
+        marked = next(column.name for column in side.columns if column.watermark)
+        name = shown(step, side)
+        return (
+            f"ON bounds '{bound.own.name}' of {name}, and its watermark is on '{marked}'",
+            f"Bound '{marked}' in ON, too; or set the watermark of {name} on '{bound.own.name}'.",
+        )
+    if bound.repeated:
+        return "ON adds one interval twice, and Spark counts it once", "Write one interval that is as long as both."
+    if bound.rounded:
+        return (
+            "ON compares event times without parts of their seconds",
+            "Compare the timestamps, and add an interval in place of a number.",
+        )
+    return (
+        "Spark finds no bound in BETWEEN of a computed value",
+        f"Write two comparisons in place of BETWEEN: {_two_comparisons(bound.condition)}.",
+    )
+
+
+def _two_comparisons(condition: Condition) -> str:
+    value, low, high = (
+        part.sql(dialect="spark", comments=False)
+        for part in (condition.node.this, condition.node.args["low"], condition.node.args["high"])
+    )
+    return f"{value} >= {low} and {value} <= {high}"
+
+
+def _missing_bound(step: Join, sides: Sequence[LogicalPlan], left: PlanColumn | None, right: PlanColumn | None) -> str:
+    """The comparison that ON lacks; empty if the columns are compared, and only watermarks are missing."""
+    one, other = _aliased(step.left, "l", left), _aliased(step.right, "r", right)
+    left_waits = step.left in sides and not _compares(step, step.left, left, right)
+    right_waits = step.right in sides and not _compares(step, step.right, right, left)
+    if left_waits and right_waits:
+        return f"{other} between {one} and {one} + interval 1 hour"
+    if left_waits:
+        return f"{other} <= {one} + interval 1 hour"
+    return f"{one} <= {other} + interval 1 hour" if right_waits else ""
+
+
+def _compares(step: Join, side: LogicalPlan, own: PlanColumn | None, other: PlanColumn | None) -> bool:
+    if any(
+        {pair.left and pair.left.column, pair.right and pair.right.column} == {own, other} for pair in equalities(step)
+    ):
+        return True
+    return any(bound.own == own and bound.other == other for bound in bounds(side, step.conditions))
+
+
+def _time(step: Join, side: LogicalPlan) -> PlanColumn | None:
+    """The event time of a side: its watermark's, or the timestamp that ON compares, or the first."""
+    if _marked(side):
+        return next(column for column in side.columns if column.watermark)
+    compared = [column for condition in step.conditions for column in _columns(condition)]
+    ids = {column.id for column in side.columns}
+    times = [column for column in compared if column.id in ids and column.type == "timestamp"]
+    return times[0] if times else pasteable_fixes.event_time(side)
+
+
+def _columns(condition: Condition) -> list[PlanColumn]:
+    sides = (condition.left, condition.right)
+    return [term.column for side in sides if side is not None for term in side.terms or () if term.column is not None]
+
+
+def _marked(side: LogicalPlan) -> bool:
+    return any(column.watermark for column in side.columns)
+
+
+def _source(side: LogicalPlan, time: PlanColumn | None) -> SourcePlan | None:
+    """The stream that a column of a side comes from; else the first."""
+    streams = [step for step in walk(side) if isinstance(step, SourcePlan) and step.streaming]
+    ids = {time.id, time.copy_of} if time is not None else set()
+    own = (stream for stream in streams if any(column.id in ids for column in stream.columns))
+    return next(own, streams[0] if streams else None)
+
+
+def _in_source(side: LogicalPlan, time: PlanColumn | None) -> PlanColumn | None:
+    source = _source(side, time)
+    if time is None or source is None:
+        return time
+    return next((column for column in source.columns if column.id in {time.id, time.copy_of}), time)
+
+
+def _aliased(side: LogicalPlan, otherwise: str, time: PlanColumn | None) -> str:
+    """The event time of one side of a join, with the alias of the side where it is a relation."""
+    return f"{_alias(side) or otherwise}.{pasteable_fixes.name_of(time)}"
+
+
+def _alias(side: LogicalPlan) -> str:
+    while isinstance(side, Filter):
+        side = side.child
+    alias = side.node.alias_or_name if isinstance(side, SourcePlan) else ""
+    return alias.rpartition(".")[2].rpartition(" ")[2] if alias.startswith("@") else alias
