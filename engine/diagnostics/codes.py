@@ -6,7 +6,7 @@ _BY_PAGE = {
     "aggregates": """
         agg-needs-event-time agg-key-lost-watermark agg-two-windows agg-distinct agg-not-grouped
         agg-null-groups agg-alias-key collation-key distinct-needs-event-time complete-needs-aggregate
-        update-needs-key chain-mode chain-join-mode
+        update-needs-key update-filter chain-mode chain-join-mode
     """,
     "command-line": """
         usage selection-empty plan-not-allowed no-access output-unwritable sql-query text-not-utf8 internal-error

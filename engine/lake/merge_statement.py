@@ -66,6 +66,7 @@ class Merge:
         keys: the columns by which rows match; NULL matches NULL.
         sequence: a row gives way only to one that is greater by these columns; empty: always.
         delete: the column of the frame that says whether the row deletes; None: no row does.
+        outdated: the column that says of a delete that it holds whatever the sequence; None: none does.
         update: the columns that are changed; empty: all.
         ranges: of columns of the key; they change no result.
     """
@@ -73,6 +74,7 @@ class Merge:
     keys: tuple[str, ...]
     sequence: tuple[str, ...] = ()
     delete: str | None = None
+    outdated: str | None = None
     update: tuple[str, ...] = ()
     ranges: tuple[Range, ...] = ()
 
@@ -154,7 +156,8 @@ def _sql(relation: str, columns: tuple[str, ...], given: frozenset[str], how: Me
     changed = ", ".join(f"t.{quoted(name)} = {values[name]}" for name in how.update or columns)
     lines = [f"MERGE INTO {relation} AS t USING `{_SOURCE}` AS s ON {match}"]
     if how.delete:
-        lines.append(f"WHEN MATCHED AND s.{quoted(how.delete)}{newer} THEN DELETE")
+        newer_or_left_out = f" AND (s.{quoted(how.outdated)} OR TRUE{newer})" if how.outdated else newer
+        lines.append(f"WHEN MATCHED AND s.{quoted(how.delete)}{newer_or_left_out} THEN DELETE")
     lines.append(f"WHEN MATCHED{stays}{newer} THEN UPDATE SET {changed}")
     names, taken = ", ".join(map(quoted, columns)), ", ".join(values.values())
     lines.append(f"WHEN NOT MATCHED{stays} THEN INSERT ({names}) VALUES ({taken})")  # noqa: S608 - quoted

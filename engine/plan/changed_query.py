@@ -43,14 +43,26 @@ def changed_query(manifest: Manifest, model: Model, writer: LastWriter, read: St
     """Compare the facts of a model with those of another query that wrote its table last."""
     if (facts := writer.facts) is None:
         return _refused(model, Change.IDENTITY_CHANGED, ("the query that wrote the table is unknown",))
-    read_now = (manifest.nodes.get(item.node) for item in model.inputs)
-    names = {m.name: (m.relation.name, m.operation.renamed_from) for m in read_now if isinstance(m, Model)}
-    static = source_changes.static_renames(facts, model.facts, names, manifest.nodes)
-    old, said = renamed(facts, {**static, **source_changes.renames(read.before, read.now)}), model.facts
-    old = with_names_of_now(manifest, model, old)
+    old, said = with_present_names(manifest, model, facts, writer, read), model.facts
     both = in_one_form(old, said)
     found = _compared(manifest, model, both.before, both.now, writer, read)
     return noted(found, both.note, streaming=model.streaming)
+
+
+def with_present_names(
+    manifest: Manifest, model: Model, facts: Mapping[str, Any], writer: LastWriter, read: StreamsRead
+) -> Mapping[str, Any]:
+    """Return the facts of the query that wrote a table with the names that inputs and columns have now.
+
+    `began` among them is the query that has the order of its state.
+    """
+    if writer.recorded is not None and writer.recorded.order is not None:
+        facts = {**facts, "began": writer.recorded.order}
+    read_now = (manifest.nodes.get(item.node) for item in model.inputs)
+    names = {m.name: (m.relation.name, m.operation.renamed_from) for m in read_now if isinstance(m, Model)}
+    static = source_changes.static_renames(facts, model.facts, names, manifest.nodes)
+    old = renamed(facts, {**static, **source_changes.renames(read.before, read.now)})
+    return with_names_of_now(manifest, model, old)
 
 
 def _compared(

@@ -51,11 +51,14 @@ class Recorded:
         streams: in the order of Spark's plan.
         textual: the order of the plan is that of the compiled SQL, so that both can be compared without Spark.
         settings: see `engine.compile.config.session_settings`.
+        order: the query with its aggregates in the order of the state (see `engine.runtime.streams.state_order`); None:
+            its state has none, or a version began it that recorded none.
     """
 
     streams: tuple[StreamSource, ...]
     textual: bool = True
     settings: Mapping[str, Any] = field(default_factory=dict)
+    order: Mapping[str, Any] | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The content of the file."""
@@ -63,13 +66,14 @@ class Recorded:
             {"node": s.node, "name": s.name, "kind": s.kind, "identity": dict(s.identity), "number": s.number}
             for s in self.streams
         ]
-        return {"streams": streams, "textual": self.textual, "settings": dict(self.settings)}
+        order = {} if self.order is None else {"order": dict(self.order)}
+        return {"streams": streams, "textual": self.textual, "settings": dict(self.settings), **order}
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Recorded:
         """Read the content of the file; KeyError or TypeError if it is another."""
         streams = tuple(StreamSource(**item) for item in data["streams"])
-        return cls(streams, bool(data.get("textual", True)), data.get("settings", {}))
+        return cls(streams, bool(data.get("textual", True)), data.get("settings", {}), data.get("order"))
 
 
 def of_facts(facts: Mapping[str, Any]) -> tuple[StreamSource, ...]:
@@ -238,6 +242,12 @@ def renames(before: Sequence[StreamSource], now: Sequence[StreamSource]) -> dict
             if new is not None:
                 found[old.node] = new
     return found
+
+
+def with_present_names(before: Sequence[StreamSource], now: Sequence[StreamSource]) -> tuple[StreamSource, ...]:
+    """Return the sources with which a generation began under the names that they have now."""
+    found = renames(before, now)
+    return tuple(replace(s, node=found[s.node].node, name=found[s.node].name) if s.node in found else s for s in before)
 
 
 def with_new_names(state: ModelState, before: Sequence[StreamSource], now: Sequence[StreamSource]) -> ModelState:

@@ -18,6 +18,7 @@ from engine.runtime.sinks import Output, output_of, table_setup
 from engine.runtime.sinks.deleted_keys import Deleted
 from engine.runtime.spark_support.spark_errors import spark_exceptions
 from engine.runtime.streams.follow import stream_writer
+from engine.runtime.streams.groups_left_out import with_groups_left_out
 from engine.runtime.writer.batch_rules import rules_of
 from engine.runtime.writer.micro_batch_writer import BatchWriter, Rules, WrittenBatch, compute_only
 from engine.state import ModelState, TableState
@@ -185,14 +186,15 @@ def trial(session: SparkSession, fed: Fed, folder: TableState) -> Trial:
     state = table_setup.make(model, model.relation, 1, folder, frame)
     quarantine = Quarantine(model, None) if quarantines(model, fed.watched) else None
     deleted = Deleted(model, None) if model.write.delete_when is not None else None
+    every = with_groups_left_out(model, frame)
     return Trial(
         session=session,
         model=model,
         feeds=fed.feeds,
         folder=folder,
-        frame=expectations.checked(frame, model.expectations),
+        frame=expectations.checked(every.frame, model.expectations),
         rules=rules_of(model, fed.watched, quarantine, folder.batches(1)),
-        output=output_of(model, model.relation.sql, deleted),
+        output=output_of(model, model.relation.sql, deleted, scope=every.scope, repeats=every.repeats),
         state=state,
         clock=FixedClock(session),
     )

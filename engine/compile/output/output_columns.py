@@ -13,6 +13,7 @@ from engine.compile.nodes.column_facts import Unresolved
 from engine.compile.nodes.model_settings import History, Write
 from engine.compile.references.expand_windows import Report
 from engine.compile.sql.aggregates import has_aggregate, returns_rows
+from engine.compile.sql.expression_text import expression_text
 from engine.errors import Location, near
 
 _PARTS = ("start", "end")
@@ -218,10 +219,17 @@ def _is_alias(item: SelectItem, node: exp.Expr) -> bool:
 
 
 def _same(one: exp.Expr, other: exp.Expr) -> bool:
-    if isinstance(one, exp.Column) and isinstance(other, exp.Column):
-        sides = {one.table.lower(), other.table.lower()} - {""}
-        return one.name.lower() == other.name.lower() and len(sides) <= 1
-    return one == other
+    """Whether two expressions are one; a column without a qualifier may be that of any relation."""
+    if expression_text(one, _unqualified) != expression_text(other, _unqualified):
+        return False
+    tables: dict[str, set[str]] = {}
+    for column in (*one.find_all(exp.Column), *other.find_all(exp.Column)):
+        tables.setdefault(column.name.lower(), set()).add(column.table.lower())
+    return one == other or all(len(some - {""}) <= 1 for some in tables.values())
+
+
+def _unqualified(column: exp.Column) -> str:
+    return str(column.name).lower()
 
 
 def _window_of(node: exp.Expr, windows: set[str]) -> str | exp.Expr | None:

@@ -32,7 +32,7 @@ from engine.compile.stateful.bound_expressions import (
 from engine.compile.stateful.equivalent_expressions import EVENT_TIME, MADE, TYPE, gap_of, is_constant, key_of
 from engine.compile.stateful.written_calls import LostArgumentError, WrittenCall, said_beside, written_calls
 from engine.compile.streaming.lowering.build_plan import Builder
-from engine.compile.streaming.lowering.plan_scope import Found
+from engine.compile.streaming.lowering.plan_scope import Found, path_of
 from engine.compile.streaming.lowering.streaming_clauses import parse
 from engine.compile.streaming.query_plan import logical_plan as p
 from engine.compile.streaming.query_plan.optimize import needed
@@ -179,7 +179,7 @@ class _Taker:
         facts = self.inputs[plan.name]
         name = str(facts["name"])
         number = self.names[name] = self.names.get(name, 0) + 1
-        shown = name.rsplit(".", 1)[-1] + (f"#{number}" if number > 1 else "")
+        shown = self._shown(name) + (f"#{number}" if number > 1 else "")
         mark = facts.get("watermark") or {}
         used = {
             *_WORD.findall(str(mark.get("expression") or "")),
@@ -200,6 +200,12 @@ class _Taker:
             dedup=tuple(sorted(now.get(column.lower(), column.lower()) for column in facts.get("dedup") or ())),
         )
         return block, {c.id: _read_column(c, now[c.name], shown, mark) for c in plan.columns}
+
+    def _shown(self, name: str) -> str:
+        """The last part of the name of an input, where no other input has the same."""
+        short = name.rsplit(".", 1)[-1]
+        others = {str(item["name"]) for item in self.inputs.values()} - {name}
+        return name if any(other.rsplit(".", 1)[-1] == short for other in others) else short
 
     def _projected(self, plan: p.Projection, block: Block, trees: _Trees, needed: frozenset[int]) -> _Trees:
         made: _Trees = dict(trees)
@@ -396,19 +402,9 @@ class _Taker:
     def _named(self, found: Found, trees: _Trees) -> exp.Expr:
         number = found.column.id
         tree = trees[number].copy() if number in trees else self._bind(self.builder.made[number], trees)
-        for name in _fields_of(found):
+        for name in path_of(found, certain=True):
             tree = exp.Dot(this=tree, expression=exp.to_identifier(name))
         return tree
-
-
-def _fields_of(found: Found) -> Iterable[str]:
-    """The path into a column: a field of a struct as it is declared, the key of a map as it is written."""
-    type_ = spark_types.normal(found.column.type)
-    for name in found.path:
-        fields = spark_types.fields(spark_types.element(type_) or type_) or ()
-        named = [field_ for field_ in fields if field_[0].lower() == name.lower()]
-        yield named[0][0] if named else name.lower() if found.column.window else name
-        type_ = named[0][1] if len(named) == 1 else None
 
 
 def _read_column(column: p.PlanColumn, name: str, relation: str, mark: Mapping[str, Any]) -> exp.Expr:

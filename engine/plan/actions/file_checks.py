@@ -17,6 +17,7 @@ from engine.errors import Diagnostic, Level, Location
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts
 from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
 from engine.plan.deployed.generations import committed_batch
+from engine.plan.source_changes import with_present_names
 from engine.sources import SourceSpec
 from engine.state.file_log import Logged
 
@@ -54,7 +55,7 @@ def file_faults(manifest: Manifest, model: Model, known: DeployedModel, deployed
         return
     written = _written(known, checkpoint)
     numbers: dict[str, list[int]] = {}
-    for stream in recorded.streams:
+    for stream in with_present_names(recorded.streams, deployed.streams.get(model.id, ())):
         numbers.setdefault(stream.node, []).append(stream.number)
     for node_id, some in numbers.items():
         node, there = manifest.nodes.get(node_id), deployed.sources.get(node_id)

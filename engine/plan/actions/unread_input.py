@@ -8,9 +8,11 @@ from engine import local_paths
 from engine.characters import whole_number
 from engine.compile import Manifest, Model, Source
 from engine.lake.table_facts import SnapshotFacts, TableFacts
+from engine.plan import source_changes
 from engine.plan.actions.action import Action, ActionKind, Unread
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts, FileLog
 from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
+from engine.plan.source_changes import StreamSource
 from engine.sources import answers_of
 from engine.sources.files.listing import Listed
 
@@ -37,6 +39,7 @@ def unread_inputs(
         return ()
     known = deployed.models.get(model.id, DeployedModel())
     checkpoint = known.checkpoint if kind is ActionKind.RESUME else None
+    numbers = _numbers(known, deployed.streams.get(model.id, ()))
     found = []
     for item in model.inputs:
         node = manifest.nodes[item.node]
@@ -47,7 +50,8 @@ def unread_inputs(
         if kind is ActionKind.RESET:
             found.append(Unread(item.name))
         elif isinstance(node, Source) and source is not None and source.files is not None:
-            logs = None if kind is ActionKind.RESUME and checkpoint is None else _logs(known, checkpoint, item.node)
+            began = kind is ActionKind.RESUME
+            logs = _logs(checkpoint, numbers, item.node) if checkpoint is not None else None if began else ()
             found.append(_files(item.name, source.files, logs))
         elif isinstance(node, Source) and source is not None and source.topics is not None:
             unread = answers_of(node.spec.format).unread
@@ -62,15 +66,22 @@ def unread_inputs(
     return tuple(found)
 
 
-def _logs(known: DeployedModel, checkpoint: CheckpointFacts | None, node: str) -> Sequence[FileLog] | None:
-    """The logs of a source's files, one a relation that reads it; None: they cannot be told from those of others."""
-    if checkpoint is None:
-        return ()
+def _numbers(known: DeployedModel, now: Sequence[StreamSource]) -> Mapping[str, set[int]] | None:
+    """The numbers of each source in a checkpoint, by the node that it is now; None: they are not recorded."""
     recorded = known.writer.recorded if known.writer is not None else None
-    if recorded is None or checkpoint.logs is None:
+    if recorded is None:
         return None
-    numbers = {stream.number for stream in recorded.streams if stream.node == node}
-    return [log for log in checkpoint.logs if log.source in numbers]
+    found: dict[str, set[int]] = {}
+    for stream in source_changes.with_present_names(recorded.streams, now):
+        found.setdefault(stream.node, set()).add(stream.number)
+    return found
+
+
+def _logs(checkpoint: CheckpointFacts, numbers: Mapping[str, set[int]] | None, node: str) -> Sequence[FileLog] | None:
+    """The logs of a source's files, one a relation that reads it; None: they cannot be told from those of others."""
+    if numbers is None or checkpoint.logs is None:
+        return None
+    return [log for log in checkpoint.logs if log.source in numbers.get(node, ())]
 
 
 def _files(name: str, files: Collection[Listed], logs: Sequence[FileLog] | None) -> Unread:

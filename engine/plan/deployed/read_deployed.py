@@ -20,6 +20,7 @@ from engine.lake.catalog.moved_lake import check as check_not_moved
 from engine.lake.commits import STAGED
 from engine.lake.lake_reader import Lake
 from engine.lake.table_facts import TableFacts
+from engine.plan import source_changes
 from engine.plan.deployed.checkpoint_facts import read_checkpoint
 from engine.plan.deployed.column_names import with_column_names
 from engine.plan.deployed.deployed_facts import Deployed, DeployedModel, DeployedSource, LastWriter
@@ -75,10 +76,12 @@ def read_deployed(
     reads = [partial(_upstream, target, lake, m, noted=m.id in waiting) for m in upstream]
     found |= {m.id: known for m, known in zip(upstream, _steady(target, reads), strict=True)}
     uuids = {node: known.table.uuid for node, known in found.items() if known.table is not None}
+    streams = {m.id: _streams(manifest, m, place, found[m.id], uuids) for m in models if m.streaming}
+    found |= {node: _under_present_names(found[node], now) for node, now in streams.items()}
     return Deployed(
         found,
         sources,
-        {m.id: _streams(manifest, m, place, found[m.id], uuids) for m in models if m.streaming},
+        streams,
         frozenset(_built(manifest, target, models, found)),
         environment(manifest, target),
         library_version("pyspark"),
@@ -180,6 +183,19 @@ def _streams(
     writer = known.writer
     before = writer.recorded.streams if writer is not None and writer.recorded is not None else ()
     return with_earlier_tables(in_text(manifest, model, place), before, uuids)
+
+
+def _under_present_names(known: DeployedModel, now: Sequence[StreamSource]) -> DeployedModel:
+    """What there is of a stream, with the names that its sources have now."""
+    recorded = known.writer.recorded if known.writer is not None else None
+    if known.state is None or recorded is None:
+        return known
+    nodes = {old: new.node for old, new in source_changes.renames(recorded.streams, now).items()}
+    if not nodes:
+        return known
+    state = source_changes.with_new_names(known.state, recorded.streams, now)
+    first = {nodes.get(node, node): table for node, table in known.initial_snapshots.items()}
+    return replace(known, state=state, initial_snapshots=first)
 
 
 def _known(

@@ -13,7 +13,6 @@ from typing import Any
 from engine.compile import Manifest, Model, Source
 from engine.errors import Diagnostic, EngineError, Location
 from engine.lake.table_facts import TableFacts
-from engine.plan import source_changes
 from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
 from engine.plan.new_checkpoint import begun_at
 from engine.plan.tables.upstream_tables import Upstream, beginning, continued, decided, is_table, upstreams_of
@@ -52,8 +51,7 @@ def upstream_faults(
         return found.parts, found.table
 
     known = deployed.models.get(model.id, DeployedModel())
-    state = _under_new_names(known, deployed, model)
-    place = Location(model.file)
+    state, place = known.state, Location(model.file)
     try:
         found = upstreams_of(manifest, model, of_source, lambda node: tables[node.id])
         if begin is None and state is not None and known.checkpoint is not None:
@@ -76,14 +74,6 @@ def _table(deployed: Deployed, node: object) -> TableFacts | None:
         source = deployed.sources.get(node.id)
         return source.table if source is not None else None
     return deployed.models.get(node.id, DeployedModel()).table if isinstance(node, Model) else None
-
-
-def _under_new_names(known: DeployedModel, deployed: Deployed, model: Model) -> ModelState | None:
-    """The state of a stream with its sources under the names that they have now."""
-    recorded = known.writer.recorded if known.writer is not None else None
-    if known.state is None or recorded is None:
-        return known.state
-    return source_changes.with_new_names(known.state, recorded.streams, deployed.streams.get(model.id, ()))
 
 
 def _moved(upstream: Upstream, begin: Mapping[str, Any]) -> Upstream:

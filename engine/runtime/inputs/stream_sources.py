@@ -7,7 +7,7 @@ it begins, and each later start compares it before anything is written.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -158,8 +158,13 @@ def renamed(run: Run, model: Model, state: ModelState, folder: TableState) -> Mo
     before = recorded(folder, state.generation)
     if before is None:
         return state
+    return source_changes.with_new_names(state, before.streams, present_streams(run, model, before.streams))
+
+
+def present_streams(run: Run, model: Model, before: Sequence[StreamSource]) -> tuple[StreamSource, ...]:
+    """Return what a model reads as streams; tables that had another name when its generation began have that name."""
     now = in_text(run.manifest, model, run.place)
-    if {s.node for s in before.streams if s.kind == "table"} - {s.node for s in now}:
+    if {s.node for s in before if s.kind == "table"} - {s.node for s in now}:
         uuids = {upstream.node: upstream.facts.uuid for upstream in read_upstreams(run, model)}
-        now = with_earlier_tables(now, before.streams, uuids)
-    return source_changes.with_new_names(state, before.streams, now)
+        return with_earlier_tables(now, before, uuids)
+    return now

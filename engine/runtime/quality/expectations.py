@@ -17,6 +17,7 @@ from engine.compile.nodes.manifest import Manifest, Model
 from engine.compile.nodes.model_settings import Expectation, OnFail
 from engine.compile.nodes.personal_data import hidden_columns, personal_columns
 from engine.errors import RunError
+from engine.runtime.quality.left_out import LEFT_OUT, left_out
 from engine.sources import mark_bad_records
 from engine.spark import executions
 
@@ -59,7 +60,7 @@ def checked(frame: DataFrame, checks: Sequence[Expectation], unquoted: Collectio
 
     if not checks:
         return frame
-    row = mark_bad_records.as_json(frame, unquoted)
+    row = mark_bad_records.as_json(frame.drop(LEFT_OUT), unquoted)
     marked = marked_rows(frame, checks)
     metrics = [f.count_if(f.col(FAILED)[index]).alias(_name("count", index)) for index in range(len(checks))]
     for index in _with(checks, OnFail.FAIL):
@@ -71,10 +72,12 @@ def checked(frame: DataFrame, checks: Sequence[Expectation], unquoted: Collectio
 
 
 def marked_rows(frame: DataFrame, checks: Sequence[Expectation]) -> DataFrame:
-    """All rows, with FAILED."""
+    """All rows, with FAILED; a group that the query leaves out fails nothing."""
     from pyspark.sql import functions as f
 
     marks = [~f.coalesce(executions.tried(frame.sparkSession, check.check), f.lit(False)) for check in checks]
+    if LEFT_OUT in frame.columns:
+        marks = [mark & ~left_out(frame) for mark in marks]
     return frame.withColumn(FAILED, f.array(*marks).cast("array<boolean>"))
 
 
@@ -94,7 +97,7 @@ def failing(frame: DataFrame, checks: Sequence[Expectation]) -> DataFrame:
     """The rows for the quarantine, from a checked frame: `reason`, `checks`, `row` as JSON."""
     from pyspark.sql import functions as f
 
-    bare = frame.drop(FAILED)
+    bare = frame.drop(FAILED, LEFT_OUT)
     names = f.array(*(f.when(f.col(FAILED)[index], f.lit(check.name)) for index, check in enumerate(checks)))
     return frame.where(_any(checks, OnFail.QUARANTINE)).select(
         f.lit("it fails expectations").alias("reason"),

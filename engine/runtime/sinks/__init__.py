@@ -12,7 +12,15 @@ from engine.runtime.sinks.output import Output
 __all__ = ["Output", "output_of"]
 
 
-def output_of(model: Model, relation: str, deleted: Deleted | None = None, branch: str | None = None) -> Output:
+def output_of(
+    model: Model,
+    relation: str,
+    deleted: Deleted | None = None,
+    branch: str | None = None,
+    *,
+    scope: tuple[str, ...] = (),
+    repeats: bool = False,
+) -> Output:
     """The way in which a streaming model writes.
 
     Args:
@@ -20,10 +28,12 @@ def output_of(model: Model, relation: str, deleted: Deleted | None = None, branc
         relation: the table to write to, quoted: the model's, or the staging table of a rebuild.
         deleted: the deleted keys that are remembered; None: none are.
         branch: of the table, where rows wait for their tests; None: readers see them at once.
+        scope: of groups that may have several rows (see `engine.runtime.streams.groups_left_out.EveryGroup`).
+        repeats: rows may be there more than once.
     """
     write = model.write
     if write.unique_key:
-        return Merges(model, relation, deleted, branch)
+        return Merges(model, relation, deleted, branch, scope, repeats)
     kind = Rewrites if write.output_mode is OutputMode.COMPLETE else Appends
     ignore_new = write.on_schema_change is OnSchemaChange.IGNORE
     return kind(relation, write.write_options, ignore_new=ignore_new, branch=branch)

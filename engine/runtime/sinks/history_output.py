@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from engine.compile.nodes.model_settings import Write
 from engine.lake.quoted_names import quoted
+from engine.runtime.quality.left_out import LEFT_OUT, left_out
 from engine.runtime.sinks.deleted_keys import as_struct
 from engine.runtime.sinks.latest_per_key import named
 
@@ -47,21 +48,23 @@ def versions(table: DataFrame, rows: DataFrame, write: Write, delete: str, delet
 
     keys, first = write.unique_key, write.sequence_by[0]
     touched = rows.select(*map(named, keys)).distinct()
-    known = table.join(touched, _same(table, touched, keys), "left_semi")
+    known = table.join(touched, same_keys(table, touched, keys), "left_semi")
     at = as_struct(write.sequence_by).alias(_AT)
-    new = rows.where(f"NOT {quoted(delete)}").drop(delete)
-    new = new.join(known, _same(new, known, (*keys, *write.sequence_by)), "left_anti")
+    new = rows.where(f"NOT {quoted(delete)}").drop(delete, LEFT_OUT)
+    new = new.join(known, same_keys(new, known, (*keys, *write.sequence_by)), "left_anti")
     # A point that is not a version; at the same time as a version it comes before it, and cuts nothing.
     points = [
         known.where(named(TO).isNotNull()).select(*map(named, keys), _end(write).cast(_type(rows, write)).alias(_AT)),
-        rows.where(quoted(delete)).select(*map(named, keys), at),
+        rows.where(f.col(quoted(delete)) & ~left_out(rows)).select(*map(named, keys), at),
     ]
+    # What a query leaves out by now ends the version, also at the time of one.
+    ends = rows.where(left_out(rows)).select(*map(named, keys), at)
     if deleted is not None:
         flat = deleted.select(*(f.col("key")[name].alias(name) for name in keys), f.col("sequence").alias(_AT))
-        flat = flat.join(touched, _same(flat, touched, keys), "left_semi")
+        flat = flat.join(touched, same_keys(flat, touched, keys), "left_semi")
         points.append(flat)
         both = flat[_AT] == f.struct(*(new[quoted(name)].alias(name) for name in write.sequence_by))
-        new = new.join(flat, _same(new, flat, keys) & both, "left_anti")
+        new = new.join(flat, same_keys(new, flat, keys) & both, "left_anti")
     parts = [
         new.select("*", at, f.lit(1).alias(_VERSION), f.lit(True).alias(_NEW)),
         known.select(
@@ -72,6 +75,7 @@ def versions(table: DataFrame, rows: DataFrame, write: Write, delete: str, delet
             named(TO).alias(_OLD_TO),
         ),
         *(part.withColumns({_VERSION: f.lit(0), _NEW: f.lit(False)}) for part in points),
+        ends.withColumns({_VERSION: f.lit(2), _NEW: f.lit(False)}),
     ]
     whole = reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), parts)
     in_order = Window.partitionBy(*map(named, keys)).orderBy(_AT, _VERSION)
@@ -81,7 +85,8 @@ def versions(table: DataFrame, rows: DataFrame, write: Write, delete: str, delet
     return dated.drop(_AT, _VERSION, _NEW, _OLD_TO)
 
 
-def _same(left: DataFrame, right: DataFrame, names: Sequence[str]) -> Column:
+def same_keys(left: DataFrame, right: DataFrame, names: Sequence[str]) -> Column:
+    """Whether rows have the same values in some columns; NULL counts as a value."""
     from pyspark.sql import functions as f
 
     alike = (left[quoted(name)].eqNullSafe(right[quoted(name)]) for name in names)

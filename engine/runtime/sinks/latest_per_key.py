@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from engine.lake.quoted_names import quoted
+from engine.runtime.quality.left_out import LEFT_OUT, left_out
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -18,17 +19,18 @@ def newest(frame: DataFrame, keys: Sequence[str], sequence: Sequence[str]) -> Da
     """The row of each key that comes last by its sequence, and on a tie by all columns; NULLs come first.
 
     The rows have the column COPIES, the number of rows of their key. What decides on a tie has no meaning, but
-    it is the same in each run.
+    it is the same in each run. Rows that a query leaves out come first, and do not count.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
-    rest = [name for name in frame.columns if name not in {*keys, *sequence}]
-    last_first = [comparable(frame, name).desc_nulls_last() for name in (*sequence, *rest)]
+    rest = [name for name in frame.columns if name not in {*keys, *sequence, LEFT_OUT}]
+    given = [left_out(frame).asc()] if LEFT_OUT in frame.columns else []
+    last_first = [*given, *(comparable(frame, name).desc_nulls_last() for name in (*sequence, *rest))]
     by_key = Window.partitionBy(*(named(name) for name in keys))
     ranked = frame.withColumns(
         {
-            COPIES: f.count("*").over(by_key),
+            COPIES: f.count_if(~left_out(frame)).over(by_key),
             _RANK: f.row_number().over(by_key.orderBy(*last_first)) if last_first else f.lit(1),
         }
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from engine import kill_points
@@ -21,14 +21,17 @@ from engine.lake.commit_guard import ExpectedTable
 from engine.lake.commits import Commit, batch_of
 from engine.lake.merge_statement import Merge, Range, merge
 from engine.lake.quoted_names import quoted
+from engine.runtime.quality.left_out import LEFT_OUT, left_out
 from engine.runtime.sinks.deleted_keys import Deleted, as_struct
-from engine.runtime.sinks.history_output import versions
+from engine.runtime.sinks.history_output import same_keys, versions
 from engine.runtime.sinks.latest_per_key import COPIES, named, newest
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 DELETE = "__delete"
+# `delete_when` asks for the delete: its key is remembered.
+ASKED = "__asked"
 _SHOWN = 3
 # Types whose least and greatest value bound the partitions in which a key can be.
 _RANGED = {"int", "bigint", "date", "timestamp", "string"}
@@ -43,30 +46,65 @@ class Merges:
         relation: the table, quoted.
         deleted: the deleted keys that are remembered; None: none are.
         branch: of the table, into which they are merged; None: main.
+        scope: the columns of a group of which a micro-batch has all rows, if there may be several; empty: one at most.
+        repeats: rows may be there more than once.
     """
 
     model: Model
     relation: str
     deleted: Deleted | None
     branch: str | None = None
+    scope: tuple[str, ...] = ()
+    repeats: bool = False
 
     def prepare(self, frame: DataFrame, query: str) -> Merged:
         """Compute the rows to merge; they are held until the commit, as their number decides whether there is one."""
+        with ExitStack() as held:
+            rows = self._marked(frame, held).persist()
+            held.callback(rows.unpersist)
+            made = self._counted(rows, query)
+            return replace(made, held=held.pop_all())
+
+    def _marked(self, frame: DataFrame, held: ExitStack) -> DataFrame:
+        """The row of each key, and what it does; `held` gets what must be let go of."""
         from pyspark.sql import functions as f
 
         write = self.model.write
-        gone = f.coalesce(f.expr(f"({write.delete_when})"), f.lit(False)) if write.delete_when else f.lit(False)
+        frame = frame.dropDuplicates() if self.repeats else frame
+        if self.scope:
+            # A micro-batch that is computed twice counts late rows twice.
+            frame = frame.persist()
+            held.callback(frame.unpersist)
+            gone = self._gone(frame)
+            frame = frame.where(~left_out(frame)).unionByName(gone, allowMissingColumns=True)
+        asked = f.coalesce(f.expr(f"({write.delete_when})"), f.lit(False)) if write.delete_when else f.lit(False)
+        marked = frame.withColumn(ASKED, asked & ~left_out(frame))
+        marked = marked.withColumn(DELETE, f.col(ASKED) | left_out(frame))
         keys = (*write.unique_key, *write.sequence_by) if write.history else write.unique_key
-        rows = newest(frame.withColumn(DELETE, gone), keys, write.sequence_by).persist()
+        return newest(marked, keys, write.sequence_by)
+
+    def _gone(self, frame: DataFrame) -> DataFrame:
+        """The keys of the table that are of a group in a micro-batch, and of none of its rows."""
+        from pyspark.sql import functions as f
+
+        branch = f".`branch_{self.branch}`" if self.branch else ""
+        keys = self.model.write.unique_key
+        there = frame.sparkSession.table(self.relation + branch).select(*map(named, keys))
+        groups = frame.select(*map(named, self.scope)).distinct()
+        rows = frame.where(~left_out(frame)).select(*map(named, keys))
+        gone = there.join(groups, same_keys(there, groups, self.scope), "left_semi")
+        return gone.join(rows, same_keys(gone, rows, keys), "left_anti").withColumn(LEFT_OUT, f.lit(True))
+
+    def _counted(self, rows: DataFrame, query: str) -> Merged:
+        from pyspark.sql import functions as f
+
+        write = self.model.write
         ranged = _ranged(rows, write)
         ends = [_numbered(end(named(name)), kind) for name, kind in ranged.items() for end in (f.min, f.max)]
         known = [f.count(named(name)) for name in ranged]
-        with ExitStack() as undone:
-            undone.callback(rows.unpersist)
-            several = f.count_if(f.col(COPIES) > 1)
-            (counts,) = rows.select(f.count("*"), f.count_if(f.col(DELETE)), several, *ends, *known).collect()
-            refusal = self._repeated(rows, counts[2]) if counts[2] and not write.sequence_by else None
-            undone.pop_all()
+        several = f.count_if(f.col(COPIES) > 1)
+        (counts,) = rows.select(f.count("*"), f.count_if(f.col(ASKED)), several, *ends, *known).collect()
+        refusal = self._repeated(rows, counts[2]) if counts[2] and not write.sequence_by else None
         full = [counts[3 + len(ends) + index] == counts[0] for index in range(len(ranged))]
         ranges = [
             Range(name, kind, counts[3 + 2 * index], counts[4 + 2 * index])
@@ -89,7 +127,7 @@ class Merges:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """The rows of a micro-batch to be merged, one for each key."""
+    """The rows of a micro-batch to be merged, one for each key; `deletes`: how many keys are remembered as deleted."""
 
     output: Merges
     rows: DataFrame
@@ -98,6 +136,7 @@ class Merged:
     deletes: int
     ranges: tuple[Range, ...] = ()
     refusal: EngineError | None = None
+    held: ExitStack = field(default_factory=ExitStack)
 
     @property
     def several(self) -> bool:
@@ -108,7 +147,7 @@ class Merged:
         """Remember the keys that are deleted."""
         deleted = self.output.deleted
         if deleted is not None:
-            rows = self.rows.where(DELETE) if self.deletes else None
+            rows = self.rows.where(ASKED) if self.deletes else None
             deleted.append(self.rows.sparkSession, rows, batch, self.query, markers)
 
     def commit(self, markers: Mapping[str, str], expected: ExpectedTable | None = None) -> Commit | None:
@@ -127,8 +166,9 @@ class Merged:
         source = self.rows.drop(COPIES)
         if deleted is not None:
             source = source.join(deleted, self._deleted_later(source, deleted), "left_anti")
-        delete = DELETE if write.delete_when else None
-        how = Merge(write.unique_key, write.sequence_by, delete, ranges=self.ranges)
+        outdated = LEFT_OUT if LEFT_OUT in source.columns else None
+        delete = DELETE if write.delete_when or outdated else None
+        how = Merge(write.unique_key, write.sequence_by, delete, outdated, ranges=self.ranges)
         branch = self.output.branch
         if branch is not None:
             staging_branch.begin(session, relation, {key: text for key, text in markers.items() if key != "batch-id"})
@@ -151,7 +191,7 @@ class Merged:
 
     def close(self) -> None:
         """Let go of the rows."""
-        self.rows.unpersist()
+        self.held.close()
 
 
 def _numbered(end: Column, kind: str) -> Column:

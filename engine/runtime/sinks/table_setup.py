@@ -104,11 +104,12 @@ def checked_frame(session: SparkSession, model: Model) -> DataFrame:
     if model.streaming:
         join_as_sql(session)
     frame = session.sql(model.sql)
-    _check_declared(model, frame)
+    check_declared(model, frame)
     return frame
 
 
-def _check_declared(model: Model, frame: DataFrame) -> None:
+def check_declared(model: Model, frame: DataFrame) -> None:
+    """Compare the rows of a model's query with what is declared of them, as `checked_frame` does."""
     if twice := same_names(frame.columns):
         message = f"the columns {', '.join(twice)} differ only in case"
         raise RunError("duplicate-name", message, "Give one of them another alias.", node=model.name)

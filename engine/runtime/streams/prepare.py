@@ -26,6 +26,7 @@ from engine.runtime.quality.quarantine import Quarantine, quarantine_of, quarant
 from engine.runtime.sinks import output_of, table_setup
 from engine.runtime.sinks.deleted_keys import Deleted, deleted_of
 from engine.runtime.streams.generation import Generation, open_generation
+from engine.runtime.streams.groups_left_out import EveryGroup, with_groups_left_out
 from engine.runtime.streams.stream_inputs import StreamInputs, open_inputs
 from engine.runtime.streams.stream_query import StreamQuery, open_query, open_session
 from engine.runtime.writer.batch_rules import rules_of
@@ -77,8 +78,9 @@ def prepare(run: Run, model: Model) -> PreparedQuery:
     if deleted is not None:
         deleted.fit(query.frame, fresh=generation.table is None)
     query, notes = _as_table(query, generation, given)
-    writer = _writer(query, generation, inputs, quarantine, deleted)
-    rows = expectations.checked_rows(query.frame, query.model, query.run.manifest)
+    every = with_groups_left_out(query.model, query.frame)
+    writer = _writer(query, generation, inputs, quarantine, deleted, every)
+    rows = expectations.checked_rows(every.frame, query.model, query.run.manifest)
     return PreparedQuery(query, generation, inputs, writer, rows, notes)
 
 
@@ -101,6 +103,7 @@ def _writer(
     inputs: StreamInputs,
     quarantine: Quarantine | None,
     deleted: Deleted | None,
+    every: EveryGroup,
 ) -> BatchWriter:
     run, model, table = query.run, query.model, generation.table
     state, relation, branch = generation.state, generation.relation, generation.branch
@@ -115,7 +118,7 @@ def _writer(
         reached=generation.reached,
         snapshots=generations.committed_batches(table.history if table else (), state),
         rules=_rules(query, inputs, quarantine, state.generation),
-        output=output_of(model, relation.sql, deleted, branch),
+        output=output_of(model, relation.sql, deleted, branch, scope=every.scope, repeats=every.repeats),
         base=table.snapshot if table is not None else None,
         descends=descends_in(run, relation, branch),
     )

@@ -53,5 +53,5 @@ def open_inputs(query: StreamQuery, generation: Generation) -> tuple[StreamQuery
     take_back(run, model, folder.checkpoint(state.generation))
     remembered = resume_sources(run, model, session, state, folder)
     landed = verify(run, model, session, folder, state.generation, generation.reached, query.place.folders)
-    stream_sources.record(folder, state.generation, model, streams)
+    stream_sources.record(folder, state.generation, model, replace(streams, order=query.order))
     return query, generation, StreamInputs(readings, remembered, landed)

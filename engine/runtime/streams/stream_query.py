@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from engine.compile import Model
 from engine.compile.nodes.model_settings import StateProvider
+from engine.plan import ActionKind
 from engine.plan.tables.upstream_tables import TableReading
 from engine.runtime.context.run_context import Run
 from engine.runtime.inputs import dedup_keys, stream_sources
@@ -16,7 +17,7 @@ from engine.runtime.lifecycle import reset_checkpoint
 from engine.runtime.quality.bad_records import Watched
 from engine.runtime.sinks import table_setup
 from engine.runtime.spark_support import hooks
-from engine.runtime.spark_support.state_order import in_order_of_state
+from engine.runtime.streams.state_order import in_order_of_state
 from engine.sources import Place
 from engine.state import ModelState, TableState
 
@@ -42,6 +43,7 @@ class StreamQuery:
         events_from: events count from this time on, in milliseconds since 1970; None: all do.
         watched: the inputs that may have bad records.
         frame: the rows.
+        order: of its state, to be recorded (see `state_order`); None: nothing in it has an order.
     """
 
     run: Run
@@ -53,6 +55,7 @@ class StreamQuery:
     events_from: int | None
     watched: tuple[Watched, ...]
     frame: DataFrame
+    order: Mapping[str, Any] | None = None
 
     def over(self, tables: Mapping[str, TableReading]) -> StreamQuery:
         """Return the query over tables that begin elsewhere than with their first commit, by node."""
@@ -96,9 +99,12 @@ def open_query(
     model, place = _as_begun(run, model, folder, known)
     events_from = reset_checkpoint.events_from(known)
     watched = register(session, run.manifest, model, place, bounded=False, since=since, events_from=events_from)
-    model = in_order_of_state(session, model, folder, known)
-    frame = table_setup.checked_frame(session, model)
-    return StreamQuery(run, model, session, folder, place, since, events_from, watched, frame)
+    resumed = known if run.plan.actions[model.id].kind is ActionKind.RESUME else None
+    ordered = in_order_of_state(run, session, model, folder, resumed)
+    table_setup.check_declared(ordered.model, ordered.frame)
+    return StreamQuery(
+        run, ordered.model, session, folder, place, since, events_from, watched, ordered.frame, ordered.order
+    )
 
 
 def _as_begun(run: Run, model: Model, folder: TableState, known: ModelState | None) -> tuple[Model, Place]:

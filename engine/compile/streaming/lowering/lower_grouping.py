@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
-from sqlglot import ErrorLevel, exp
+from sqlglot import exp
 
 from engine.compile.sql.aggregates import is_aggregate
+from engine.compile.sql.expression_text import expression_text
 from engine.compile.streaming.lowering.lower_conditions import conditions
 from engine.compile.streaming.lowering.lower_expressions import ExpressionReader, PlanValue
 from engine.compile.streaming.lowering.lower_subqueries import beside_groups
 from engine.compile.streaming.lowering.lowering_context import Queries
-from engine.compile.streaming.lowering.plan_scope import AmbiguousError
+from engine.compile.streaming.lowering.plan_scope import AmbiguousError, PlanScope, path_of
 from engine.compile.streaming.query_plan.logical_plan import (
     NO_IDS,
     Aggregate,
@@ -293,48 +295,18 @@ def _is_loose(node: exp.Column, ids: set[int], texts: set[str], values: Expressi
 
 
 def _text(node: exp.Expr, values: ExpressionReader) -> str:
-    """An expression without qualifiers, to compare it with another; columns that share a name keep theirs.
-
-    What Spark compares in any order is in one order (Canonicalize, CommutativeExpression).
-    """
-    copy = node.unalias().unnest().copy()
-    for column in copy.find_all(exp.Column):
-        if len(column.parts) == 2 and not values.scope.shared(column.name.lower()):  # noqa: PLR2004
-            column.set("table", None)
-    return _printed(_in_one_order(copy))
+    """An expression to compare it with another one of the same SELECT."""
+    return expression_text(node, partial(_column_text, values.scope))
 
 
-def _printed(node: exp.Expr) -> str:
-    return str(node.sql(dialect="spark", comments=False, unsupported_level=ErrorLevel.IGNORE).lower())
-
-
-_COMMUTATIVE = (
-    exp.Add, exp.Mul, exp.And, exp.Or, exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor, exp.EQ, exp.NullSafeEQ,
-)  # fmt: skip
-_TURNED: dict[type[exp.Expr], type[exp.Expr]] = {exp.GT: exp.LT, exp.GTE: exp.LTE}
-
-
-def _in_one_order(node: exp.Expr) -> exp.Expr:
-    """The expression with the operands of what is commutative sorted by their text."""
-    if node.find(*_COMMUTATIVE, *_TURNED) is None:
-        return node
-    return node.transform(_sorted)
-
-
-def _sorted(node: exp.Expr) -> exp.Expr:
-    if type(node) in _TURNED:
-        return _TURNED[type(node)](this=node.expression, expression=node.this)
-    if not isinstance(node, _COMMUTATIVE):
-        return node
-    operands = sorted((_in_one_order(part) for part in _operands(node, type(node))), key=_printed)
-    return exp.Tuple(expressions=[exp.Literal.string(node.key), *operands])
-
-
-def _operands(node: exp.Expr, kind: type[exp.Expr]) -> Iterator[exp.Expr]:
-    waiting = [node.expression, node.this]
-    while waiting:
-        part = waiting.pop().unnest()
-        if type(part) is kind and kind not in {exp.EQ, exp.NullSafeEQ}:
-            waiting += [part.expression, part.this]
-        else:
-            yield part
+def _column_text(scope: PlanScope, column: exp.Column) -> str:
+    """What a column refers to; of what is not known, the name."""
+    try:
+        found = scope.resolve(column)
+    except AmbiguousError:
+        found = None
+    if found is not None and found.column.known:
+        return f"#{found.column.id}{[*path_of(found)]}"
+    parts = [part.name.lower() for part in column.parts]
+    # A qualifier counts where several relations have the name.
+    return ".".join(parts[1:] if len(parts) == 2 and not scope.shared(parts[1]) else parts)  # noqa: PLR2004

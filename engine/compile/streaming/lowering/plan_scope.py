@@ -9,6 +9,7 @@ from msgspec import Struct
 from sqlglot import exp
 
 from engine.compile.streaming.query_plan.logical_plan import PlanColumn
+from engine.compile.types import spark_types
 
 # Spark reads these without brackets, and every file source has _metadata.
 _WORDS = {
@@ -133,6 +134,22 @@ class PlanScope:
     def _guess(self, alias: str, name: str) -> PlanColumn:
         """A column that a relation of unknown columns may have."""
         return self._unknown.setdefault((alias, name), PlanColumn(self.number(), name, known=False))
+
+
+def path_of(found: Found, *, certain: bool = False) -> Iterator[str]:
+    """Yield the path into a column: a field of a struct as it is declared, the key of a map as it is written.
+
+    Args:
+        found: the column, and the path as it is written.
+        certain: what is of no known type counts as it is written, not in any letter case.
+    """
+    type_ = spark_types.normal(found.column.type)
+    for name in found.path:
+        inside = spark_types.fields(spark_types.element(type_) or type_) or ()
+        named = [part for part in inside if part[0].lower() == name.lower()]
+        is_key = spark_types.entry(type_) != (None, None) or (certain and not found.column.window)
+        yield named[0][0] if named else name if is_key else name.lower()
+        type_ = named[0][1] if len(named) == 1 else spark_types.entry(type_)[1]
 
 
 def own_names(select: exp.Expr) -> Iterator[exp.Column]:

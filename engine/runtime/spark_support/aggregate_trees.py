@@ -1,0 +1,187 @@
+"""The aggregates of a query in the order in which Spark's state holds them, as data.
+
+Which order a query gives is Spark's to say, so it is read off its optimised plan (CollapseProject may compute the
+items of an outer SELECT in the group itself). What each aggregate is, is read off the analysed plan, down to the
+columns of the views that the SQL names. Both are joined by the id that Spark gives an aggregate when it analyses it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from engine.compile.stateful.stored_order import COLUMN, Groups, Tree, told_apart
+from engine.runtime.spark_support.plan_parts import calls_of, nodes_of
+from engine.spark.executions import each, spark_exceptions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+# Between the columns that a plan gives, in one string; no name has it.
+_MARK = "\x1f"
+_OUTPUT = re.compile(r"(.*)#(\d+)L?(?:-T-?\d+ms)?", re.DOTALL)
+_CALL = "AggregateExpression"
+# What is alone in its group has no order.
+_ONLY: Tree = ["only", {}, []]
+# Ids of a session, and what says nothing of a value.
+_DROPPED = {
+    "class", "num-children", "child", "exprId", "resultId", "qualifier", "metadata", "explicitMetadata",
+    "nonInheritableMetadataKeys", "nullable", "mutableAggBufferOffset", "inputAggBufferOffset", "timeZoneId",
+}  # fmt: skip
+
+
+def stored_aggregates(frame: DataFrame, views: Mapping[str, int]) -> Groups | None:
+    """Return the aggregates of each group of a query that keeps state, as Spark stores them; without groups of none.
+
+    Args:
+        frame: the query's rows.
+        views: the number of each input, by the name that the SQL has for it in lower case, without backticks.
+
+    Returns:
+        None if Spark cannot optimise the query before it runs.
+    """
+    analysed: Any = frame._jdf.queryExecution().analyzed()  # noqa: SLF001
+    state: Any = frame.sparkSession._jsparkSession.sessionState()  # noqa: SLF001
+    try:
+        plan = state.optimizer().execute(analysed)
+    except spark_exceptions():
+        return None
+    groups = [calls for node in nodes_of(plan) if node.nodeName() == "Aggregate" and node.isStreaming()
+              and (calls := _distinct(node))]  # fmt: skip
+    if all(len(calls) == 1 for calls in groups):
+        return ((_ONLY,),) * len(groups)
+    named = _Named(views)
+    named.read(analysed)
+    texts = partial(_texts, analysed)
+    return tuple(told_apart([(named.call(call), _result_id(call)) for call in calls], texts) for calls in groups)
+
+
+def _distinct(node: Any) -> list[Any]:
+    """The aggregates of a group, each once, as Spark's planner finds them."""
+    found: dict[int, list[Any]] = {}
+    calls = []
+    for item in each(node.aggregateExpressions()):
+        for call in calls_of(item):
+            alike = found.setdefault(call.canonicalized().semanticHash(), [])
+            if not any(call.semanticEquals(other) for other in alike):
+                alike.append(call)
+                calls.append(call)
+    return calls
+
+
+@dataclass(slots=True)
+class _Named:
+    """What the columns and aggregates of an analysed plan are made of, by the ids that Spark gave them."""
+
+    views: Mapping[str, int]
+    columns: dict[int, Tree] = field(default_factory=dict)
+    readings: Counter[int] = field(default_factory=Counter)
+    made: dict[int, Tree] = field(default_factory=dict)
+    ctes: dict[int, list[Tree]] = field(default_factory=dict)
+    references: Counter[int] = field(default_factory=Counter)
+
+    def call(self, aggregate: Any) -> Tree:
+        """The tree of an aggregate of the optimised plan; one that only the optimiser made is what it is there."""
+        return self.made.get(_result_id(aggregate)) or self._tree(aggregate)
+
+    def read(self, node: Any) -> None:
+        """Read a plan from its views upwards."""
+        name = node.nodeName()
+        if name == "SubqueryAlias" and (number := self._view(node)) is not None:
+            for column, expression in _output(node):
+                self.columns[expression] = [COLUMN, number, column, self.readings[number]]
+            self.readings[number] += 1
+            return
+        below = list(each(node.children()))
+        for child in below:
+            self.read(child)
+        for expression in each(node.expressions()):
+            tree = self._tree(expression)
+            if expression.getClass().getSimpleName() == "Alias":
+                self.columns[int(expression.exprId().id())] = tree[2][0]
+        self._pass_on(node, name, below)
+
+    def _pass_on(self, node: Any, name: str, below: Sequence[Any]) -> None:
+        """The columns that a step makes without an alias."""
+        output = list(_output(node))
+        if name == "CTERelationDef":
+            self.ctes[int(node.id())] = [self._column(number, column) for column, number in output]
+        elif name == "CTERelationRef":
+            self._refer(int(node.cteId()), output)
+        elif name == "Union":
+            sides = [[self._column(number, column) for column, number in _output(child)] for child in below]
+            for index, (_, number) in enumerate(output):
+                self.columns[number] = [name, {}, [side[index] for side in sides]]
+        for index, (column, number) in enumerate(output):
+            # A generator's columns, say: known by the step and their place.
+            self.columns.setdefault(number, [name, {"place": index, "name": column}, []])
+
+    def _refer(self, cte: int, output: Sequence[tuple[str, int]]) -> None:
+        """The columns of a reference to a CTE; those of a second one are others."""
+        reading = self.references[cte]
+        self.references[cte] += 1
+        for (_, number), tree in zip(output, self.ctes.get(cte, ()), strict=False):
+            self.columns[number] = ["reference", {"number": reading}, [tree]] if reading else tree
+
+    def _view(self, node: Any) -> int | None:
+        identifier = node.identifier()
+        parts = [*map(str, each(identifier.qualifier())), str(identifier.name())]
+        names = (".".join(parts[start:]).lower() for start in range(len(parts)))
+        return next((self.views[name] for name in names if name in self.views), None)
+
+    def _column(self, number: int, name: str) -> Tree:
+        return self.columns.get(number) or ["?", {"name": name}, []]
+
+    def _tree(self, expression: Any) -> Tree:
+        nodes = iter(json.loads(expression.toJSON()))
+        return self._next(next(nodes), nodes, {})
+
+    def _next(self, node: Mapping[str, Any], nodes: Iterator[Mapping[str, Any]], lambdas: dict[int, int]) -> Tree:
+        """The tree of which the nodes come in order, each before its children."""
+        kind = str(node["class"]).rpartition(".")[2]
+        number = int(node["exprId"]["id"]) if "exprId" in node else -1
+        if kind == "AttributeReference":
+            return self._column(number, str(node["name"]))
+        fields = {key: self._field(value, lambdas) for key, value in node.items() if key not in _DROPPED}
+        if kind == "NamedLambdaVariable":
+            fields = {"number": lambdas.setdefault(number, len(lambdas))}
+        if fields.get("dataType") == "binary":
+            # Java's name of an object, which differs each time.
+            fields.pop("value", None)
+        made: Tree = [kind, fields, [self._next(next(nodes), nodes, lambdas) for _ in range(int(node["num-children"]))]]
+        if kind == _CALL:
+            self.made[int(node["resultId"]["id"])] = made
+        return made
+
+    def _field(self, value: Any, lambdas: dict[int, int]) -> Any:
+        """A part of a node that is none of its children: a value, a class, or expressions of its own."""
+        if isinstance(value, list) and value and isinstance(value[0], Mapping) and "class" in value[0]:
+            nodes = iter(value)
+            return self._next(next(nodes), nodes, lambdas)
+        if isinstance(value, list):
+            return [self._field(part, lambdas) for part in value]
+        if isinstance(value, Mapping):
+            return {key: self._field(part, lambdas) for key, part in value.items() if key not in {"id", "jvmId"}}
+        return value
+
+
+def _output(node: Any) -> Iterator[tuple[str, int]]:
+    """The name and id of each column that a plan gives."""
+    for text in str(node.output().mkString(_MARK)).split(_MARK):
+        if (match := _OUTPUT.fullmatch(text)) is not None:
+            yield match[1], int(match[2])
+
+
+def _texts(plan: Any) -> dict[int, str]:
+    """Spark's texts of the aggregates of a plan, by the ids of their results."""
+    calls = (call for node in nodes_of(plan) for item in each(node.expressions()) for call in calls_of(item))
+    return {_result_id(call): str(call.toString()) for call in calls}
+
+
+def _result_id(aggregate: Any) -> int:
+    return int(aggregate.resultId().id())

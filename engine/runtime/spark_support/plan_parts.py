@@ -1,0 +1,134 @@
+"""Parts of Spark's plans: what they are made of, and new ones. Spark has no public way to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from engine.spark.executions import each
+
+
+def nodes_of(plan: Any) -> Iterator[Any]:
+    """Yield a plan and all plans below it, each before its children."""
+    yield plan
+    for child in each(plan.children()):
+        yield from nodes_of(child)
+
+
+def calls_of(expression: Any) -> Iterator[Any]:
+    """Yield the aggregates in an expression, in the order in which Spark finds them."""
+    if expression.getClass().getSimpleName() == "AggregateExpression":
+        yield expression
+        return
+    for child in each(expression.children()):
+        yield from calls_of(child)
+
+
+def has_aggregate(expression: Any) -> bool:
+    """Return whether an aggregate is in an expression."""
+    return next(calls_of(expression), None) is not None
+
+
+def conjuncts(condition: Any) -> Iterator[Any]:
+    """Yield the parts of a condition that AND joins."""
+    if condition.getClass().getSimpleName() == "And":
+        yield from conjuncts(condition.left())
+        yield from conjuncts(condition.right())
+    else:
+        yield condition
+
+
+def references(expression: Any, of: Any = None) -> set[int]:
+    """Return the ids of the columns in an expression; `of`: only those that a plan gives."""
+    ids = {column_id(column) for column in each(expression.references().toSeq())}
+    return ids if of is None else ids & {column_id(column) for column in each(of.output())}
+
+
+def column_id(named: Any) -> int:
+    """Return the number that Spark gave a named expression."""
+    return int(named.exprId().id())
+
+
+def is_alias(expression: Any) -> bool:
+    """Return whether an expression gets a name."""
+    return bool(expression.getClass().getSimpleName() == "Alias")
+
+
+def is_column(expression: Any) -> bool:
+    """Return whether an expression is a column of the step below."""
+    return bool(expression.getClass().getSimpleName() == "AttributeReference")
+
+
+class PlanMaker:
+    """Makes parts of a plan in Java."""
+
+    def __init__(self, jvm: Any) -> None:
+        self._jvm = jvm
+        self._expressions = jvm.org.apache.spark.sql.catalyst.expressions
+        self._plans = jvm.org.apache.spark.sql.catalyst.plans
+        self.false, self.true = (
+            self._expressions.Literal.create(text, self._type("boolean")) for text in (False, True)
+        )
+
+    def _type(self, name: str) -> Any:
+        return self._jvm.org.apache.spark.sql.types.DataType.fromDDL(name)
+
+    def seq(self, items: Sequence[Any]) -> Any:
+        """A sequence in Scala."""
+        made = self._jvm.java.util.ArrayList()
+        for item in items:
+            made.add(item)
+        return self._jvm.PythonUtils.toSeq(made)
+
+    def alias(self, expression: Any, name: str, like: Any = None) -> Any:
+        """A named expression; `like`: one whose name and id it gets."""
+        if like is not None:
+            return like.withNewChildren(self.seq([expression]))
+        named = getattr(getattr(self._expressions, "NamedExpression$"), "MODULE$")
+        none, nothing = self._jvm.scala.Option.empty(), self.seq([])
+        return self._expressions.Alias(expression, name, named.newExprId(), nothing, none, nothing)
+
+    def both(self, one: Any, other: Any) -> Any:
+        """Both are true; the other is looked at only if the one is. None is true."""
+        return other if one is None else one if other is None else self._expressions.And(one, other)
+
+    def all(self, parts: Sequence[Any]) -> Any:
+        """All parts are true, in their order."""
+        made = parts[0]
+        for part in parts[1:]:
+            made = self._expressions.And(made, part)
+        return made
+
+    def certain(self, condition: Any) -> Any:
+        """A condition that is never NULL."""
+        return self._expressions.Coalesce(self.seq([condition, self.false]))
+
+    def no(self, condition: Any) -> Any:
+        """The opposite of a condition."""
+        return self._expressions.Not(condition)
+
+    def there(self, expression: Any) -> Any:
+        """Whether a value is not NULL."""
+        return self._expressions.IsNotNull(expression)
+
+    def where(self, condition: Any, expression: Any) -> Any:
+        """The expression, computed only where a condition holds, else NULL."""
+        nothing = self._expressions.Literal.create(None, expression.dataType())
+        return self._expressions.If(condition, expression, nothing)
+
+    def project(self, items: Sequence[Any], child: Any) -> Any:
+        """A projection."""
+        return self._plans.logical.Project(self.seq(items), child)
+
+    def filter(self, condition: Any, child: Any) -> Any:
+        """A filter."""
+        return self._plans.logical.Filter(condition, child)
+
+    def some(self, value: Any) -> Any:
+        """An option in Scala; None stands for the empty one."""
+        return self._jvm.scala.Option.apply(value)
+
+    def join(self, node: Any, left: Any, right: Any, kind: str, condition: Any) -> Any:
+        """A join of two plans, with the hints of another one."""
+        how = self._plans.JoinType.apply(kind)
+        return self._plans.logical.Join(left, right, how, self.some(condition), node.hint())

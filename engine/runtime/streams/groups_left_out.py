@@ -1,0 +1,320 @@
+"""The changed groups that a query leaves out, beside its rows: in update mode their rows are deleted from the table.
+
+Spark emits each changed group, and what is above the aggregate may leave it out: HAVING, a filter of an outer SELECT,
+the condition of a join. A group that was in the table then stays there with old values. So the query runs in a form
+that lets every changed group through, marked by LEFT_OUT: the filters become a column, the joins outer joins. All of
+it is done on the analysed plan, whatever the text is: subquery, CTE, pipe, an ephemeral model.
+
+Filters over grouping columns alone stay filters. They decide on a group once and for all, and Spark moves them below
+the aggregate, where they keep groups out of the state.
+"""
+
+# Spark has no public way to change a plan.
+# ruff: noqa: SLF001
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from engine.compile import Model
+from engine.compile.nodes.model_settings import OutputMode
+from engine.errors import Location, RunError
+from engine.runtime.quality.left_out import LEFT_OUT
+from engine.runtime.spark_support.plan_parts import (
+    PlanMaker,
+    column_id,
+    conjuncts,
+    has_aggregate,
+    is_alias,
+    is_column,
+    nodes_of,
+    references,
+)
+from engine.spark.executions import each
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_MATCHED = "__matched"
+_GROUPS = {"Aggregate", "Distinct"}
+# These give as many rows for a group as before.
+_PASSED_ON = {
+    "SubqueryAlias", "View", "ResolvedHint", "CollectMetrics", "EventTimeWatermark", "Repartition",
+    "RepartitionByExpression", "RebalancePartitions", "PipeOperator",
+}  # fmt: skip
+_GROUPING_ID = "spark_grouping_id"
+_TIME_WINDOW = "spark.timeWindow"
+
+
+@dataclass(frozen=True, slots=True)
+class EveryGroup:
+    """A query with the changed groups that it leaves out.
+
+    Attributes:
+        frame: its rows and theirs, told apart by LEFT_OUT.
+        scope: the columns that a group is known by, where it may have several rows; empty: it has one at most.
+        repeats: a row may be there more than once.
+    """
+
+    frame: DataFrame
+    scope: tuple[str, ...] = ()
+    repeats: bool = False
+
+
+def with_groups_left_out(model: Model, frame: DataFrame) -> EveryGroup:
+    """Return the rows of a query with those of changed groups that it leaves out; of most queries just the rows.
+
+    Args:
+        model: with the table's spelling of its columns.
+        frame: the rows of its query.
+
+    Raises:
+        RunError: `update-needs-key`: which rows of the table belong to a group cannot be told;
+            `update-filter`: what is above the aggregate cannot be taken apart.
+    """
+    if model.write.output_mode is not OutputMode.UPDATE or not model.write.unique_key:
+        return EveryGroup(frame)
+    session: Any = frame.sparkSession
+    plan = frame._jdf.queryExecution().analyzed()
+    if not any(node.nodeName() in _GROUPS and node.isStreaming() for node in nodes_of(plan)):
+        return EveryGroup(frame)
+    keys = {name.lower() for name in model.write.unique_key}
+    ids = {
+        column_id(column): str(column.name()) for column in each(plan.output()) if str(column.name()).lower() in keys
+    }
+    jvm = session._jvm
+    if any(node.nodeName() == "WithCTE" for node in nodes_of(plan)):
+        plan = jvm.org.apache.spark.sql.catalyst.optimizer.InlineCTE(True, False).apply(plan)
+    taken = _Taker(model, jvm, {*ids}).taken(plan)
+    if taken.passes is None and not taken.several:
+        return EveryGroup(frame)
+    if taken.several and model.write.history:
+        raise _not_taken(model, "a join or a generator, with 'history',")
+    names = {name: taken.groups.get(number, frozenset()) for number, name in ids.items()}
+    if missing := taken.all_groups - frozenset().union(*names.values()):
+        raise _no_key(model, sorted(missing))
+    make = PlanMaker(jvm)
+    left_out = make.alias(make.no(taken.passes) if taken.passes is not None else make.false, LEFT_OUT)
+    output = [
+        column
+        for column in each(taken.plan.output())
+        if taken.passes is None or column_id(column) != column_id(taken.passes)
+    ]
+    marked = make.project([*output, left_out], taken.plan)
+    rows = jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, marked)
+    scope = tuple(name for name, groups in names.items() if groups) if taken.several else ()
+    return EveryGroup(type(frame)(rows, session), scope, taken.repeats)
+
+
+def _no_key(model: Model, missing: Sequence[str]) -> RunError:
+    message = (
+        f"a group that '{model.name}' leaves out by now cannot be deleted from its table: 'unique_key' has no column "
+        f"of {' and '.join(missing)}, which the query groups by"
+    )
+    hint = "Return each grouping column (of a window, its start), and list them in 'unique_key'."
+    return RunError("update-needs-key", message, hint, node=model.name, location=Location(model.file))
+
+
+def _not_taken(model: Model, what: str) -> RunError:
+    message = f"groups that '{model.name}' leaves out cannot be followed in update mode: {what} is above its aggregate"
+    hint = "Put that into a model of its own that reads this table in full (materialized: table or view)."
+    return RunError("update-filter", message, hint, node=model.name, location=Location(model.file))
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """A part of a plan that lets every changed group through.
+
+    Attributes:
+        plan: of it; it gives the columns of before, and `passes`.
+        passes: whether the query has the row; None: it has all of them.
+        groups: of a column, by its id, the grouping columns that it stands for.
+        own: ids of the columns that only depend on what a group is.
+        all_groups: the grouping columns.
+        several: a group may have several rows.
+        repeats: a row may be there more than once.
+    """
+
+    plan: Any
+    passes: Any = None
+    groups: dict[int, frozenset[str]] = field(default_factory=dict)
+    own: frozenset[int] = frozenset()
+    all_groups: frozenset[str] = frozenset()
+    several: bool = False
+    repeats: bool = False
+
+
+@dataclass(slots=True)
+class _Taker:
+    """Takes apart what is above the aggregate; `wanted` are the ids of columns that all groups need."""
+
+    model: Model
+    jvm: Any
+    wanted: set[int]
+    make: PlanMaker = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.make = PlanMaker(self.jvm)
+
+    def taken(self, node: Any) -> _Taken:
+        """A part of the plan that reads the stream."""
+        name = node.nodeName()
+        if not any(part.nodeName() in _GROUPS for part in nodes_of(node)):
+            return _Taken(node)
+        if name in _GROUPS:
+            return self._group(node)
+        if name == "Project":
+            self._want(node)
+        children = list(each(node.children()))
+        streaming = [index for index, child in enumerate(children) if child.isStreaming()]
+        if name == "Union":
+            return self._union(node, children)
+        if len(streaming) != 1:
+            raise _not_taken(self.model, f"a step ({name}) over several streams")
+        return self._above(node, children, streaming[0], self.taken(children[streaming[0]]))
+
+    def _above(self, node: Any, children: list[Any], at: int, below: _Taken) -> _Taken:
+        """A step above a part that was taken apart."""
+        match name := node.nodeName():
+            case "Filter":
+                return self._filter(node, below)
+            case "Project":
+                return self._project(node, below)
+            case "Join":
+                return self._join(node, children, at, below)
+            case "Generate":
+                return self._generate(node, below)
+        # Of UNPIVOT: each group has as many rows as there are columns.
+        if name not in _PASSED_ON and (name != "Expand" or below.passes is not None):
+            raise _not_taken(self.model, f"a step ({name})")
+        children[at] = below.plan
+        return replace(below, plan=node.withNewChildren(self.make.seq(children)))
+
+    def _want(self, node: Any) -> None:
+        """Of what is needed of all groups, what it is made of."""
+        for item in each(node.projectList()):
+            if column_id(item) in self.wanted:
+                self.wanted |= references(item)
+
+    def _group(self, node: Any) -> _Taken:
+        """The aggregate, and which columns of it stand for a group."""
+        if node.nodeName() == "Distinct":
+            columns = {column_id(column): frozenset([str(column.name())]) for column in each(node.output())}
+            return _Taken(node, None, columns, frozenset(columns), frozenset().union(*columns.values()))
+        keys = {_shown(key): key for key in each(node.groupingExpressions()) if not key.foldable()}
+        groups: dict[int, frozenset[str]] = {}
+        own = set()
+        for item in each(node.aggregateExpressions()):
+            made = item.child() if is_alias(item) else item
+            if not has_aggregate(made) and made.deterministic():
+                own.add(column_id(item))
+            groups[column_id(item)] = frozenset(text for text, key in keys.items() if _stands_for(made, key))
+        return _Taken(node, None, groups, frozenset(own), frozenset(keys))
+
+    def _filter(self, node: Any, below: _Taken) -> _Taken:
+        parts = list(conjuncts(node.condition()))
+        own = [part for part in parts if part.deterministic() and references(part) <= below.own]
+        rest = [part for part in parts if not any(part is other for other in own)]
+        plan = self.make.filter(self.make.all(own), below.plan) if own else below.plan
+        if not rest:
+            return replace(below, plan=plan)
+        passes = self.make.both(below.passes, self.make.certain(self.make.all(rest)))
+        return self._passing(replace(below, plan=plan), list(each(node.output())), passes)
+
+    def _passing(self, below: _Taken, output: Sequence[Any], passes: Any) -> _Taken:
+        """A part that gives some columns, and whether its rows pass."""
+        column = self.make.alias(passes, LEFT_OUT)
+        plan = self.make.project([*output, column], below.plan)
+        return replace(below, plan=plan, passes=column.toAttribute())
+
+    def _project(self, node: Any, below: _Taken) -> _Taken:
+        groups, own = dict(below.groups), set(below.own)
+        items = []
+        for item in each(node.projectList()):
+            if not is_alias(item):
+                items.append(item)
+                continue
+            made = item.child()
+            if made.deterministic() and references(made) <= below.own:
+                own.add(column_id(item))
+            groups[column_id(item)] = _known_by(made, below.groups)
+            wanted = below.passes is None or column_id(item) in self.wanted
+            items.append(item if wanted else self.make.alias(self.make.where(below.passes, made), "", item))
+        plan = self.make.project([*items, *([below.passes] if below.passes is not None else [])], below.plan)
+        return replace(below, plan=plan, groups=groups, own=frozenset(own))
+
+    def _join(self, node: Any, children: list[Any], at: int, below: _Taken) -> _Taken:
+        """A join with a static side, as one that keeps each row of the stream."""
+        kind, condition = str(node.joinType().sql()), node.condition()
+        given = None if condition.isEmpty() else condition.get()
+        own = given is not None and given.deterministic() and references(given, children[at]) <= below.own
+        outer = "LEFT OUTER" if at == 0 else "RIGHT OUTER"
+        if (kind in {"LEFT SEMI", "LEFT ANTI"} and own) or (kind == outer and below.passes is None):
+            # Over grouping columns alone Spark moves it below the aggregate.
+            children[at] = below.plan
+            several = below.several or kind == outer
+            return replace(below, plan=node.withNewChildren(self.make.seq(children)), several=several)
+        if kind not in {outer, "INNER", "CROSS", "LEFT SEMI", "LEFT ANTI"}:
+            raise _not_taken(self.model, f"a {kind} join")
+        matched = self.make.alias(self.make.true, _MATCHED)
+        other = children[1 - at]
+        other = self.make.project([*each(other.output()), matched], other)
+        condition = self.make.both(below.passes, given)
+        sides = (below.plan, other) if at == 0 else (other, below.plan)
+        plan = self.make.join(node, *sides, outer.replace(" ", "").lower(), condition)
+        found = self.make.there(matched.toAttribute())
+        passes = {"INNER": found, "CROSS": found, "LEFT SEMI": found, "LEFT ANTI": self.make.no(found)}.get(kind)
+        passes = self.make.both(below.passes, passes)
+        several = below.several or kind not in {"LEFT SEMI", "LEFT ANTI"}
+        joined = replace(below, plan=plan, several=several, repeats=below.repeats or kind == "LEFT SEMI")
+        return self._passing(joined, list(each(node.output())), passes)
+
+    def _generate(self, node: Any, below: _Taken) -> _Taken:
+        """A generator, as one that gives a row for what it has nothing for."""
+        generator = node.generator()
+        if below.passes is not None:
+            inner = [
+                part if part.foldable() else self.make.where(below.passes, part) for part in each(generator.children())
+            ]
+            generator = generator.withNewChildren(self.make.seq(inner))
+        plan = self.jvm.org.apache.spark.sql.catalyst.plans.logical.Generate(
+            generator, self.make.seq([]), True, node.qualifier(), node.generatorOutput(), below.plan
+        )
+        return replace(below, plan=plan, several=True)
+
+    def _union(self, node: Any, children: Sequence[Any]) -> _Taken:
+        if any(child.isStreaming() for child in children):
+            parts = [self.taken(child) for child in children]
+            if all(part.passes is None and not part.several for part in parts):
+                # Nobody leaves a group out, and whether rows of several share a key is not for here.
+                return _Taken(node)
+        raise _not_taken(self.model, "a UNION")
+
+
+def _stands_for(expression: Any, key: Any) -> bool:
+    """Whether an expression differs between groups as a grouping column does: it is that, or an end of a window."""
+    if expression.semanticEquals(key):
+        return True
+    return bool(_is_field(expression) and expression.child().semanticEquals(key) and _is_window(key))
+
+
+def _known_by(expression: Any, groups: dict[int, frozenset[str]]) -> frozenset[str]:
+    """The grouping columns that an expression over a step stands for."""
+    inner = expression.child() if _is_field(expression) and _is_window(expression.child()) else expression
+    return groups.get(column_id(inner), frozenset()) if is_column(inner) else frozenset()
+
+
+def _is_field(expression: Any) -> bool:
+    return bool(expression.getClass().getSimpleName() == "GetStructField")
+
+
+def _is_window(expression: Any) -> bool:
+    """Whether an expression is a window of time, whose start gives its end."""
+    return is_column(expression) and bool(expression.metadata().contains(_TIME_WINDOW))
+
+
+def _shown(key: Any) -> str:
+    name = str(key.name()) if is_column(key) else str(key.sql())
+    return "the grouping set (grouping_id())" if name == _GROUPING_ID else f"'{name}'"
