@@ -226,7 +226,8 @@ def _written(chance: random.Random, type_: str) -> Written:
     quoted = {**dict.fromkeys((*RANGES, "float", "double"), 0.15), "decimal": 0.4, "boolean": 0.15}
     if chance.random() < quoted.get(type_.partition("(")[0], 0.93):
         return text
-    return Raw(text.lower() if type_ == "boolean" else text)
+    # What is not in quotes has no escapes: a line would end, and half a pair of surrogates is not UTF-8.
+    return Raw("".join(c for c in (text.lower() if type_ == "boolean" else text) if c not in {"\n", "\r", *_HALVES}))
 
 
 def _several(chance: random.Random, kind: str, inner: str) -> Written:
