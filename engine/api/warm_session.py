@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from engine import kill_points
 from engine.errors import EngineError, SetupError
-from engine.kill_points import reach
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -130,10 +130,10 @@ class WarmSession:
                 raise
             clean = False
             try:
-                reach("run begins", wanted.app_name)
+                kill_points.reach("run begins", wanted.app_name)
                 session, family = run_session(opened.session.spark)
                 yield session
-                reach("run ends", wanted.app_name)
+                kill_points.reach("run ends", wanted.app_name)
                 clean = self._left_clean(opened, family)
             finally:
                 self._end(clean=clean)
@@ -263,7 +263,7 @@ def _opened(wanted: SessionSettings) -> _Open:
         session = open_session(replace(wanted, inherit_fds=(keeper.inherited,)))
         undo.callback(session.close)
         keeper.started()
-        reach("session opened", wanted.app_name)
+        kill_points.reach("session opened", wanted.app_name)
         opened = _Open(session, wanted, stamps, keeper, _remains(session))
         undo.pop_all()
     return opened

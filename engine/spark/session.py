@@ -20,9 +20,8 @@ from pathlib import Path
 from types import SimpleNamespace, TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from engine import local_paths
+from engine import kill_points, local_paths
 from engine.errors import SetupError
-from engine.kill_points import reach
 from engine.pinned_settings import PINNED
 from engine.secrets import scrubber
 from engine.spark import archive_writer, checkpoint_files, local_files, record_readers
@@ -159,12 +158,12 @@ def open_session(settings: SessionSettings, meanwhile: Callable[[], object] = la
     with _closing_on_failure(jvm, own_python=own_python):
         if own_python and python is not None:
             os.environ[_PYTHON_VARIABLE] = python
-        reach("java started", settings.app_name)
+        kill_points.reach("java started", settings.app_name)
         spark = _connect(jvm, runtime_conf(session_conf(settings)) if isinstance(jvm, SubmittedJvm) else {})
         if not settings.local:
             await_executors(spark, settings.master, jvm.log)
             _spread(spark, settings.conf)
-        reach("connected", settings.app_name)
+        kill_points.reach("connected", settings.app_name)
         return Session(spark, jvm, own_python, settings.keep_classes)
 
 
@@ -412,7 +411,7 @@ def _close(
         # A JVM that died needs no stopping; what it said is in its log.
         with suppress(Py4JError, PySparkException, OSError, TypeError, AttributeError):
             if spark is not None and jvm.alive:
-                reach("session closing", "")
+                kill_points.reach("session closing", "")
                 end_accumulators_at_once(spark.sparkContext)
                 with _unwarned():
                     spark.stop()

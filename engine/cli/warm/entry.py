@@ -11,7 +11,9 @@ def main() -> None:
         _main()
     except KeyboardInterrupt:
         # While modules are loaded; from then on the command itself ends with this line.
-        sys.stderr.write("interrupted\n")
+        from engine.cli.console.safe_output import write
+
+        write("interrupted", error=True)
         sys.exit(130)
 
 
