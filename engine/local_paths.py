@@ -118,7 +118,14 @@ def decoded(uri: str) -> str:
 
 def name_fault(path: Path | str) -> str:
     """Why Java cannot open a file or folder because of its name, in a few words; empty: it can."""
-    found = _NO_TEXT.search(str(path))
-    if found is None:
-        return ""
-    return f"has the byte 0x{ord(found[0]) & 0xFF:02X} in its name, which is not UTF-8, and Java cannot open it"
+    try:
+        # Where the locale is `C`, each byte beyond ASCII is such a letter, also those of UTF-8.
+        os.fsencode(path).decode("utf-8")
+    except UnicodeDecodeError as error:
+        byte = error.object[error.start]
+        return f"has the byte 0x{byte:02X} in its name, which is not UTF-8, and Java cannot open it"
+    except UnicodeEncodeError:
+        found = _NO_TEXT.search(str(path))
+        letter = found[0] if found else ""
+        return f"has the letter {letter!a} in its name, which is not UTF-8, and Java cannot open it"
+    return ""

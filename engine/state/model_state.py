@@ -95,9 +95,9 @@ class ModelState:
     query_id: str | None = None
     batch: int | None = None
     snapshot: int | None = None
-    ends: Mapping[str, Sequence[str]] = field(default_factory=dict)
     inputs: Mapping[str, Any] = field(default_factory=dict)
     pinned: bool = False
+    ends: Mapping[str, Sequence[str]] = field(default_factory=dict)
     upstreams: Mapping[str, str] = field(default_factory=dict)
     starts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     sources: Mapping[str, Any] = field(default_factory=dict)

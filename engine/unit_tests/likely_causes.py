@@ -71,7 +71,7 @@ def _too_few_late(model: Model, behind: Sequence[tuple[int, int]], seen: StepMet
         return [f"no row arrived behind the watermark: {_behind(began, earliest)}; {moves}"]
     began, earliest = behind[0]
     ends = [size for _, _, size in _windows(model)]
-    if ends and earliest - earliest % (ends[0] * 1000) + ends[0] * 1000 > began:
+    if ends and earliest - earliest % ends[0] + ends[0] > began:
         return [
             (
                 f"{_behind(began, earliest)}, but its window was still open: a row is late only after its window "

@@ -236,12 +236,12 @@ def test_state_compares_with_an_earlier_manifest(small: Path, capsys: pytest.Cap
     assert names(small, capsys, "-s", "state:modified", *state) == set()
     write(small, "models/marts/b.sql", "select count(*) + 1 as n from {{ ref('a') }}")
     write(small, "models/c.sql", "select 1 as one")
-    assert names(small, capsys, "-s", "state:modified", *state) == {"b"}
-    assert names(small, capsys, "-s", "state:modified.body", *state) == {"b"}
+    assert names(small, capsys, "-s", "state:modified", *state) == {"b", "c"}
+    assert names(small, capsys, "-s", "state:modified.body", *state) == {"b", "c"}
     assert names(small, capsys, "-s", "state:new", *state) == {"c"}
     write(small, "models/marts/b.sql", "{{ config(tags=['x']) }}select count(*) as n from {{ ref('a') }}")
-    assert names(small, capsys, "-s", "state:modified.config", *state) == {"b"}
-    assert names(small, capsys, "-s", "state:modified.body", *state) == set()
+    assert names(small, capsys, "-s", "state:modified.config", *state) == {"b", "c"}
+    assert names(small, capsys, "-s", "state:modified.body", *state) == {"c"}
     assert run(small, "ls", "-s", "state:modified") == 2
     assert run(small, "ls", "-s", "state:modified", "--state", str(small / "models")) == 2
 
@@ -263,7 +263,7 @@ def test_state_tells_what_spark_tells_apart_and_no_more(small: Path, capsys: pyt
     assert names(small, capsys, "-s", "state:modified.body", *state) == {"fields"}
     path = next(small.rglob("a.sql"))
     path.write_text(path.read_text().replace(" from ", ", 1 as added from "))
-    assert names(small, capsys, "-s", "state:modified.body", *state) == {"a", "fields"}
+    assert names(small, capsys, "-s", "state:modified.body", *state) == {"a", "fields", "not_null_a_id"}
 
 
 def test_result_selects_by_the_last_run(small: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -77,7 +77,7 @@ def test_without_standard_streams_files_are_written_all_the_same(small: Path) ->
 def test_what_an_encoding_does_not_have_is_written_out(small: Path, env: dict[str, str]) -> None:
     root = small / "größe 日本"
     write(root, "project.yml", PROJECT)
-    model = "/*---\ntags: [日本]\n---*/\nselect 1 as größe, '日本 ✈' as place"
+    model = "/*---\ntags: [日本]\n---*/\nselect 1 as `größe`, '日本 ✈' as place"
     write(root, "models/u.sql", model)
     for command in (
         ["compile"],

@@ -28,9 +28,18 @@ def tracked(*folders: str) -> set[str]:
 
 def test_the_wheel_holds_every_file_of_the_packages_and_nothing_else(wheel):
     found = files_of(wheel)
-    assert {name for name in found if ".dist-info/" not in name} >= tracked("engine", "engine_import")
-    assert {name.partition("/")[0] for name in found if ".dist-info/" not in name} == {"engine", "engine_import"}
-    assert {"engine/py.typed", "engine_import/py.typed", "engine_import/dbt/packages/dbt_utils.sql"} <= found.keys()
+    assert {name for name in found if ".dist-info/" not in name} >= tracked("engine", "engine_import", "headrace")
+    assert {name.partition("/")[0] for name in found if ".dist-info/" not in name} == {
+        "engine",
+        "engine_import",
+        "headrace",
+    }
+    assert {
+        "engine/py.typed",
+        "engine_import/py.typed",
+        "headrace/py.typed",
+        "engine_import/dbt/packages/dbt_utils.sql",
+    } <= found.keys()
     assert not [name for name in found if "__pycache__" in name]
 
 

@@ -19,8 +19,8 @@ OTHER = COMPUTED.replace("cast(at as timestamp)", "cast(at as timestamp) + inter
 @pytest.mark.parametrize(
     ("query", "found"),
     [
-        (COUNTED, Windows("at", 3600)), (NARROW, Windows("at", 900)), (DROPPING, Windows("at", 3600)),
-        (HELD, Windows("at", 3600)), (SLIDING, None), (SHIFTED, None), (SESSIONS, None),
+        (COUNTED, Windows("at", 3_600_000)), (NARROW, Windows("at", 900_000)), (DROPPING, Windows("at", 3_600_000)),
+        (HELD, Windows("at", 3_600_000)), (SLIDING, None), (SHIFTED, None), (SESSIONS, None),
         (CHAINED, None), (UPDATED, None), (INNER, None), (DEDUP, None), (DISTINCT, None),
     ],
 )  # fmt: skip
