@@ -30,7 +30,7 @@ _PATTERN: Final = re.compile(r"[\[\]{}*?\\]")
 AS_IT_IS: Final = {"__globPaths__": "false"}
 _WILDCARD: Final = re.compile(r"[\[{*?]")
 _ESCAPED: Final = re.compile(r"\\.", re.DOTALL)
-_TOKENS: Final = re.compile(r"\\.|\[[^]]*\]|.", re.DOTALL)
+_TOKENS: Final = re.compile(r"\\.|\[\[?[^]\[]*\]|.", re.DOTALL)
 # Python's letters for the bytes of a name that is not UTF-8.
 _NO_TEXT: Final = re.compile("[\ud800-\udfff]")
 
