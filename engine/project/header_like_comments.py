@@ -21,7 +21,7 @@ _BEFORE: Final = re.compile(r"(?:\s+|--(?:\\\n|[^\n])*|\{#.*?#\}|\{%.*?%\}|\{\{.
 LATE: Final = re.compile(r"/\*---[ \t]*$", re.MULTILINE)
 _STARRED: Final = re.compile(r"^[ \t]*\*(?: |$)", re.MULTILINE)
 # A line that may be a key with its value.
-_KEY: Final = re.compile(r"^[ \t]*[\"'{]?[ \t]*(\w+)[\"']?[ \t]*:(?=\s|$)", re.MULTILINE)
+_KEY: Final = re.compile(r"^[ \t]*+(?:[\"'{][ \t]*+)?(\w++)[\"']?[ \t]*+:(?=\s|$)", re.MULTILINE)
 # Longer rows of dashes are ornament.
 _MOST_DASHES: Final = 4
 _NEAR: Final = 0.8
