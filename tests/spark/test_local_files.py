@@ -63,7 +63,7 @@ def test_executors_of_a_cluster_get_the_jar_for_their_files_of_state():
         ANY_JAVA, Path("/p/log"), (Path("/a.jar"),), "spark://h:7077", conf={"spark.jars": "b.jar"}
     )
     conf = session_conf(cluster)
-    assert conf["spark.jars"] == f"{checkpoint_files.JAR},{record_readers.JAR},/a.jar,b.jar"
+    assert conf["spark.jars"] == f"{checkpoint_files.JAR.as_uri()},{record_readers.JAR.as_uri()},file:///a.jar,b.jar"
     local = session_conf(SessionSettings(ANY_JAVA, Path("/p/log"), (Path("/a.jar"),)))
     assert "spark.jars" not in local
     for one in (conf, local):

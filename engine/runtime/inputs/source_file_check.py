@@ -157,7 +157,7 @@ def _check_unread(found: Landed) -> None:
     read: set[str] | None = None
     unfit: list[str] = []
     for spec in found.specs:
-        if spec.format not in file_schema.FORMATS:
+        if not file_schema.is_in_files(spec):
             continue
         if read is None:
             logs = (logged(found.checkpoint, source) for source in file_sources(found.checkpoint))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import DataType, StructType
 
-FORMATS = ("parquet", "orc")
+_FORMATS = ("parquet", "orc")
 _SHOWN = 3
 _DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 # Parquet's INT96, and every timestamp of ORC, say nothing of a zone and have one.
@@ -52,13 +52,18 @@ _NAMES = {
 }  # fmt: skip
 
 
+def is_in_files(spec: SourceSpec) -> bool:
+    """Whether each file of a source says its schema."""
+    return spec.format in _FORMATS
+
+
 def check(session: SparkSession, spec: SourceSpec, place: Place) -> None:
     """Check the files that a batch is about to read.
 
     Raises:
         RunError: `source-unreadable`.
     """
-    if spec.format not in FORMATS:
+    if not is_in_files(spec):
         return
     files = [(file.path or file.uri) for file in listed(session, spec, place)]
     if found := [f"{path}: {what}" for path in files for what in misfits(path, spec, place)]:
@@ -75,7 +80,7 @@ def misfits(path: Path | str, spec: SourceSpec, place: Place) -> list[str]:
     """
     from pyspark.sql.types import StructType
 
-    schema = _of_file(path, spec.format, place) if spec.format in FORMATS else None
+    schema = _of_file(path, spec.format, place) if is_in_files(spec) else None
     if schema is None:
         return []
     declared: Any = StructType.fromDDL(spec.schema)

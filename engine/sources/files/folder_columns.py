@@ -39,7 +39,8 @@ def depths(spec: SourceSpec, place: Place) -> tuple[int, int]:
 
 
 def _parts(location: str) -> list[str]:
-    path = posixpath.normpath("/" + _ADDRESS.sub("", location).lstrip("/"))
+    address = _ADDRESS.match(location)
+    path = posixpath.normpath("/" + location[address.end() if address else 0 :].lstrip("/"))
     return [part for part in path.split("/") if part]
 
 
