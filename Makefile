@@ -167,6 +167,10 @@ kills: $(DEMO) ## Kill builds of the example again and again, and compare its ta
 histories: $(DEV) ## Compare small projects with a batch computation through random edits, kills, resets and the like (HISTORIES_ARGS)
 	@$(BIN)/python -m tests.histories $(or $(HISTORIES_ARGS),--count 100 --seed 1)
 
+.PHONY: odd-folders
+odd-folders: $(DEV) ## Run all commands on small projects in folders with random names (ODD_FOLDERS_ARGS)
+	@$(BIN)/python -m tests.odd_folders $(or $(ODD_FOLDERS_ARGS),--count 60 --seed 1)
+
 .PHONY: mutants
 mutants: $(DEV) ## Put small faults into the engine, one at a time, and print those that no fast test notices (MUTANTS_ARGS)
 	@$(BIN)/python -m tests.mutants $(or $(MUTANTS_ARGS),--count 300 --seed 1)
@@ -201,6 +205,13 @@ nightly: ## The whole suite with the tests of the night, then new random queries
 	@$(MAKE) --no-print-directory kills KILLS_ARGS='--kills 50 --seed $(NIGHT)'
 	$(SAY) "50 kills of Java while sessions are opened, used and closed, of the seed $(NIGHT)"
 	@$(BIN)/python -m tests.api.test_java_ends --kills 50 --seed $(NIGHT)
+	$(SAY) "60 projects in folders with random names of the seed $(NIGHT)"
+	@$(MAKE) --no-print-directory odd-folders ODD_FOLDERS_ARGS='--count 60 --seed $(NIGHT)'
+	$(SAY) "10 kills and 20 histories in folders with random names of the seed $(NIGHT)"
+	@$(MAKE) --no-print-directory kills KILLS_ARGS='--kills 10 --days 3 --odd-folders --seed $(NIGHT)'
+	@$(MAKE) --no-print-directory histories HISTORIES_ARGS='--count 20 --odd-folders --seed $(NIGHT)'
+	$(SAY) "the suite in a clone below the temporary folder, as an ordinary user, without Java"
+	@$(MAKE) --no-print-directory test-no-java NO_JAVA=test
 	$(SAY) "100 random histories of the seed $(NIGHT)"
 	@$(MAKE) --no-print-directory histories HISTORIES_ARGS='--count 100 --seed $(NIGHT)'
 
@@ -216,8 +227,8 @@ test-newest: ## The fast tests, the example and Kafka with the newest supported 
 		PYTEST_ARGS='tests/example tests/kafka/test_streams.py tests/runtime/test_streams.py'
 
 .PHONY: test-no-java
-test-no-java: ## Prove that Python and make are enough: demo and test in a fresh clone of HEAD, without Java
-	@sh scripts/without-java.sh
+test-no-java: ## Prove that Python and make are enough: demo and test (or NO_JAVA) in a fresh clone of HEAD, anywhere, without Java
+	@sh scripts/without-java.sh $(NO_JAVA)
 
 .PHONY: test-package
 test-package: $(DEV) ## Install the built wheel and its dependencies into an empty environment, without Java, and build a new project

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Proves that a machine with Python and make, and nothing of ours, is enough: a fresh clone of HEAD, an empty home,
 # empty caches and a PATH without Java; there `make demo`, `engine debug` and `make test`, or the make targets named as
-# arguments. KEEP=1 leaves the folder for a look.
+# arguments. The clone lies below the temporary folder, in a path with blanks and letters beyond ASCII, and its owner is
+# an ordinary user: where root runs this, nobody. KEEP=1 leaves the folder for a look.
 set -eu
 repository=$(cd "$(dirname "$0")/.." && pwd)
 python=$("${PYTHON:-python3}" -c 'import os, sys; print(os.path.realpath(sys.executable))')
@@ -14,6 +15,7 @@ trap finish EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 mkdir "$work/bin" "$work/home" "$work/tmp"
+clone="$work/tmp/a clone, été 東"
 
 # Links to the tools of an ordinary machine. Java is not among them, and neither is uv: pip has to do.
 for tool in \
@@ -42,12 +44,18 @@ isolated() (
     while read -r name; do
         set -- "$name=$(printenv "$name")" "$@"
     done <"$passed"
-    cd "$work/clone"
-    exec env -i "$@" </dev/null
+    cd "$clone"
+    if [ "$(id -u)" -eq 0 ]; then
+        set -- setpriv --reuid=nobody --regid=nogroup --clear-groups env -i "$@"
+    else
+        set -- env -i "$@"
+    fi
+    exec "$@" </dev/null
 )
 
 echo "==> cloning $(git -C "$repository" log -1 --format='%h %s')"
-git clone --quiet --no-local "$repository" "$work/clone"
+git clone --quiet --no-local "$repository" "$clone"
+if [ "$(id -u)" -eq 0 ]; then chown -R nobody:nogroup "$work"; fi
 
 echo "==> the machine"
 isolated sh -c '
@@ -72,7 +80,7 @@ for target in "$@"; do
     echo
     echo "==> make $target"
     isolated make "$target"
-    if [ -z "${debugged:-}" ] && [ -x "$work/clone/.venv/bin/engine" ]; then
+    if [ -z "${debugged:-}" ] && [ -x "$clone/.venv/bin/engine" ]; then
         debugged=1
         echo
         echo "==> engine debug: the Java it used"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from unittest.mock import patch
 from urllib.parse import quote
 
 import pytest
+import yaml
 
 from engine import local_paths
 from engine.cli.main import invoke
@@ -68,6 +70,13 @@ def event(
     """A row of EVENTS. `at` is a time of the first of May ("10:05"), the minute after ten (5), or a date and a time."""
     time = f"10:{at:02}" if isinstance(at, int) else at
     return {"id": number, "at": f"{time if 'T' in time else f'2024-05-01T{time}'}:00Z", "kind": kind, "amount": amount}
+
+
+def yaml_text(text: str) -> str:
+    """A text as YAML has it; where it is not a plain one, in ASCII between double quotes."""
+    if re.fullmatch(r"[A-Za-z0-9_/.-]+", text):
+        return text
+    return yaml.safe_dump(text, allow_unicode=False, default_style='"', width=100_000).strip()
 
 
 class LabSession:
@@ -201,11 +210,16 @@ class Lab:
 
     def __post_init__(self) -> None:
         self._clock = time.time() - 100_000
-        self.write("project.yml", PROJECT.format(lake=self.lake_path, schema=self.schema))
+        self.write("project.yml", PROJECT.format(lake=self.lake_text, schema=self.schema))
 
     @property
     def lake_path(self) -> Path:
         return self.session.lake_path if self.session else self.root / ".engine" / "lake"
+
+    @property
+    def lake_text(self) -> str:
+        """The folder of the lake for the project's file."""
+        return yaml_text(str(self.lake_path)) if self.session else ".engine/lake"
 
     @property
     def state(self) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import random
 import sys
 import tempfile
 import time
@@ -12,6 +13,7 @@ from pathlib import Path
 from tests.histories.lab import opened
 from tests.histories.shrink import failure, shrunk
 from tests.histories.steps import MODELS, OPERATIONS, plan
+from tests.odd_folders.names import odd_name
 from tests.services.kafka import running
 
 
@@ -27,6 +29,7 @@ def main() -> int:
     parser.add_argument("--of", default="", help=f"only these models: {','.join(MODELS)}")
     parser.add_argument("--without", default="", help=f"operations to leave out: {','.join(OPERATIONS)}")
     parser.add_argument("--start", action="store_true", help="engine start in place of engine build; nothing is shrunk")
+    parser.add_argument("--odd-folders", action="store_true", help="the lake and projects in folders with random names")
     parser.add_argument("--verbose", action="store_true", help="print each step")
     parser.add_argument("--no-shrink", dest="shrink", action="store_false")
     given = parser.parse_args()
@@ -40,14 +43,30 @@ def main() -> int:
         print(line, file=out, flush=True)
 
     temporary = tempfile.TemporaryDirectory(prefix="histories", ignore_cleanup_errors=True)
-    with temporary as folder, opened(Path(folder)) as (session, printed), running(Path(folder) / "kafka") as broker:
+    # Jinja reads the path of the lake in the project's file.
+    lake = odd_name(random.Random(given.seed), without="{:") if given.odd_folders else "lab"
+    with (
+        temporary as folder,
+        opened(Path(folder) / lake) as (session, printed),
+        running(Path(folder) / "kafka") as broker,
+    ):
         for number in numbers:
             since = time.monotonic()
             history = plan(given.seed, number, given.length, operations, given.models, names)
             if given.verbose:
                 tell(f"history {number} of seed {given.seed}: {', '.join(history.models)}")
             told = tell if given.verbose else None
-            found = failure(history, Path(folder), session, printed, told, tally, broker, kept=given.start)
+            found = failure(
+                history,
+                Path(folder),
+                session,
+                printed,
+                told,
+                tally,
+                broker,
+                kept=given.start,
+                odd=given.seed if given.odd_folders else None,
+            )
             if given.verbose:
                 tell(f"  {time.monotonic() - since:.1f} s")
             if found is None:

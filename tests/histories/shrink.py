@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import shutil
 from collections import Counter
@@ -16,6 +17,7 @@ from tests.histories.history import History
 from tests.histories.steps import NEEDS, Plan
 from tests.histories.world import World
 from tests.lab import Lab, LabSession
+from tests.odd_folders.names import folder_name, strays
 from tests.services.kafka import Broker
 
 _numbers = count()
@@ -32,9 +34,13 @@ def failure(
     broker: Broker | None = None,
     *,
     kept: bool = False,
+    odd: int | None = None,
 ) -> str | None:
-    """Run a plan; what differs, or None."""
-    root = folder / f"project{next(_numbers)}"
+    """Run a plan; what differs, or None. With a seed in `odd` the project is in a folder with a random name."""
+    number = next(_numbers)
+    outer = folder / f"project{number}"
+    name = "project" if odd is None else folder_name(random.Random(f"{odd} {number}"))
+    root = outer / name
     root.mkdir(parents=True)
     world = World(Lab(root, session, printed), plan.models, broker=broker)
     history = History(world, plan, tell or (lambda _: None), kept=kept)
@@ -46,8 +52,9 @@ def failure(
         history.points.armed = None
         if tally is not None:
             tally.update(history.tally)
-        shutil.rmtree(history.world.lab.root, ignore_errors=True)
-    return None
+        beside = strays(outer, (history.world.lab.root.name,)) if history.world.lab.root.exists() else []
+        shutil.rmtree(outer, ignore_errors=True)
+    return f"{beside} are beside the project" if beside else None
 
 
 def shrunk(

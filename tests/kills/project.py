@@ -9,8 +9,8 @@ import shutil
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from urllib.parse import unquote, urlparse
 
+from engine import local_paths
 from engine.state import file_log
 from producer.__main__ import main as produce
 from tests.example.golden import landed_files
@@ -86,7 +86,10 @@ class Example:
 
     def batches(self) -> list[list[Path]]:
         """The files of each micro-batch of `hours`."""
-        files = [(Path(unquote(urlparse(file.uri).path)), file.entry) for file in file_log.logged(self.checkpoint, 0)]
+        files = [
+            (Path(local_paths.of_location(local_paths.decoded(file.uri)) or file.uri), file.entry)
+            for file in file_log.logged(self.checkpoint, 0)
+        ]
         assert sorted(path.name for path, _ in files) == sorted(path.name for step in self.steps for path in step)
         assert sorted(self.reaches) == [*range(len(self.reaches))]
         ends = [-1, *(self.reaches[batch] for batch in sorted(self.reaches))]
@@ -113,7 +116,7 @@ def make(lab: Lab, days: int) -> Example:
     for folder in ("models", "macros", "sources"):
         shutil.copytree(REPOSITORY / folder, lab.root / folder)
     text = (REPOSITORY / "project.yml").read_text()
-    text = re.sub(r"path: \.engine/lake", f"path: {lab.lake_path}", text)
+    text = re.sub(r"path: \.engine/lake", lambda _: f"path: {lab.lake_text}", text)
     text = re.sub(r"schema: flights\b", f"schema: {lab.schema}", text)
     fast = f'{{master: "local[2]", conf: {{spark.driver.extraJavaOptions: "{JAVA_OPTIONS}"}}}}'
     lab.write("project.yml", re.sub(r'\{master: "local\[\*\]"\}', fast, text))
@@ -136,7 +139,7 @@ def copy_landed(example: Example, lab: Lab) -> None:
     source = (lab.root / "sources" / "flights.yml").read_text()
     lab.write("sources/flights.yml", _few_files(source, 1000))
     text = (example.lab.root / "project.yml").read_text()
-    text = text.replace(f"path: {example.lab.lake_path}", f"path: {lab.lake_path}")
+    text = text.replace(f"path: {example.lab.lake_text}", f"path: {lab.lake_text}")
     lab.write("project.yml", text.replace(f"schema: {example.lab.schema}\n", f"schema: {lab.schema}\n"))
 
 

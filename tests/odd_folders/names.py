@@ -12,6 +12,7 @@ LETTERS = (
 )  # fmt: skip
 # What is there for a reason: the encoded forms of others, and what shells, SQL and Java replace.
 WORDS = ("%20", "%2F", "%41", "%p", "%zz", "${x}", "$HOME", "..", ".x", "~", "--", "a=b", "dt=1", "[a]", "{a,b}", "\\x")
+PATTERN = "[]{}*?\\"
 _PLAIN = "abcxyz019-_"
 
 
@@ -38,6 +39,11 @@ def odd_name(dice: random.Random, *, without: str = "") -> str:
         name = "".join(parts)
         if name not in {".", ".."} and not set(without) & set(name) and len(name.encode()) <= 120:
             return name
+
+
+def folder_name(dice: random.Random) -> str:
+    """Return a random name of a folder from which Spark reads: a colon and a letter of a pattern are an error together."""
+    return odd_name(dice, without=dice.choice((":", PATTERN)))
 
 
 def _any_letter(dice: random.Random) -> str:

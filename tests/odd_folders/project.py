@@ -11,11 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from engine.local_paths import literally
-from tests.lab import JAVA_OPTIONS
-from tests.odd_folders.names import odd_name, strays
+from tests.lab import JAVA_OPTIONS, yaml_text
+from tests.odd_folders.names import PATTERN, odd_name, strays
 
 # An ignored name has a file skipped; Jinja reads a template where a value begins one.
 _FIRST = "._"
@@ -174,18 +172,18 @@ class OddProject:
 def make(outer: Path, dice: random.Random) -> OddProject:
     """Make a project below an empty folder."""
     # A path with a colon and a letter of a pattern is an error of its own.
-    without = dice.choice((":", "[]{}*?\\"))
+    without = dice.choice((":", PATTERN))
     names = tuple(odd_name(dice, without=without) for _ in range(dice.randint(1, 2)))
     project = OddProject(outer, names, {}, dice, without)
     project.folders = {
         what: f"{what}/{_in_yaml(project)}" for what in ("events", "kinds", "parts", "archive", "lake", "state")
     }
     own = dice.random() < 0.5
-    lake = f", path: {text(project.folders['lake'])}" if own else ""
-    state = f"\n    state: {text(project.folders['state'])}" if own else ""
+    lake = f", path: {yaml_text(project.folders['lake'])}" if own else ""
+    state = f"\n    state: {yaml_text(project.folders['state'])}" if own else ""
     project.write("project.yml", _PROJECT.format(lake=lake, state=state, options=JAVA_OPTIONS))
     after = (
-        f"        after_reading: archive\n        archive_path: {text(project.folders['archive'])}\n"
+        f"        after_reading: archive\n        archive_path: {yaml_text(project.folders['archive'])}\n"
         if dice.random() < 0.5
         else ""
     )
@@ -194,7 +192,7 @@ def make(outer: Path, dice: random.Random) -> OddProject:
     project.write(kinds, "kind,label\n" + "".join(f"{kind},label {kind}\n" for kind in _KINDS))
     paths = {"events": project.folders["events"], "kinds": kinds, "parts": pattern}
     project.write(
-        "sources/shop.yml", _SOURCES.format(after=after, **{name: text(path) for name, path in paths.items()})
+        "sources/shop.yml", _SOURCES.format(after=after, **{name: yaml_text(path) for name, path in paths.items()})
     )
     for name, sql in _MODELS.items():
         project.write(f"models/{name}.sql", sql.format())
@@ -208,8 +206,3 @@ def _in_yaml(project: OddProject, without: str = "") -> str:
         name = project._name(without + project.without)
         if not any(sign in name for sign in ("{{", "{%", "{#")):
             return name
-
-
-def text(path: str) -> str:
-    """A text as YAML has it between double quotes, in ASCII."""
-    return yaml.safe_dump(path, allow_unicode=False, default_style='"', width=10_000).strip()
