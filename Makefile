@@ -163,6 +163,10 @@ joins: $(DEV) ## Compare random joins of streams, with NULL keys and late rows, 
 kills: $(DEMO) ## Kill builds of the example again and again, and compare its tables with those of a quiet run (KILLS_ARGS)
 	@$(BIN)/python -m tests.kills $(or $(KILLS_ARGS),--kills 50 --seed 1)
 
+.PHONY: store-faults
+store-faults: $(DEV) ## Refuse, cut off, delay and double requests of builds whose state is in a bucket, suspend a machine at them, and compare the tables (STORE_FAULTS_ARGS)
+	@$(BIN)/python -m tests.store_faults $(or $(STORE_FAULTS_ARGS),--faults 500 --seed 1)
+
 .PHONY: histories
 histories: $(DEV) ## Compare small projects with a batch computation through random edits, kills, resets and the like (HISTORIES_ARGS)
 	@$(BIN)/python -m tests.histories $(or $(HISTORIES_ARGS),--count 100 --seed 1)
@@ -212,6 +216,8 @@ nightly: ## The whole suite with the tests of the night, then new random queries
 	@$(MAKE) --no-print-directory histories HISTORIES_ARGS='--count 20 --odd-folders --seed $(NIGHT)'
 	$(SAY) "the suite in a clone below the temporary folder, as an ordinary user, without Java"
 	@$(MAKE) --no-print-directory test-no-java NO_JAVA=test
+	$(SAY) "500 faults of a store that has the state, of the seed $(NIGHT)"
+	@$(MAKE) --no-print-directory store-faults STORE_FAULTS_ARGS='--faults 500 --seed $(NIGHT)'
 	$(SAY) "100 random histories of the seed $(NIGHT)"
 	@$(MAKE) --no-print-directory histories HISTORIES_ARGS='--count 100 --seed $(NIGHT)'
 
