@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -135,9 +135,24 @@ def scrubbed(value: Any, clean: Callable[[str], str] | None = None) -> Any:
     return [scrubbed(inner, clean) for inner in value] if isinstance(value, (list, tuple)) else value
 
 
+def secret_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Where the secrets in a text are, and the passwords of addresses: first and last offset; they may overlap."""
+    if "://" in text and "@" in text:
+        yield from ((found.end(1), found.end()) for found in _IN_ADDRESS.finditer(text))
+    lower = text.lower()
+    for form in _forms(secret_values()):
+        if form.needle in (lower if form.any_case else text):
+            yield from (found.span() for found in form.pattern().finditer(text))
+
+
+@lru_cache(maxsize=16)
+def _forms(values: tuple[str, ...]) -> tuple[SecretForm, ...]:
+    return tuple(sorted({form for value in values for form in forms_of(value)}, key=lambda form: -form.length))
+
+
 @lru_cache(maxsize=16)
 def _scrubber(values: tuple[str, ...]) -> Callable[[str], str]:
-    forms = tuple(sorted({form for value in values for form in forms_of(value)}, key=lambda form: -form.length))
+    forms = _forms(values)
 
     def clean(text: str) -> str:
         if "://" in text and "@" in text:

@@ -31,6 +31,7 @@ from engine.spark._command import (
     write_properties,
 )
 from engine.spark.java import Java
+from engine.spark.masked_log import MOVES, LogMask
 from engine.spark.private_session import LOCAL_DIRS, UMASK, Scratch, remove, scratch
 from engine.target_folder import TargetFolder, forget_oldest
 
@@ -53,6 +54,7 @@ class Jvm:
         log: the file that takes what the JVM prints.
         scratch: its temporary folders.
         missed: the classes that it could have had from an archive, and read from the jars instead.
+        mask: hides secrets in the log.
     """
 
     process: subprocess.Popen[bytes]
@@ -61,6 +63,7 @@ class Jvm:
     _secret: str = field(repr=False)
     scratch: tuple[Path, ...] = ()
     missed: archive.Classes | None = None
+    mask: LogMask | None = field(default=None, repr=False, compare=False)
 
     @property
     def pid(self) -> int:
@@ -86,6 +89,8 @@ class Jvm:
             for name in _GATEWAY_VARIABLES:
                 os.environ.pop(name, None)
         _end(self.process, exit_seconds)
+        if self.mask is not None:
+            self.mask.close()
         remove(self.scratch)
 
 
@@ -144,7 +149,7 @@ def start_jvm(
         port, secret = _handshake(process, connection, log, start_of_log)
         on_failure.pop_all()
     archived = archiving or (stored is not None and archive.is_mapped(process.pid, stored))
-    jvm = Jvm(process, port, log, secret, own.folders, None if archived else classes)
+    jvm = Jvm(process, port, log, secret, own.folders, None if archived else classes, LogMask(log))
     jvm.publish()
     return jvm
 
@@ -186,7 +191,7 @@ def open_log(log_dir: Path) -> BinaryIO:
                 raise
             message = f"the log {error.diagnostic.message}"
             raise SetupError("java-start", message, error.diagnostic.hint) from error
-    with suppress(OSError):
+    with MOVES, suppress(OSError):
         forget_oldest(log.fileno())
     return log
 
