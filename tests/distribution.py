@@ -25,7 +25,7 @@ _SHARED = {
         "tests/sources/test_registry.py", "tests/sources/test_upstream_columns.py",
     ),
     "jvms": ("tests/spark/", "tests/api/test_runs.py", "tests/security/test_other_users.py"),
-    "catalogs": ("tests/catalogs/", "tests/object_store/"),
+    "catalogs": ("tests/catalogs/", "tests/object_store/", "tests/store_faults/"),
     "browser": ("tests/browser/",),
     "cluster": ("tests/cluster/",),
 }  # fmt: skip
