@@ -325,6 +325,7 @@ class NodeState(StrEnum):
     RUNNING = "running"
     WAITING = "waiting"
     BACKING_OFF = "backing off"
+    STANDBY = "standby"
     PAUSED = "paused"
     FAILED = "failed"
 
@@ -336,11 +337,13 @@ class NodeStateChanged:
     Attributes:
         node: its id.
         state: idle: up to date; queued: a turn is due; running; waiting: for the node that `reason` names, which must
-            succeed first; backing off: its last turn failed for a reason that can pass, and it is tried again; paused;
-            failed: an edit of the project is needed.
+            succeed first; backing off: its last turn failed for a reason that can pass, and it is tried again;
+            standby: another process writes its table, and this one takes over when that one ends; paused; failed: an
+            edit of the project is needed.
         reason: why, in words: "new input in sales.orders", "orders committed", the first line of an error.
         at: when, UTC.
         until: when a node that backs off is tried again, or a scheduled one is due, UTC; empty: not known.
+        took_over: it was on standby, and from now on this process writes its table.
     """
 
     node: str
@@ -348,6 +351,7 @@ class NodeStateChanged:
     reason: str
     at: str
     until: str = ""
+    took_over: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,7 +132,7 @@ class NodeStatus:
             at: now.
             after: seconds without a commit, or without progress of the watermark while rows are read.
         """
-        if self.state is NodeState.PAUSED:
+        if self.state in {NodeState.PAUSED, NodeState.STANDBY}:
             return ""
         begun = max(self.behind_since or at, self.last_commit or 0)
         if self.behind_since is not None and at - begun >= after:

@@ -21,6 +21,8 @@ from engine.events import (
     LiveStarted,
     LiveStopped,
     MaintenanceFinished,
+    NodeState,
+    NodeStateChanged,
     NodeTurnFinished,
     ProjectReloaded,
     SessionClosed,
@@ -147,6 +149,8 @@ def line_of(event: Event) -> tuple[str, str, str] | None:  # noqa: PLR0911 - one
         case NodeTurnFinished():
             text = f"{event.node.partition('.')[2]}: {event.status.value} in {event.seconds:.2f} s"
             return event.at, "error" if event.status.failed else "info", f"{text}: {event.message}".rstrip(": ")
+        case NodeStateChanged(state=NodeState.STANDBY) | NodeStateChanged(took_over=True):
+            return event.at, "info", f"{event.node.partition('.')[2]}: {event.state.value}: {event.reason}"
         case ProjectReloaded():
             text = event.rejected or f"project read again, {len(event.changed)} nodes changed"
             return event.at, "error" if event.rejected else "info", text

@@ -169,7 +169,9 @@ def build(
     _make_folders(target, root)
     lake, decided = Lake(target.catalog), [*models, *decided_by_tests(manifest, order)]
     before = _earlier_names(manifest, target, root, models, lake)
-    with locked([*(table_state(target, model) for model in decided), *before]) as locks:
+    with locked(
+        [*(table_state(target, model) for model in decided), *before], keeps_running=bool(options.turn)
+    ) as locks:
         plan, deployed = planned()
         if _rename(target, plan, both):
             plan, deployed = planned()

@@ -15,24 +15,20 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import re
-import socket
-import sys
 import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeVar
 
 from engine.bounds.json_document import parse_json
 from engine.errors import EngineError, StateError
 from engine.state.blob_store import Store
+from engine.state.lock_holder import LockHolder, TableLockedError, process
 
 RENEWED_EVERY = 10.0
 GONE_AFTER = 60.0
@@ -142,7 +138,7 @@ class Lease:
 
     def lost(self, record: Mapping[str, Any] | None = None) -> StateError:
         """The error of a run whose lease was taken over."""
-        by = f" by {_who(record)}" if record and record.get("owner") != self.holder.owner else ""
+        by = f" by {LockHolder(record)}" if record and record.get("owner") != self.holder.owner else ""
         message = (
             f"the lock of {_name(self.folder)} was taken over{by}, as this run did not respond for "
             f"{GONE_AFTER:.0f} seconds"
@@ -175,7 +171,9 @@ def lease_of_token(token: str | None) -> Lease | None:
 
 
 @contextmanager
-def leased(store: Store, place: str, folders: Sequence[str], clock: LeaseClock = _CLOCK) -> Iterator[tuple[Lease, ...]]:
+def leased(
+    store: Store, place: str, folders: Sequence[str], clock: LeaseClock = _CLOCK, *, keeps_running: bool = False
+) -> Iterator[tuple[Lease, ...]]:
     """Hold the leases of some tables, renewed until the end; those whose holders seem gone are watched for a while.
 
     Args:
@@ -183,13 +181,14 @@ def leased(store: Store, place: str, folders: Sequence[str], clock: LeaseClock =
         place: its address, which no other place has.
         folders: of the tables, in the store.
         clock: by which holders are watched.
+        keeps_running: it is a turn of `engine start`, which shows itself what it waits for.
 
     Raises:
         StateError: `table-locked`: another run holds one of them.
     """
     from concurrent.futures import ThreadPoolExecutor
 
-    holder = Holder(store, place, uuid.uuid4().hex, process())
+    holder = Holder(store, place, uuid.uuid4().hex, process(keeps_running=keeps_running))
     holder.begin()
     done = threading.Event()
     thread = threading.Thread(target=_renewing, args=(holder, done), name="lease", daemon=True)
@@ -230,7 +229,7 @@ def take(holder: Holder, folder: str, clock: LeaseClock = _CLOCK) -> Lease:
         StateError: `table-locked`: another run holds it.
     """
     number, record = _newest(holder.store, folder)
-    gone = _is_gone(holder.store, folder, number, record, clock)
+    gone = _is_gone(holder, folder, number, record, clock)
     lease = Lease(holder, folder, number + 1, fenced=not gone and bool(record.get("fenced", True)))
     if not holder.store.put_if_absent(_key(folder, lease.number), lease.record()):
         raise _taken(folder, _newest(holder.store, folder)[1])
@@ -240,13 +239,13 @@ def take(holder: Holder, folder: str, clock: LeaseClock = _CLOCK) -> Lease:
     return lease
 
 
-def _is_gone(store: Store, folder: str, number: int, record: Mapping[str, Any], clock: LeaseClock) -> bool:
+def _is_gone(holder: Holder, folder: str, number: int, record: Mapping[str, Any], clock: LeaseClock) -> bool:
     """Whether the holder of a lease is gone, after watching it; False: it released the lease, or there is none.
 
     Raises:
         StateError: `table-locked`: it is there.
     """
-    run = f"{_RUNS}/{record.get('owner')}"
+    store, run = holder.store, f"{_RUNS}/{record.get('owner')}"
     seen = store.get(run) if record else None
     # After an outage of the store each file is old, and renewed in a moment: it is watched for two turns in any case.
     age = min(store.age(run) or 0.0, GONE_AFTER - 2 * RENEWED_EVERY) if seen is not None else 0.0
@@ -254,7 +253,8 @@ def _is_gone(store: Store, folder: str, number: int, record: Mapping[str, Any], 
     left = GONE_AFTER - (clock.now() - since)
     if seen is not None and left > RENEWED_EVERY:
         text = "%s was locked by %s: waiting whether that run is there, at most %.0f seconds"
-        _log.warning(text, _name(folder), _who(record), left)
+        level = logging.DEBUG if LockHolder(holder.who).keeps_running else logging.WARNING
+        _log.log(level, text, _name(folder), LockHolder(record), left)
     while seen is not None:
         if clock.now() - since >= GONE_AFTER:
             return True
@@ -264,16 +264,6 @@ def _is_gone(store: Store, folder: str, number: int, record: Mapping[str, Any], 
             raise _taken(folder, record)
         seen = now
     return False
-
-
-def process() -> dict[str, Any]:
-    """This process, for people who meet its lock."""
-    return {
-        "pid": os.getpid(),
-        "host": socket.gethostname(),
-        "since": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:2]]),
-    }
 
 
 def while_away(ask: Callable[[], Answer]) -> Answer:
@@ -336,13 +326,6 @@ def _name(folder: str) -> str:
     return folder.replace("/", ".")
 
 
-def _who(record: Mapping[str, Any] | None) -> str:
-    if not record or "pid" not in record:
-        return "another run"
-    return f"process {record['pid']} on {record.get('host')} ({record.get('command')}, since {record.get('since')})"
-
-
 def _taken(folder: str, record: Mapping[str, Any]) -> StateError:
-    message = f"{_name(folder)} is being written by {_who(record)}"
-    hint = f"Wait until it has ended, or stop it; the lock of a killed run is released after {GONE_AFTER:.0f} seconds."
-    return StateError("table-locked", message, hint)
+    released = f"the lock of a killed run is released after {GONE_AFTER:.0f} seconds"
+    return TableLockedError.by(_name(folder), LockHolder(record), released)

@@ -12,16 +12,15 @@ import fcntl
 import json
 import os
 import resource
-import socket
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from engine.errors import StateError
 from engine.state.blob_store import make_private
-from engine.state.lease import leased, process
+from engine.state.lease import leased
+from engine.state.lock_holder import LockHolder, TableLockedError, process
 from engine.state.model_state import TableState
 from engine.state.object_path import ObjectPath
 from engine.state.state_path import local
@@ -33,8 +32,12 @@ _ATTEMPTS = 10
 
 
 @contextmanager
-def locked(states: Sequence[TableState]) -> Iterator[tuple[int, ...]]:
+def locked(states: Sequence[TableState], *, keeps_running: bool = False) -> Iterator[tuple[int, ...]]:
     """Hold the locks of some tables of one state folder.
+
+    Args:
+        states: of the tables.
+        keeps_running: it is a turn of `engine start`; others read it in the lock.
 
     Yields:
         The descriptors, for the JVM to inherit; none are yielded of leases.
@@ -44,14 +47,15 @@ def locked(states: Sequence[TableState]) -> Iterator[tuple[int, ...]]:
     """
     root = states[0].root if states else None
     if isinstance(root, ObjectPath):
-        with leased(root.as_store(), str(root), [state.key for state in states]):
+        with leased(root.as_store(), str(root), [state.key for state in states], keeps_running=keeps_running):
             yield ()
         return
     _allow_files(len(states))
+    record = json.dumps(process(keeps_running=keeps_running)).encode()
     descriptors: list[int] = []
     try:
         for state in sorted(states, key=lambda s: s.folder):
-            descriptors.append(_acquire(state))  # noqa: PERF401 - those before one that fails are closed
+            descriptors.append(_acquire(state, record))  # noqa: PERF401 - those before one that fails are closed
         yield tuple(descriptors)
     finally:
         for descriptor in descriptors:
@@ -67,15 +71,15 @@ def _allow_files(count: int) -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
 
-def _acquire(state: TableState) -> int:
+def _acquire(state: TableState, record: bytes) -> int:
     """Take the lock of a table; what dropped the table meanwhile has removed the file that was locked."""
     for _ in range(_ATTEMPTS):
         make_private(local(state.folder))
-        descriptor = _locked(state)
+        descriptor = _locked(state, record)
         if _is_there(descriptor, local(state.folder) / "lock"):
             return descriptor
         os.close(descriptor)
-    raise _held(state, {})
+    raise _held(state, LockHolder({}))
 
 
 def _is_there(descriptor: int, path: Path) -> bool:
@@ -85,7 +89,7 @@ def _is_there(descriptor: int, path: Path) -> bool:
         return False
 
 
-def _locked(state: TableState) -> int:
+def _locked(state: TableState, record: bytes) -> int:
     path = local(state.folder) / "lock"
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -97,47 +101,25 @@ def _locked(state: TableState) -> int:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            owner = _owner(path)
-            if _alive(owner) or time.monotonic() > deadline:
+            holder = _holder(path)
+            if holder.may_live or time.monotonic() > deadline:
                 os.close(descriptor)
-                raise _held(state, owner) from None
+                raise _held(state, holder) from None
             time.sleep(_POLL_SECONDS)
         else:
-            _sign(descriptor)
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, record, 0)
             return descriptor
 
 
-def _sign(descriptor: int) -> None:
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, json.dumps(process()).encode(), 0)
-
-
-def _owner(path: Path) -> dict[str, Any]:
+def _holder(path: Path) -> LockHolder:
     try:
-        owner: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        record = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
-        return {}
-    return owner
+        return LockHolder({})
+    return LockHolder(record if isinstance(record, dict) else {})
 
 
-def _alive(owner: dict[str, Any]) -> bool:
-    pid = owner.get("pid")
-    if not isinstance(pid, int) or owner.get("host") != socket.gethostname():
-        return bool(owner)
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
-def _held(state: TableState, owner: dict[str, Any]) -> StateError:
-    who = "another run"
-    if owner:
-        who = f"process {owner.get('pid')} on {owner.get('host')} ({owner.get('command')}, since {owner.get('since')})"
-    message = f"{state.catalog}.{state.schema}.{state.table} is being written by {who}"
-    return StateError(
-        "table-locked", message, "Wait until it has ended, or stop it; the lock of a killed run is released."
-    )
+def _held(state: TableState, holder: LockHolder) -> StateError:
+    table = f"{state.catalog}.{state.schema}.{state.table}"
+    return TableLockedError.by(table, holder, "the lock of a killed run is released")

@@ -28,7 +28,8 @@ from engine.lake.staged_replacement import stage_replacement
 from engine.lake.table_layout import TableLayout
 from engine.relations import Relation
 from engine.state.blob_store import Folder
-from engine.state.lease import Holder, Lease, LeaseClock, leased, process, take
+from engine.state.lease import Holder, Lease, LeaseClock, leased, take
+from engine.state.lock_holder import process
 from tests.catalogs.conftest import CatalogLab
 
 pytestmark = pytest.mark.spark

@@ -340,7 +340,11 @@ def test_two_machines_keep_one_project_running_and_one_goes_on_alone(two: Two) -
         until(two, lambda: [r["n"] for r in two.rows("counted")] == [4] and len(two.rows("copied")) == 5, other)
         until(two, lambda: len(two.rows("hourly")) == 4, other)
         other.send_signal(signal.SIGTERM)
-        assert other.wait(60) == 0, (two.other.root / "output").read_text()[-3000:]
+        said = (two.other.root / "output").read_text()
+        assert other.wait(60) == 0, said[-3000:]
+        assert "table-locked" not in said
+        taken, waits = (said.count(text) for text in ('"took_over": true', '"state": "standby"'))
+        assert taken <= waits, said[-3000:]
     hours = {"10": (1, 1.0), "11": (1, 2.0), "12": (1, 5.0), "13": (1, 3.0)}
     check(two, [1, 2, 2, 3, 4], {1: 1.0, 2: 5.0, 3: 3.0, 4: 4.0}, hours)
     assert unchanged(two.other)

@@ -15,8 +15,9 @@ from engine.errors import SetupError, StateError
 from engine.lake.fencing.table_fence import Fence, fence_of
 from engine.state import ModelState, TableState
 from engine.state.blob_store import Folder, Store
-from engine.state.lease import GONE_AFTER, Holder, Lease, LeaseClock, held_lease, leased, process, take, while_away
+from engine.state.lease import GONE_AFTER, Holder, Lease, LeaseClock, held_lease, leased, take, while_away
 from engine.state.lock import locked
+from engine.state.lock_holder import process
 from engine.state.object_path import ObjectPath
 from tests.state.test_objects import Table, store
 

@@ -19,7 +19,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 from engine.api.keep_running.live_edits import read_edit
-from engine.api.keep_running.live_turns import EndedTurn, Workshop, ended_turn, maintain_turn, run_turn
+from engine.api.keep_running.live_turns import EndedTurn, Standby, Workshop, maintain_turn, run_turn
 from engine.api.keep_running.source_polls import SourcePolls
 from engine.api.requests import THREADS, Selection
 from engine.api.unused_memory import give_back, keep_whole
@@ -42,8 +42,9 @@ from engine.events import (
     Status,
     now,
 )
+from engine.plan.actions.action import ActionKind
 from engine.project.followed_files import FileFollower
-from engine.runtime.queue.back_off import heals, longest_pause
+from engine.runtime.queue.back_off import heals
 from engine.runtime.queue.live_nodes import TESTS, LiveNode, live_nodes
 from engine.runtime.queue.node_queue import Entry, NodeQueue
 
@@ -246,11 +247,26 @@ class LiveProject:
             waited = moment - (entry.due or moment)
             self.queue.begin(entry, moment)
             self._tell_changes()
-            self.emit(NodeTurnStarted(entry.node.id, entry.turns, entry.reason, waited, now()))
+            standby = self._standby(entry)
+            if standby is None:
+                self.emit(NodeTurnStarted(entry.node.id, entry.turns, entry.reason, waited, now()))
             if self._compiled is None:
                 raise TypeError
-            pool.submit(self._turn, self._compiled, entry.node, entry.turns)
+            pool.submit(self._turn, self._compiled, entry.node, entry.turns, standby)
         self._maintain(pool)
+
+    def _standby(self, entry: Entry) -> Standby | None:
+        if (holder := entry.standby) is None:
+            return None
+        node, number = entry.node.id, entry.turns
+
+        def begin(took_over: bool) -> None:
+            reason = f"took over from {holder.process}" if took_over else "tried again"
+            self.emit(NodeTurnStarted(node, number, reason, 0.0, now()))
+            if took_over:
+                self._inbox.put(lambda: self.queue.took_over(node))
+
+        return Standby(holder, begin)
 
     def _maintain(self, pool: ThreadPoolExecutor) -> None:
         """Give a free worker a table to maintain, if there is one that needs it now."""
@@ -263,7 +279,7 @@ class LiveProject:
     def _tell_changes(self) -> None:
         for change in self.queue.take_changes():
             until = datetime.fromtimestamp(change.until, UTC).isoformat(timespec="seconds") if change.until else ""
-            self.emit(NodeStateChanged(change.node, change.state, change.reason, now(), until))
+            self.emit(NodeStateChanged(change.node, change.state, change.reason, now(), until, change.took_over))
 
     def _poll(self) -> None:
         if self._polls is not None:
@@ -295,6 +311,10 @@ class LiveProject:
         """Have a node run that the plan finds work for; the first plan also decides what has been built before."""
         if entry.state is NodeState.FAILED:
             self.queue.heal(entry.node.id, time.time())
+        elif entry.standby is not None:
+            # What reads a table that another process has written can run.
+            exists = all(action.kind is not ActionKind.CREATE for action in actions)
+            entry.succeeded = entry.succeeded or exists or None
         elif all(action.unchanged for action in actions):
             entry.succeeded = True if entry.succeeded is None else entry.succeeded
         elif entry.succeeded is None or any(action.unchanged is False for action in actions):
@@ -346,7 +366,7 @@ class LiveProject:
         if self._weighed == moment and self.options.java_memory is not None:
             self._too_large = self._session.java_memory > self.options.java_memory
         if self.queue.running():
-            self._last_turn = moment
+            self._last_turn = moment if self.queue.busy() else self._last_turn
         elif self._too_large:
             self._close_session(f"it used more than {(self.options.java_memory or 0) >> 20} MB")
         elif self.options.idle_seconds is not None and moment - self._last_turn > self.options.idle_seconds:
@@ -375,11 +395,11 @@ class LiveProject:
 
     # Workers.
 
-    def _turn(self, compiled: Compiled, node: LiveNode, number: int) -> None:
+    def _turn(self, compiled: Compiled, node: LiveNode, number: int, standby: Standby | None) -> None:
         begin = time.monotonic()
-        ended = ended_turn(node, Status.ERROR, begin, (), "internal error")
+        ended = EndedTurn(node.id, Status.ERROR, begin, message="internal error")
         try:
-            ended = run_turn(self._shop(), compiled, node, self._nodes)
+            ended = run_turn(self._shop(), compiled, node, self._nodes, standby)
         finally:
             # Whatever happened to a turn: one that has not ended would keep its node and a worker indefinitely.
             self._inbox.put(lambda: self._ended(ended, number))
@@ -397,13 +417,16 @@ class LiveProject:
 
     def _ended(self, ended: EndedTurn, number: int) -> None:
         moment = time.time()
+        # What another process has written is no longer unread.
         self._happened += 1
-        self._last_turn = time.monotonic()
-        message = ended.message if ended.status.failed else ""
-        self.emit(NodeTurnFinished(ended.node, number, ended.status, ended.seconds, ended.more, message, now()))
-        if ended.status.failed:
-            most = longest_pause(ended.findings)
-            self.queue.fail(ended.node, moment, ended.message, heals=heals(ended.findings), most=most)
+        if ended.shown:
+            self._last_turn = time.monotonic()
+            message = ended.message if ended.status.failed else ""
+            self.emit(NodeTurnFinished(ended.node, number, ended.status, ended.seconds, ended.more, message, now()))
+        if ended.holder is not None:
+            self.queue.stand_by(ended.node, moment, ended.holder, up_to_date=not ended.locked)
+        elif ended.status.failed:
+            self.queue.fail(ended.node, moment, ended.message, heals=heals(ended.findings))
         else:
             self.queue.succeed(ended.node, moment, more=ended.more)
         if ended.committed:

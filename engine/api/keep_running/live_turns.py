@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterable, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,7 @@ from engine.events import (
 from engine.runtime.queue.live_nodes import LiveNode
 from engine.secrets import scrub
 from engine.spark.executions import error_text
+from engine.state.lock_holder import LockHolder, TableLockedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,25 +70,112 @@ class Workshop:
 
 @dataclass(frozen=True, slots=True)
 class EndedTurn:
-    """How a turn ended; `more`: it left input unread; `committed`: its model wrote something."""
+    """How a turn ended.
+
+    Attributes:
+        more: it left input unread.
+        committed: its model wrote something.
+        holder: the process that writes its table, so that the node is on standby; None: it is not.
+        locked: that process had the table during the turn; False: the turn found it free, and nothing to do.
+        shown: listeners know of the turn.
+    """
 
     node: str
     status: Status
     seconds: float
-    findings: tuple[Diagnostic, ...]
-    message: str
+    findings: tuple[Diagnostic, ...] = ()
+    message: str = ""
     more: bool = False
     committed: bool = False
+    holder: LockHolder | None = None
+    locked: bool = False
+    shown: bool = True
 
 
-def ended_turn(
-    node: LiveNode, status: Status, begin: float, findings: tuple[Diagnostic, ...], message: str, **what: bool
+@dataclass(slots=True)
+class Standby:
+    """A turn of a node on standby: nobody hears of it before it has the table and something to do.
+
+    Attributes:
+        holder: the process that has the table, as far as is known.
+        begin: called before the first event that is heard, with whether the turn has the table.
+        withheld: events before that.
+        ended: whether events are heard.
+    """
+
+    holder: LockHolder
+    begin: Callable[[bool], None]
+    withheld: list[Event] = field(default_factory=list)
+    ended: bool = False
+
+    def end(self, emit: Emit, *, took_over: bool) -> None:
+        """Have the events heard, once."""
+        if not self.ended:
+            self.ended = True
+            self.begin(took_over)
+            for event in self.withheld:
+                emit(event)
+
+
+@dataclass(slots=True)
+class _HeardTurn:
+    """A turn and what was heard of it."""
+
+    shop: Workshop
+    node: LiveNode
+    standby: Standby | None
+    begun: float = field(default_factory=time.monotonic)
+    findings: list[Diagnostic] = field(default_factory=list)
+    committed: bool = False
+
+    def hear(self, event: Event) -> None:
+        if isinstance(event, Diagnosed):
+            self.findings.append(event.diagnostic)
+        self.committed |= isinstance(event, ModelFinished) and event.status is Status.SUCCESS
+        if not isinstance(event, (RunStarted, StepStarted, RunFinished)):
+            self._emit(event)
+
+    def _emit(self, event: Event) -> None:
+        if self.standby is not None and not self.standby.ended:
+            self.standby.withheld.append(event)
+        else:
+            self.shop.emit(event)
+
+    def opening(self, *arguments: Any, **named: Any) -> AbstractContextManager[SparkSession]:
+        """The session, which a turn opens once it has its tables and something to do."""
+        if self.standby is not None:
+            self.standby.end(self.shop.emit, took_over=True)
+        return self.shop.opening(*arguments, **named)
+
+    def failed(self, found: Sequence[Diagnostic]) -> EndedTurn:
+        """End it with errors, which are shown unless it was cut off."""
+        self.findings = list(found)
+        if not self.shop.stop.is_set():
+            for one in found:
+                self._emit(Diagnosed(one))
+        return self.ended(Status.ERROR, found[0].message)
+
+    def ended(self, status: Status, message: str = "", **more: Any) -> EndedTurn:
+        if self.standby is not None and more.get("holder") is None:
+            self.standby.end(self.shop.emit, took_over=not status.failed)
+        shown = self.standby is None or self.standby.ended
+        seconds = time.monotonic() - self.begun
+        return EndedTurn(self.node.id, status, seconds, tuple(self.findings), message, shown=shown, **more)
+
+    def ended_with(self, results: RunResults) -> EndedTurn:
+        """End it as its nodes did."""
+        if self.standby is not None and not self.standby.ended and _stays(self.standby.holder, results, self.node):
+            return self.ended(Status.UNCHANGED, holder=self.standby.holder)
+        failed = [result for result in results.results if result.status.failed]
+        if failed:
+            return self.ended(failed[0].status, failed[0].message, committed=self.committed)
+        more = any(isinstance(result, ModelFinished) and result.more for result in results.results)
+        return self.ended(_status(results, self.node), more=more, committed=self.committed)
+
+
+def run_turn(
+    shop: Workshop, compiled: Compiled, node: LiveNode, within: Sequence[str], standby: Standby | None = None
 ) -> EndedTurn:
-    """Return the end of a turn that began at a time of the monotonic clock."""
-    return EndedTurn(node.id, status, time.monotonic() - begin, findings, message, **what)
-
-
-def run_turn(shop: Workshop, compiled: Compiled, node: LiveNode, within: Sequence[str]) -> EndedTurn:
     """Run a node as `build -s NODE` would; whatever happens ends only this turn.
 
     Args:
@@ -95,41 +183,32 @@ def run_turn(shop: Workshop, compiled: Compiled, node: LiveNode, within: Sequenc
         compiled: the project as it is in use.
         node: whose turn it is.
         within: ids of all nodes that the session is for.
+        standby: if the node is on standby.
     """
     from engine.runtime.build import Turn
 
-    begin = time.monotonic()
-    findings: list[Diagnostic] = []
-    committed: list[str] = []
-
-    def hear(event: Event) -> None:
-        if isinstance(event, Diagnosed):
-            findings.append(event.diagnostic)
-        if isinstance(event, ModelFinished) and event.status is Status.SUCCESS:
-            committed.append(event.node)
-        if not isinstance(event, (RunStarted, StepStarted, RunFinished)):
-            shop.emit(event)
-
+    heard = _HeardTurn(shop, node, standby)
     turn = Turn(shop.seconds, shop.stop)
     try:
         results = shop.project.execute(
-            "build", compiled, node.run, hear, shop.opening, within=within, turn=turn, threads=1
+            "build", compiled, node.run, heard.hear, heard.opening, within=within, turn=turn, threads=1
         )
+    except TableLockedError as error:
+        if error.holder is None or error.holder.is_this_process:
+            return heard.failed(error.diagnostics)
+        return heard.ended(Status.UNCHANGED, holder=error.holder, locked=True)
     except EngineError as error:
-        _report(shop, error.diagnostics)
-        return ended_turn(node, Status.ERROR, begin, error.diagnostics, error.diagnostics[0].message)
+        return heard.failed(error.diagnostics)
     except Exception as error:  # noqa: BLE001 - it ends this turn; the others run
         _log.error("a turn of %s", node.id, exc_info=error)
-        found = _internal(error)
-        _report(shop, (found,))
-        return ended_turn(node, Status.ERROR, begin, (found,), found.message)
-    failed = [result for result in results.results if result.status.failed]
-    status = failed[0].status if failed else _status(results, node)
-    more = any(isinstance(result, ModelFinished) and result.more for result in results.results)
-    return ended_turn(
-        node, status, begin, tuple(findings), failed[0].message if failed else "",
-        more=more and not failed, committed=bool(committed),
-    )  # fmt: skip
+        return heard.failed((_internal(error),))
+    return heard.ended_with(results)
+
+
+def _stays(holder: LockHolder, results: RunResults, node: LiveNode) -> bool:
+    """Whether a node stays on standby although its table is free: the holder comes back for what arrives next."""
+    unchanged = all(result.status is Status.UNCHANGED for result in results.results)
+    return unchanged and node.schedule is None and holder.keeps_running and holder.may_live
 
 
 def maintain_turn(shop: Workshop, compiled: Compiled, node: str, within: Sequence[str]) -> tuple[str, bool]:
@@ -147,6 +226,9 @@ def maintain_turn(shop: Workshop, compiled: Compiled, node: str, within: Sequenc
     opening = partial(shop.opening, sets=jar_sets(manifest, read))
     try:
         done = list(maintain(manifest, target, [model], shop.project.target_dir, Care(), opening))
+    except TableLockedError:
+        # Whoever has the table maintains it too, or it is done after further commits.
+        return "", False
     except EngineError as error:
         return error.diagnostics[0].message, True
     except Exception as error:  # noqa: BLE001 - as for a turn
@@ -166,13 +248,6 @@ def _summary(done: Cared) -> str:
     }
     text = ", ".join(part for part, count in parts.items() if count)
     return f"{done.table}: {text}" if text else ""
-
-
-def _report(shop: Workshop, found: Iterable[Diagnostic]) -> None:
-    """Show why a turn failed, unless it was cut off."""
-    if not shop.stop.is_set():
-        for one in found:
-            shop.emit(Diagnosed(one))
 
 
 def _internal(error: Exception) -> Diagnostic:

@@ -44,6 +44,10 @@ def live_line(event: Event) -> str:
     match event:
         case LiveStarted():
             text = f"Target {event.target}, {amount(len(event.nodes), 'node')}; Ctrl-C or 'engine stop' ends it"
+        case NodeStateChanged(state=NodeState.STANDBY):
+            text = f"{shown_name(event.node)}: standby, {event.reason}"
+        case NodeStateChanged(took_over=True):
+            text = f"{shown_name(event.node)}: {event.reason}"
         case NodeStateChanged() if event.state in _SHOWN:
             until = f", next try at {_time(event.until)}" if event.until else ""
             text = f"{shown_name(event.node)}: {event.state.value}{until}"

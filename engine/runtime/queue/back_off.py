@@ -9,7 +9,7 @@ from engine.errors import Diagnostic
 
 FIRST: Final = 1.0
 MOST: Final = 300.0
-# A table that another process has: when that one ends, the table must be continued soon.
+# Seconds after which a node on standby finds out whether its table is free.
 LOCKED: Final = 10.0
 
 # What only an edit of the project or a decision of the user removes; all else may pass by itself.
@@ -22,14 +22,9 @@ _NEEDS_EDIT: Final = frozenset({
 })  # fmt: skip
 
 
-def pause_after(failures: int, most: float = MOST) -> float:
+def pause_after(failures: int) -> float:
     """Return the seconds to wait after that many failures in a row: 1, 2, 4, .. up to 300."""
-    return float(min(FIRST * 2 ** min(failures - 1, 16), most))
-
-
-def longest_pause(diagnostics: Iterable[Diagnostic]) -> float:
-    """Return the most seconds to wait before a failed turn is tried again."""
-    return LOCKED if any(found.code == "table-locked" for found in diagnostics) else MOST
+    return float(min(FIRST * 2 ** min(failures - 1, 16), MOST))
 
 
 def heals(diagnostics: Iterable[Diagnostic]) -> bool:

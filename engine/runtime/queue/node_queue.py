@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from engine.events import NodeState
-from engine.runtime.queue.back_off import MOST, pause_after
+from engine.runtime.queue.back_off import LOCKED, pause_after
 from engine.runtime.queue.live_nodes import LiveNode
+from engine.state.lock_holder import LockHolder
 
 # Tables are maintained at the latest so many seconds after the first commit since.
 _MAINTAIN_SECONDS = 6 * 60 * 60.0
@@ -31,6 +32,7 @@ class StateChange:
     state: NodeState
     reason: str
     until: float | None = None
+    took_over: bool = False
 
 
 @dataclass(slots=True)
@@ -48,10 +50,11 @@ class Entry:
         succeeded: its last turn did; None: it had none.
         paused: by the user.
         until: when a failed or scheduled node is tried again.
-        turns: that it had.
+        turns: that it had, with those that found its table locked.
         commits: of its table since it was maintained.
         maintained: when that was, or when its first commit came.
         shown: the reason of its state that was shown last.
+        standby: the process that writes its table, and for which this one waits; None: it waits for none.
     """
 
     node: LiveNode
@@ -68,6 +71,7 @@ class Entry:
     commits: int = 0
     maintained: float = 0.0
     shown: str = ""
+    standby: LockHolder | None = None
     _begun: float = 0.0
 
 
@@ -101,6 +105,8 @@ class NodeQueue:
                 kept[id_].failures, kept[id_].earliest = 0, 0.0
                 if kept[id_].state in {NodeState.FAILED, NodeState.BACKING_OFF}:
                     kept[id_].state = NodeState.IDLE
+                elif kept[id_].state is NodeState.STANDBY:
+                    kept[id_].until = now
                 self.due(id_, "its definition changed", now)
 
     def due(self, id_: str, reason: str, now: float) -> None:
@@ -112,7 +118,7 @@ class NodeQueue:
             entry.again = entry.again or reason
         elif entry.state is NodeState.BACKING_OFF:
             entry.due = entry.due if entry.due is not None else now
-        elif entry.due is None and entry.state is not NodeState.FAILED:
+        elif entry.due is None and entry.state not in {NodeState.FAILED, NodeState.STANDBY}:
             entry.due, entry.reason = now, reason
             if not entry.paused:
                 self._turn_to(entry, NodeState.QUEUED, reason)
@@ -139,7 +145,12 @@ class NodeQueue:
             if entry.state is NodeState.BACKING_OFF and entry.until is not None and entry.until <= now:
                 entry.state, entry.until = NodeState.IDLE, None
                 entry.due = None
+                self._plan_next(entry, now)
                 self.due(entry.node.id, "tried again", now)
+            elif entry.state is NodeState.STANDBY and entry.until is not None and entry.until <= now:
+                # Whether its table is free shows in its turn; until then it stays on standby for everybody else.
+                entry.state, entry.until, entry.due = NodeState.QUEUED, None, now
+                self._plan_next(entry, now)
             elif entry.node.schedule is not None and entry.until is not None and entry.until <= now:
                 entry.until = None
                 self.due(entry.node.id, f"schedule {entry.node.schedule.text}", now)
@@ -152,7 +163,8 @@ class NodeQueue:
             if entry.due is None or entry.paused or entry.state not in {NodeState.QUEUED, NodeState.WAITING}:
                 continue
             if (upstream := self._waits_for(entry)) is not None:
-                self._turn_to(entry, NodeState.WAITING, upstream.partition(".")[2])
+                if not entry.standby:
+                    self._turn_to(entry, NodeState.WAITING, upstream.partition(".")[2])
             elif entry.earliest <= now:
                 ready.append(entry)
         return min(ready, key=lambda entry: entry.due or 0.0, default=None)
@@ -161,7 +173,31 @@ class NodeQueue:
         """Its turn begins."""
         entry.due, entry._begun, entry.again = None, now, ""  # noqa: SLF001 - of this module
         entry.turns += 1
-        self._turn_to(entry, NodeState.RUNNING, entry.reason)
+        if entry.standby:
+            entry.state = NodeState.RUNNING
+        else:
+            self._turn_to(entry, NodeState.RUNNING, entry.reason)
+
+    def stand_by(self, id_: str, now: float, holder: LockHolder, *, up_to_date: bool) -> None:
+        """The table of a node is another process's to write; whether it still is is found out soon.
+
+        Args:
+            id_: of the node.
+            now: the time.
+            holder: the process.
+            up_to_date: the table has all of its input.
+        """
+        if (entry := self.entries.get(id_)) is None:
+            return
+        entry.succeeded = up_to_date or entry.succeeded or None
+        entry.failures, entry.again, entry.due, entry.until = 0, "", None, now + LOCKED
+        self._turn_to(entry, NodeState.STANDBY, f"{holder.process} writes it")
+        entry.standby = None if entry.paused else holder
+
+    def took_over(self, id_: str) -> None:
+        """The turn of a node on standby has got its table, and something to do."""
+        if (entry := self.entries.get(id_)) is not None and entry.standby is not None:
+            self._turn_to(entry, NodeState.RUNNING, f"took over from {entry.standby.process}")
 
     def next_maintenance(self, now: float) -> Entry | None:
         """The node whose table is to be maintained now: in a quiet moment, the one with most commits; None: none is."""
@@ -199,8 +235,8 @@ class NodeQueue:
             entry.again = ""
             self.due(id_, again, now)
 
-    def fail(self, id_: str, now: float, reason: str, *, heals: bool, most: float = MOST) -> None:
-        """Its turn failed; `heals`: it is tried again after at most `most` seconds, as time may remove the cause."""
+    def fail(self, id_: str, now: float, reason: str, *, heals: bool) -> None:
+        """Its turn failed; `heals`: it is tried again after a pause, as time may remove the cause."""
         if (entry := self.entries.get(id_)) is None:
             return
         entry.succeeded, entry.again = False, ""
@@ -208,7 +244,7 @@ class NodeQueue:
         if not heals:
             self._turn_to(entry, NodeState.FAILED, reason)
             return
-        entry.until = now + pause_after(entry.failures, most)
+        entry.until = now + pause_after(entry.failures)
         self._turn_to(entry, NodeState.BACKING_OFF, reason, entry.until)
 
     def heal(self, id_: str, now: float) -> None:
@@ -247,6 +283,10 @@ class NodeQueue:
         """How many turns are under way."""
         return sum(entry.state is NodeState.RUNNING for entry in self.entries.values())
 
+    def busy(self) -> bool:
+        """Whether a turn is under way that does not only find out whether its table is free."""
+        return any(entry.state is NodeState.RUNNING and entry.standby is None for entry in self.entries.values())
+
     def _those(self, ids: Iterable[str]) -> Iterator[Entry]:
         yield from (self.entries[id_] for id_ in ids if id_ in self.entries)
 
@@ -278,11 +318,16 @@ class NodeQueue:
             entry.until = moment.timestamp() if moment is not None else None
 
     def _turn_to(self, entry: Entry, state: NodeState, reason: str, until: float | None = None) -> None:
-        if entry.paused and state in {NodeState.IDLE, NodeState.QUEUED, NodeState.WAITING}:
+        if entry.paused and state in {NodeState.IDLE, NodeState.QUEUED, NodeState.WAITING, NodeState.STANDBY}:
             state, reason = NodeState.PAUSED, ""
-        if (entry.state, entry.shown) == (state, reason) and state is not NodeState.BACKING_OFF:
+        before = NodeState.STANDBY if entry.standby else entry.state
+        if (before, entry.shown) == (state, reason) and state is not NodeState.BACKING_OFF:
+            entry.state = state
             return
+        took_over = entry.standby is not None and state is NodeState.RUNNING
+        if state is not NodeState.STANDBY:
+            entry.standby = None
         entry.state, entry.shown = state, reason
         if state not in {NodeState.IDLE, NodeState.WAITING}:
             entry.reason = reason
-        self.changes.append(StateChange(entry.node.id, state, reason, until))
+        self.changes.append(StateChange(entry.node.id, state, reason, until, took_over))

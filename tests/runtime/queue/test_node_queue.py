@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from engine.compile.types.cron import Schedule
-from engine.errors import Diagnostic
 from engine.events import NodeState
-from engine.runtime.queue.back_off import MOST, longest_pause, pause_after
+from engine.runtime.queue.back_off import LOCKED, MOST, pause_after
 from engine.runtime.queue.live_nodes import LiveNode
 from engine.runtime.queue.node_queue import NodeQueue
+from engine.state.lock_holder import LockHolder
 
 NOW = datetime(2026, 1, 1, 12, 0, 30, tzinfo=UTC).timestamp()
 
@@ -229,15 +229,91 @@ def test_few_commits_are_maintained_after_some_hours_and_no_table_where_that_is_
     assert maintained(queue, NOW + 6 * 3600) is None
 
 
-def test_a_table_that_another_machine_has_is_asked_for_every_few_seconds():
-    queue = queue_of(stream("a"))
-    most = longest_pause([Diagnostic("table-locked", "another process has it", "")])
-    for failure in range(1, 12):
-        queue.fail("model.a", NOW, "another process has it", heals=True, most=most)
-        pause = queue.entries["model.a"].until
-        assert pause is not None
-        assert pause - NOW == min(2.0 ** (failure - 1), 10.0)
-    assert longest_pause([Diagnostic("query-failed", "x", "")]) == MOST
+OTHER = LockHolder({"pid": 7, "host": "other", "command": "engine start", "keeps_running": True})
+
+
+def stand_by(queue: NodeQueue, now: float, *, up_to_date: bool = False) -> None:
+    assert turn(queue, now) == "model.a"
+    queue.stand_by("model.a", now, OTHER, up_to_date=up_to_date)
+
+
+def standby(*more: LiveNode, up_to_date: bool = False) -> NodeQueue:
+    queue = queue_of(stream("a", source="s.x"), *more)
+    queue.due("model.a", "x", NOW)
+    stand_by(queue, NOW, up_to_date=up_to_date)
+    return queue
+
+
+def test_a_node_on_standby_says_so_once_however_often_its_table_is_locked():
+    queue = standby()
+    for later in range(10, 1000, int(LOCKED)):
+        queue.new_input("s.x", NOW + later - 1)
+        assert turn(queue, NOW + later - 1) is None
+        queue.tick(NOW + later)
+        stand_by(queue, NOW + later)
+    last = queue.take_changes()[-1]
+    assert (last.state, last.reason) == (NodeState.STANDBY, "process 7 on other (engine start) writes it")
+    assert [change.state for change in queue.changes] == []
+    assert (queue.entries["model.a"].state, queue.entries["model.a"].failures) == (NodeState.STANDBY, 0)
+
+
+def test_a_node_that_takes_over_says_so_once():
+    queue = standby()
+    queue.tick(NOW + LOCKED)
+    assert turn(queue, NOW + LOCKED) == "model.a"
+    assert not queue.busy()
+    queue.take_changes()
+    queue.took_over("model.a")
+    assert queue.busy()
+    queue.succeed("model.a", NOW + 12, more=False)
+    queue.new_input("s.x", NOW + 30)
+    assert turn(queue, NOW + 30) == "model.a"
+    changes = queue.take_changes()
+    assert [change.state for change in changes if change.took_over] == [NodeState.RUNNING]
+    assert changes[0].reason == "took over from process 7 on other (engine start)"
+
+
+def test_what_reads_a_table_on_standby_runs_once_that_has_all_its_input():
+    queue = standby(stream("b", "a"))
+    queue.due("model.b", "x", NOW)
+    assert turn(queue, NOW + 1) is None
+    queue.tick(NOW + LOCKED)
+    stand_by(queue, NOW + LOCKED, up_to_date=True)
+    assert turn(queue, NOW + LOCKED) == "model.b"
+
+
+def test_a_node_on_standby_may_be_paused_edited_and_fail():
+    queue = standby()
+    queue.pause(["model.a"])
+    assert queue.entries["model.a"].state is NodeState.PAUSED
+    queue.resume(["model.a"], NOW + 1)
+    stand_by(queue, NOW + 1)
+    queue.replace({"model.a": stream("a", source="s.x")}, ["model.a"], NOW + 2)
+    queue.tick(NOW + 2)
+    assert turn(queue, NOW + 2) == "model.a"
+    queue.fail("model.a", NOW + 2, "the broker is away", heals=True)
+    assert queue.entries["model.a"].state is NodeState.BACKING_OFF
+    queue.tick(NOW + 3)
+    stand_by(queue, NOW + 3)
+    assert queue.take_changes()[-1].state is NodeState.STANDBY
+
+
+def test_a_scheduled_node_keeps_its_schedule_after_a_failure_and_on_standby():
+    for ends in ("fails", "stands by"):
+        queue = queue_of(LiveNode("model.a", ("model.a",), schedule=Schedule.of("*/5 * * * *")))
+        queue.tick(NOW + 270)
+        assert turn(queue, NOW + 270) == "model.a"
+        if ends == "fails":
+            queue.fail("model.a", NOW + 271, "away", heals=True)
+        else:
+            queue.stand_by("model.a", NOW + 271, OTHER, up_to_date=False)
+        queue.tick(NOW + 281)
+        assert turn(queue, NOW + 281) == "model.a"
+        queue.succeed("model.a", NOW + 282, more=False)
+        queue.tick(NOW + 569)
+        assert turn(queue, NOW + 569) is None
+        queue.tick(NOW + 570)
+        assert turn(queue, NOW + 571) == "model.a", ends
 
 
 def test_a_node_that_waits_says_so_once():
