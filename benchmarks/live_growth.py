@@ -24,6 +24,7 @@ from typing import Any
 
 from benchmarks._commands import keep
 from benchmarks.live import land, memory_of, processes, processor, running, write_project
+from engine.cli.commands.page_link import LIVE
 
 _ROWS = 5
 _PORT = 8317
@@ -75,7 +76,10 @@ def main() -> None:
         root = Path(folder)
         write_project(root, chosen.models, header=_EXPIRY)
         serve = ("--serve", str(_PORT)) if chosen.page else ()
-        with running("engine", root, "--maintain-after", "25", *serve) as process, _page(open_=chosen.page) as page:
+        with (
+            running("engine", root, "--maintain-after", "25", *serve) as process,
+            _page(root, open_=chosen.page) as page,
+        ):
             for one in _grown(root, process.pid, chosen, page):
                 print({name: getattr(one, name) for name in Growth.__slots__}, flush=True)
                 found.append(one)
@@ -171,7 +175,7 @@ def _kept(root: Path) -> tuple[int, int, int]:
 
 
 @contextmanager
-def _page(*, open_: bool) -> Iterator[Any]:
+def _page(root: Path, *, open_: bool) -> Iterator[Any]:
     """The live page in a browser, and what its own tools know of it; None: it is not asked for."""
     if not open_:
         yield None
@@ -182,15 +186,15 @@ def _page(*, open_: bool) -> Iterator[Any]:
         arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
         with closing(playwright.chromium.launch(executable_path=_CHROMIUM, args=arguments)) as browser:
             page = browser.new_page()
-            _opened(page)
+            _opened(page, root)
             yield page.context.new_cdp_session(page)
 
 
-def _opened(page: Any) -> None:
+def _opened(page: Any, root: Path) -> None:
     deadline = time.monotonic() + 120.0
     while True:
         try:
-            page.goto(f"http://127.0.0.1:{_PORT}/#/live")
+            page.goto((root / "target" / LIVE.file).read_text().strip())
         except Exception:  # the server starts
             if time.monotonic() > deadline:
                 raise

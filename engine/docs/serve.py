@@ -1,7 +1,8 @@
 """The server of the site: one folder, on this machine only.
 
 It listens on 127.0.0.1, and answers only requests that name that host: a page elsewhere that lets a name of its own
-point here (DNS rebinding) gets nothing. Files of the folder are read and nothing else is done; links are not followed.
+point here (DNS rebinding) gets nothing. Nor do other users of the machine, who have no token (`page_access`). Files of
+the folder are read and nothing else is done; links are not followed.
 What a client may hold is bounded: the number of connections, the size of a request's head, and how long a connection
 waits for one and takes to receive the answer, in all and not by the byte.
 
@@ -27,7 +28,9 @@ from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import IO, Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from engine.docs.page_access import PageAccess
 
 HOST = "127.0.0.1"
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -85,28 +88,36 @@ class Additions:
     Attributes:
         answers: gives the answer for a path and its query; None: it is a file's.
         first_page: the first page, as it is served.
+        probes: paths that are answered without a token: they show nothing of the project.
     """
 
     answers: Callable[[str, str], ServedAnswer | None]
     first_page: Callable[[bytes], bytes]
+    probes: frozenset[str] = frozenset()
 
 
 Version = Callable[[], str]
 _VERSION_FILE = ["data", "version.js"]
+_FIRST_PAGE = {"/", "/index.html"}
+_NO_TOKEN = (
+    b"403 Forbidden\nThis page needs the token of the link that engine printed when it started. Open that link.\n"
+)
 
 
 @contextmanager
 def serving(
     folder: Path,
+    access: PageAccess,
     port: int = 0,
     limits: Limits | None = None,
     version: Version | None = None,
     additions: Additions | None = None,
-) -> Iterator[ThreadingHTTPServer]:
+) -> Iterator[SiteServer]:
     """A server of a folder, ready to `serve_forever`.
 
     Args:
         folder: of the site.
+        access: the token without which nothing but `Additions.probes` is answered.
         port: 0 takes a free one.
         limits: of what clients may hold.
         version: of the site: letters and digits; pages load again when it changes. None: they do not ask.
@@ -116,26 +127,39 @@ def serving(
         OSError: the port is taken.
     """
     handler = partial(_Handler, directory=str(folder.absolute()))
-    with _Server((HOST, port), handler, limits or Limits(), version, additions) as server:
+    with SiteServer((HOST, port), handler, access, limits or Limits(), version, additions) as server:
         yield server
 
 
-class _Server(ThreadingHTTPServer):
+class SiteServer(ThreadingHTTPServer):
+    """The server of one folder, for those who have its token."""
+
     daemon_threads = True
 
     def __init__(
         self,
         address: tuple[str, int],
         handler: Any,
+        access: PageAccess,
         limits: Limits,
         version: Version | None,
         additions: Additions | None,
     ) -> None:
+        self.access = access
         self.limits = limits
         self.version = version
         self.additions = additions
         self._free = threading.BoundedSemaphore(limits.connections)
         super().__init__(address, handler)
+
+    @property
+    def address(self) -> str:
+        """Of the first page; nobody reads it without the token."""
+        return f"http://{HOST}:{self.server_port}/"
+
+    def link(self, fragment: str = "") -> str:
+        """The address of a page with the token, for one person."""
+        return self.access.link(self.address, fragment)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """ServedAnswer in a thread of its own, if there are not too many."""
@@ -195,7 +219,8 @@ class _Head(io.RawIOBase):
 
 
 class _Handler(SimpleHTTPRequestHandler):
-    server: _Server
+    server: SiteServer
+    _session = False
     server_version = "headrace"
     sys_version = ""
     protocol_version = "HTTP/1.1"
@@ -242,9 +267,6 @@ class _Handler(SimpleHTTPRequestHandler):
 
     def send_head(self) -> IO[bytes] | None:  # type: ignore[override] # a file, or nothing
         """The file of a GET or HEAD, after its headers."""
-        if not self._is_for_us():
-            self._refuse(HTTPStatus.FORBIDDEN)
-            return None
         opened = self._file()
         if opened is None:
             self._refuse(HTTPStatus.NOT_FOUND)
@@ -259,12 +281,41 @@ class _Handler(SimpleHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """ServedAnswer with what is added to the files, or a file."""
+        if (url := self._admitted()) is None:
+            return
         added = self.server.additions
-        url = urlsplit(self.path)
-        if added is None or not self._is_for_us() or (answer := added.answers(url.path, url.query)) is None:
+        if added is None or (answer := added.answers(url.path, url.query)) is None:
             super().do_GET()
         else:
             self._answer(answer)
+
+    def do_HEAD(self) -> None:
+        """The headers of a file."""
+        if self._admitted() is not None:
+            super().do_HEAD()
+
+    def _admitted(self) -> SplitResult | None:
+        """What is asked for; None: it may not be, and the request is answered."""
+        self._session = False
+        try:
+            url = urlsplit(self.path)
+        except ValueError:
+            self._refuse(HTTPStatus.BAD_REQUEST)
+            return None
+        if not self._is_for_us():
+            self._refuse(HTTPStatus.FORBIDDEN)
+            return None
+        access, added = self.server.access, self.server.additions
+        self._session = access.is_in(url.query)
+        if self._session and url.path in _FIRST_PAGE:
+            # The browser keeps the fragment, and the token leaves its address line.
+            self._send(HTTPStatus.SEE_OTHER, b"", Location="/")
+            return None
+        is_probe = added is not None and url.path in added.probes
+        if self._session or is_probe or access.admits(self.headers, self.server.server_port):
+            return url
+        self._send(HTTPStatus.FORBIDDEN, _NO_TOKEN)
+        return None
 
     def _answer(self, answer: ServedAnswer) -> None:
         """Send a body; parts of one each within the time for an answer, for as long as the client takes them."""
@@ -308,16 +359,22 @@ class _Handler(SimpleHTTPRequestHandler):
             return None
 
     def _refuse(self, status: HTTPStatus) -> None:
-        text = f"{status.value} {status.phrase}\n".encode()
+        self._send(status, f"{status.value} {status.phrase}\n".encode())
+
+    def _send(self, status: HTTPStatus, text: bytes, **headers: str) -> None:
         self.send_response(status)
         self.send_header("Content-Type", "text/plain; charset=utf-8")
         self.send_header("Content-Length", str(len(text)))
+        for name, value in headers.items():
+            self.send_header(name, value)
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(text)
 
     def end_headers(self) -> None:
-        """Every answer has the headers that keep a page in its place."""
+        """Every answer has the headers that keep a page in its place; that to the link has the cookie."""
+        if self._session:
+            self.send_header("Set-Cookie", self.server.access.cookie(self.server.server_port))
         for name, value in _HEADERS.items():
             # Scripts of a page with additions ask this server for more.
             asks = name == "Content-Security-Policy" and self.server.additions is not None

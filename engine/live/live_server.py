@@ -1,7 +1,8 @@
 """The live page: the lineage site of the project with what its models are doing, on this machine only.
 
 The site's own folder, layout and guards are used (`engine.docs.serve`); what is added are two scripts, a style, and
-answers with the status (server-sent events), turns and series. `/metrics`, `/healthz` and `/readyz` are for machines.
+answers with the status (server-sent events), turns and series. `/metrics`, `/healthz` and `/readyz` are for machines;
+the last two say one word each, and need no token.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from http import HTTPStatus
-from http.server import ThreadingHTTPServer
 from importlib import resources
 from pathlib import Path
 from threading import Event, Thread
@@ -19,7 +19,8 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from engine.characters import visible
-from engine.docs.serve import Additions, ServedAnswer, serving
+from engine.docs.page_access import PageAccess
+from engine.docs.serve import Additions, ServedAnswer, SiteServer, serving
 from engine.live import turn_history
 from engine.live.metrics import CONTENT_TYPE, exposition
 from engine.live.observer import Observer
@@ -30,6 +31,7 @@ _TYPES = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=ut
 _JSON = "application/json; charset=utf-8"
 _TEXT = "text/plain; charset=utf-8"
 _SCRIPTS = ("live_charts.js", "live_page.js")
+_PROBES = frozenset({"/healthz", "/readyz"})
 _EACH = 1.0
 # A browser connects again by itself; a connection that nobody reads any more does not stay.
 _STREAM_SECONDS = 600.0
@@ -41,20 +43,21 @@ _POINTS = 240
 
 
 @contextmanager
-def serve(observer: Observer, site: Path, port: int = 0) -> Iterator[ThreadingHTTPServer]:
+def serve(observer: Observer, site: Path, access: PageAccess, port: int = 0) -> Iterator[SiteServer]:
     """Serve the live page while the block runs, on 127.0.0.1.
 
     Args:
         observer: of the process.
         site: folder of the written documentation site (`engine.docs.site.write_site`).
+        access: the token of the page.
         port: 0: a free one; `server_port` of the server is the one that was taken.
 
     Raises:
         OSError: the port is taken.
     """
     ended = Event()
-    added = Additions(_Answers(observer, ended).answer, first_page)
-    opened: AbstractContextManager[ThreadingHTTPServer] = serving(site, port, additions=added)
+    added = Additions(_Answers(observer, ended).answer, first_page, _PROBES)
+    opened: AbstractContextManager[SiteServer] = serving(site, access, port, additions=added)
     with opened as server:
         thread = Thread(target=server.serve_forever, args=(0.1,), name="engine-live-page", daemon=True)
         thread.start()

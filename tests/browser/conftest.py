@@ -60,8 +60,10 @@ TURN = """(address) => new Promise((done) => {
 class Window:
     """A page of a browser, watched."""
 
-    def __init__(self, page: Page, start: str) -> None:
-        self.page, self.start = page, start
+    def __init__(self, page: Page, link: str) -> None:
+        self.page = page
+        start, _, self._query = link.partition("?")
+        self.start = start
         self.faults: list[str] = []
         page.on(
             "console",
@@ -84,7 +86,7 @@ class Window:
     def open(self, address: str = "#/") -> Page:
         """Go to an address of the site and wait until it is drawn."""
         self.page.goto("about:blank")  # another fragment alone would load nothing
-        self.page.goto(f"{self.start}index.html{address}")
+        self.page.goto(f"{self.start}index.html{self._query and f'?{self._query}'}{address}")
         self.page.wait_for_selector(DRAWN, state="attached")
         return self.page
 

@@ -9,11 +9,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from engine.compile import Manifest
+from engine.docs.page_access import PageAccess
 from engine.events import HeldInState, NodeState, Status
 from engine.live.lag import Lag
 from engine.live.live_server import serve
@@ -22,6 +24,7 @@ from tests.docs.build import written
 from tests.live.sequences import batch, started, state, turn
 
 HOURLY, AIRPORTS = "model.departures_hourly", "model.airports"
+ACCESS = PageAccess("a-token-of-this-test-only", "the-session-of-this-test")
 ODD = "<img src=x onerror=alert(1)>"
 
 
@@ -37,10 +40,11 @@ class Process:
         for event in events:
             self.observer.on_event(event)
 
-    def ask(self, path: str, host: str | None = None) -> tuple[int, str]:
-        netloc = self.address.removeprefix("http://").rstrip("/")
+    def ask(self, path: str, host: str | None = None, *, token: bool = True) -> tuple[int, str]:
+        netloc = urlsplit(self.address).netloc
         connection = http.client.HTTPConnection(netloc, timeout=10)
-        connection.request("GET", path, headers={"Host": host} if host else {})
+        bearer = {"Authorization": f"Bearer {ACCESS.token}"} if token else {}
+        connection.request("GET", path, headers=bearer | ({"Host": host} if host else {}))
         answer = connection.getresponse()
         return answer.status, answer.read().decode()
 
@@ -49,8 +53,8 @@ class Process:
 def process(tmp_path: Path, example: Manifest) -> Iterator[Process]:
     written(tmp_path / "docs", example)
     models = [model.id for model in example.models]
-    with observing(tmp_path, {}) as observer, serve(observer, tmp_path / "docs") as server:
-        process = Process(observer, f"http://127.0.0.1:{server.server_port}/", models)
+    with observing(tmp_path, {}) as observer, serve(observer, tmp_path / "docs", ACCESS) as server:
+        process = Process(observer, server.link(), models)
         now = time.time()
         process.happens(started(*models, at=now - 3600))
         for number, model in enumerate(models):
@@ -65,8 +69,9 @@ def fail(process: Process, message: str) -> None:
 
 
 def test_the_page_follows_what_happens_and_says_why(window, process: Process) -> None:
-    page: Page = window(process.address).open("")
-    expect(page).to_have_url(f"{process.address}index.html#/live")
+    watched = window(process.address)
+    page: Page = watched.open("")
+    expect(page).to_have_url(f"{watched.start}#/live")
     expect(page.locator(".live")).to_contain_text("Nothing is failing, stalled or behind.")
     fail(process, f"the broker is away {ODD}")
     row = page.locator("tr", has_text="departures_hourly")
@@ -129,8 +134,8 @@ def test_a_models_page_shows_what_its_query_holds_in_words_and_over_time(window,
 def test_a_server_that_goes_is_reported(window, tmp_path: Path, example: Manifest) -> None:
     written(tmp_path / "docs", example)
     with observing(tmp_path, {}) as observer:
-        with serve(observer, tmp_path / "docs") as server:
-            address = f"http://127.0.0.1:{server.server_port}/"
+        with serve(observer, tmp_path / "docs", ACCESS) as server:
+            address = server.link()
             observer.on_event(started(HOURLY, at=time.time()))
             watched = window(address)
             page = watched.open("#/live")
@@ -149,6 +154,39 @@ def test_answers_are_for_this_host_alone(process: Process) -> None:
     assert process.ask("/healthz") == (200, "healthy\n")
     fail(process, "no")
     assert process.ask("/healthz") == (503, "unhealthy\n")
+
+
+def test_without_the_token_a_probe_gets_one_word_and_everything_else_nothing(process: Process) -> None:
+    process.happens(batch(HOURLY, number=30, rows_in=1))
+    fail(process, "value 4711 is out of range")
+    for path in (
+        "/",
+        "/live/log",
+        "/live/turns",
+        "/live/series",
+        "/live/states",
+        "/live/events",
+        "/metrics",
+        "/app.js",
+    ):
+        status, text = process.ask(path, token=False)
+        assert (status, "4711" in text, "departures" in text) == (403, False, False), path
+    assert process.ask("/healthz", token=False) == (503, "unhealthy\n")
+    assert process.ask("/readyz", token=False) == (200, "ready\n")
+    assert process.ask("/healthz", host="evil.example:80", token=False)[0] == 403
+
+
+def test_the_token_leaves_the_address_line_and_the_page_asks_with_a_cookie(window, process: Process) -> None:
+    watched = window(process.address)
+    page = watched.open("#/live")
+    expect(page.locator("dl.tiles")).to_contain_text("models")
+    assert page.url.endswith("/#/live")
+    assert ACCESS.token not in page.url
+    (cookie,) = page.context.cookies()
+    assert (cookie["httpOnly"], cookie["sameSite"], cookie["expires"]) == (True, "Strict", -1)
+    assert page.evaluate("document.cookie") == ""
+    page.reload()
+    expect(page.locator("dl.tiles")).to_contain_text("models")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -184,9 +222,9 @@ LONGEST = """() => new Promise((done) => {
 def test_the_status_of_a_thousand_models_is_sent_once_and_then_changes_alone(process: Process) -> None:
     models = [f"model.m{n}" for n in range(1000)]
     process.happens(started(*models, at=time.time()))
-    netloc = process.address.removeprefix("http://").rstrip("/")
+    netloc = urlsplit(process.address).netloc
     connection = http.client.HTTPConnection(netloc, timeout=10)
-    connection.request("GET", "/live/events")
+    connection.request("GET", "/live/events", headers={"Authorization": f"Bearer {ACCESS.token}"})
     answer = connection.getresponse()
     first = json.loads(_event(answer))
     assert len(first["nodes"]) == 1000

@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from engine.compile import Manifest, Model
+from engine.docs.page_access import page_access
 from engine.docs.serve import serving
 from tests.browser.conftest import DRAWN
 from tests.docs.build import written
@@ -42,10 +43,10 @@ def live(tmp_path: Path, example: Manifest) -> Live:
 
 @pytest.fixture
 def address(live: Live) -> Iterator[str]:
-    with serving(live.folder, version=live.version) as server:
+    with serving(live.folder, page_access(), version=live.version) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/"
+        yield server.link()
         server.shutdown()
         thread.join()
 

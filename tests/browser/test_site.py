@@ -11,6 +11,7 @@ from playwright.sync_api import expect
 
 from engine.compile.nodes.manifest import Manifest
 from engine.compile.selection.select_nodes import select
+from engine.docs.page_access import page_access
 from engine.docs.serve import serving
 from engine.docs.site.column_trace import Columns, ColumnSpot, impact, trace
 from engine.errors import UsageError
@@ -42,10 +43,10 @@ def test_every_page_opens_from_the_file_system(window, flights, name):
 
 @pytest.fixture
 def address(flights) -> Iterator[str]:
-    with serving(flights.folder) as server:
+    with serving(flights.folder, page_access()) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/"
+        yield server.link()
         server.shutdown()
         thread.join()
 

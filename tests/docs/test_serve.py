@@ -11,9 +11,12 @@ from pathlib import Path
 import pytest
 
 from engine.cli.main import invoke
+from engine.docs.page_access import PageAccess
 from engine.docs.serve import serving
 from tests.docs.build import small, written
 from tests.project.small_projects import write
+
+ACCESS = PageAccess("a-token-of-this-test-only", "the-session-of-this-test")
 
 
 @pytest.fixture
@@ -29,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def port(folder: Path) -> Iterator[int]:
-    with serving(folder) as server:
+    with serving(folder, ACCESS) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield server.server_port
@@ -38,6 +41,11 @@ def port(folder: Path) -> Iterator[int]:
 
 
 def ask(port: int, path: str, method: str = "GET", **headers: str) -> tuple[int, dict[str, str], bytes]:
+    """The answer to somebody with the token."""
+    return ask_without(port, path, method, Authorization=f"Bearer {ACCESS.token}", **headers)
+
+
+def ask_without(port: int, path: str, method: str = "GET", **headers: str) -> tuple[int, dict[str, str], bytes]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     connection.putrequest(method, path, skip_host="Host" in headers)
     for name, value in headers.items():
@@ -145,7 +153,7 @@ def test_a_port_that_is_taken_is_a_usage_error(tmp_path, capsys, port):
 
 def test_a_site_that_is_written_again_has_a_version_and_is_otherwise_the_same(folder: Path) -> None:
     number = iter(range(100))
-    with serving(folder, version=lambda: f"v{next(number)}") as server:
+    with serving(folder, ACCESS, version=lambda: f"v{next(number)}") as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         try:

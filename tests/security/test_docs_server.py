@@ -13,9 +13,11 @@ from pathlib import Path
 import pytest
 
 from engine.cli.main import invoke
+from engine.docs.page_access import PageAccess
 from engine.docs.serve import Limits, serving
 
 PAGE = b"<!doctype html><title>site</title>"
+ACCESS = PageAccess("a-token-of-this-test-only", "the-session-of-this-test")
 SHORT = 0.2
 LONG = 60.0
 
@@ -31,7 +33,7 @@ def folder(tmp_path: Path) -> Path:
 
 @contextmanager
 def served(folder: Path, limits: Limits) -> Iterator[int]:
-    with serving(folder, limits=limits) as server:
+    with serving(folder, ACCESS, limits=limits) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         try:
@@ -46,7 +48,8 @@ def connect(port: int) -> closing[socket.socket]:
 
 
 def request(port: int, path: str = "/", more: str = "") -> bytes:
-    return f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n{more}\r\n".encode()
+    head = f"Host: 127.0.0.1:{port}\r\nAuthorization: Bearer {ACCESS.token}"
+    return f"GET {path} HTTP/1.1\r\n{head}\r\n{more}\r\n".encode()
 
 
 def everything(client: socket.socket) -> bytes:

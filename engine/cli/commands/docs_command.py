@@ -73,9 +73,12 @@ def serve(chosen: CommandSettings, port: int, *, reload: bool = True, profile: b
     Raises:
         UsageError: there is no site, it is a link, or the port is taken.
     """
-    from engine.docs.serve import HOST, serving
+    from engine.cli.commands.page_link import SITE, shown_link
+    from engine.docs.page_access import page_access
+    from engine.docs.serve import serving
 
     check_project(chosen)
+    access = page_access()
     folder = chosen.target_dir / _SITE
     if chosen.target_dir.is_symlink() or folder.is_symlink():
         hint = "Remove the link, then run engine docs generate."
@@ -86,10 +89,14 @@ def serve(chosen: CommandSettings, port: int, *, reload: bool = True, profile: b
         )
     try:
         following = _Following(chosen, profile=profile) if reload else None
-        with serving(folder, port, version=following.version if following else None) as server:
+        version = following.version if following else None
+        with (
+            serving(folder, access, port, version=version) as server,
+            shown_link(server, SITE, chosen.target_dir) as shown,
+        ):
             if following is not None:
                 Thread(target=following.follow, daemon=True).start()
-            write(f"Serving {_shown(folder, chosen)} at http://{HOST}:{server.server_port}/ (Ctrl-C ends it)")
+            write(f"Serving {_shown(folder, chosen)} at {shown} (Ctrl-C ends it)")
             server.serve_forever()
     except OSError as error:
         message = f"port {port} cannot be used: {error.strerror}"

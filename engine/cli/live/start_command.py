@@ -89,11 +89,14 @@ def _page(chosen: CommandSettings, result: Compiled, observer: Observer, port: i
         yield
         return
     from engine.cli.commands.docs_command import write_page
+    from engine.cli.commands.page_link import LIVE, shown_link
+    from engine.docs.page_access import page_access
     from engine.live.live_server import serve
 
+    access = page_access()
     site = write_page(chosen, result).parent
-    with serve(observer, site, port) as server:
-        chosen.out.say(f"Live page: http://127.0.0.1:{server.server_port}/#/live")
+    with serve(observer, site, access, port) as server, shown_link(server, LIVE, chosen.target_dir) as shown:
+        chosen.out.say(f"Live page: {shown}")
         yield
 
 

@@ -6,6 +6,7 @@
   const nodes = new Map();
   let head = null;
   let connected = false;
+  let refused = false;
   const listeners = new Set();
   let drawing = false;
 
@@ -46,6 +47,8 @@
     };
     source.onerror = () => {
       connected = false;
+      // After a lost connection it tries again by itself; not after an answer without events.
+      refused = source.readyState === EventSource.CLOSED;
       changed();
     };
   }
@@ -124,6 +127,7 @@
   }
 
   function notice() {
+    if (refused) return h("p", { class: "notice bad" }, "Another engine start answers here. Open the link that it printed.");
     if (!head) return h("p", { class: "notice" }, connected ? "Waiting for the first status." : "Connecting.");
     if (head.stopped_at) return h("p", { class: "notice bad" }, `engine start has stopped: ${head.stop_reason}`);
     if (!connected) return h("p", { class: "notice bad" }, `The connection is lost; this is the status of ${since(head.at)}.`);
