@@ -252,7 +252,20 @@ def _register_editing(server: HeadraceServer) -> None:
         found = params.context.diagnostics
         return await server.answer(code_actions.code_actions, file, params.range, found) if file else []
 
-    @server.feature(types.TEXT_DOCUMENT_RENAME)
+    @server.feature(types.TEXT_DOCUMENT_PREPARE_RENAME)
+    async def _(params: types.PrepareRenameParams) -> types.PrepareRenamePlaceholder | None:
+        file = server.current(params.text_document)
+        if file is None:
+            return None
+        found = await server.read(renames.prepared, opened, file, params.position)
+        if isinstance(found, str):
+            raise JsonRpcException(f"cannot be renamed: {found}", -32803)
+        # The protocol has no place for what the name is of; editors show it in their log.
+        message = types.LogMessageParams(types.MessageType.Info, f"rename: {found.meaning}")
+        server.window_log_message(message)
+        return types.PrepareRenamePlaceholder(found.range, found.written)
+
+    @server.feature(types.TEXT_DOCUMENT_RENAME, types.RenameOptions(prepare_provider=True))
     async def _(params: types.RenameParams) -> types.WorkspaceEdit | None:
         file = server.current(params.text_document)
         if file is None:

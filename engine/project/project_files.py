@@ -25,13 +25,23 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _OPEN: ContextVar[Mapping[str, str]] = ContextVar("open texts")
 
 
+# Names under which files are read, by those that they have.
+_MOVED: ContextVar[Mapping[str, str]] = ContextVar("moved files")
+
+
 @contextmanager
-def open_texts(texts: Mapping[str, str]) -> Iterator[None]:
-    """Read these texts in place of the files of the same names; a file that does not exist is not added by its text."""
-    token = _OPEN.set(texts)
+def open_texts(texts: Mapping[str, str], moved: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Read these texts in place of the files of the same names; a file that does not exist is not added by its text.
+
+    Args:
+        texts: by the name under which the file is read.
+        moved: the name under which a file is read, by the one that it has.
+    """
+    token, moved_token = _OPEN.set(texts), _MOVED.set(moved or {})
     try:
         yield
     finally:
+        _MOVED.reset(moved_token)
         _OPEN.reset(token)
 
 
@@ -87,11 +97,14 @@ def _below(
         place = Location(prefix.rstrip("/") or ".")
         found.append(Diagnostic("file-unreadable", message, _READABLE, location=place))
         return
+    moved = _MOVED.get({})
     for entry in entries:
         name = entry.name
         if name.startswith("."):
             continue
         shown = prefix + name
+        shown = moved.get(shown, shown)
+        name = shown.rpartition("/")[2]
         if not name.isascii() and written_name(name) != name:
             hint = "Rename the file or folder."
             place = Location(prefix + written_name(name))

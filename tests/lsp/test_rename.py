@@ -8,9 +8,10 @@ from lsprotocol import types
 
 from engine import Project
 from engine.errors import Location
-from engine.lsp.edits.renames import renamed, renamed_model
+from engine.lsp.edits.renames import prepared, renamed, renamed_name
+from engine.lsp.names.named_places import Name, NameKind
 from engine.lsp.opened.open_project import OpenProject
-from engine.lsp.text.text_positions import location_of_position, offset_of, position_of
+from engine.lsp.text.text_positions import location_of_position, offset_of, path_of, position_of
 from tests.security.hostile_project import _metadata
 
 
@@ -35,8 +36,12 @@ def at(opened, file, words, offset=0):
 def applied(opened, edit):
     """The project after the editor has made the edit."""
     assert isinstance(edit, types.WorkspaceEdit), edit
-    for uri, changes in edit.changes.items():
-        path = next(path for path in opened.root.rglob("*") if path.as_uri() == uri)
+    documents = edit.document_changes or ()
+    texts = edit.changes or {
+        one.text_document.uri: one.edits for one in documents if not isinstance(one, types.RenameFile)
+    }
+    for uri, changes in texts.items():
+        path = path_of(uri)
         text = path.read_text()
         for change in reversed(changes):
             begin, end = (
@@ -45,6 +50,9 @@ def applied(opened, edit):
             )
             text = text[:begin] + change.new_text + text[end:]
         path.write_text(text)
+    for moved in documents:
+        if isinstance(moved, types.RenameFile):
+            path_of(moved.old_uri).rename(path_of(moved.new_uri))
     return compiled(opened.root)
 
 
@@ -84,8 +92,6 @@ def test_an_alias_is_renamed_with_its_header_and_the_rows_of_unit_tests(opened):
 @pytest.mark.parametrize(
     ("file", "words", "new", "reason"),
     [
-        # The macro share() gets the name in a string.
-        ("models/marts/routes.sql", "f.departure_delay), 1", "delay", "unknown-column"),
         ("models/marts/routes.sql", "f.origin", "carrier", "is taken"),
         ("models/marts/routes.sql", "f.origin", "from here", "not a valid column name"),
         ("models/marts/routes.sql", "group by", "x", "put the cursor on"),
@@ -146,7 +152,7 @@ def test_the_header_says_what_a_column_of_a_table_was(built):
 
 
 def test_the_header_says_what_the_table_of_a_model_was(built):
-    edit = renamed_model(built, "carriers", "operators")
+    edit = renamed_name(built, Name(NameKind.MODEL, "carriers"), "operators")
     assert isinstance(edit, types.WorkspaceEdit), edit
     (change, moved) = edit.document_changes
     assert [one.new_text for one in change.edits] == ["renamed_from: carriers\n"]
@@ -157,3 +163,43 @@ def test_the_header_says_what_the_table_of_a_model_was(built):
 def test_sources_of_tables_that_exist_keep_their_names(built):
     file = "models/staging/flights.sql"
     assert "its stream has the source's name" in renamed(built, file, at(built, file, "'departures'", 3), "takeoffs")
+
+
+def test_a_window_is_renamed_and_no_column(opened):
+    """It renamed the column of `flights` that the window's time is."""
+    file = "models/marts/departures_hourly.sql"
+    place = at(opened, file, "hour.start", 2)
+    found = prepared(opened, file, place)
+    assert (found.written, found.meaning) == ("hour", "window 'hour' of 'models/marts/departures_hourly.sql'")
+    assert (found.range.start, found.range.end.character) == (at(opened, file, "hour.start"), 8)
+    edit = renamed(opened, file, place, "slot")
+    assert list(edit.changes) == [(opened.root / file).as_uri()]
+    after = applied(opened, edit)
+    assert list(after.manifest.model("departures_hourly").windows) == ["slot"]
+    assert "  slot: tumbling(scheduled_at, 1 hour)" in after.text(file)
+    assert {m.name: columns(after, m.name) for m in after.manifest.models} == {
+        m.name: columns(opened, m.name) for m in opened.manifest.models
+    }
+
+
+def test_a_model_that_is_streamed_is_renamed_wherever_it_is_named(opened):
+    """It was rejected, because headers name it under `streams:`."""
+    file = "models/marts/aircraft.sql"
+    edit = renamed(opened, file, at(opened, file, "streams: [flights", 11), "takeoffs")
+    after = applied(opened, edit)
+    assert "streams: [takeoffs]" in after.text(file)
+    assert "  takeoffs: {watermark: departed_at" in after.text("models/marts/journeys.sql")
+    assert "given: {takeoffs: [{" in after.text("tests/models/tables.yml")
+    assert {
+        test.model for test in after.manifest.nodes.values() if getattr(test, "file", "") == "tests/models/flights.yml"
+    } == {"model.takeoffs"}
+    # The column of the name, and the project, are others.
+    assert "count(*) as flights" in after.text("models/marts/carriers.sql")
+    assert after.text("project.yml") == opened.text("project.yml")
+
+
+def test_a_column_in_the_string_of_a_macro_is_renamed(opened):
+    file = "models/marts/routes.sql"
+    after = applied(opened, renamed(opened, file, at(opened, file, "f.departure_delay), 1", 4), "minutes_late"))
+    assert "share('f.minutes_late >= '" in after.text(file)
+    assert "check: coalesce(minutes_late, 0)" in after.text("models/staging/flights.sql")

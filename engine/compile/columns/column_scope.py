@@ -29,6 +29,8 @@ class ColumnValue(Struct, frozen=True):
         parts: the fields of a struct that the query itself makes.
         window: the declared window whose start or end it is: `hour.start`.
         certain: its type is declared or follows from what is; else it is what compile takes it to be.
+        named_at: what gave the column its name: the offset of an alias in the query, `window <name>`, or
+            `watermark <node>`; -1: what it comes from has the name.
     """
 
     type: str | None
@@ -37,6 +39,7 @@ class ColumnValue(Struct, frozen=True):
     parts: Mapping[str, ColumnValue] | None = None
     window: str = ""
     certain: bool = False
+    named_at: int | str = -1
 
 
 NOTHING = ColumnValue(None)
@@ -74,10 +77,14 @@ class OutputColumns:
 
 @dataclass(slots=True)
 class ScopeRelation:
-    """An item of FROM under the names by which its columns may be qualified, in lower case."""
+    """An item of FROM under the names by which its columns may be qualified, in lower case.
+
+    `named_at`: the offset of its alias, or of the CTE that it is; or the node whose name it has; -1: none of these.
+    """
 
     names: tuple[str, ...]
     output: OutputColumns
+    named_at: int | str = -1
     _index: dict[str, list[ColumnValue]] | None = None
 
     def find(self, name: str) -> list[ColumnValue]:
@@ -182,6 +189,16 @@ class ColumnScope:
 
     def here(self, parts: Sequence[str], lower: list[str]) -> ColumnValue | None:
         """The value of a dotted name in this SELECT alone; None if it is not there."""
+        resolved, taken = self.resolved(parts, lower)
+        if not resolved:
+            return self._unknown(parts)
+        value = resolved[0] if len(resolved) == 1 else _either(resolved)
+        for position in range(taken, len(parts)):
+            value = member(value, parts, position)
+        return value
+
+    def resolved(self, parts: Sequence[str], lower: list[str]) -> tuple[list[ColumnValue], int]:
+        """The columns that the begin of a dotted name can mean, and how many parts that took."""
         resolved, taken = self._qualified(parts, lower)
         if not resolved:
             if self._index is None:
@@ -189,12 +206,7 @@ class ColumnScope:
             resolved, taken = self._index.get(lower[0]) or self._hidden(lower[0]), 1
         if not resolved and lower[0] in self.made:
             resolved, taken = [self.made[lower[0]]], 1
-        if not resolved:
-            return self._unknown(parts)
-        value = resolved[0] if len(resolved) == 1 else _either(resolved)
-        for position in range(taken, len(parts)):
-            value = member(value, parts, position)
-        return value
+        return resolved, taken
 
     def _hidden(self, name: str) -> list[ColumnValue]:
         return [r.output.hidden[name] for r in self.relations if name in r.output.hidden]

@@ -19,6 +19,7 @@ from engine.compile.columns.column_scope import (
     member,
     origins,
 )
+from engine.compile.columns.name_uses import note_column
 from engine.compile.columns.walk import Walk, children, operand_types, path
 from engine.compile.sql.aggregates import is_aggregate
 from engine.compile.sql.precedence.variant_paths import is_path
@@ -142,6 +143,8 @@ def _column(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
         meta = identifiers[0].meta
         if "start" in meta:
             walk.names[meta["start"]] = identifiers[-1].meta.get("end", meta["end"]) + 1, found
+            if walk.uses is not None and not (scope.variables and parts[0].lower() in scope.variables):
+                note_column(walk.uses, identifiers, scope, bound)
     except Missing as missing:
         walk.miss(missing, identifiers, scope)
         name = parts[0].lower() if len(parts) == 1 else ""

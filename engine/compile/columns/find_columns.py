@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
 from engine.compile.columns.column_scope import MAX_COLUMNS, ColumnValue, OutputColumns, ScopeColumn, TooWideError
 from engine.compile.columns.column_texts import first_select, projections
 from engine.compile.columns.expressions import value
+from engine.compile.columns.name_uses import NameUse
 from engine.compile.columns.queries import query
 from engine.compile.columns.walk import Walk
 from engine.compile.nodes.column_facts import (
@@ -39,6 +40,9 @@ class BoundQuery:
         names: by the offset at which it begins, the end of each dotted name and what is known of it.
         steps: the columns of the parts of the query that have a name, by it in lower case: CTEs, subqueries, aliases.
         selects: the columns of each SELECT in it, by the identity of the node.
+        uses: what each name in it refers to, if that was asked for.
+        unaliased: begin and end of the names in it that give a column its name without an alias.
+        named_at: what gives each of its columns its name, in their order.
     """
 
     tree: exp.Expr
@@ -48,6 +52,9 @@ class BoundQuery:
     names: Mapping[int, tuple[int, ColumnValue]]
     steps: Mapping[str, OutputColumns]
     selects: Mapping[int, OutputColumns]
+    uses: tuple[NameUse, ...] = ()
+    unaliased: Mapping[int, int] = field(default_factory=dict)
+    named_at: tuple[int | str, ...] = ()
 
 
 def bind(
@@ -58,6 +65,7 @@ def bind(
     items: Sequence[ItemPlace] = (),
     *,
     quiet: bool = False,
+    with_uses: bool = False,
 ) -> BoundQuery:
     """Find what the names of a query mean, and the types of its expressions.
 
@@ -68,10 +76,22 @@ def bind(
         text: the text that was parsed, to which the places in the tree belong.
         items: where the items of the SELECT on the outside are; left out, no column has a text.
         quiet: nobody asks for its faults.
+        with_uses: somebody asks what each name refers to.
     """
-    walk = Walk(text, query, value, inputs, windows, quiet)
-    columns = _columns(walk, tree, items)
-    return BoundQuery(tree, columns, walk.passed_on, walk.types, walk.names, walk.steps, walk.selects)
+    walk = Walk(text, query, value, inputs, windows, quiet, uses={} if with_uses else None)
+    output, columns = _columns(walk, tree, items)
+    return BoundQuery(
+        tree,
+        columns,
+        walk.passed_on,
+        walk.types,
+        walk.names,
+        walk.steps,
+        walk.selects,
+        tuple((walk.uses or {}).values()),
+        walk.unaliased,
+        tuple(column.value.named_at for column in output.columns),
+    )
 
 
 def columns_of(
@@ -84,19 +104,19 @@ def columns_of(
     return bind(tree, inputs, windows, text).columns
 
 
-def _columns(walk: Walk, tree: exp.Expr, places: Sequence[ItemPlace]) -> QueryColumns:
+def _columns(walk: Walk, tree: exp.Expr, places: Sequence[ItemPlace]) -> tuple[OutputColumns, QueryColumns]:
     try:
         output = query(walk, tree, {}, None)
     except RecursionError:
-        return QueryColumns(None, unknown=("the query is nested too deeply",))
+        return OutputColumns([]), QueryColumns(None, unknown=("the query is nested too deeply",))
     except TooWideError:
         message = f"the query, or a step of it, has more than {MAX_COLUMNS:,} columns"
         fault = QueryFinding("sql-too-large", message, "Name the columns that are needed instead of '*'.", 0)
-        return QueryColumns(None, unknown=("the query has too many columns",), faults=(fault,))
+        return OutputColumns([]), QueryColumns(None, unknown=("the query has too many columns",), faults=(fault,))
     shown, select = projections(walk.text, places, tree), first_select(tree)
     items = select.expressions if select is not None else ()
     columns = None if output.open else tuple(_facts(column, shown, items) for column in output.columns)
-    return QueryColumns(
+    return output, QueryColumns(
         columns,
         tuple(Origin(node, name, how) for (node, name), how in walk.influences),
         tuple(_reasons(walk, output)),

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from msgspec.structs import replace as with_fields
 from sqlglot import exp
 
-from engine.compile.columns import function_calls, list_lengths, pivot_columns, type_mismatch
+from engine.compile.columns import function_calls, list_lengths, name_uses, pivot_columns, type_mismatch
 from engine.compile.columns.column_scope import (
     MAX_COLUMNS,
     ColumnScope,
@@ -23,6 +24,7 @@ from engine.compile.columns.column_scope import (
 )
 from engine.compile.columns.column_texts import expression
 from engine.compile.columns.expressions import tested
+from engine.compile.columns.name_uses import UseKind
 from engine.compile.columns.walk import Walk
 from engine.compile.nodes.column_facts import InputColumns
 from engine.compile.nodes.model_settings import TimeWindow
@@ -73,7 +75,9 @@ def cte_output(walk: Walk, cte: Cte) -> OutputColumns:
             return UNKNOWN
         body = body.this
     cte.busy = True
-    output = renamed(walk, walk.query(walk, body, cte.ctes, cte.outer), cte.node.args.get("alias"))
+    alias = cte.node.args.get("alias")
+    name_uses.note_alias(walk.uses, alias.this if isinstance(alias, exp.TableAlias) else alias, UseKind.CTE)
+    output = renamed(walk, walk.query(walk, body, cte.ctes, cte.outer), alias)
     if body is cte.node.this:
         cte.output = output
         walk.steps[cte.node.alias.lower()] = output
@@ -95,9 +99,13 @@ def renamed(walk: Walk, output: OutputColumns, alias: exp.Expr | None) -> Output
     if not names:
         return output
     list_lengths.names(walk, names, output)
+    for identifier in names:
+        name_uses.note_alias(walk.uses, identifier, UseKind.COLUMN)
+    values = [column.value for column in output.columns]
     if output.open or len(names) != len(output.columns):
-        return OutputColumns([ScopeColumn(identifier.name, ColumnValue(None)) for identifier in names])
-    return OutputColumns([ScopeColumn(i.name, c.value) for i, c in zip(names, output.columns, strict=True)])
+        values = [ColumnValue(None) for _ in names]
+    pairs = zip(names, values, strict=True)
+    return OutputColumns([ScopeColumn(i.name, with_fields(v, named_at=name_uses.place_of(i))) for i, v in pairs])
 
 
 def read_from(walk: Walk, select: exp.Select, scope: ColumnScope) -> None:
@@ -147,14 +155,35 @@ def _one(
     output = renamed(walk, output, alias)
     called = alias.name.lower() if alias is not None else ""
     candidates = [called, *names[1:]] if called else names
+    given = alias.this if isinstance(alias, exp.TableAlias) else None
+    name_uses.note_alias(walk.uses, given)
+    named_at = name_uses.place_of(given) if given is not None else _named_at(walk, node, scope)
     for pivot in node.args.get("pivots") or ():
         before = ColumnScope(scope.ctes, scope.outer, [ScopeRelation(tuple(candidates), output)], output.columns)
         alias = pivot.args.get("alias")
         output = renamed(walk, pivot_columns.pivoted(walk, pivot, before), alias)
-        candidates = [alias.name.lower()] if alias is not None and alias.name else candidates
+        if alias is not None and alias.name:
+            candidates, named_at = [alias.name.lower()], name_uses.place_of(alias.this)
+            name_uses.note_alias(walk.uses, alias.this)
     if not output.stored:
         walk.steps.update(dict.fromkeys(candidates, output))
-    return [ScopeRelation(tuple(candidates), output)], output.columns
+    return [ScopeRelation(tuple(candidates), output, named_at=named_at)], output.columns
+
+
+def _named_at(walk: Walk, node: exp.Expr, scope: ColumnScope) -> int | str:
+    """What gives a relation without an alias its name: the CTE that it is, or the node."""
+    if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
+        return -1
+    cte = scope.ctes.get(node.name.lower()) if node.args.get("db") is None else None
+    if isinstance(cte, Cte):
+        return _cte_place(cte)
+    relation = walk.inputs.get(".".join(part.name for part in node.parts))
+    return relation.node if relation is not None else -1
+
+
+def _cte_place(cte: Cte) -> int:
+    alias = cte.node.args.get("alias")
+    return name_uses.place_of(alias.this if isinstance(alias, exp.TableAlias) else alias)
 
 
 def _table(walk: Walk, node: exp.Expr, scope: ColumnScope) -> tuple[OutputColumns, list[str]]:
@@ -173,6 +202,7 @@ def _table(walk: Walk, node: exp.Expr, scope: ColumnScope) -> tuple[OutputColumn
     if node.args.get("db") is None:
         cte = scope.ctes.get(written.lower())
         if isinstance(cte, Cte):
+            name_uses.note_cte(walk.uses, identifier, _cte_place(cte))
             return cte_output(walk, cte), [written.lower()]
     parts = [part.name for part in node.parts]  # type: ignore[attr-defined]
     relation = walk.inputs.get(".".join(parts))
@@ -208,14 +238,17 @@ def _input(walk: Walk, columns_known: InputColumns) -> OutputColumns:
         base = ColumnScope({}, None, [ScopeRelation((), output)], columns, quiet=True)
         by_name = {column.name.lower(): column for column in columns}
         for name, sql in columns_known.added:
-            by_name[name.lower()] = ScopeColumn(name, _added(walk, sql, base))
+            made = with_fields(_added(walk, sql, base), named_at=f"watermark {node}")
+            by_name[name.lower()] = ScopeColumn(name, made)
         output = replace(output, columns=list(by_name.values()))
     return output
 
 
 def _added(walk: Walk, sql: str, scope: ColumnScope) -> ColumnValue:
     tree = expression(sql)
-    return ColumnValue(None) if tree is None else replace(walk, text=f"select {sql}", faults={}).value(tree, scope)
+    if tree is None:
+        return ColumnValue(None)
+    return replace(walk, text=f"select {sql}", faults={}, names={}, uses=None).value(tree, scope)
 
 
 def _subquery(walk: Walk, node: exp.Expr, scope: ColumnScope) -> tuple[OutputColumns, list[str]]:
@@ -324,5 +357,5 @@ def window_value(walk: Walk, name: str, window: TimeWindow, scope: ColumnScope) 
             own.look_up([part.name for part in column.parts])
     except Missing:
         return None
-    time = replace(walk, text=f"select {window.time}", faults={}).value(tree, own)
-    return function_calls.window(time, name.lower())
+    time = replace(walk, text=f"select {window.time}", faults={}, names={}, uses=None).value(tree, own)
+    return with_fields(function_calls.window(time, name.lower()), named_at=f"window {name}")

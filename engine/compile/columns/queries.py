@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from msgspec.structs import replace
 from sqlglot import exp
 
-from engine.compile.columns import function_calls, type_mismatch
+from engine.compile.columns import function_calls, name_uses, type_mismatch
 from engine.compile.columns.column_scope import (
     MAX_COLUMNS,
     ColumnScope,
@@ -23,6 +24,7 @@ from engine.compile.columns.column_scope import (
 from engine.compile.columns.default_names import column_name
 from engine.compile.columns.expressions import number, ranked, tested
 from engine.compile.columns.from_clause import UNKNOWN, read_from, read_unread, window_value, with_ctes
+from engine.compile.columns.name_uses import UseKind
 from engine.compile.columns.visible_columns import sorted_by_columns, sorted_by_output, told_apart, unselected_keys
 from engine.compile.columns.walk import Walk, path
 from engine.compile.nodes.query_finding import QueryFinding
@@ -33,6 +35,7 @@ from engine.compile.types.comparable_types import meet
 from engine.compile.types.widening import wider
 
 _SORTS = ("order", "sort", "cluster", "distribute")
+_BY_NAME = "union by name"
 
 
 def query(walk: Walk, node: exp.Expr, ctes: Mapping[str, Any], outer: ColumnScope | None) -> OutputColumns:
@@ -154,7 +157,7 @@ def _projected(walk: Walk, node: exp.Select, scope: ColumnScope) -> OutputColumn
             output.columns += [ScopeColumn(name, value, item=item) for name, value in made]
             output.open = output.open or not made
             continue
-        value = walk.value(projection, scope)
+        value = _with_name(walk, node, projection, walk.value(projection, scope))
         name, sure = column_name(walk, projection, scope)
         output.columns.append(ScopeColumn(name, value, sure, item))
         if isinstance(projection, exp.Alias):
@@ -163,6 +166,23 @@ def _projected(walk: Walk, node: exp.Select, scope: ColumnScope) -> OutputColumn
             scope.made.setdefault(name.lower(), value)
     scope.aliases.clear()
     return output
+
+
+def _with_name(walk: Walk, select: exp.Select, projection: exp.Expr, value: ColumnValue) -> ColumnValue:
+    """The value of an item, with what gives its column the name: its alias, itself, or what it comes from."""
+    if walk.uses is None:
+        return value
+    if isinstance(projection, exp.Alias):
+        alias = projection.args.get("alias")
+        name_uses.note_alias(walk.uses, alias, UseKind.COLUMN)
+        return replace(value, named_at=name_uses.place_of(alias))
+    identifier = name_uses.last_identifier(projection)
+    last = name_uses.place_of(identifier)
+    # Where nothing was noted the name is that of a field.
+    if identifier is None or (last in walk.uses and not name_uses.gives_names(select)):
+        return value if identifier is not None else replace(value, named_at=-1)
+    walk.unaliased[last] = identifier.meta["end"] + 1
+    return replace(value, named_at=last)
 
 
 def _star(walk: Walk, node: exp.Expr, scope: ColumnScope) -> OutputColumns | None:
@@ -174,7 +194,9 @@ def _star(walk: Walk, node: exp.Expr, scope: ColumnScope) -> OutputColumns | Non
         nodes = {r.output.rest for r in scope.relations if r.output.open}
         output = OutputColumns(scope.columns, scope.open, nodes.pop() if len(nodes) == 1 else None)
     else:
-        parts = [part.name for part in node.parts if not isinstance(part, exp.Star)]  # type: ignore[attr-defined]
+        before = [part for part in node.parts if not isinstance(part, exp.Star)]  # type: ignore[attr-defined]
+        name_uses.note_qualifier(walk.uses, before[-1], scope)
+        parts = [part.name for part in before]
         output = scope.starred(parts[-1].lower()) or _members(walk, node, parts, scope)
     for part in star.args.get("except_") or ():
         output = _without(walk, part, output, scope)
@@ -257,19 +279,25 @@ def _generated(walk: Walk, projection: exp.Expr, scope: ColumnScope) -> list[tup
     if projection.parent is not None and projection.parent.args.get("from_") is not None:
         walk.correlated([function], scope, f"in {walk.name_of(function)}()")
     scope.outside = scope.outside or before
-    names = [projection.alias] if isinstance(projection, exp.Alias) else []
+    aliases = [projection.args["alias"]] if isinstance(projection, exp.Alias) else []
     if isinstance(projection, exp.Aliases):
-        names = [identifier.name for identifier in projection.expressions]
+        aliases = projection.expressions
+    names = [identifier.name for identifier in aliases]
+    for identifier in aliases:
+        name_uses.note_alias(walk.uses, identifier, UseKind.COLUMN)
     if made is None:
         value = walk.value(function, scope)
-        return [(name, ColumnValue(None, value.origins)) for name in names]
+        places = [name_uses.place_of(identifier) for identifier in aliases]
+        return [(n, ColumnValue(None, value.origins, named_at=at)) for n, at in zip(names, places, strict=True)]
     if names and len(names) != len(made):
         count = f"{len(names)} alias{'es' * (len(names) > 1)}"
         message = f"{count} for the {len(made)} columns that {walk.name_of(function)}() returns"
         walk.fault(
             "misplaced-expression", message, f"Write AS ({', '.join(name for name, _ in made)}).", function, projection
         )
-    return [(names[i] if i < len(names) else name, value) for i, (name, value) in enumerate(made)]
+    found = [(names[i] if i < len(names) else name, value) for i, (name, value) in enumerate(made)]
+    places = [name_uses.place_of(identifier) for identifier in aliases] + [-1] * len(found)
+    return [(name, replace(value, named_at=at)) for (name, value), at in zip(found, places, strict=False)]
 
 
 def _grouped(
@@ -336,7 +364,9 @@ def _position(node: exp.Expr) -> int | None:
 def _sort(walk: Walk, node: exp.Select, output: OutputColumns, scope: ColumnScope) -> None:
     for clause, item in _sort_items(node):
         _place(walk, clause, item, node, output)
-        value = _by_position(item, output) or _by_name(item, output)
+        value = _by_position(item, output)
+        if value is None and (value := _by_name(item, output)) is not None:
+            name_uses.note_result(walk.uses, item, value)
         value = value or walk.value(item, scope)
         _sorted(walk, item, value, clause)
 
@@ -440,7 +470,8 @@ def _fit(walk: Walk, node: exp.SetOperation, left: OutputColumns, right: OutputC
 
 def _typed(column: ScopeColumn, like: ScopeColumn) -> ScopeColumn:
     """The column with the origins of the left side only."""
-    return ScopeColumn(column.name, ColumnValue(column.value.type, like.value.origins), column.named, column.item)
+    value = ColumnValue(column.value.type, like.value.origins, named_at=like.value.named_at)
+    return ScopeColumn(column.name, value, column.named, column.item)
 
 
 def _united(left: OutputColumns, right: OutputColumns, *, by_name: bool) -> OutputColumns:
@@ -450,7 +481,15 @@ def _united(left: OutputColumns, right: OutputColumns, *, by_name: bool) -> Outp
     if by_name:
         by_column = {column.name.lower(): column for column in theirs}
         theirs = [by_column.get(column.name.lower(), column) for column in left.columns]
-    return OutputColumns([_both(*pair) for pair in zip(left.columns, theirs, strict=False)])
+    columns = [_both(*pair) for pair in zip(left.columns, theirs, strict=False)]
+    if by_name:
+        # Both sides have the names.
+        columns = [_named_at(column, _BY_NAME) for column in columns]
+    return OutputColumns(columns)
+
+
+def _named_at(column: ScopeColumn, place: int | str) -> ScopeColumn:
+    return replace(column, value=replace(column.value, named_at=place))
 
 
 def _both(left: ScopeColumn, right: ScopeColumn) -> ScopeColumn:
@@ -459,5 +498,6 @@ def _both(left: ScopeColumn, right: ScopeColumn) -> ScopeColumn:
     parts = None
     if a.parts is not None and b.parts is not None and a.parts.keys() == b.parts.keys():
         parts = {key: _both(ScopeColumn(key, a.parts[key]), ScopeColumn(key, b.parts[key])).value for key in a.parts}
-    value = ColumnValue(wider(a.type, b.type), origins([a, b]), same or (a.exact and b.exact), parts)
+    exact = same or (a.exact and b.exact)
+    value = ColumnValue(wider(a.type, b.type), origins([a, b]), exact, parts, named_at=a.named_at)
     return ScopeColumn(left.name, value, left.named, left.item)

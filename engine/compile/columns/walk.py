@@ -10,6 +10,7 @@ from typing import Any
 from sqlglot import exp
 
 from engine.compile.columns.column_scope import ColumnScope, ColumnValue, Missing, OutputColumns, Place
+from engine.compile.columns.name_uses import NameUse
 from engine.compile.nodes.column_facts import InputColumns, Unresolved
 from engine.compile.nodes.model_settings import TimeWindow
 from engine.compile.nodes.query_finding import QueryFinding
@@ -56,6 +57,8 @@ class Walk:
         names: by the offset at which it begins, the end of each dotted name and what is known of it.
         steps: what parts of the query give that have a name, by it in lower case: CTEs, subqueries, their aliases.
         selects: what each SELECT gives, by the identity of the node.
+        uses: by offset, what each name in the query refers to; None: nobody asks.
+        unaliased: begin and end of the names that give a column its name without an alias.
     """
 
     text: str
@@ -74,6 +77,8 @@ class Walk:
     names: dict[int, tuple[int, ColumnValue]] = field(default_factory=dict)
     steps: dict[str, OutputColumns] = field(default_factory=dict)
     selects: dict[int, OutputColumns] = field(default_factory=dict)
+    uses: dict[int, NameUse] | None = None
+    unaliased: dict[int, int] = field(default_factory=dict)
 
     def value(self, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
         """What is known of an expression."""

@@ -123,6 +123,8 @@ def bound_query(
     windows: Iterable[Window],
     reads: tuple[Iterable[Input], Iterable[str]],
     known: Mapping[str, InputColumns],
+    *,
+    with_uses: bool = False,
 ) -> BoundQuery:
     """A model's query with its names and types.
 
@@ -132,6 +134,7 @@ def bound_query(
         windows: the declared ones.
         reads: its inputs, and the ephemeral models that it names.
         known: by id, the columns of what it reads; one that is missing is not known.
+        with_uses: somebody asks what each name refers to.
     """
     inputs = {}
     for name in reads[1]:
@@ -140,7 +143,8 @@ def bound_query(
         if not item.through:
             columns = known.get(item.node, InputColumns(item.node, None))
             inputs[placeholder(item)] = replace(columns, added=_added(item))
-    return bind(query.tree, inputs, {window.name: window.time for window in windows}, rendered.text, query.items)
+    times = {window.name: window.time for window in windows}
+    return bind(query.tree, inputs, times, rendered.text, query.items, with_uses=with_uses)
 
 
 def _added(item: Input) -> tuple[tuple[str, str], ...]:

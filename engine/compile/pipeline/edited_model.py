@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -16,8 +16,12 @@ from engine.compile.nodes.manifest import Model
 from engine.compile.pipeline import compile_cache
 from engine.compile.pipeline.compile_cache import CachedModel
 from engine.compile.pipeline.compile_project import Compiled, names_of
-from engine.errors import Diagnostic, Location
+from engine.compile.pipeline.query_names import QueryNames, query_names
+from engine.errors import Diagnostic, Location, ProjectError
 from engine.project import ModelText
+
+if TYPE_CHECKING:
+    from engine.compile.declarations.compile_context import CompileContext
 
 _NAME = re.compile(r"[\w.`]+")
 
@@ -51,6 +55,7 @@ class EditedModel:
         inputs: the columns of what it reads, by the id of the node.
         outputs: where its columns are made, in their order.
         steps: the names and types of the columns of its CTEs and subqueries, by name and alias in lower case.
+        query_names: the names in its SQL and what they refer to; None: it cannot be read.
     """
 
     model: Model
@@ -60,6 +65,7 @@ class EditedModel:
     inputs: Mapping[str, tuple[tuple[str, str | None], ...]] | None = None
     outputs: tuple[Location, ...] = ()
     steps: Mapping[str, tuple[tuple[str, str | None], ...]] | None = None
+    query_names: QueryNames | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +96,20 @@ class Neighbours:
         edited: EditedModel = confined(_compiled, self, text)
         return edited
 
+    def test_names(self, file: str, text: str) -> QueryNames | None:
+        """Return the names in the SQL of a singular test; None: it cannot be read.
+
+        Raises:
+            ProjectError: `template-too-large`.
+            SetupError: `process-ended`.
+        """
+        from engine.compile.pipeline.incremental import load_all
+        from engine.compile.templates.confined_process import confined
+
+        load_all()
+        found: QueryNames | None = confined(_test_names, self, file, text)
+        return found
+
 
 def neighbours(compiled: Compiled, cached: Path | None, variables: Mapping[str, Any]) -> Neighbours:
     """What the last compilation, which `cached` keeps, knows of the models."""
@@ -100,19 +120,50 @@ def neighbours(compiled: Compiled, cached: Path | None, variables: Mapping[str, 
     return Neighbours(compiled, kept, variables)
 
 
-def _compiled(known: Neighbours, text: ModelText) -> EditedModel:
-    from engine.compile.artifacts.node_json import Nodes
+def _context(known: Neighbours) -> CompileContext:
     from engine.compile.declarations.compile_context import share
-    from engine.compile.pipeline.parse_model import read_model
-    from engine.compile.pipeline.project_graph import known_names, loops_of, selected_names
-    from engine.compile.pipeline.worker import Local
     from engine.compile.templates.rendered_values import ValueRenderer
-    from engine.secrets import scrubber
 
     project, target = known.compiled.project, known.compiled.target
     names = names_of(project, known.variables, os.environ)
     names.target = {"name": target.name, "schema": target.schema, "catalog": target.catalog.name}
-    shared = share(project, target, names, ValueRenderer(names.for_values()), [])
+    return share(project, target, names, ValueRenderer(names.for_values()), [])
+
+
+def _test_names(known: Neighbours, file: str, text: str) -> QueryNames | None:
+    from engine.compile.columns.find_columns import bind
+    from engine.compile.nodes.manifest import Source
+    from engine.compile.output.infer_columns import source_columns
+    from engine.compile.sql.parse import parse
+    from engine.compile.templates.template_names import REF, SOURCE
+
+    shared = _context(known)
+    shared.names.begin()
+    try:
+        rendered = shared.sandbox.render(text, file)
+    except ProjectError:
+        return None
+    query = parse(rendered, file, [])
+    if query is None:
+        return None
+    inputs = {}
+    for node_id, node in known.compiled.manifest.nodes.items():
+        if isinstance(node, Model):
+            columns = tuple((column.name, column.type) for column in node.columns)
+            inputs[f"{REF}{node.name}"] = InputColumns(node_id, columns)
+        elif isinstance(node, Source):
+            inputs[f"{SOURCE}{node.name}"] = source_columns(node)
+    return query_names(bind(query.tree, inputs, {}, rendered.text, query.items, with_uses=True), rendered)
+
+
+def _compiled(known: Neighbours, text: ModelText) -> EditedModel:
+    from engine.compile.artifacts.node_json import Nodes
+    from engine.compile.pipeline.parse_model import read_model
+    from engine.compile.pipeline.project_graph import known_names, loops_of, selected_names
+    from engine.compile.pipeline.worker import Local
+    from engine.secrets import scrubber
+
+    shared = _context(known)
     node = f"model.{text.name}"
     local = Local(shared, {node: text})
     face = local.read([node])[node]
@@ -147,6 +198,7 @@ def _compiled(known: Neighbours, text: ModelText) -> EditedModel:
         inputs=inputs,
         outputs=tuple(_outputs(bound, read)),
         steps=dict(_steps(bound)),
+        query_names=query_names(bound, read.rendered),
     )
 
 
@@ -168,7 +220,8 @@ def _bound(read: Any, model: Model, columns: Mapping[str, InputColumns]) -> Any:
     from engine.compile.output.infer_columns import bound_query
 
     inputs = [item for item in model.inputs if not item.through]
-    return bound_query(read.query, read.rendered, read.windows, (inputs, model.inlined), columns)
+    reads = (inputs, model.inlined)
+    return bound_query(read.query, read.rendered, read.windows, reads, columns, with_uses=True)
 
 
 def _places(bound: Any, read: Any) -> Iterator[NamePlace]:

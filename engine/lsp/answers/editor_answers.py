@@ -74,7 +74,7 @@ def _naming(opened: OpenProject, file: str, node: str) -> Iterator[types.Locatio
 
 def name_at(opened: OpenProject, file: str, place: Location) -> NamePlace | None:
     """Return the column's name at a place of a model's SQL."""
-    edited = analysed(opened, file)
+    edited = opened.analysed(file)
     lines = opened.text(file).split("\n")
     for name in edited.names if edited else ():
         begin, end = name.start, name.start.column - 1 + len(name.text)
@@ -94,7 +94,7 @@ def node_at(opened: OpenProject, file: str, place: Location) -> str | None:
         before = line[: place.column - 1]
         named = bool(word) and (_NAMES_NODE.search(before) is not None or _is_given(lines, place.line, before))
         return next((i for i in (f"model.{word}", f"source.{word}") if named and i in opened.manifest.nodes), None)
-    edited = analysed(opened, file)
+    edited = opened.analysed(file)
     for read, start in edited.reads if edited else ():
         end = line.find("}}", start.column - 1) + 2
         if start.line == place.line and start.column <= place.column <= max(end, start.column):
@@ -115,16 +115,9 @@ def _is_given(lines: list[str], number: int, before: str) -> bool:
     return next(outer, "").strip().removeprefix("- ") == "given:"
 
 
-def analysed(opened: OpenProject, file: str) -> EditedModel | None:
-    """Return what is known of a model's text; one that was compiled with the project is compiled on its own now."""
-    if file not in opened.edited and opened.model_of(file) is not None:
-        opened.analyse(file)
-    return opened.edited.get(file)
-
-
 def symbols(opened: OpenProject, file: str) -> list[types.DocumentSymbol]:
     """Return the model of a file with its columns."""
-    edited, text = analysed(opened, file), opened.text(file)
+    edited, text = opened.analysed(file), opened.text(file)
     if edited is None:
         return []
     lines = text.split("\n")
@@ -140,7 +133,7 @@ def symbols(opened: OpenProject, file: str) -> list[types.DocumentSymbol]:
 
 def inlay_hints(opened: OpenProject, file: str) -> list[types.InlayHint]:
     """Return the types of the output columns at the beginning of each, and how long state is kept."""
-    edited, text = analysed(opened, file), opened.text(file)
+    edited, text = opened.analysed(file), opened.text(file)
     pairs = zip(edited.model.columns, edited.outputs, strict=False) if edited else ()
     return [
         types.InlayHint(range_at(start, text).start, f"{column.type} ", types.InlayHintKind.Type)
@@ -174,7 +167,7 @@ def _uri(opened: OpenProject, file: str) -> str:
 def _column_place(opened: OpenProject, node: str, column: str) -> Iterator[types.Location]:
     found = opened.manifest.nodes.get(node)
     if isinstance(found, Model):
-        edited, text = analysed(opened, found.file), opened.text(found.file)
+        edited, text = opened.analysed(found.file), opened.text(found.file)
         outputs: Mapping[str, Location] = (
             {c.name.lower(): start for c, start in zip(edited.model.columns, edited.outputs, strict=False)}
             if edited

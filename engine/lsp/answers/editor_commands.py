@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from engine.errors import EngineError
-from engine.lsp.answers.editor_answers import analysed
 from engine.lsp.opened.open_project import OpenProject
 
 EXPLAIN = "headrace.explain"
@@ -21,7 +20,7 @@ def explanation_text(code: str) -> str:
 
 def compiled_sql(opened: OpenProject, file: str) -> str:
     """Return the SQL of a model as the editor has it, for Spark; empty if it cannot be compiled."""
-    edited = analysed(opened, file)
+    edited = opened.analysed(file)
     return edited.model.sql if edited else ""
 
 

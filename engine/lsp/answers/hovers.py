@@ -11,7 +11,7 @@ from engine.compile import Model, Source
 from engine.compile.nodes.manifest import Column, Macro
 from engine.compile.pipeline.edited_model import NamePlace
 from engine.errors import Location
-from engine.lsp.answers.editor_answers import analysed, name_at, node_at
+from engine.lsp.answers.editor_answers import name_at, node_at
 from engine.lsp.answers.spark_functions import signatures
 from engine.lsp.opened.header_places import HeaderWord, header_place, meaning
 from engine.lsp.opened.known_columns import KnownColumn, columns_of
@@ -66,7 +66,7 @@ def _in_query(opened: OpenProject, file: str, place: Location, word: str) -> tup
 
 def output_at(opened: OpenProject, file: str, place: Location, word: str) -> Column | None:
     """Return the column of the query that an alias at a place names, or an ORDER BY at the query's end."""
-    edited, text = analysed(opened, file), opened.text(file)
+    edited, text = opened.analysed(file), opened.text(file)
     if edited is None or not edited.outputs:
         return None
     begin = len(text[: offset_of(place, text)].rstrip(_LETTERS))

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 
 from lsprotocol import types
 
-from engine.lsp.answers.editor_answers import analysed
 from engine.lsp.answers.editor_commands import EXPLAIN
 from engine.lsp.answers.hovers import output_at
 from engine.lsp.edits.header_edits import header_text, with_key, with_test, with_watermark, with_window
@@ -86,7 +85,7 @@ def _header_actions(opened: OpenProject, file: str, found: types.Diagnostic) -> 
 
 def _times(opened: OpenProject, file: str, message: str) -> Iterator[tuple[str, str]]:
     """The columns of a stream that may be its event time."""
-    edited = analysed(opened, file)
+    edited = opened.analysed(file)
     for node, columns in ((edited.inputs or {}) if edited else {}).items():
         name = node.partition(".")[2]
         if f"'{name}'" in message:
@@ -101,7 +100,7 @@ def _fixing(opened: OpenProject, title: str, found: types.Diagnostic, changes: l
 def _tests(opened: OpenProject, file: str, position: types.Position) -> Iterator[Action]:
     """Tests that the column at a place does not have: its alias, or its item in the SELECT."""
     text = opened.text(file)
-    edited, head = analysed(opened, file), header_text(file, text)
+    edited, head = opened.analysed(file), header_text(file, text)
     if edited is None or head is None:
         return
     place = location_of_position(position, text, file)

@@ -2,28 +2,184 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
+from enum import Enum
+from typing import Any
 
-from engine.compile import Manifest, Model, Source
+from msgspec import Struct
+
+from engine.compile import Compiled, Model, Source
+from engine.compile.nodes.unit_test_steps import UnitTest
 from engine.errors import EngineError
-from engine.lsp.edits.text_changes import TextChange, changed_texts
+from engine.lsp.edits.text_changes import ProjectChange, changed_texts
+from engine.lsp.names.named_places import Name, NameKind
 from engine.lsp.opened.open_project import OpenProject
 
-Differs = Callable[[Manifest, Manifest], str]
+# A name that no project has: with it, nothing else can be meant by chance.
+_FRESH = "renamed_to_check_q7"
+# What follows from texts and places in files, and changes with them.
+_DERIVED = {"raw_sql", "positions", "location", "fingerprint", "slots", "facts", "renamed_from", "text"}
+_HASH = re.compile(r"\.[0-9a-f]{10}\b")
+_TEXT = re.compile(rf"'(?:[^'\\\\\n]|\\\\.)*?{_FRESH}(?:[^'\\\\\n]|\\\\.)*'")
+_SAME_ALIAS = re.compile(r"\b(\w+)(`?)\s+as\s+`?\1`?(?!\w)")
+
+Changed = Callable[[str], ProjectChange]
 
 
-def reason_against(opened: OpenProject, changes: Sequence[TextChange], differs: Differs) -> str:
+def reason_against(opened: OpenProject, name: Name, new: str, changed: Changed) -> str:
     """Return why a rename would change meaning; empty: it would not.
 
-    Raises:
-        EngineError: the changed project cannot be compiled at all.
+    The project is compiled with a name that it does not have anywhere, which shows whether all places of the name were
+    found, and with the new one, which shows whether that means something else somewhere.
+
+    Args:
+        opened: the project.
+        name: that is replaced.
+        new: the name in its place.
+        changed: gives the change for a new name.
     """
-    after = opened.compiled_with(changed_texts(opened, changes)).manifest
-    if after.errors:
-        first = after.errors[0]
-        return f"{first.location or ''} would be wrong: {first.message} [{first.code}]"
-    return differs(opened.manifest, after)
+    before = opened.compiled
+    if before is None:
+        return "the project was not compiled"
+    if any(_FRESH in opened.text(file) for file in opened.files()):
+        return f"the project uses '{_FRESH}', which renaming needs"
+    try:
+        fresh = _compiled(opened, changed(_FRESH))
+        after = _compiled(opened, changed(new))
+    except EngineError as error:
+        return str(error)
+    for one in (fresh, after):
+        if one.manifest.errors:
+            first = one.manifest.errors[0]
+            place = f"{first.location}: " if first.location else ""
+            return f"{place}{first.message} [{first.code}]".replace(_FRESH, new)
+    reason = _in_text(fresh) or _other_names(before, fresh, name) or _difference(before, fresh, {_FRESH: name.name})
+    reason = reason or _difference(fresh, after, {}, {_FRESH: new}) or _new_warning(before, after)
+    return reason.replace(_FRESH, new)
+
+
+def _compiled(opened: OpenProject, change: ProjectChange) -> Compiled:
+    return opened.compiled_with(changed_texts(opened, change.changes), dict(change.moved))
+
+
+def _in_text(fresh: Compiled) -> str:
+    """Which query would compare with another text."""
+    for node_id, node in fresh.manifest.nodes.items():
+        if _TEXT.search(getattr(node, "sql", "")):
+            return f"a text in the query of '{node_id.partition('.')[2]}' would change"
+    return ""
+
+
+def _new_warning(before: Compiled, after: Compiled) -> str:
+    earlier = [one.code for one in before.manifest.diagnostics]
+    for one in after.manifest.diagnostics:
+        if one.code not in earlier:
+            return f"{one.location}: {one.message} [{one.code}]"
+        earlier.remove(one.code)
+    return ""
+
+
+def _other_names(before: Compiled, fresh: Compiled, name: Name) -> str:
+    """Which other name would change, or that this one would not."""
+    if name.kind is NameKind.WINDOW:
+        owner = next((model.name for model in before.manifest.models if model.file == name.owner), "")
+        name = replace(name, owner=owner)
+    wanted, names = {_moved(one, name) for one in declared_names(before)}, set(declared_names(fresh))
+    if wanted == names:
+        return ""
+    other = next(iter(sorted(map(str, names - wanted)) or sorted(map(str, wanted - names))))
+    return f"{other} would be another one"
+
+
+def _moved(one: Name, name: Name) -> Name:
+    if one == name:
+        return replace(one, name=_FRESH)
+    kind, owner = one.kind, one.owner
+    if name.kind is NameKind.MODEL and owner in {f"model.{name.name}", name.name} and kind is not NameKind.TABLE:
+        return replace(one, owner=owner.replace(name.name, _FRESH))
+    if name.kind is NameKind.SOURCE and kind is NameKind.TABLE and owner == name.name:
+        return replace(one, owner=_FRESH)
+    if kind is NameKind.COLUMN and owner.startswith("source."):
+        _, source, table = owner.split(".", 2)
+        if name == Name(NameKind.SOURCE, source):
+            return replace(one, owner=f"source.{_FRESH}.{table}")
+        if name == Name(NameKind.TABLE, table, source):
+            return replace(one, owner=f"source.{source}.{_FRESH}")
+    return one
+
+
+def declared_names(compiled: Compiled) -> Iterator[Name]:
+    """Return the names of a project but for those inside a query."""
+    manifest = compiled.manifest
+    for macro in manifest.macros:
+        test = macro.name.startswith("test_")
+        yield Name(NameKind.TEST_KIND if test else NameKind.MACRO, macro.name.removeprefix("test_"))
+    for variable in compiled.project.vars:
+        yield Name(NameKind.VARIABLE, variable)
+    for node in manifest.nodes.values():
+        if isinstance(node, Model | Source):
+            yield from (Name(NameKind.COLUMN, column.name.lower(), node.id) for column in node.columns)
+        if isinstance(node, Model):
+            yield Name(NameKind.MODEL, node.name)
+            yield from (Name(NameKind.WINDOW, window, node.name) for window in node.windows)
+            yield from (Name(NameKind.EXPECTATION, one.name, node.name) for one in node.expectations)
+        elif isinstance(node, Source):
+            yield Name(NameKind.TABLE, node.table, node.source)
+            yield Name(NameKind.SOURCE, node.source)
+        elif isinstance(node, UnitTest):
+            yield Name(NameKind.TEST, node.name, node.model.removeprefix("model."))
+
+
+def _difference(
+    before: Compiled, after: Compiled, back: Mapping[str, str], forward: Mapping[str, str] | None = None
+) -> str:
+    """What would change but the name; empty: nothing would.
+
+    Args:
+        before: the project.
+        after: the same with another name.
+        back: the name to read in `after` for another.
+        forward: the same for `before`.
+    """
+    ours, theirs = plain_nodes(before, forward or {}), plain_nodes(after, back)
+    if ours == theirs:
+        return ""
+    for key in (*ours, *theirs):
+        if ours.get(key) != theirs.get(key):
+            parts = [one for one in ours.get(key, {}) if ours[key][one] != theirs.get(key, {}).get(one)]
+            what = f" ({', '.join(sorted(parts))})" if parts else ""
+            return f"'{key.partition(' ')[0]}' would change{what}"
+    return ""
+
+
+def plain_nodes(compiled: Compiled, names: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """Return what each node says but for its texts and places, with some names read as others."""
+
+    def text(value: str) -> str:
+        value = value.lower()
+        for old, new in names.items():
+            value = value.replace(old, new.lower())
+        return _SAME_ALIAS.sub(r"\1\2", _HASH.sub("", value))
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, str) and not isinstance(value, Enum):
+            return text(value)
+        if is_dataclass(value):
+            return {one.name: plain(getattr(value, one.name)) for one in fields(value) if one.name not in _DERIVED}
+        if isinstance(value, Struct):
+            return {one: plain(getattr(value, one)) for one in value.__struct_fields__ if one not in _DERIVED}
+        if isinstance(value, Mapping):
+            return {text(str(key)): plain(inner) for key, inner in value.items()}
+        return [plain(inner) for inner in value] if isinstance(value, (list, tuple)) else text(repr(value))
+
+    found: dict[str, dict[str, Any]] = {}
+    for node_id, node in compiled.manifest.nodes.items():
+        key = text(node_id)
+        number = sum(other.partition(" ")[0] == key for other in found) if key in found else 0
+        found[f"{key} {number}" if number else key] = plain(node)
+    return found
 
 
 def table_reason(opened: OpenProject, model: Model) -> str | None:
@@ -41,55 +197,3 @@ def table_reason(opened: OpenProject, model: Model) -> str | None:
     except EngineError as error:
         return f"the table {relation} cannot be read: {error}"
     return f"the table {relation} exists and has the name" if exists else None
-
-
-def columns_but(node: str, old: str, new: str) -> Differs:
-    """Return what compares columns, types and origins, in which one column has another name."""
-
-    def named(at: str, name: str) -> str:
-        return new if at == node and name.lower() == old.lower() else name
-
-    def differs(before: Manifest, after: Manifest) -> str:
-        for model in before.models:
-            wanted = [
-                (named(model.id, c.name), c.type, [(o.node, named(o.node, o.column), o.kind) for o in c.origins])
-                for c in model.columns
-            ]
-            other = after.model(model.name)
-            got = [(c.name, c.type, [(o.node, o.column, o.kind) for o in c.origins]) for c in other.columns]
-            if wanted != got:
-                return f"columns of '{model.name}' would change"
-            rows = [(o.node, named(o.node, o.column), o.kind) for o in model.indirect]
-            if rows != [(o.node, o.column, o.kind) for o in other.indirect]:
-                return f"the rows of '{model.name}' would change"
-        return ""
-
-    return differs
-
-
-def queries_but() -> Differs:
-    """Return what compares the compiled SQL of all models and tests."""
-
-    def differs(before: Manifest, after: Manifest) -> str:
-        for node_id, node in before.nodes.items():
-            if getattr(node, "sql", "") != getattr(after.nodes.get(node_id), "sql", ""):
-                return f"the compiled SQL of '{node_id}' would change"
-        return ""
-
-    return differs
-
-
-def source_but(source: Source, new: str) -> Differs:
-    """Return what compares the models, and what is read from a source that has another name."""
-
-    def differs(before: Manifest, after: Manifest) -> str:
-        other = after.nodes.get(f"source.{source.source}.{new}")
-        if not isinstance(other, Source) or replace(other.spec, name=source.spec.name) != source.spec:
-            return "the source would read something else, as it is found by its name"
-        for model in before.models:
-            columns = [(one.name, one.type) for one in after.model(model.name).columns]
-            if columns != [(one.name, one.type) for one in model.columns]:
-                return f"columns of '{model.name}' would change"
-        return ""
-
-    return differs

@@ -3,196 +3,223 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from lsprotocol import types
 
 from engine.compile import Model, Source
-from engine.errors import EngineError
-from engine.lsp.answers.editor_answers import name_at, node_at, references
-from engine.lsp.answers.hovers import output_at
-from engine.lsp.edits import column_rename, rename_checks
+from engine.lsp.answers.editor_answers import references
+from engine.lsp.edits import rename_checks
 from engine.lsp.edits.header_edits import header_text, with_key, with_renamed_column
-from engine.lsp.edits.text_changes import TextChange, workspace_edit
-from engine.lsp.opened.header_places import header_place, meaning
+from engine.lsp.edits.rename_limits import limit
+from engine.lsp.edits.text_changes import ProjectChange, TextChange, moving_edit
+from engine.lsp.names.named_places import Name, NamedPlace, NameKind
+from engine.lsp.names.project_names import place_at, places_of
 from engine.lsp.opened.open_project import OpenProject
-from engine.lsp.text.text_positions import location_of_position, offset_of, range_word
-from engine.lsp.text.text_segments import TextKind, segments
-from engine.project.yaml_section import is_table_name
+from engine.lsp.text.text_positions import location_of_position, range_at
+from engine.project.model_header import location_of
+from engine.project.yaml_section import is_name, is_table_name
 
 _NAME = re.compile(r"[A-Za-z_]\w{0,200}")
+_NOTHING = (
+    "this is no name that the project gives: put the cursor on a model, source, window, column, CTE, alias, macro, "
+    "variable or test"
+)
+_INSIDE = {NameKind.CTE, NameKind.ALIAS, NameKind.INNER, NameKind.EVENT_TIME}
 Edit = types.WorkspaceEdit | str
+
+
+@dataclass(frozen=True, slots=True)
+class Renamable:
+    """What a rename at a place would replace: its range, the name there, and what it is the name of."""
+
+    range: types.Range
+    written: str
+    meaning: str
+
+
+def prepared(opened: OpenProject, file: str, position: types.Position) -> Renamable | str:
+    """Return what is at a place and can get another name, or why nothing there can."""
+    place = _place(opened, file, position)
+    if isinstance(place, str):
+        return place
+    if reason := _fixed(opened, place.name):
+        return reason
+    text = opened.text(file)
+    where = range_at(location_of(text, place.start, file), text, place.length)
+    return Renamable(where, text[place.start : place.start + place.length], str(place.name))
 
 
 def renamed(opened: OpenProject, file: str, position: types.Position, new: str) -> Edit:
     """Return the edit that renames what is at a place, or why it is not renamed."""
-    if opened.compiled is None or opened.manifest.errors:
-        return "the project has errors; fix them first"
-    text = opened.text(file)
-    place = location_of_position(position, text, file)
-    word = range_word(text.split("\n")[place.line - 1], place.column - 1)
-    if any(macro.name == word for macro in opened.manifest.macros) and _in_jinja(text, offset_of(place, text)):
-        return renamed_macro(opened, word, new)
-    node = node_at(opened, file, place)
-    if node is not None and node.startswith("model."):
-        return renamed_model(opened, node.removeprefix("model."), new)
-    if node is not None:
-        return renamed_source(opened, node, word, new)
-    column = _column_at(opened, file, text, position)
-    if column is not None:
-        return renamed_column(opened, *column, new)
-    return "put the cursor on a model or source in ref(), source() or the header, on a column, or on a macro"
+    place = _place(opened, file, position)
+    return place if isinstance(place, str) else renamed_name(opened, place.name, new)
+
+
+def renamed_name(opened: OpenProject, name: Name, new: str) -> Edit:
+    """Return the edit that gives something another name, or why it cannot have it."""
+    reason = _fixed(opened, name) or _unusable(opened, name, new)
+    if reason:
+        return reason
+    places = places_of(opened, name)
+    blocked = next((place.blocked for place in places if place.blocked), "") or limit(opened, name, places)
+    if blocked:
+        return blocked
+    kept = _kept_table(opened, name)
+    if isinstance(kept, str):
+        return kept
+
+    def changed(to: str) -> ProjectChange:
+        changes = [_change(place, to) for place in places]
+        keeping = _keeping(opened, name, to) if kept else None
+        changes += [keeping] if keeping is not None else []
+        return ProjectChange(tuple(dict.fromkeys(changes)), _moved(opened, name, to))
+
+    if kept and _keeping(opened, name, new) is None:
+        return _by_hand(opened, name, new)
+    reason = rename_checks.reason_against(opened, name, new, changed)
+    return reason or moving_edit(opened, changed(new))
 
 
 def named_places(opened: OpenProject, file: str, position: types.Position) -> list[types.Location]:
-    """Return where the project names what is at a place: a column, or else a model or source."""
-    column = _column_at(opened, file, opened.text(file), position)
-    model = opened.manifest.nodes.get(column[0]) if column else None
-    if column is None or not isinstance(model, Model):
+    """Return where the project names what is at a place; where nothing is named in a model, that model."""
+    place = _place(opened, file, position)
+    if isinstance(place, str):
         return references(opened, file, position)
-    size = len(column[1])
-    changes = column_rename.changes(opened, model, column[1], column[1])
-    # One that inserts an alias comes after the name.
-    words = [one if one.length else replace(one, start=one.start - size, length=size) for one in changes]
-    edits = workspace_edit(opened, words).changes or {}
-    return [types.Location(uri, edit.range) for uri, found in edits.items() for edit in found]
+    found = []
+    for one in places_of(opened, place.name):
+        text = opened.text(one.file)
+        # Where there is no alias yet, the name of the column is before the place.
+        size = one.length or len(place.name.name)
+        start = one.start if one.length else one.start - size
+        where = range_at(location_of(text, start, one.file), text, size)
+        found.append(types.Location((opened.root / one.file).as_uri(), where))
+    return found
 
 
-def _column_at(opened: OpenProject, file: str, text: str, position: types.Position) -> tuple[str, str] | None:
-    """The node and the column at a place: one that the model itself makes, or one that it reads."""
-    place = location_of_position(position, text, file)
-    model = opened.model_of(file)
-    if model is None:
-        return None
-    found = header_place(text, place)
-    said = meaning(opened, model, *found) if found else None
-    if said is not None and said.column is not None:
-        return said.column.node or model.id, said.column.name
-    name = name_at(opened, file, place)
-    if name is not None:
-        return name.origins[0] if len(name.origins) == 1 else None
-    word = range_word(text.split("\n")[place.line - 1], place.column - 1)
-    output = output_at(opened, file, place, word)
-    return (model.id, output.name) if output else None
-
-
-def _in_jinja(text: str, offset: int) -> bool:
-    return any(part.kind is TextKind.JINJA and part.start <= offset < part.end for part in segments(text))
-
-
-def _checked(opened: OpenProject, changes: list[TextChange], differs: Callable[..., str]) -> Edit:
-    """The edit, if the project with it compiles to the same."""
-    try:
-        reason = rename_checks.reason_against(opened, changes, differs)
-    except EngineError as error:
-        reason = str(error)
-    return reason or workspace_edit(opened, changes)
-
-
-def renamed_column(opened: OpenProject, node_id: str, column: str, new: str) -> Edit:
-    """Return the edit that renames a column of a model for all that read it; their own columns keep their names.
-
-    Where there is a table, the header says what its column was called (`renamed_from`), and the next build renames it.
-    """
-    model = opened.manifest.nodes.get(node_id)
-    if not isinstance(model, Model):
-        return "columns of a source are named by its data; rename it in the query: column as name"
-    if not _NAME.fullmatch(new) or new.lower() in {one.name.lower() for one in model.columns}:
-        return f"'{new}' is taken, or is not a valid column name"
-    changes = column_rename.changes(opened, model, column, new)
-    if not changes:
-        return f"the text of '{model.name}' does not name the column"
-    stored = model.keeps_rows
-    if stored and (reason := rename_checks.table_reason(opened, model)) is not None:
-        head = header_text(model.file, opened.text(model.file))
-        said = with_renamed_column(head, column, new) if head is not None else None
-        if said is None:
-            return (
-                f"{reason}; write 'columns: {{{new}: {{renamed_from: {column}}}}}' in the header, and rename it by hand"
-            )
-        changes = [*changes, said]
-    return _checked(opened, changes, rename_checks.columns_but(model.id, column, new))
-
-
-def renamed_macro(opened: OpenProject, old: str, new: str) -> Edit:
-    """Return the edit that renames a macro of the project where it is defined and called."""
-    if not _NAME.fullmatch(new) or any(macro.name == new for macro in opened.manifest.macros):
-        return f"'{new}' is taken, or is not a valid macro name"
-    called = re.compile(rf"\b{re.escape(old)}(?=\s*\()")
-    changes = []
-    for file in opened.files():
-        text = opened.text(file)
-        for part in segments(text) if file.endswith(".sql") else ():
-            if part.kind in {TextKind.JINJA, TextKind.HEADER}:
-                inside = called.finditer(text, part.start, part.end)
-                changes += [TextChange(file, found.start(), len(old), new) for found in inside]
-    return _checked(opened, changes, rename_checks.queries_but())
-
-
-def renamed_source(opened: OpenProject, node_id: str, word: str, new: str) -> Edit:
-    """Return the edit that renames a table of a source; streams that have read it would begin again."""
-    source = opened.manifest.nodes.get(node_id)
-    if not isinstance(source, Source) or word.rpartition(".")[2] != source.table:
-        return "put the cursor on the name of the source's table: the second of source()"
-    if not is_table_name(new) or f"source.{source.source}.{new}" in opened.manifest.nodes:
-        return f"'{new}' is taken, or is not a valid name"
-    for model in opened.manifest.models:
-        streams = any(item.node == node_id and item.stream for item in model.inputs)
-        if streams and (reason := rename_checks.table_reason(opened, model)) is not None:
-            return f"its stream has the source's name: {reason}"
-    call = re.compile(rf"source\(\s*['\"]{source.source}['\"]\s*,\s*['\"]({source.table})(?=['\"])")
-    dotted = re.compile(rf"(?<![\w.]){source.source}\.({source.table})(?=\s*:|\s*[,\]\n])")
-    changes = []
-    for file in opened.files():
-        text = opened.text(file)
-        places = [*call.finditer(text), *dotted.finditer(text)]
-        changes += [TextChange(file, found.start(1), len(source.table), new) for found in places]
-    declared = _declaration(opened, source)
-    if declared is None:
-        return f"the declaration of '{source.name}' was not found in {source.file}"
-    return _checked(opened, [*changes, replace(declared, text=new)], rename_checks.source_but(source, new))
-
-
-def _declaration(opened: OpenProject, source: Source) -> TextChange | None:
-    if source.location is None:
-        return None
-    text = opened.text(source.file)
-    begin = offset_of(source.location, text)
-    found = re.compile(rf"\b{source.table}\b").search(text, begin)
-    named = text[begin : found.start()] if found else ""
-    return TextChange(source.file, found.start(), len(source.table), "") if found and "\n" not in named else None
-
-
-def renamed_model(opened: OpenProject, old: str, new: str) -> Edit:
-    """Return the edit that renames a model in all files, or why it cannot be done.
-
-    A table that has the model's name keeps its rows and its state: the header says what it was (`renamed_from`), and
-    the next build renames it.
-    """
+def _place(opened: OpenProject, file: str, position: types.Position) -> NamedPlace | str:
     if opened.compiled is None or opened.manifest.errors:
         return "the project has errors; fix them first"
-    if not is_table_name(new) or f"model.{new}" in opened.manifest.nodes:
-        return f"'{new}' is taken, or is not a valid model name"
-    model = opened.manifest.model(old)
-    call = re.compile(rf"(?<=ref\(['\"]){re.escape(old)}(?=['\"]\s*\))")
-    changes: list[TextChange] = []
-    if model.stored and model.relation.name == old and rename_checks.table_reason(opened, model) is not None:
-        head = header_text(model.file, opened.text(model.file))
-        said = with_key(head, f"renamed_from: {old}") if head is not None else None
-        if model.computed_when_read or said is None:
-            return f"the table '{model.relation.name}' has the model's name: set 'alias: {old}' in its header first"
-        changes.append(said)
-    for file in opened.files():
-        text = opened.text(file)
-        if file != model.file and re.search(rf"\b{re.escape(old)}\b", call.sub("", text)):
-            return f"{file} names '{old}' in other ways than ref('{old}'), which may mean something else"
-        changes += [TextChange(file, found.start(), len(old), new) for found in call.finditer(text)]
-    edit = workspace_edit(opened, changes)
-    documents: list[types.TextDocumentEdit | types.CreateFile | types.RenameFile | types.DeleteFile] = [
-        types.TextDocumentEdit(types.OptionalVersionedTextDocumentIdentifier(uri), list(edits))
-        for uri, edits in (edit.changes or {}).items()
+    found = place_at(opened, location_of_position(position, opened.text(file), file))
+    return found or _NOTHING
+
+
+def _change(place: NamedPlace, new: str) -> TextChange:
+    return TextChange(place.file, place.start, place.length, f"{place.before}{new}{place.after}")
+
+
+def _model(opened: OpenProject, name: Name) -> Model | None:
+    """The model whose table has a name, or a column of it."""
+    node = f"model.{name.name}" if name.kind is NameKind.MODEL else name.owner
+    found = opened.manifest.nodes.get(node) if name.kind in {NameKind.MODEL, NameKind.COLUMN} else None
+    return found if isinstance(found, Model) else None
+
+
+def _fixed(opened: OpenProject, name: Name) -> str:
+    """Why something cannot have another name, whichever; empty: it can."""
+    if name.kind is NameKind.COLUMN and name.owner.startswith("source."):
+        return "columns of a source are named by its data; rename it in the query: column as name"
+    if name.kind is NameKind.VARIABLE and opened.compiled and name.name not in opened.compiled.project.vars:
+        return f"project.yml does not define the variable '{name.name}': its value comes from --vars, or is a default"
+    nodes = {NameKind.MODEL: f"model.{name.name}", NameKind.TABLE: f"source.{name.owner}.{name.name}"}
+    if name.kind in nodes and nodes[name.kind] not in opened.manifest.nodes:
+        return f"the project has no {name}"
+    if name.kind in {NameKind.SOURCE, NameKind.TABLE}:
+        return _streamed(opened, name)
+    return ""
+
+
+def _streamed(opened: OpenProject, name: Name) -> str:
+    """Why the checkpoint of a stream needs the name of its source; empty: none does."""
+    for model in opened.manifest.models:
+        for item in model.inputs:
+            source = opened.manifest.nodes.get(item.node)
+            named = isinstance(source, Source) and name in {
+                Name(NameKind.SOURCE, source.source),
+                Name(NameKind.TABLE, source.table, source.source),
+            }
+            if named and item.stream and (reason := rename_checks.table_reason(opened, model)) is not None:
+                return f"its stream has the source's name: {reason}"
+    return ""
+
+
+def _unusable(opened: OpenProject, name: Name, new: str) -> str:
+    """Why a new name cannot be one; empty: it can."""
+    strict = name.kind not in {*_INSIDE, NameKind.COLUMN, NameKind.MACRO, NameKind.TEST_KIND, NameKind.VARIABLE}
+    valid = is_name(new) if strict else bool(_NAME.fullmatch(new))
+    if name.kind in {NameKind.MODEL, NameKind.TABLE}:
+        valid = is_table_name(new)
+    if name.kind is NameKind.MACRO and new.startswith("test_"):
+        return f"'{new}' would be a generic test"
+    if not valid:
+        return f"'{new}' is not a valid {_noun(name.kind)} name"
+    if new.lower() in {one.lower() for one in _taken(opened, name)}:
+        return f"'{new}' is taken"
+    return ""
+
+
+def _noun(kind: NameKind) -> str:
+    return "column" if kind in {NameKind.INNER, NameKind.EVENT_TIME} else str(kind)
+
+
+def _taken(opened: OpenProject, name: Name) -> Iterable[str]:
+    """The names that others of the kind have at the same place."""
+    if name.kind in {*_INSIDE, NameKind.WINDOW}:
+        from engine.lsp.names.project_names import places_in
+
+        inside = {*_INSIDE, NameKind.WINDOW}
+        return [one.name.name for one in places_in(opened, name.owner) if one.name.kind in inside]
+    if opened.compiled is None:
+        return []
+    return [
+        one.name
+        for one in rename_checks.declared_names(opened.compiled)
+        if (one.kind, one.owner) == (name.kind, name.owner)
     ]
-    path = opened.root / model.file
-    documents.append(types.RenameFile(path.as_uri(), path.with_name(f"{new}.sql").as_uri()))
-    return types.WorkspaceEdit(document_changes=documents)
+
+
+def _moved(opened: OpenProject, name: Name, new: str) -> tuple[tuple[str, str], ...]:
+    """The file that has the name of a model."""
+    model = _model(opened, name) if name.kind is NameKind.MODEL else None
+    if model is None:
+        return ()
+    folder, slash, _ = model.file.rpartition("/")
+    return ((model.file, f"{folder}{slash}{new}.sql"),)
+
+
+def _kept_table(opened: OpenProject, name: Name) -> bool | str:
+    """Whether a header has to say what a table or its column was called; or why none can."""
+    model = _model(opened, name)
+    if model is None:
+        return False
+    if name.kind is NameKind.MODEL:
+        if not model.stored or model.relation.name != name.name or rename_checks.table_reason(opened, model) is None:
+            return False
+        if model.computed_when_read:
+            return (
+                f"the table '{model.relation.name}' has the model's name: set 'alias: {name.name}' in its header first"
+            )
+        return True
+    return model.keeps_rows and rename_checks.table_reason(opened, model) is not None
+
+
+def _keeping(opened: OpenProject, name: Name, new: str) -> TextChange | None:
+    """The change of a header that says what a table or its column was called."""
+    model = _model(opened, name)
+    head = header_text(model.file, opened.text(model.file)) if model is not None else None
+    if model is None or head is None:
+        return None
+    if name.kind is NameKind.MODEL:
+        return with_key(head, f"renamed_from: {name.name}")
+    column = next((one.name for one in model.columns if one.name.lower() == name.name), name.name)
+    return with_renamed_column(head, column, new)
+
+
+def _by_hand(opened: OpenProject, name: Name, new: str) -> str:
+    model = _model(opened, name)
+    if model is None or name.kind is NameKind.MODEL:
+        return f"the table '{name.name}' has the model's name: set 'alias: {name.name}' in its header first"
+    reason = rename_checks.table_reason(opened, model)
+    said = f"columns: {{{new}: {{renamed_from: {name.name}}}}}"
+    return f"{reason}; write '{said}' in the header, and rename it by hand"

@@ -22,6 +22,14 @@ class TextChange:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class ProjectChange:
+    """Changes of texts, and new names of files."""
+
+    changes: tuple[TextChange, ...]
+    moved: tuple[tuple[str, str], ...] = ()
+
+
 def changed_texts(opened: OpenProject, changes: Iterable[TextChange]) -> Mapping[str, str]:
     """Return the files with all changes made."""
     texts: dict[str, str] = {}
@@ -41,3 +49,17 @@ def workspace_edit(opened: OpenProject, changes: Iterable[TextChange]) -> types.
         place = types.Range(position_of(begin, text), position_of(end, text))
         by_file.setdefault((opened.root / change.file).as_uri(), []).append(types.TextEdit(place, change.text))
     return types.WorkspaceEdit(by_file)
+
+
+def moving_edit(opened: OpenProject, change: ProjectChange) -> types.WorkspaceEdit:
+    """Return the changes in the protocol's form, with files that get other names behind them."""
+    edit = workspace_edit(opened, change.changes)
+    if not change.moved:
+        return edit
+    documents: list[types.TextDocumentEdit | types.CreateFile | types.RenameFile | types.DeleteFile] = [
+        types.TextDocumentEdit(types.OptionalVersionedTextDocumentIdentifier(uri), list(edits))
+        for uri, edits in (edit.changes or {}).items()
+    ]
+    for old, new in change.moved:
+        documents.append(types.RenameFile((opened.root / old).as_uri(), (opened.root / new).as_uri()))
+    return types.WorkspaceEdit(document_changes=documents)

@@ -15,11 +15,14 @@ from engine.compile import Manifest, Model
 from engine.compile.pipeline.edited_model import EditedModel, Neighbours, neighbours
 from engine.errors import Diagnostic, EngineError, Location
 from engine.project import ModelText
-from engine.project.project_files import open_texts
+from engine.project.project_files import exists, open_texts, read
 from engine.user_cache import project_cache
 
 if TYPE_CHECKING:
     from engine.compile import Compiled
+    from engine.compile.pipeline.query_names import QueryNames
+
+SELECTORS = "selectors.yml"
 
 
 @dataclass(slots=True)
@@ -71,6 +74,8 @@ class OpenProject:
         project = self.compiled.project
         texts = {**project.texts, **dict(project.singular), **{macro.file: macro.text for macro in project.macros}}
         model = next((model for model in project.models if model.file == file), None)
+        if file == SELECTORS and exists(self.root, SELECTORS, []):
+            return read(self.root / SELECTORS, SELECTORS, []) or ""
         return (model.text if model else texts.get(file)) or ""
 
     def compile_all(self) -> None:
@@ -96,13 +101,18 @@ class OpenProject:
         del compiled, known
         give_back()
 
-    def compiled_with(self, texts: Mapping[str, str]) -> Compiled:
+    def compiled_with(self, texts: Mapping[str, str], moved: Mapping[str, str] | None = None) -> Compiled:
         """Compile the project with other texts, which nothing keeps.
+
+        Args:
+            texts: by the names of their files.
+            moved: other names of files.
 
         Raises:
             EngineError: it cannot be compiled at all.
         """
-        with open_texts({**self.texts, **texts}):
+        moved = moved or {}
+        with open_texts({moved.get(file, file): text for file, text in {**self.texts, **texts}.items()}, moved):
             return self.project.compile()
 
     def files(self) -> list[str]:
@@ -112,6 +122,7 @@ class OpenProject:
         project = self.compiled.project
         files = [model.file for model in project.models] + list(project.texts)
         files += [file for file, _ in project.singular] + [macro.file for macro in project.macros]
+        files += [SELECTORS] if self.text(SELECTORS) else []
         return list(dict.fromkeys(files))
 
     def open_models(self) -> list[str]:
@@ -123,6 +134,21 @@ class OpenProject:
         """Compile one model that is as it was, for the places in it."""
         with suppress(EngineError):
             self.compile_model(file)
+
+    def analysed(self, file: str) -> EditedModel | None:
+        """Return what is known of a model's text; one that was compiled with the project is compiled on its own now."""
+        if file not in self.edited and self.model_of(file) is not None:
+            self.analyse(file)
+        return self.edited.get(file)
+
+    def names_of_test(self, file: str) -> QueryNames | None:
+        """Return the names in the SQL of a singular test; None: it is none, or cannot be read."""
+        known = self._known
+        if known is None or file not in dict(known.compiled.project.singular):
+            return None
+        with suppress(EngineError):
+            return known.test_names(file, self.text(file))
+        return None
 
     def compile_model(self, file: str) -> EditedModel | None:
         """Compile one model as the editor has it; None if the whole project has to be compiled.

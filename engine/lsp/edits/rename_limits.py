@@ -1,0 +1,101 @@
+"""Places that may mean a name and that nobody can be sure of: they forbid a rename."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from engine.compile import Model
+from engine.lsp.names.header_names import hooks_with
+from engine.lsp.names.jinja_places import strings_of
+from engine.lsp.names.named_places import Name, NamedPlace, NameKind
+from engine.lsp.opened.open_project import OpenProject
+from engine.lsp.text.text_segments import TextKind, segments
+from engine.project.model_header import location_of
+from engine.project.parse_yaml import load_yaml
+
+_BY_STRING = {NameKind.MODEL, NameKind.SOURCE, NameKind.TABLE, NameKind.VARIABLE, NameKind.TEST_KIND}
+_IN_SQL = {
+    NameKind.COLUMN, NameKind.WINDOW, NameKind.CTE, NameKind.ALIAS, NameKind.INNER, NameKind.EVENT_TIME,
+}  # fmt: skip
+
+
+def limit(opened: OpenProject, name: Name, places: Sequence[NamedPlace]) -> str:
+    """Return why a name cannot be changed wherever it is; empty: it can."""
+    if name.kind is NameKind.COLUMN and (reason := _from_star(opened, name)):
+        return reason
+    if name.kind is NameKind.EVENT_TIME and not any(_is_declared(opened, one) for one in places):
+        return f"the source declares '{name.name}' in its watermark; rename it in the query: {name.name} as name"
+    if name.kind in {NameKind.COLUMN, NameKind.MODEL, NameKind.TABLE} and (reason := _in_hook(opened, name)):
+        return reason
+    if name.kind in _BY_STRING and (reason := _in_string(opened, name, places)):
+        return reason
+    return _not_rendered(opened, name, places) if name.kind in _IN_SQL else ""
+
+
+def _from_star(opened: OpenProject, name: Name) -> str:
+    """Why a column has the name of another one; empty: it has one of its own."""
+    model = opened.manifest.nodes.get(name.owner)
+    if not isinstance(model, Model):
+        return ""
+    edited = opened.analysed(model.file)
+    names = edited.query_names if edited is not None else None
+    at = dict(names.outputs).get(name.name, -1) if names is not None else -1
+    if isinstance(at, int) and at >= 0:
+        return ""
+    return f"the query of '{model.name}' gives '{name.name}' no name of its own: list it in the SELECT, in place of '*'"
+
+
+def _is_declared(opened: OpenProject, place: NamedPlace) -> bool:
+    text = opened.text(place.file)
+    return any(one.kind is TextKind.HEADER and one.start <= place.start < one.end for one in segments(text))
+
+
+def _in_hook(opened: OpenProject, name: Name) -> str:
+    found = (hooks_with(model, opened.text(model.file), name.name) for model in opened.manifest.models)
+    return next(filter(None, found), "")
+
+
+def _in_string(opened: OpenProject, name: Name, places: Sequence[NamedPlace]) -> str:
+    """Where a template or a variable has the name as a value, which may become anything."""
+    written = {(one.file, one.start) for one in places}
+    for file in opened.files():
+        text = opened.text(file)
+        if name.name not in text or not file.endswith((".sql", ".yml", ".yaml")):
+            continue
+        for start in strings_of(opened, file, name.name):
+            if (file, start) not in written and not _means_other(text, start):
+                place = location_of(text, start, file)
+                return f"{file}:{place.line}:{place.column} has '{name.name}' as a string, which may mean it"
+    if name.kind is not NameKind.VARIABLE:
+        document, _ = load_yaml(opened.text("project.yml"), "project.yml")
+        for path, place in document.values.items():
+            data = document.data
+            for part in path:
+                data = data[part]
+            if path[:1] == ("vars",) and data == name.name:
+                return f"{place.file}:{place.line}:{place.column} has '{name.name}' as a value, which may mean it"
+    return ""
+
+
+def _means_other(text: str, start: int) -> bool:
+    """Whether a string is the argument of a function that names something else."""
+    return bool(re.search(r"\b(?:ref|source|var|env_var)\(\s*(?:['\"]\w*['\"]\s*,\s*)?['\"]$", text[:start][-300:]))
+
+
+def _not_rendered(opened: OpenProject, name: Name, places: Sequence[NamedPlace]) -> str:
+    """Where a part of a query that the template leaves out has the name."""
+    files = {one.file for one in places if one.file.endswith(".sql")}
+    word = re.compile(rf"(?i)(?<![\w.]){re.escape(name.name)}\b|(?i:\.{re.escape(name.name)})\b")
+    for file in sorted(files):
+        text = opened.text(file)
+        edited = opened.analysed(file)
+        names = edited.query_names if edited is not None else opened.names_of_test(file)
+        for part in segments(text):
+            if part.kind is not TextKind.SQL or names is None:
+                continue
+            for found in word.finditer(text, part.start, part.end):
+                if not any(begin <= found.start() < end for begin, end in names.written):
+                    place = location_of(text, found.start(), file)
+                    return f"{file}:{place.line} has '{name.name}' in a part that the template leaves out here"
+    return ""

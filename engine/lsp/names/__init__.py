@@ -1,0 +1,1 @@
+"""The names of a project: what each is, and every place where it is written."""
