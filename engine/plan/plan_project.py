@@ -10,7 +10,7 @@ from engine.compile import Manifest, Target
 from engine.plan.actions.action import Plan, PlanOptions
 from engine.plan.actions.build_order import run_order
 from engine.plan.actions.plan_nodes import make_plan
-from engine.plan.deployed.read_deployed import read_deployed, read_sources, with_topics
+from engine.plan.deployed.read_deployed import read_deployed, read_sources
 from engine.plan.test_passes.known_passes import KnownPasses, PassCache
 
 
@@ -36,7 +36,7 @@ def plan_selection(
         SetupError: the catalog cannot be read.
     """
     order, place = run_order(manifest, selected), target.place(root)
-    sources = with_topics(manifest, place, read_sources(manifest, place, order))
+    sources = read_sources(manifest, place, order)
     passes = KnownPasses(manifest, target, root, sources, cache)
     deployed = replace(read_deployed(manifest, target, place, order, sources), passed=passes.counting(order))
     return make_plan(manifest, order, deployed, options)

@@ -39,7 +39,7 @@ from engine.plan.actions.build_order import run_order
 from engine.plan.actions.refused_build import refused_build
 from engine.plan.actions.staged_rows import decided_by_tests
 from engine.plan.deployed.deployed_facts import Deployed
-from engine.plan.deployed.read_deployed import read_deployed, read_sources, with_topics
+from engine.plan.deployed.read_deployed import read_deployed, read_sources
 from engine.plan.deployed.renamed_tables import Renaming, renamings
 from engine.plan.deployed.state_folder import table_state
 from engine.plan.deployed.work_size import is_little
@@ -148,7 +148,7 @@ def build(
     models = [n for i in order if isinstance(n := manifest.nodes[i], Model)]
     read = [n for i in options.within or order if isinstance(n := manifest.nodes[i], Model | DataTest)]
     place = target.place(root)
-    sources = with_topics(manifest, place, read_sources(manifest, place, order))
+    sources = read_sources(manifest, place, order)
     kept = options.cache if len(models) < len(order) else None
     passes = KnownPasses(manifest, target, root, sources, kept) if kept is not None else None
 

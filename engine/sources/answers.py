@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
 from engine.lake.table_facts import TableFacts
-from engine.sources.spec import Place, SourceSpec
+from engine.sources.spec import Place, Resumption, SourceSpec
 from engine.sources.stream_identity import StreamIdentity, of_settings
 
 if TYPE_CHECKING:
@@ -62,6 +62,12 @@ def _nothing_known(_: SourceSpec, __: Place) -> KnownNow:
 
 def _no_topics(_: Mapping[str, SourceSpec], __: Place) -> Mapping[str, ClusterOffsets]:
     return {}
+
+
+def _resumes(
+    _: SourceSpec, __: Mapping[str, Any], ___: Sequence[Mapping[str, Any]], ____: ClusterOffsets
+) -> Resumption:
+    return Resumption()
 
 
 def _another_start(_: SourceSpec, __: Mapping[str, Any], ___: ClusterOffsets) -> bool:
@@ -115,6 +121,8 @@ class Answers:
     What is known without Spark:
         known_now: what there is of it, after `check`.
         topics_now: of several sources, by any name, what their topics have; those that only Java can ask are omitted.
+        resumption: what a stream finds before it resumes, given what was remembered, where its checkpoint is and what
+            its topics have; raises what a build would.
         same_start: a stream reads the topics of its last start, given what was remembered then and what they have.
         unread: how many offsets a stream has not read, given the topics and where its checkpoint is.
         committed_at: when rows were last added; None in its place: that takes a look at the rows.
@@ -149,6 +157,9 @@ class Answers:
 
     known_now: Callable[[SourceSpec, Place], KnownNow] = _nothing_known
     topics_now: Callable[[Mapping[str, SourceSpec], Place], Mapping[str, ClusterOffsets]] = _no_topics
+    resumption: Callable[[SourceSpec, Mapping[str, Any], Sequence[Mapping[str, Any]], ClusterOffsets], Resumption] = (
+        _resumes
+    )
     same_start: Callable[[SourceSpec, Mapping[str, Any], ClusterOffsets], bool] = _another_start
     unread: Callable[[ClusterOffsets, Sequence[Mapping[str, Any]]], int | None] = _not_counted
     committed_at: Callable[[SourceSpec, Place], datetime | None] | None = None

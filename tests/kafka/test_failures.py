@@ -15,9 +15,14 @@ from tests.lab import Result
 pytestmark = pytest.mark.spark
 
 
+# What a plan finds out without Java.
+_PLANNED = {"source-gap", "source-replaced", "source-shrunk", "source-changed"}
+
+
 def failed(kafka: Kafka, code: str, *words: str) -> Result:
     """A build that fails with one code and some words, and changes no table."""
     before = committed(kafka)
+    planned = kafka.lab.run("plan")
     result = kafka.lab.run("build")
     assert result.code == 1
     (found,) = [e for e in result.events if e["event"] == "Diagnosed" and e["level"] == "error"] or [{}]
@@ -25,6 +30,8 @@ def failed(kafka: Kafka, code: str, *words: str) -> Result:
     assert found["hint"]
     for word in words:
         assert word in found["message"], found["message"]
+    if code in _PLANNED:
+        assert found["message"] in planned.text, planned.text
     assert committed(kafka) == before
     return result
 

@@ -33,17 +33,22 @@ sources:
 KEPT = {"topics": {"events": "t1"}, "start": "starting_offsets: earliest", "cluster": "c"}
 
 
-def of_topic(root: Path, *, kept: dict[str, Any], topic: str = "t1", cluster: str = "c") -> Action:
-    """What becomes of a stream that has read all of the one partition of its topic."""
-    now = clean(root, {"project.yml": PROJECT_FILE, "sources/shop.yml": KAFKA, "models/m.sql": PLAIN})
-    there = TopicOffsets(topic, {0: 0}, {0: 10})
+def of_topic(root: Path, *, kept: dict[str, Any], topic: str = "t1", cluster: str = "c", **more: Any) -> Action:
+    """What becomes of a stream that has read the first ten records of the one partition of its topic."""
+    first, end, source = more.get("first", 0), more.get("end", 10), more.get("source", KAFKA)
+    now = clean(root, {"project.yml": PROJECT_FILE, "sources/shop.yml": source, "models/m.sql": PLAIN})
+    there = TopicOffsets(topic, {0: first}, {0: end}, {0: more.get("written", end)})
     found = streaming(now.model("m"), [])
     assert found.state is not None
     assert found.checkpoint is not None
-    checkpoint = replace(found.checkpoint, offsets=({"events": {"0": 10}},), logs=())
+    at: dict[str, Any] = {"offsets": ({"events": {"0": 10}},)}
+    if more.get("begun"):
+        at = {"offsets": (), "beginnings": at["offsets"], "committed": None}
+    checkpoint = replace(found.checkpoint, logs=(), **at)
     found = replace(found, state=replace(found.state, sources={SOURCE: kept}), checkpoint=checkpoint)
     known = deployed(now, {"m": found}, None)
-    known = replace(known, sources={SOURCE: DeployedSource(topics=ClusterOffsets(cluster, {"events": there}))})
+    topics = ClusterOffsets(cluster, {"events": there}, "localhost:1")
+    known = replace(known, sources={SOURCE: DeployedSource(topics=topics)})
     return make_plan(now, ["model.m"], known, PlanOptions()).actions["model.m"]
 
 
@@ -53,11 +58,44 @@ def test_a_topic_without_a_new_record_leaves_its_reader_unchanged(tmp_path: Path
 
 @pytest.mark.parametrize(
     "other",
-    [{"topic": "t2"}, {"cluster": "d"}, {"kept": {**KEPT, "start": "starting_offsets: latest"}}, {"kept": {}}],
-    ids=["recreated", "another cluster", "another beginning", "not known"],
+    [{"kept": {**KEPT, "start": "starting_offsets: latest"}}, {"kept": {}}],
+    ids=["another beginning", "not known"],
 )
 def test_another_topic_of_the_name_is_looked_at(tmp_path: Path, other: dict[str, Any]) -> None:
-    assert of_topic(tmp_path, **{"kept": KEPT, **other}).unchanged is not True
+    action = of_topic(tmp_path, **{"kept": KEPT, **other})
+    assert (action.unchanged, action.refusals) == (None, ())
+
+
+@pytest.mark.parametrize(
+    ("other", "code", "message"),
+    [
+        (
+            {"topic": "t2", "end": 60},
+            "source-replaced",
+            "the topic 'events' of 'shop.events' was deleted and recreated",
+        ),
+        ({"cluster": "d"}, "source-changed", "another Kafka cluster (c); the brokers at localhost:1 are d"),
+        ({"first": 15, "end": 60}, "source-gap", "5 offsets of 'shop.events' were deleted by the broker"),
+        ({"first": 15, "end": 60, "begun": True}, "source-gap", "(events-0: 10 to 14)"),
+        ({"end": 9}, "source-shrunk", "up to offset 10, and it ends at 9 now"),
+    ],
+)
+def test_a_plan_rejects_a_stream_that_a_build_would_reject(
+    tmp_path: Path, other: dict[str, Any], code: str, message: str
+) -> None:
+    (refusal,) = of_topic(tmp_path, **{"kept": KEPT, **other}).refusals
+    assert (refusal.code, refusal.node) == (code, "m")
+    assert message in refusal.message
+    assert "engine build -f -s m" in refusal.hint
+    assert refusal.location is not None
+    assert refusal.location.file == "sources/shop.yml"
+
+
+def test_open_transactions_and_an_accepted_gap_are_no_faults(tmp_path: Path) -> None:
+    # A consumer of committed records sees the end before an open transaction, behind which the stream may be.
+    assert of_topic(tmp_path, kept=KEPT, end=9, written=12).refusals == ()
+    accepted = KAFKA.replace("topic: events,", "topic: events, fail_on_data_loss: false,")
+    assert of_topic(tmp_path, kept=KEPT, first=15, end=60, source=accepted).refusals == ()
 
 
 def codes(root: Path, *, committed: bool, written: bool, entry: int) -> list[str]:

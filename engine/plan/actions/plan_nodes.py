@@ -22,6 +22,7 @@ from engine.plan.actions.refresh_checks import (
 )
 from engine.plan.actions.reset_checks import reset_of_model
 from engine.plan.actions.state_checks import table_faults
+from engine.plan.actions.topic_checks import topic_faults
 from engine.plan.actions.unchanged import REWRITTEN, batch_inputs_now, has_columns, work_left
 from engine.plan.actions.unread_input import unread_inputs
 from engine.plan.actions.written_rows import written_rows
@@ -103,6 +104,7 @@ def _model_action(
     refusals += table_faults(model, kind, known)
     if kind is ActionKind.RESUME:
         refusals += file_faults(manifest, model, known, deployed)
+        refusals += topic_faults(manifest, model, known, deployed)
     if model.id in rebuilt:
         accept = (*options.accept, *(known.refresh.accept if known.refresh is not None else ()))
         refusals += refresh_refusals(manifest, model, rebuilt, deployed.built, accept)

@@ -49,6 +49,7 @@ class CheckpointFacts:
         damage: a log that a crash of the machine cut off.
         accepted: by URI, times of files that count instead of those in the logs.
         unread: no record was read; asked of those whose table has no commit.
+        beginnings: where its sources begin, if no micro-batch is done.
         ends: digests of `offsets/<n>` of the newest micro-batch that was started and of the one before, by micro-batch.
     """
 
@@ -66,6 +67,12 @@ class CheckpointFacts:
     accepted: Mapping[str, int] = field(default_factory=dict)
     unread: bool = False
     ends: Mapping[int, str] = field(default_factory=dict)
+    beginnings: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def positions(self) -> tuple[Mapping[str, Any], ...]:
+        """Where each source is: what is before it was read and committed."""
+        return self.beginnings if self.committed is None else self.offsets
 
 
 def read_checkpoint(
@@ -103,6 +110,7 @@ def read_checkpoint(
         accepted_times(path.parent),
         not written and spark_checkpoint.is_unread(path),
         _ends(path, started, {started: begins, committed: ends}),
+        () if committed is not None else tuple(spark_checkpoint.beginnings(path)),
     )
 
 

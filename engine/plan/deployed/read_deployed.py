@@ -80,7 +80,8 @@ def read_deployed(
     found |= {node: _under_present_names(found[node], now) for node, now in streams.items()}
     return Deployed(
         found,
-        sources,
+        # After the checkpoints: another process that reads on meanwhile would otherwise be ahead of the topics.
+        _with_topics(manifest, place, sources),
         streams,
         frozenset(_built(manifest, target, models, found)),
         environment(manifest, target),
@@ -96,7 +97,7 @@ def read_sources(manifest: Manifest, place: Place, selected: Iterable[str]) -> d
     return {i: _source(node, place) for i in read if isinstance(node := manifest.nodes[i], Source)}
 
 
-def with_topics(manifest: Manifest, place: Place, sources: Mapping[str, DeployedSource]) -> dict[str, DeployedSource]:
+def _with_topics(manifest: Manifest, place: Place, sources: Mapping[str, DeployedSource]) -> dict[str, DeployedSource]:
     """Return sources with what Kafka has of their topics, where that can be asked without Java."""
     specs: dict[str, dict[str, SourceSpec]] = {}
     for name, source in sources.items():

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from engine import kill_points
 from engine.compile import Model, Source
-from engine.errors import Diagnostic, EngineError
+from engine.errors import EngineError
 from engine.events import Diagnosed
+from engine.plan.actions.topic_checks import of_reader
 from engine.runtime.context.run_context import Run
 from engine.sources import KINDS
 from engine.state import ModelState, TableState
@@ -42,16 +42,10 @@ def resume_sources(
                 session, node.spec, run.place, state.sources.get(node.id, {}), offsets
             )
         except EngineError as error:
-            error.diagnostics = tuple(_of_reader(d, model).at(node.location) for d in error.diagnostics)
+            error.diagnostics = tuple(of_reader(found, model, node) for found in error.diagnostics)
             raise
         for note in found.notes:
-            run.emit(Diagnosed(replace(note.at(node.location), node=model.name)))
+            run.emit(Diagnosed(of_reader(note, model, node)))
         if found.known:
             remembered[node.id] = dict(found.known)
     return remembered
-
-
-def _of_reader(found: Diagnostic, model: Model) -> Diagnostic:
-    """What a source says, with the name of the model that reads it."""
-    message, hint = (text.replace("<model>", model.name) for text in (found.message, found.hint))
-    return replace(found, message=message, hint=hint)

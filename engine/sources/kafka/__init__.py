@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.sources.answers import Answers, ColumnsBy
 from engine.sources.kafka import record_samples, topic_check, topic_offsets
-from engine.sources.kafka.cluster import Cluster, Topic
+from engine.sources.kafka.cluster import Cluster
 from engine.sources.kafka.cluster import cluster as asked
 from engine.sources.kafka.connection import Connection, reach, read_connection
 from engine.sources.kafka.kafka_options import (
@@ -31,6 +31,7 @@ from engine.sources.kafka.kafka_options import (
     starting_offsets,
     value_of,
 )
+from engine.sources.kafka.topic_check import Topic
 from engine.sources.kafka.topic_offsets import ISOLATION, PolledTopics, client_of, names_of, stand_of
 from engine.sources.spec import BAD, ORIGIN, RAW, Place, Resumption, SourceSpec
 from engine.sources.starting_offsets import begun_at, starting_milliseconds
@@ -288,6 +289,7 @@ ANSWERS: Mapping[str, Answers] = {
         placed=_placed,
         begun_at=_begun_at,
         topics_now=topic_offsets.topics_now,
+        resumption=topic_offsets.resumption,
         same_start=topic_offsets.same_start,
         unread=topic_offsets.unread,
         poller=PolledTopics,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from engine.errors import SetupError, near
 from engine.sources.kafka.connection import Connection
 from engine.sources.kafka.rejections import PATIENCE_SECONDS, Cause, not_readable, rejection
+from engine.sources.kafka.topic_check import Topic
 
 if TYPE_CHECKING:
     from py4j.protocol import Py4JJavaError
@@ -20,21 +21,17 @@ _MOST_CAUSES = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Topic:
-    """A topic: its id, which a topic that is deleted and recreated does not keep, and its partitions."""
-
-    name: str
-    id: str
-    partitions: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Cluster:
     """A cluster to be asked; every call ends within some seconds."""
 
     connection: Connection
     jvm: Any
     admin: Any
+
+    @property
+    def addresses(self) -> str:
+        """The addresses of its brokers."""
+        return self.connection.addresses
 
     def id(self) -> str:
         """The id of the cluster, which none of its brokers' addresses says."""
@@ -70,7 +67,9 @@ class Cluster:
             found[name] = Topic(name, about.topicId().toString(), partitions)
         return found
 
-    def offsets(self, topics: Iterable[Topic], *, first: bool, isolation: str) -> dict[str, dict[int, int]]:
+    def offsets(
+        self, topics: Iterable[Topic], *, first: bool, isolation: str = "read_uncommitted"
+    ) -> dict[str, dict[int, int]]:
         """The first or the end offset of every partition, as consumers of an isolation level see them."""
         spec = getattr(self.jvm, f"{_ADMIN}.OffsetSpec")
         asked = self.jvm.java.util.HashMap()

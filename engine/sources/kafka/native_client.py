@@ -17,6 +17,8 @@ _PATIENCE_SECONDS = 4.0
 _TURN_SECONDS = 0.05
 # A topic that is recreated or gets a partition is seen by its new end or, at the latest, after so many seconds.
 _DESCRIBED_SECONDS = 10.0
+# The isolation level that sees the records of open transactions.
+_ALL = "read_uncommitted"
 _FINAL = ("_AUTHENTICATION", "_SSL")
 # security: -> librdkafka's option
 _SECURITY = {
@@ -39,11 +41,13 @@ class TopicOffsets:
         id: which a topic that is deleted and recreated does not keep.
         first: the first offset of each partition.
         end: the offset behind the last record of each partition, as a consumer of the isolation level sees it.
+        written: the same with the records of open transactions; None: not asked.
     """
 
     id: str
     first: Mapping[int, int]
     end: Mapping[int, int]
+    written: Mapping[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +57,12 @@ class ClusterOffsets:
     Attributes:
         cluster: its id.
         topics: by name.
+        addresses: of its brokers.
     """
 
     cluster: str
     topics: Mapping[str, TopicOffsets] = field(default_factory=dict)
+    addresses: str = ""
 
 
 def ask(
@@ -80,7 +86,7 @@ def ask(
 
     spec: Any = OffsetSpec
     try:
-        return _asked(questions, spec.earliest(), spec.latest(), wanted)
+        return _asked(questions, addresses, spec.earliest(), spec.latest(), wanted)
     except (KafkaException, TimeoutError, ValueError):
         return None
 
@@ -197,7 +203,7 @@ def _listed(
 
 
 def _asked(
-    questions: Questions, earliest: Any, latest: Any, wanted: Mapping[str, Sequence[str]]
+    questions: Questions, addresses: str, earliest: Any, latest: Any, wanted: Mapping[str, Sequence[str]]
 ) -> dict[str, ClusterOffsets]:
     cluster = questions.admin.describe_cluster(request_timeout=_PATIENCE_SECONDS)
     found = _described(questions, wanted)
@@ -205,13 +211,11 @@ def _asked(
     answers = {}
     for isolation, topics in wanted.items():
         first, end = (_listed(questions, found, isolation, topics, spec) for spec in (earliest, latest))
-        answers[isolation] = ClusterOffsets(
-            identity,
-            {
-                name: TopicOffsets(_id(found[name].topic_id), first[name], end[name])
-                for name in topics
-            },
-        )  # fmt: skip
+        written = end if isolation == _ALL else _listed(questions, found, _ALL, topics, latest)
+        topics_now = {
+            name: TopicOffsets(_id(found[name].topic_id), first[name], end[name], written[name]) for name in topics
+        }
+        answers[isolation] = ClusterOffsets(identity, topics_now, addresses)
     return answers
 
 

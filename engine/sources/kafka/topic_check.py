@@ -7,12 +7,39 @@ with failOnDataLoss=false it skips what retention has deleted without counting i
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from engine.errors import Diagnostic, Level, StateError
-from engine.sources.kafka.cluster import Cluster, Topic
 from engine.sources.kafka.kafka_options import starting_offsets
 from engine.sources.spec import Resumption, SourceSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic: its id, which a topic that is deleted and recreated does not keep, and its partitions."""
+
+    name: str
+    id: str
+    partitions: tuple[int, ...]
+
+
+class Cluster(Protocol):
+    """A cluster that can be asked: by the client in Spark's JVM for a build, or what a plan has asked without Java."""
+
+    @property
+    def addresses(self) -> str:
+        """The addresses of its brokers."""
+
+    def id(self) -> str:
+        """Its id; empty: it has none."""
+
+    def names(self) -> tuple[str, ...]:
+        """The names of its topics, as far as they are known."""
+
+    def offsets(self, topics: Iterable[Topic], *, first: bool) -> Mapping[str, Mapping[int, int]]:
+        """The first or the end offset of every partition, with those of open transactions."""
+
 
 # topic -> partition -> the next offset to read
 Stand = Mapping[str, Mapping[int, int]]
@@ -34,7 +61,7 @@ def resume(
         StateError: source-changed, source-replaced, source-shrunk or source-gap.
     """
     said, identity = _start(spec), cluster.id()
-    _check_cluster(spec, known, identity, cluster.connection.addresses)
+    _check_cluster(spec, known, identity, cluster.addresses)
     ids = {topic.name: topic.id for topic in topics.values()}
     stand = _merged(stands, topics)
     if not known and not stand:
@@ -44,8 +71,8 @@ def resume(
     notes: list[Diagnostic] = [*_start_notes(spec, known, said), *_new_topics(spec, known, topics)]
     there = [topic for topic in topics.values() if topic.name in stand]
     if there:
-        ends = cluster.offsets(there, first=False, isolation="read_uncommitted")
-        firsts = cluster.offsets(there, first=True, isolation="read_uncommitted")
+        ends = cluster.offsets(there, first=False)
+        firsts = cluster.offsets(there, first=True)
         _check_ends(spec, stand, ends)
         notes += _gaps(spec, stand, firsts)
     # A topic that is gone for now and comes back is still the one, or another one.

@@ -10,10 +10,11 @@ from engine.sources.kafka import native_client, topic_check
 from engine.sources.kafka.connection import consumer_options, read_connection
 from engine.sources.kafka.kafka_options import value_of
 from engine.sources.kafka.native_client import ClusterOffsets
-from engine.sources.spec import Place, SourceSpec
+from engine.sources.kafka.topic_check import Topic
+from engine.sources.spec import Place, Resumption, SourceSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator
+    from collections.abc import Hashable, Iterable, Iterator
 
 ISOLATION = "isolation.level"
 
@@ -96,9 +97,54 @@ def _chosen(spec: SourceSpec, answer: ClusterOffsets) -> ClusterOffsets:
     topics = {name: answer.topics[name] for name in names_of(spec)}
     for name, wanted in (spec.settings.get("assign") or {}).items():
         topic = topics[name]
-        first, end = ({p: offsets[p] for p in wanted if p in offsets} for offsets in (topic.first, topic.end))
-        topics[name] = replace(topic, first=first, end=end)
+        first, end, written = (
+            {p: offsets[p] for p in wanted if p in offsets} for offsets in (topic.first, topic.end, topic.written or {})
+        )
+        topics[name] = replace(topic, first=first, end=end, written=written)
     return replace(answer, topics=topics)
+
+
+def resumption(
+    spec: SourceSpec, known: Mapping[str, Any], offsets: Sequence[Mapping[str, Any]], now: ClusterOffsets
+) -> Resumption:
+    """Decide whether a stream can resume, without Java.
+
+    Args:
+        spec: the source.
+        known: what is remembered of its last start.
+        offsets: where the sources of its query are.
+        now: its topics.
+
+    Raises:
+        StateError: as a build would.
+    """
+    stands = [stand for offset in offsets if (stand := stand_of(offset)) is not None]
+    return topic_check.resume(
+        spec, _Asked(now), {n: Topic(n, t.id, tuple(t.end)) for n, t in now.topics.items()}, known, stands
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What was asked of a cluster, as `topic_check` asks for it."""
+
+    now: ClusterOffsets
+
+    @property
+    def addresses(self) -> str:
+        return self.now.addresses
+
+    def id(self) -> str:
+        return self.now.cluster
+
+    def names(self) -> tuple[str, ...]:
+        """Return none: whether a topic that is not read any more is still there is left to Java's client."""
+        return ()
+
+    def offsets(self, topics: Iterable[Topic], *, first: bool) -> dict[str, dict[int, int]]:
+        """The first or the end offset of every partition, with those of open transactions."""
+        found = {topic.name: self.now.topics[topic.name] for topic in topics}
+        return {name: dict(topic.first if first else topic.written or {}) for name, topic in found.items()}
 
 
 def same_start(spec: SourceSpec, known: Mapping[str, Any], now: ClusterOffsets) -> bool:
