@@ -22,6 +22,8 @@ from engine.errors import ProjectError
 
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
+# Somebody else may have put a file there. The results of a run of ten thousand models have a third of these bytes.
+MOST_BYTES = 1 << 26
 _PRIVATE_FILE = stat.S_IFREG | FILE_MODE
 Buffer = bytes | memoryview
 _PLAIN = "Rename it: files below target/ have plain relative names, without '..'."
@@ -123,13 +125,16 @@ class TargetFolder:
             self._own(file.fileno(), FILE_MODE)
         return file
 
-    def read(self, name: str) -> bytes | None:
-        """The content of a file; None if there is none, or something else in its place."""
+    def read(self, name: str, most_bytes: int = MOST_BYTES) -> bytes | None:
+        """The content of a file; None if there is none, or something else in its place, or more than so many bytes."""
         folder, last = self._split(name)
         try:
             at = self._folder(folder, make=False)
             with open(last, "rb", opener=self._opener(at, _READ)) as file:
-                return file.read() if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else None
+                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                    return None
+                content = file.read(most_bytes + 1)
+                return content if len(content) <= most_bytes else None
         except (OSError, ProjectError):
             return None
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
-from engine.events import BatchCommitted, HeldInState, ModelFinished, NodeState, NodeTurnFinished, Status
+from engine.events import INTERRUPTED, BatchCommitted, HeldInState, ModelFinished, NodeState, NodeTurnFinished, Status
 from engine.live.lag import Lag, is_behind
 from engine.live.rates import RowRate
 from engine.live.turn_history import seconds_of
+
+if TYPE_CHECKING:
+    from engine.live.status_record import HeldRecord, NodeRecord
 
 
 class Health(StrEnum):
@@ -112,6 +115,8 @@ class NodeStatus:
         """Take the end of a turn."""
         self.turns += 1
         self.last_turn_seconds = event.seconds
+        if event.message == INTERRUPTED:
+            return
         self.restarts += self.failures > 0
         if event.status.failed:
             self.failed_turns += 1
@@ -119,6 +124,11 @@ class NodeStatus:
             self.last_error, self.last_error_at = event.message, at
         else:
             self.failures = 0
+
+    def stop(self, at: float) -> None:
+        """Take the end of the process: nothing runs any more."""
+        if self.state in {NodeState.RUNNING, NodeState.QUEUED}:
+            self.state, self.reason, self.until, self.since = NodeState.IDLE, "", "", at
 
     def read(self, found: tuple[Lag, ...], at: float) -> None:
         """Take what it has not read, as a plan found it."""
@@ -147,7 +157,7 @@ class NodeStatus:
             return Health.FAILED
         return Health.STALLED if self.stalled(at, after) else Health.HEALTHY
 
-    def to_json(self, at: float, after: float) -> dict[str, Any]:
+    def to_json(self, at: float, after: float) -> NodeRecord:
         """Return the node in the form that docs/how-to/monitor.md documents."""
         return {
             "node": self.node,
@@ -172,7 +182,7 @@ class NodeStatus:
             "failed_checks": dict(self.failed_checks),
             "quarantined": self.quarantined,
             "state_rows": self.state_rows,
-            "held": [asdict(one) for one in self.held],
+            "held": [cast("HeldRecord", asdict(one)) for one in self.held],
             "batches": self.batches,
             "lag": [{"input": lag.input, "what": lag.what or None, "count": lag.count} for lag in self.lag],
             "lag_seconds": round(at - self.behind_since, 1) if self.behind_since is not None else 0.0,

@@ -16,6 +16,7 @@ from typing import Any
 
 from engine.errors import EngineError
 from engine.events import (
+    INTERRUPTED,
     Diagnosed,
     Event,
     LiveStarted,
@@ -31,6 +32,7 @@ from engine.events import (
 from engine.live import status_file
 from engine.live.lag import Lag
 from engine.live.status import STALLED_AFTER, LiveStatus, StalledAfter
+from engine.live.status_record import StatusRecord
 from engine.live.turn_history import TurnHistory
 
 _EACH = 1.0
@@ -66,7 +68,7 @@ class Observer:
         if (line := line_of(event)) is not None:
             self.log.append(line)
 
-    def write(self, status: Mapping[str, Any]) -> None:
+    def write(self, status: StatusRecord) -> None:
         """Write the status and what is new in the history."""
         try:
             status_file.write(self.target_dir, status)
@@ -148,7 +150,8 @@ def line_of(event: Event) -> tuple[str, str, str] | None:  # noqa: PLR0911 - one
             return event.at, "info", f"started with {len(event.nodes)} nodes, target {event.target}"
         case NodeTurnFinished():
             text = f"{event.node.partition('.')[2]}: {event.status.value} in {event.seconds:.2f} s"
-            return event.at, "error" if event.status.failed else "info", f"{text}: {event.message}".rstrip(": ")
+            is_error = event.status.failed and event.message != INTERRUPTED
+            return event.at, "error" if is_error else "info", f"{text}: {event.message}".rstrip(": ")
         case NodeStateChanged(state=NodeState.STANDBY) | NodeStateChanged(took_over=True):
             return event.at, "info", f"{event.node.partition('.')[2]}: {event.state.value}: {event.reason}"
         case ProjectReloaded():

@@ -10,9 +10,9 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from engine.events import (
+    INTERRUPTED,
     BatchCommitted,
     Event,
     LiveStarted,
@@ -28,9 +28,9 @@ from engine.events import (
 )
 from engine.live.lag import Lag
 from engine.live.node_status import Health, NodeStatus
+from engine.live.status_record import VERSION, StatusRecord
 from engine.live.turn_history import seconds_of
 
-VERSION = 1
 STALLED_AFTER = 300.0
 # How long, in seconds, unread input of a node may wait for a commit, by its id.
 StalledAfter = Callable[[str], float]
@@ -72,7 +72,7 @@ class LiveStatus:
                 self._started, self._stopped = event, None
                 self._keep(event.nodes, seconds_of(event.at))
             case LiveStopped():
-                self._stopped = event
+                self._stop(event)
             case ProjectReloaded():
                 self._reloaded = event
                 self._keep(event.nodes or tuple(self.nodes), seconds_of(event.at))
@@ -93,6 +93,11 @@ class LiveStatus:
             case _:
                 pass
 
+    def _stop(self, event: LiveStopped) -> None:
+        self._stopped = event
+        for status in self.nodes.values():
+            status.stop(seconds_of(event.at))
+
     def _turn(self, event: NodeStateChanged | NodeTurnStarted | NodeTurnFinished) -> None:
         status = self._of(event.node)
         match event:
@@ -110,7 +115,7 @@ class LiveStatus:
         if owner is None:
             return
         owner.tests_failing.pop(event.node, None)
-        if event.status.failed:
+        if event.status.failed and event.message != INTERRUPTED:
             owner.tests_failing[event.node] = event.message[:_TEST_MESSAGE]
 
     def _keep(self, nodes: tuple[str, ...], at: float) -> None:
@@ -128,7 +133,7 @@ class LiveStatus:
                     self.nodes[node].read(lag, time.time() if at is None else at)
             self.revision += 1
 
-    def to_json(self, at: float | None = None) -> dict[str, Any]:
+    def to_json(self, at: float | None = None) -> StatusRecord:
         """Return the status as documented; times are seconds since 1970."""
         now = time.time() if at is None else at
         with self._lock:
@@ -156,6 +161,6 @@ def overall(found: list[str]) -> str:
     return next((bad.value for bad in (Health.FAILED, Health.STALLED) if bad in found), Health.HEALTHY.value)
 
 
-def healthy(status: Mapping[str, Any]) -> bool:
+def healthy(status: StatusRecord) -> bool:
     """Whether a status, as JSON, has no node that failed or stalled, and the project as it is now is used."""
-    return status["health"] == Health.HEALTHY and not status.get("rejected")
+    return status["health"] == Health.HEALTHY and not status["rejected"]

@@ -1,5 +1,7 @@
 """The last status on disk, and whether the process that wrote it runs: for commands that cannot ask it.
 
+A project may come with such a file. What is read was sealed by this user (`own_records`) and has the form of a status.
+
 The process holds an OS lock on `live/running.lock` while it runs. A killed process loses it at once, and neither a
 number that another process has by now nor another container can be mistaken for it.
 """
@@ -9,13 +11,12 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from engine.errors import UsageError
-from engine.live.status import VERSION
+from engine.live.own_records import proven, sealed
+from engine.live.status_record import StatusRecord, status_record
 from engine.live.turn_history import FOLDER
 from engine.secrets import scrub
 from engine.target_folder import TargetFolder
@@ -37,7 +38,8 @@ def hold(target_dir: Path) -> BinaryIO:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         file.close()
-        pid = (read(target_dir) or {}).get("pid") or "unknown"
+        found = read(target_dir)
+        pid = found["pid"] if found else "unknown"
         raise UsageError(
             "usage",
             f"engine start runs already with this target folder (process {pid})",
@@ -63,22 +65,25 @@ def running(target_dir: Path) -> bool:
     return False
 
 
-def write(target_dir: Path, status: Mapping[str, Any]) -> None:
+def write(target_dir: Path, status: StatusRecord) -> None:
     """Write the status at once or not at all.
 
     Raises:
         ProjectError: `target-link`, `target-unwritable`.
     """
+    content = scrub(json.dumps(status, allow_nan=False)).encode("utf-8", "replace")
     with TargetFolder(target_dir) as folder:
-        folder.write(FILE, scrub(json.dumps(status, allow_nan=False)).encode("utf-8", "replace"))
+        folder.write(FILE, sealed(content, target_dir, FILE))
 
 
-def read(target_dir: Path) -> dict[str, Any] | None:
-    """Return the last status; None if there is none of this form."""
+def read(target_dir: Path) -> StatusRecord | None:
+    """Return the last status that this user wrote there; None if there is none of this form."""
     with TargetFolder(target_dir) as folder:
         content = folder.read(FILE)
-    with suppress(ValueError, RecursionError):
-        found = json.loads(content or b"")
-        if isinstance(found, dict) and found.get("version") == VERSION and isinstance(found.get("nodes"), list):
-            return found
-    return None
+    plain = proven(content, target_dir, FILE) if content else None
+    return status_record(plain) if plain else None
+
+
+def is_of_others(target_dir: Path) -> bool:
+    """Whether there is something in the place of a status that `read` does not accept."""
+    return os.path.lexists(target_dir / FILE) and read(target_dir) is None

@@ -6,6 +6,8 @@ second: a turn costs a few appends to a list. A crash loses that second, and not
 
 from __future__ import annotations
 
+import json
+import os
 import sqlite3
 import threading
 import time
@@ -17,11 +19,14 @@ from typing import Any
 
 from engine import local_paths
 from engine.events import BatchCommitted, Event, ModelFinished, NodeStateChanged, NodeTurnFinished, NodeTurnStarted
+from engine.live.own_records import proven, sealed
 from engine.target_folder import TargetFolder
 from engine.times import time_millis
 
 FOLDER = "live"
 FILE = f"{FOLDER}/history.db"
+# Which file this user made there: SQLite is to open no other.
+_PROOF = f"{FOLDER}/history.json"
 _VERSION = 2
 _SCHEMA = """
 create table turns (id integer primary key, node text, number integer, begin real, end real, waited real, reason text,
@@ -102,22 +107,25 @@ class TurnHistory:
         self._series: dict[tuple[str, int], list[float]] = {}
         self._states: list[tuple[Any, ...]] = []
         self._pruned = 0.0
-        with TargetFolder(target_dir) as folder:
-            folder.append(FILE).close()  # private, and no link
-        self._connection = self._opened()
+        self._connection = self._opened(target_dir)
 
-    def _opened(self) -> sqlite3.Connection:
-        """Open the file, or replace one that cannot be read or has another form."""
+    def _opened(self, target_dir: Path) -> sqlite3.Connection:
+        """Open the file, or replace one that this user did not make, that cannot be read or has another form."""
         try:
-            return _connect(self.path)
+            if _is_proven(target_dir):
+                return _connect(self.path)
+            if os.path.lexists(self.path):
+                self.note = f"{FILE} was not written here by you; the history begins again"
         except _OtherFormError:
             self.note = f"{FILE} was written by another version of Headrace; the history begins again"
         except sqlite3.DatabaseError as error:
             self.note = f"{FILE} cannot be read ({error}); the history begins again"
-        for end in ("", "-wal", "-shm"):
-            self.path.with_name(self.path.name + end).unlink(missing_ok=True)
-        with TargetFolder(self.path.parent.parent) as folder:
-            folder.append(FILE).close()
+        with TargetFolder(target_dir) as folder:
+            for end in ("", "-wal", "-shm"):
+                folder.remove(FILE + end)
+            with folder.append(FILE) as file:  # private, and no link
+                identity = _identity(os.fstat(file.fileno()))
+            folder.write(_PROOF, sealed(identity, target_dir, _PROOF))
         return _connect(self.path)
 
     def add(self, event: Event) -> None:
@@ -241,6 +249,22 @@ class TurnHistory:
         """Write what is left."""
         self.flush()
         self._connection.close()
+
+
+def _is_proven(target_dir: Path) -> bool:
+    """Whether this user made the file that is there."""
+    with TargetFolder(target_dir) as folder:
+        content = folder.read(_PROOF)
+    try:
+        identity = _identity(os.lstat(target_dir / FILE))
+    except OSError:
+        return False
+    return bool(content) and proven(content or b"", target_dir, _PROOF) == identity
+
+
+def _identity(seen: os.stat_result) -> bytes:
+    """A file, whatever it is called: another one in its place has another number."""
+    return json.dumps({"inode": seen.st_ino, "owner": seen.st_uid}).encode()
 
 
 class _OtherFormError(Exception):

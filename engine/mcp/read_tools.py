@@ -237,24 +237,19 @@ def status(project: Project) -> str:
     """Return the last status of `engine start`, and how the last build of each model ended."""
     from engine.docs.site.last_run import read_results
     from engine.live import status_file
+    from engine.live.status_record import aged
 
-    found = status_file.read(project.target_dir)
-    record: dict[str, Any] = {"running": status_file.running(project.target_dir), "now": time.time()}
+    now, found = time.time(), status_file.read(project.target_dir)
+    found = aged(found, now) if found else None
+    record: dict[str, Any] = {"running": status_file.running(project.target_dir), "now": now}
     record["live"] = found and {key: found.get(key) for key in ("at", "states", "rejected", "stop_reason", "nodes")}
     return answer(record | {"last_build": _last_build(project, read_results)}, "last_build")
 
 
 def _last_build(project: Project, read_results: Any) -> list[dict[str, Any]]:
-    import json
+    from engine.runtime.context.run_results import read_results as stored_results
 
-    from engine.target_folder import TargetFolder
-
-    with TargetFolder(project.target_dir) as folder:
-        content = folder.read("run_results.json")
-    try:
-        results = read_results(json.loads(content or b"{}"))
-    except (ValueError, RecursionError):
-        return []
+    results = read_results(stored_results(project.target_dir))
     return [
         {"node": node, "status": run.status, "watermark": run.watermark, **run.numbers}
         for node, run in results.nodes.items()

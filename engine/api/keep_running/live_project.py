@@ -26,6 +26,7 @@ from engine.api.unused_memory import give_back, keep_whole
 from engine.api.warm_session import WarmSession
 from engine.errors import EngineError
 from engine.events import (
+    INTERRUPTED,
     Diagnosed,
     Emit,
     Event,
@@ -425,7 +426,7 @@ class LiveProject:
             self.emit(NodeTurnFinished(ended.node, number, ended.status, ended.seconds, ended.more, message, now()))
         if ended.holder is not None:
             self.queue.stand_by(ended.node, moment, ended.holder, up_to_date=not ended.locked)
-        elif ended.status.failed:
+        elif ended.status.failed and ended.message != INTERRUPTED:
             self.queue.fail(ended.node, moment, ended.message, heals=heals(ended.findings))
         else:
             self.queue.succeed(ended.node, moment, more=ended.more)

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from engine.api.warm_session import WarmSession
 from engine.compile import DataTest, Model
 from engine.errors import Diagnostic, EngineError, Level
 from engine.events import (
+    INTERRUPTED,
     Diagnosed,
     Emit,
     Event,
@@ -25,6 +26,7 @@ from engine.events import (
     RunStarted,
     Status,
     StepStarted,
+    TestFinished,
 )
 from engine.runtime.queue.live_nodes import LiveNode
 from engine.secrets import scrub
@@ -129,6 +131,9 @@ class _HeardTurn:
     committed: bool = False
 
     def hear(self, event: Event) -> None:
+        if isinstance(event, ModelFinished | TestFinished) and event.message == INTERRUPTED:
+            # Nothing is wrong with a model or a test that was cut off; the next start runs it.
+            event = replace(event, status=Status.SKIPPED)
         if isinstance(event, Diagnosed):
             self.findings.append(event.diagnostic)
         self.committed |= isinstance(event, ModelFinished) and event.status is Status.SUCCESS
@@ -148,16 +153,17 @@ class _HeardTurn:
         return self.shop.opening(*arguments, **named)
 
     def failed(self, found: Sequence[Diagnostic]) -> EndedTurn:
-        """End it with errors, which are shown unless it was cut off."""
+        """End it with errors, unless it was cut off."""
+        if self.shop.stop.is_set():
+            return self.ended(Status.SKIPPED, INTERRUPTED)
         self.findings = list(found)
-        if not self.shop.stop.is_set():
-            for one in found:
-                self._emit(Diagnosed(one))
+        for one in found:
+            self._emit(Diagnosed(one))
         return self.ended(Status.ERROR, found[0].message)
 
     def ended(self, status: Status, message: str = "", **more: Any) -> EndedTurn:
         if self.standby is not None and more.get("holder") is None:
-            self.standby.end(self.shop.emit, took_over=not status.failed)
+            self.standby.end(self.shop.emit, took_over=not status.failed and message != INTERRUPTED)
         shown = self.standby is None or self.standby.ended
         seconds = time.monotonic() - self.begun
         return EndedTurn(self.node.id, status, seconds, tuple(self.findings), message, shown=shown, **more)
@@ -167,8 +173,11 @@ class _HeardTurn:
         if self.standby is not None and not self.standby.ended and _stays(self.standby.holder, results, self.node):
             return self.ended(Status.UNCHANGED, holder=self.standby.holder)
         failed = [result for result in results.results if result.status.failed]
+        for result in failed:
+            if result.message != INTERRUPTED:
+                return self.ended(result.status, result.message, committed=self.committed)
         if failed:
-            return self.ended(failed[0].status, failed[0].message, committed=self.committed)
+            return self.ended(Status.SKIPPED, INTERRUPTED, committed=self.committed)
         more = any(isinstance(result, ModelFinished) and result.more for result in results.results)
         return self.ended(_status(results, self.node), more=more, committed=self.committed)
 

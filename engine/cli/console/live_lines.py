@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from engine.cli.console.amounts import amount
 from engine.events import (
+    INTERRUPTED,
     Event,
     LiveStarted,
     LiveStopped,
@@ -24,6 +25,8 @@ _SHOWN = frozenset({NodeState.BACKING_OFF, NodeState.FAILED, NodeState.PAUSED})
 def turn_line(event: Event) -> str:
     """Return the line of a model or test that ended in a turn; empty: nothing worth a line happened."""
     match event:
+        case ModelFinished() | TestFinished() if event.message == INTERRUPTED:
+            return f"{shown_name(event.node)}: CANCELLED"
         case ModelFinished(status=Status.SUCCESS):
             rows = "" if event.kind == "view" else f" {amount(event.rows_out, 'row')}"
             late = f", {amount(event.late, 'late row')}" if event.late else ""

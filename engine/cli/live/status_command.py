@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ from engine.characters import one_line
 from engine.cli.console.safe_output import write, write_json
 from engine.live import status_file
 from engine.live.status import healthy
+from engine.live.status_record import NodeRecord, StatusRecord, aged
 from engine.times import SECONDS
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ HEALTHY, UNHEALTHY, NOT_RUNNING = 0, 1, 3
 _COLOURS = {"failed": "red", "stalled": "yellow", "healthy": ""}
 _HEADS = ("model", "state", "last commit", "rows/s", "lag", "watermark", "late", "bad", "restarts", "last error")
 _NUMBERS = {"rows/s", "lag", "late", "bad", "restarts"}
+_NEVER = "does not run, and has not run with this target folder"
 _ALWAYS = 5
 _EMPTY = {"", "-", "0"}
 _WIDE = 200
@@ -30,15 +31,14 @@ def show_status(target_dir: Path, output: str, *, watch: bool) -> int:
     """Print the status, and return the exit code: 0 healthy, 1 something failed or stalled, 3 not running."""
     if watch and output == "text":
         return _watched(target_dir)
-    found, runs = status_file.read(target_dir), status_file.running(target_dir)
+    found, runs = _last(target_dir), status_file.running(target_dir)
     if output == "json":
         write_json({"running": runs, **(found or {})}, indent=2)
-    elif found is None:
-        write("engine start does not run, and has not run with this target folder")
-    else:
+        return _code(found, runs=runs)
+    write(_heading(found, target_dir, runs=runs))
+    if found is not None:
         from rich.console import Console
 
-        write(_heading(found, runs=runs))
         console = Console(highlight=False)
         console.width = console.width if console.is_terminal else _WIDE
         console.print(_table(found))
@@ -54,8 +54,8 @@ def _watched(target_dir: Path) -> int:
 
     with Live(console=Console(highlight=False), auto_refresh=False) as live:
         while True:
-            found, runs = status_file.read(target_dir), status_file.running(target_dir)
-            heading = _heading(found, runs=runs) if found else "engine start does not run"
+            found, runs = _last(target_dir), status_file.running(target_dir)
+            heading = Text(_heading(found, target_dir, runs=runs))
             parts: list[Any] = [_table(found), *map(Text, _errors(found))] if found else []
             live.update(Group(heading, *parts), refresh=True)
             if not live.console.is_terminal:
@@ -63,13 +63,31 @@ def _watched(target_dir: Path) -> int:
             time.sleep(1)
 
 
-def _code(found: Mapping[str, Any] | None, *, runs: bool) -> int:
-    if found is None or not runs:
+def _last(target_dir: Path) -> StatusRecord | None:
+    """The last status, with its ages as of now."""
+    found = status_file.read(target_dir)
+    return aged(found, time.time()) if found else None
+
+
+def _code(found: StatusRecord | None, *, runs: bool) -> int:
+    if not runs:
         return NOT_RUNNING
-    return HEALTHY if healthy(found) else UNHEALTHY
+    return HEALTHY if found is not None and healthy(found) else UNHEALTHY
 
 
-def _heading(found: Mapping[str, Any], *, runs: bool) -> str:
+def _heading(found: StatusRecord | None, target_dir: Path, *, runs: bool) -> str:
+    return one_line(_without_status(target_dir, runs=runs) if found is None else _summary(found, runs=runs))
+
+
+def _without_status(target_dir: Path, *, runs: bool) -> str:
+    if status_file.is_of_others(target_dir):
+        verb = "runs" if runs else "does not run"
+        reason = "it is damaged, or was not written here by you"
+        return f"engine start {verb}; {target_dir / status_file.FILE} is not shown: {reason}"
+    return f"engine start {'runs, and has written no status yet' if runs else _NEVER}"
+
+
+def _summary(found: StatusRecord, *, runs: bool) -> str:
     states = ", ".join(f"{count} {state}" for state, count in sorted(found["states"].items()))
     if runs:
         return f"engine start runs (process {found['pid']}, target {found['target']}): {states}"
@@ -78,13 +96,14 @@ def _heading(found: Mapping[str, Any], *, runs: bool) -> str:
     return f"engine start does not run; it ended {_ago(time.time() - ended)} ago{reason}. Last known: {states}"
 
 
-def _table(found: Mapping[str, Any]) -> Table:
+def _table(found: StatusRecord) -> Table:
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     nodes = sorted(found["nodes"], key=lambda node: (_ORDER.get(node["health"], 0), node["name"]))
-    rows = [_cells(node, found["at"]) for node in nodes]
+    now = time.time()
+    rows = [_cells(node, now) for node in nodes]
     # A column in which there is nothing to see would only make the others narrow.
     shown = [place for place in range(len(_HEADS)) if place < _ALWAYS or any(row[place] not in _EMPTY for row in rows)]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
@@ -97,7 +116,7 @@ def _table(found: Mapping[str, Any]) -> Table:
     return table
 
 
-def _cells(node: Mapping[str, Any], at: float) -> tuple[str, ...]:
+def _cells(node: NodeRecord, now: float) -> tuple[str, ...]:
     state = node["state"] + (f": {node['reason']}" if node["reason"] and node["state"] != "idle" else "")
     lag = ", ".join(f"{lag['count']:,} {lag['what']}" for lag in node["lag"] if lag["count"])
     lag += f" for {_ago(node['lag_seconds'])}" if lag else ""
@@ -105,7 +124,7 @@ def _cells(node: Mapping[str, Any], at: float) -> tuple[str, ...]:
     return (
         node["name"],
         "stalled" if node["health"] == "stalled" else state,
-        f"{_ago(at - node['last_commit'])} ago" if node["last_commit"] else "-",
+        f"{_ago(now - node['last_commit'])} ago" if node["last_commit"] else "-",
         f"{node['rows_per_second_1m']:,.1f}",
         lag or ("0" if node["lag"] else "-"),
         f"{_ago(age)} behind" if age is not None else "-",
@@ -116,7 +135,7 @@ def _cells(node: Mapping[str, Any], at: float) -> tuple[str, ...]:
     )
 
 
-def _errors(found: Mapping[str, Any]) -> list[str]:
+def _errors(found: StatusRecord) -> list[str]:
     lines = [f"the edited project is not used: {one_line(found['rejected'])}"] if found["rejected"] else []
     for node in found["nodes"]:
         for test, message in node["tests_failing"].items():
