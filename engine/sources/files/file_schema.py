@@ -118,7 +118,11 @@ def _schema(path: Any, format_: str) -> Any:
     from pyarrow import orc, parquet
 
     try:
-        return parquet.read_schema(path) if format_ == "parquet" else orc.ORCFile(path).schema
+        if format_ == "orc":
+            return orc.ORCFile(path).schema
+        # INT96, in which Spark reads and writes times, would be nanoseconds to pyarrow, too.
+        with parquet.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
+            return file.schema_arrow
     except (pa.ArrowException, OSError):
         # Spark says what is wrong with it, when it reads it.
         return None
