@@ -22,7 +22,7 @@ from engine.plan import (
     state_changes,
     unique_key_changes,
 )
-from engine.plan.comparable_facts import comparable, renamed
+from engine.plan.comparable_facts import comparable, keeps_columns, renamed
 from engine.plan.comparison import Change, Comparison, StreamsRead
 from engine.plan.deployed.deployed_facts import LastWriter
 from engine.plan.earlier_facts import in_one_form, is_first_form, noted
@@ -164,6 +164,8 @@ def _stateful(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Change, t
     """What an edit means for a query that keeps state: by its steps, or by its text where that is all there is."""
     found = state_changes.differences(old, new)
     if found is None:
+        if changed := _columns_changed(old, new):
+            return Change.STATE_BREAKING, changed
         if _same(old, new):
             return Change.UNCHANGED, ()
         if _without_rules(old) == _without_rules(new):
@@ -177,6 +179,26 @@ def _stateful(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Change, t
     if any(item.kind == "additive" for item in found):
         return Change.ADDITIVE, reasons
     return (Change.FORWARD, reasons) if reasons else (Change.UNCHANGED, ())
+
+
+def _columns_changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:
+    """What changed of the columns that `*` stands for, where a step may keep all of them; its text does not say."""
+    if not all("state" in facts and "*" in str(facts["sql"]) for facts in (old, new)) or not keeps_columns(new):
+        return ()
+    before, after = ({item["name"]: _named(item) for item in facts["state"]["inputs"]} for facts in (old, new))
+    return tuple(
+        f"the columns of '{name}', which the query reads by *, changed; the state holds rows with the old ones"
+        for name in after
+        if name in before and before[name] != after[name]
+    )
+
+
+def _named(item: Mapping[str, Any]) -> list[Any] | None:
+    """The columns of an input with the names that they have now."""
+    if item["columns"] is None:
+        return None
+    names = item.get("renamed") or {}
+    return [[names.get(str(name).lower(), str(name).lower()), kind] for name, kind in item["columns"]]
 
 
 def _without_rules(facts: Mapping[str, Any]) -> dict[str, Any]:

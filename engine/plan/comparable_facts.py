@@ -87,6 +87,11 @@ def _carries(facts: Mapping[str, Any]) -> bool:
     return several or bool(facts.get("inlined")) or " join " in f" {facts['sql']} "
 
 
+def keeps_columns(facts: Mapping[str, Any]) -> bool:
+    """Return whether a step of a query may keep whole rows in state: a join of streams, DISTINCT."""
+    return _carries(facts) or " distinct " in f" {facts['sql']} ".lower()
+
+
 def _input(item: Mapping[str, Any], words: Sequence[str], *, carries: bool) -> dict[str, Any]:
     dedup = sorted({column.lower() for column in item.get("dedup") or ()})
     known = {**item, "dedup": dedup}

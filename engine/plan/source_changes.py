@@ -53,12 +53,15 @@ class Recorded:
         settings: see `engine.compile.config.session_settings`.
         order: the query with its aggregates in the order of the state (see `engine.runtime.streams.state_order`); None:
             its state has none, or a version began it that recorded none.
+        dedup: the keys of each input with several, in the order of the state; empty: a version began it that recorded
+            none.
     """
 
     streams: tuple[StreamSource, ...]
     textual: bool = True
     settings: Mapping[str, Any] = field(default_factory=dict)
     order: Mapping[str, Any] | None = None
+    dedup: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """The content of the file."""
@@ -66,14 +69,16 @@ class Recorded:
             {"node": s.node, "name": s.name, "kind": s.kind, "identity": dict(s.identity), "number": s.number}
             for s in self.streams
         ]
-        order = {} if self.order is None else {"order": dict(self.order)}
-        return {"streams": streams, "textual": self.textual, "settings": dict(self.settings), **order}
+        orders = {"order": self.order and dict(self.order), "dedup": {k: list(v) for k, v in self.dedup.items()}}
+        known = {key: value for key, value in orders.items() if value}
+        return {"streams": streams, "textual": self.textual, "settings": dict(self.settings), **known}
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Recorded:
         """Read the content of the file; KeyError or TypeError if it is another."""
         streams = tuple(StreamSource(**item) for item in data["streams"])
-        return cls(streams, bool(data.get("textual", True)), data.get("settings", {}), data.get("order"))
+        textual, settings = bool(data.get("textual", True)), data.get("settings", {})
+        return cls(streams, textual, settings, data.get("order"), data.get("dedup", {}))
 
 
 def of_facts(facts: Mapping[str, Any]) -> tuple[StreamSource, ...]:

@@ -161,6 +161,16 @@ def renamed(run: Run, model: Model, state: ModelState, folder: TableState) -> Mo
     return source_changes.with_new_names(state, before.streams, present_streams(run, model, before.streams))
 
 
+def recorded_dedup(run: Run, model: Model, folder: TableState, generation: int) -> dict[str, Sequence[str]]:
+    """Return the dedup keys in the order of a state, by the name that an input has now, as far as it is recorded."""
+    before = recorded(folder, generation)
+    if before is None or not before.dedup:
+        return {}
+    found = source_changes.renames(before.streams, present_streams(run, model, before.streams))
+    names = {stream.name: found[stream.node].name for stream in before.streams if stream.node in found}
+    return {names.get(name, name): keys for name, keys in before.dedup.items()}
+
+
 def present_streams(run: Run, model: Model, before: Sequence[StreamSource]) -> tuple[StreamSource, ...]:
     """Return what a model reads as streams; tables that had another name when its generation began have that name."""
     now = in_text(run.manifest, model, run.place)

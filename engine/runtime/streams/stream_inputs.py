@@ -53,5 +53,6 @@ def open_inputs(query: StreamQuery, generation: Generation) -> tuple[StreamQuery
     take_back(run, model, folder.checkpoint(state.generation))
     remembered = resume_sources(run, model, session, state, folder)
     landed = verify(run, model, session, folder, state.generation, generation.reached, query.place.folders)
-    stream_sources.record(folder, state.generation, model, replace(streams, order=query.order))
+    dedup = {item.name: item.dedup for item in model.inputs if len(item.dedup) > 1}
+    stream_sources.record(folder, state.generation, model, replace(streams, order=query.order, dedup=dedup))
     return query, generation, StreamInputs(readings, remembered, landed)

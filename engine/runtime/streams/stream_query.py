@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from engine.compile import Model
 from engine.compile.nodes.model_settings import StateProvider
 from engine.plan import ActionKind
+from engine.plan.deployed.column_names import earlier_names
 from engine.plan.tables.upstream_tables import TableReading
 from engine.runtime.context.run_context import Run
 from engine.runtime.inputs import dedup_keys, stream_sources
@@ -112,5 +113,10 @@ def _as_begun(run: Run, model: Model, folder: TableState, known: ModelState | No
     if known is None:
         return dedup_keys.ordered(model, None), replace(run.place, settled={}, folders={})
     settled = stream_sources.renamed(run, model, known, folder).settled if known.batch is not None else {}
-    ordered = dedup_keys.ordered(model, folder.checkpoint(known.generation))
+    ordered = dedup_keys.ordered(model, None)
+    if run.plan.actions[model.id].kind is ActionKind.RESUME:
+        recorded = stream_sources.recorded_dedup(run, model, folder, known.generation)
+        columns = {item.name: earlier_names(node) for item in model.inputs
+                   if isinstance(node := run.manifest.nodes[item.node], Model)}  # fmt: skip
+        ordered = dedup_keys.ordered(model, folder.checkpoint(known.generation), recorded, columns)
     return ordered, replace(run.place, settled=dict(settled), folders={})
