@@ -164,13 +164,7 @@ def _stateful(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Change, t
     """What an edit means for a query that keeps state: by its steps, or by its text where that is all there is."""
     found = state_changes.differences(old, new)
     if found is None:
-        if changed := _columns_changed(old, new):
-            return Change.STATE_BREAKING, changed
-        if _same(old, new):
-            return Change.UNCHANGED, ()
-        if _without_rules(old) == _without_rules(new):
-            return Change.FORWARD, (_RULES,)
-        return Change.STATE_BREAKING, tuple(_stateful_reasons(old, new))
+        return _by_text(old, new)
     breaking = tuple(item.text for item in found if item.kind == "breaking")
     if breaking:
         return Change.STATE_BREAKING, breaking
@@ -179,6 +173,16 @@ def _stateful(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Change, t
     if any(item.kind == "additive" for item in found):
         return Change.ADDITIVE, reasons
     return (Change.FORWARD, reasons) if reasons else (Change.UNCHANGED, ())
+
+
+def _by_text(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Change, tuple[str, ...]]:
+    if changed := _columns_changed(old, new):
+        return Change.STATE_BREAKING, changed
+    if _same(old, new):
+        return Change.UNCHANGED, ()
+    if _without_rules(old) == _without_rules(new):
+        return Change.FORWARD, (_RULES,)
+    return Change.STATE_BREAKING, tuple(_stateful_reasons(old, new))
 
 
 def _columns_changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:

@@ -1,9 +1,9 @@
 """The order of `dedup` keys: Spark keeps them as one row, by position, and compares types but not names.
 
 Two keys of one type in another order are other keys (measured, Spark 4.1.4: duplicates are written and new rows
-dropped). A new generation uses one order, however the header has it, and records it (`sources.json`); one that a version
-began that recorded none continues in the order that the state itself has. Columns that have another name now keep
-their place.
+dropped). A new generation uses one order, however the header has it, and records it (`sources.json`); one that was
+begun by a version that recorded none continues in the order that the state itself has. Columns that have another name
+now keep their place.
 """
 
 from __future__ import annotations
