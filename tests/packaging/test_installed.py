@@ -23,6 +23,13 @@ pytestmark = pytest.mark.spark
 
 # What Hadoop runs on an ordinary machine, beside Python.
 TOOLS = ("bash", "chmod", "df", "du", "id", "ls", "sh", "stat", "uname", "whoami")
+# What the machine says of its own Python, tests and Java.
+DROPPED = ("PYTHON", "PYTEST_", "JAVA_HOME", "VIRTUAL_ENV")
+# The plugins of pytest that an environment has besides the wheel's own.
+PLUGINS = """
+from importlib.metadata import entry_points
+print(*sorted({one.name for one in entry_points(group="pytest11") if not one.value.startswith("headrace")}))
+"""
 
 
 @pytest.fixture(scope="module")
@@ -45,8 +52,8 @@ def scripts(wheel, tmp_path_factory) -> Path:
 
 def run(scripts: Path, folder: Path, *command: str) -> str:
     """Run a program of the environment, with only its programs and the tools on PATH."""
-    dropped = ("PYTHONPATH", "JAVA_HOME", "VIRTUAL_ENV")
-    env = {name: value for name, value in os.environ.items() if name not in dropped} | {"PATH": str(scripts)}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(DROPPED)}
+    env = kept | {"PATH": str(scripts), "PYTHONNOUSERSITE": "1"}
     program, *arguments = command
     ended = subprocess.run(
         [scripts / program, *arguments], cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=300
@@ -64,8 +71,12 @@ def test_pytest_runs_in_a_repository_with_a_package_engine_of_its_own(scripts, t
     (tmp_path / "engine").mkdir()
     (tmp_path / "engine/__init__.py").write_text("OWN = True\n")
     (tmp_path / "test_own.py").write_text("import engine\n\ndef test_own():\n    assert engine.OWN\n")
-    assert "1 passed" in run(scripts, tmp_path, "python", "-W", "error", "-m", "pytest", "-p", "no:cacheprovider")
-    listed = run(scripts, tmp_path, "python", "-m", "pytest", "--help")
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    # The dependencies are those of the machine, where other plugins may warn.
+    others = ["cacheprovider", *run(scripts, tmp_path, "python", "-c", PLUGINS).split()]
+    alone = ["-m", "pytest", *(f"-pno:{name}" for name in others)]
+    assert "1 passed" in run(scripts, tmp_path, "python", "-W", "error", *alone)
+    listed = run(scripts, tmp_path, "python", *alone, "--help")
     assert "--engine-project" in listed
 
 
