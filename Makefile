@@ -203,6 +203,8 @@ nightly: ## The whole suite with the tests of the night, then new random queries
 	$(SAY) "2,000 hostile projects and 100,000 addresses of the seed $(NIGHT)"
 	@$(MAKE) --no-print-directory hostile HOSTILE_ARGS='--count 2000 --seed $(NIGHT)' ANSWERS_ARGS='--count 5000 --seed $(NIGHT)' \
 		ADDRESSES_ARGS='--count 100000 --seed $(NIGHT)'
+	$(SAY) "each name of three projects renamed, one at a time"
+	@$(BIN)/python -m tests.lsp.every_name
 	$(SAY) "300 random joins of streams of the seed $(NIGHT)"
 	@$(MAKE) --no-print-directory joins JOINS_ARGS='--count 300 --seed $(NIGHT)'
 	$(SAY) "50 kills of the seed $(NIGHT)"

@@ -1,10 +1,12 @@
 """Renames over the example: the project with the edit compiles to the same, but for the name."""
 
+import asyncio
 import json
 import sqlite3
 
 import pytest
 from lsprotocol import types
+from pygls.exceptions import JsonRpcException
 
 from engine import Project
 from engine.errors import Location
@@ -12,6 +14,8 @@ from engine.lsp.edits.renames import prepared, renamed, renamed_name
 from engine.lsp.names.named_places import Name, NameKind
 from engine.lsp.opened.open_project import OpenProject
 from engine.lsp.text.text_positions import location_of_position, offset_of, path_of, position_of
+from tests.lsp.conftest import connected
+from tests.lsp.renamed_project import renamed_project
 from tests.security.hostile_project import _metadata
 
 
@@ -203,3 +207,116 @@ def test_a_column_in_the_string_of_a_macro_is_renamed(opened):
     after = applied(opened, renamed(opened, file, at(opened, file, "f.departure_delay), 1", 4), "minutes_late"))
     assert "share('f.minutes_late >= '" in after.text(file)
     assert "check: coalesce(minutes_late, 0)" in after.text("models/staging/flights.sql")
+
+
+@pytest.fixture
+def shop(tmp_path, monkeypatch):
+    monkeypatch.setenv("ENGINE_CACHE", str(tmp_path / "cache"))
+    root = tmp_path / "shop"
+    root.mkdir()
+    return renamed_project(root)
+
+
+HIDDEN = (
+    "select kind as sort from {{ ref('orders') }} {% if var('least') > 99 %}where kind = 'a' and sort > 1{% endif %}"
+)
+HOOK = """/*---
+materialized: table
+post_hook: ["delete from {{ this }} where sort is null"]
+---*/
+select kind as sort from {{ ref('orders') }}
+"""
+TWO = "with c as (select id from {{ ref('orders') }}) select c.id from c join {{ ref('kinds') }} on kinds.kind = c.id"
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "new", "reason"),
+    [
+        # What compilation does not see.
+        (HIDDEN, "as sort", "order_kind", "models/more.sql:1 has 'sort' in a part that the template leaves out here"),
+        (HOOK, "as sort", "order_kind", "models/more.sql:3 names it in a hook"),
+        ("{% for m in ['orders'] %}select id from {{ ref(m) }}{% endfor %}", "", "sales", "has 'orders' as a string"),
+        # Both would have the name: Spark does not know which of them is meant.
+        (TWO, "with c", "kinds", "'kinds' is taken: models/more.sql:1:80 reads something of that name"),
+        (TWO, "ref('orders", "c", "'c' is taken: models/more.sql:1:6 reads something of that name"),
+        # Names that are nobody's.
+        ("select upper(kind) as u from {{ ref('orders') }}", "select upper", "x", "this is no name"),
+        ("{% set n = 1 %}select id + {{ n }} as u from {{ ref('orders') }}", "{{ n", "x", "this is no name"),
+        ("select * from {{ ref('orders') }}", "", "x", ""),
+    ],
+)
+def test_what_cannot_be_known_is_rejected_with_its_place(shop, text, words, new, reason):
+    (shop / "models/more.sql").write_text(text)
+    opened = compiled(shop)
+    if words:
+        edit = renamed(opened, "models/more.sql", at(opened, "models/more.sql", words, len(words) - 1), new)
+    elif reason:
+        edit = renamed_name(opened, Name(NameKind.MODEL, "orders"), new)
+    else:
+        # A star of another model would take the new name on.
+        edit = renamed_name(opened, Name(NameKind.COLUMN, "kind", "model.orders"), new)
+        reason = "column 'kind' of 'more' would get another name, too"
+    assert isinstance(edit, str)
+    assert reason in edit
+
+
+def test_texts_that_look_like_a_name_stay(shop):
+    opened = compiled(shop)
+    after = applied(opened, renamed_name(opened, Name(NameKind.COLUMN, "amount", "model.orders"), "price"))
+    text = after.text("models/orders.sql")
+    assert """check: "price > 0 and kind <> 'amount'\"""" in text
+    assert "select id, r.kind, amount as price, at," in text
+    assert "{{ big('r.amount') }}" in text
+    assert "id, kind, price, at\n" in after.text("tests/hourly.yml")
+    assert after.text("tests/fixtures/some.csv").startswith("id,kind,price,at\n")
+    assert "rows: [{id: 1, kind: a, price: 5," in after.text("tests/hourly.yml")
+    assert "rows: [{id: 1, kind: a, amount: 50, data:" in after.text("tests/hourly.yml")
+    assert "where orders.price > 0" in after.text("models/hourly.sql")
+
+
+def test_a_generic_test_is_renamed_where_it_is_listed(shop):
+    opened = compiled(shop)
+    after = applied(opened, renamed_name(opened, Name(NameKind.TEST_KIND, "is_even"), "is_odd"))
+    assert "{% macro test_is_odd(" in after.text("macros/tools.sql")
+    assert "{is_odd: {name: ids_are_even," in after.text("models/orders.sql")
+
+
+def test_a_variable_is_renamed_with_the_values_of_unit_tests(shop):
+    opened = compiled(shop)
+    after = applied(opened, renamed_name(opened, Name(NameKind.VARIABLE, "least"), "smallest"))
+    assert """hour: "{{ var('smallest') }}\"""" in after.text("project.yml")
+    assert "overrides: {vars: {smallest: 1}" in after.text("tests/hourly.yml")
+    assert "var('smallest')" in after.text("macros/tools.sql")
+    assert "var('smallest')" in after.text("tests/no_lost_orders.sql")
+
+
+def test_a_cte_an_alias_and_a_column_inside_a_query_are_renamed(shop):
+    file = "models/marts/report.sql"
+    opened = compiled(shop)
+    after = applied(opened, renamed(opened, file, at(opened, file, "recent as", 2), "latest"))
+    assert "recent" not in after.text(file)
+    after = applied(after, renamed(after, file, at(after, file, "both as b", 8), "lines"))
+    assert "join tagged on tagged.id = lines.id" in after.text(file)
+    after = applied(after, renamed(after, file, at(after, file, "(id, label, twice)", 13), "double"))
+    assert "as twice, o.amount" in after.text(file)
+    assert "{{ flag('sum(lines.double)') }} as many" in after.text(file)
+
+
+def test_an_editor_shows_the_range_and_what_it_is(project):
+    file = "models/marts/departures_hourly.sql"
+
+    async def session():
+        async with connected(project) as editor:
+            editor.open(file)
+            place = editor.at(file, "hour.start", 1)
+            found = await editor.client.text_document_prepare_rename_async(types.PrepareRenameParams(**place))
+            assert found.placeholder == "hour"
+            assert found.range.end.character - found.range.start.character == len("hour")
+            assert "rename: window 'hour' of 'models/marts/departures_hourly.sql'" in [
+                one.message for one in editor.client.log_messages
+            ]
+            nothing = types.PrepareRenameParams(**editor.at(file, "group by", 1))
+            with pytest.raises(JsonRpcException, match="cannot be renamed: this is no name"):
+                await editor.client.text_document_prepare_rename_async(nothing)
+
+    asyncio.run(session())

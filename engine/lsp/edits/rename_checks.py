@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from engine.compile import Compiled, Model, Source
 from engine.compile.nodes.unit_test_steps import UnitTest
+from engine.compile.sql.lexer.lexemes import Kind, lexemes
 from engine.errors import EngineError
 from engine.lsp.edits.text_changes import ProjectChange, changed_texts
 from engine.lsp.names.named_places import Name, NameKind
@@ -21,9 +22,9 @@ from engine.lsp.opened.open_project import OpenProject
 _FRESH = "renamed_to_check_q7"
 # What follows from texts and places in files, and changes with them.
 _DERIVED = {"raw_sql", "positions", "location", "fingerprint", "slots", "facts", "renamed_from", "text"}
+_STRINGS = {Kind.STRING, Kind.RAW_STRING}
 _HASH = re.compile(r"\.[0-9a-f]{10}\b")
-_TEXT = re.compile(rf"'(?:[^'\\\\\n]|\\\\.)*?{_FRESH}(?:[^'\\\\\n]|\\\\.)*'")
-_SAME_ALIAS = re.compile(r"\b(\w+)(`?)\s+as\s+`?\1`?(?!\w)")
+_SAME_ALIAS = re.compile(r"\b(\w+)\s+as\s+\1(?!\w)")
 
 Changed = Callable[[str], ProjectChange]
 
@@ -67,7 +68,8 @@ def _compiled(opened: OpenProject, change: ProjectChange) -> Compiled:
 def _in_text(fresh: Compiled) -> str:
     """Which query would compare with another text."""
     for node_id, node in fresh.manifest.nodes.items():
-        if _TEXT.search(getattr(node, "sql", "")):
+        sql = getattr(node, "sql", "")
+        if _FRESH in sql and any(_FRESH in sql[begin:end] for kind, begin, end in lexemes(sql) if kind in _STRINGS):
             return f"a text in the query of '{node_id.partition('.')[2]}' would change"
     return ""
 
@@ -89,8 +91,8 @@ def _other_names(before: Compiled, fresh: Compiled, name: Name) -> str:
     wanted, names = {_moved(one, name) for one in declared_names(before)}, set(declared_names(fresh))
     if wanted == names:
         return ""
-    other = next(iter(sorted(map(str, names - wanted)) or sorted(map(str, wanted - names))))
-    return f"{other} would be another one"
+    other = next(iter(sorted(map(str, wanted - names)) or sorted(map(str, names - wanted))))
+    return f"{other} would get another name, too"
 
 
 def _moved(one: Name, name: Name) -> Name:
@@ -158,10 +160,10 @@ def plain_nodes(compiled: Compiled, names: Mapping[str, str]) -> dict[str, dict[
     """Return what each node says but for its texts and places, with some names read as others."""
 
     def text(value: str) -> str:
-        value = value.lower()
+        value = value.lower().replace("`", "")
         for old, new in names.items():
             value = value.replace(old, new.lower())
-        return _SAME_ALIAS.sub(r"\1\2", _HASH.sub("", value))
+        return _SAME_ALIAS.sub(r"\1", _HASH.sub("", value))
 
     def plain(value: Any) -> Any:
         if isinstance(value, str) and not isinstance(value, Enum):

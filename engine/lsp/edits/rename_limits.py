@@ -7,30 +7,54 @@ from collections.abc import Sequence
 
 from engine.compile import Model
 from engine.lsp.names.header_names import hooks_with
-from engine.lsp.names.jinja_places import strings_of
+from engine.lsp.names.jinja_places import computed_names, strings_of
 from engine.lsp.names.named_places import Name, NamedPlace, NameKind
+from engine.lsp.names.project_names import places_in
 from engine.lsp.opened.open_project import OpenProject
 from engine.lsp.text.text_segments import TextKind, segments
 from engine.project.model_header import location_of
 from engine.project.parse_yaml import load_yaml
 
-_BY_STRING = {NameKind.MODEL, NameKind.SOURCE, NameKind.TABLE, NameKind.VARIABLE, NameKind.TEST_KIND}
+# The function of templates that takes such a name.
+_BY_STRING = {
+    NameKind.MODEL: "ref", NameKind.SOURCE: "source", NameKind.TABLE: "source", NameKind.VARIABLE: "var",
+}  # fmt: skip
+_RELATIONS = {NameKind.CTE, NameKind.ALIAS, NameKind.MODEL, NameKind.TABLE}
 _IN_SQL = {
     NameKind.COLUMN, NameKind.WINDOW, NameKind.CTE, NameKind.ALIAS, NameKind.INNER, NameKind.EVENT_TIME,
 }  # fmt: skip
 
 
-def limit(opened: OpenProject, name: Name, places: Sequence[NamedPlace]) -> str:
+def limit(opened: OpenProject, name: Name, new: str, places: Sequence[NamedPlace]) -> str:
     """Return why a name cannot be changed wherever it is; empty: it can."""
+    if name.kind in _RELATIONS and (reason := _second_relation(opened, name, new, places)):
+        return reason
     if name.kind is NameKind.COLUMN and (reason := _from_star(opened, name)):
         return reason
     if name.kind is NameKind.EVENT_TIME and not any(_is_declared(opened, one) for one in places):
         return f"the source declares '{name.name}' in its watermark; rename it in the query: {name.name} as name"
     if name.kind in {NameKind.COLUMN, NameKind.MODEL, NameKind.TABLE} and (reason := _in_hook(opened, name)):
         return reason
-    if name.kind in _BY_STRING and (reason := _in_string(opened, name, places)):
+    function = _BY_STRING.get(name.kind)
+    if function and _computes(opened, function) and (reason := _in_string(opened, name, places)):
         return reason
     return _not_rendered(opened, name, places) if name.kind in _IN_SQL else ""
+
+
+def _second_relation(opened: OpenProject, name: Name, new: str, places: Sequence[NamedPlace]) -> str:
+    """Where a query reads something else under the new name already: models and sources have their own as an alias."""
+    for file in dict.fromkeys(one.file for one in places if one.file.endswith(".sql")):
+        for other in places_in(opened, file):
+            if other.name.kind in _RELATIONS and other.name.name.lower() == new.lower() and other.name != name:
+                place = location_of(opened.text(file), other.start, file)
+                return f"'{new}' is taken: {file}:{place.line}:{place.column} reads something of that name"
+    return ""
+
+
+def _computes(opened: OpenProject, function: str) -> bool:
+    """Whether a template computes the name that it calls a function with."""
+    files = (file for file in opened.files() if file.endswith((".sql", ".yml", ".yaml")))
+    return any(computed_names(opened, file, function) for file in files)
 
 
 def _from_star(opened: OpenProject, name: Name) -> str:
@@ -43,6 +67,8 @@ def _from_star(opened: OpenProject, name: Name) -> str:
     at = dict(names.outputs).get(name.name, -1) if names is not None else -1
     if isinstance(at, int) and at >= 0:
         return ""
+    if not any(column == name.name for column, _ in (names.outputs if names is not None else ())):
+        return f"the query of '{model.name}' does not have '{name.name}': its table gets the column with that name"
     return f"the query of '{model.name}' gives '{name.name}' no name of its own: list it in the SELECT, in place of '*'"
 
 

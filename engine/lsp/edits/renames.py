@@ -15,7 +15,7 @@ from engine.lsp.edits.header_edits import header_text, with_key, with_renamed_co
 from engine.lsp.edits.rename_limits import limit
 from engine.lsp.edits.text_changes import ProjectChange, TextChange, moving_edit
 from engine.lsp.names.named_places import Name, NamedPlace, NameKind
-from engine.lsp.names.project_names import place_at, places_of
+from engine.lsp.names.project_names import place_at, places_in, places_of
 from engine.lsp.opened.open_project import OpenProject
 from engine.lsp.text.text_positions import location_of_position, range_at
 from engine.project.model_header import location_of
@@ -63,7 +63,7 @@ def renamed_name(opened: OpenProject, name: Name, new: str) -> Edit:
     if reason:
         return reason
     places = places_of(opened, name)
-    blocked = next((place.blocked for place in places if place.blocked), "") or limit(opened, name, places)
+    blocked = next((place.blocked for place in places if place.blocked), "") or limit(opened, name, new, places)
     if blocked:
         return blocked
     kept = _kept_table(opened, name)
@@ -166,8 +166,6 @@ def _noun(kind: NameKind) -> str:
 def _taken(opened: OpenProject, name: Name) -> Iterable[str]:
     """The names that others of the kind have at the same place."""
     if name.kind in {*_INSIDE, NameKind.WINDOW}:
-        from engine.lsp.names.project_names import places_in
-
         inside = {*_INSIDE, NameKind.WINDOW}
         return [one.name.name for one in places_in(opened, name.owner) if one.name.kind in inside]
     if opened.compiled is None:

@@ -9,6 +9,7 @@ from engine.compile import Model
 from engine.lsp.names.jinja_places import dotted_source
 from engine.lsp.names.named_places import Name, NamedPlace, NameKind
 from engine.lsp.names.test_places import test_name
+from engine.lsp.names.yaml_places import relation
 from engine.lsp.opened.header_places import HeaderWord, header_place, meaning
 from engine.lsp.opened.open_project import OpenProject
 from engine.lsp.text.text_positions import offset_of
@@ -30,7 +31,7 @@ def header_names(opened: OpenProject, model: Model, text: str) -> Iterator[Named
         yield from test_name(opened, model.file, text, path, offset_of(place, text), is_key=True)
     for path, place in header.values.items():
         yield from test_name(opened, model.file, text, path, offset_of(place, text), is_key=False)
-        yield from _listed(model, header, text, path)
+        yield from _listed(opened, model, header, text, path)
     for found in _WORD.finditer(text, part.start, part.end):
         at = header_place(text, location_of(text, found.start(), model.file))
         said = meaning(opened, model, *at) if at else None
@@ -44,9 +45,9 @@ def header_names(opened: OpenProject, model: Model, text: str) -> Iterator[Named
 def _names(path: Path, text: str, begin: int, found: re.Match[str]) -> bool:
     """Whether a word of a value is a name: not a function, a part of a string, a length of time or a word of YAML."""
     value = text[begin : found.start()]
-    if text[found.end() :].lstrip(" ").startswith("("):
+    if text[found.end() :].lstrip(" ").startswith("(") or path[-1] == "to":
         return False
-    if path[-1] != "accepted_values" and value[:1] != "'" and value.count("'") % 2:
+    if value[:1] != "'" and value.count("'") % 2:
         return False
     if path[:1] == ("windows",):
         return value.count("(") > 0 and "," not in value.partition("(")[2]
@@ -87,13 +88,15 @@ def _is_made(model: Model, node: str, path: Path, text: str, found: re.Match[str
     return path[-1] != "as"
 
 
-def _listed(model: Model, header: Yaml, text: str, path: Path) -> Iterator[NamedPlace]:
-    """Columns in dbt's list, the names of expectations, and hooks: SQL that nothing reads before it runs."""
+def _listed(opened: OpenProject, model: Model, header: Yaml, text: str, path: Path) -> Iterator[NamedPlace]:
+    """Columns in dbt's list, names of expectations, what tests compare with."""
     value = _data(header, path)
     at = offset_of(header.values[path], text)
     if path[:1] == ("columns",) and path[2:] == ("name",) and isinstance(value, str):
         quoted = int(text[at] in "\"'")
         yield NamedPlace(model.file, at + quoted, len(value), Name(NameKind.COLUMN, value.lower(), model.id))
+    elif path[-1:] == ("to",) and isinstance(value, str):
+        yield from relation(opened, model.file, text, at + int(text[at] in "\"'"), value)
     elif path[:1] == ("expectations",) and path[2:] == ("name",) and isinstance(value, str):
         yield NamedPlace(model.file, at, len(value), Name(NameKind.EXPECTATION, value, model.name))
 

@@ -118,3 +118,13 @@ def words_of_tag(text: str, file: str, start: int, word: str) -> Iterator[int]:
                 inside = pattern.finditer(token.text, 1, len(token.text) - 1)
                 yield from (token.at + found.start() for found in inside if found[1])
             return
+
+
+def computed_names(opened: OpenProject, file: str, function: str) -> bool:
+    """Whether a file calls a function with something else than a text: with which name, only rendering shows."""
+    text = opened.text(file)
+    for tag in _tags(text, file) if f"{function}(" in text.replace(" ", "") else ():
+        for token, bracket, argument in zip(tag, tag[1:], tag[2:], strict=False):
+            if (token.kind, token.text, bracket.text) == ("name", function, "(") and argument.kind != "string":
+                return True
+    return False

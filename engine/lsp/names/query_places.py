@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Iterator, Mapping
 
 from engine.compile.columns.name_uses import UseKind
 from engine.compile.pipeline.query_names import QueryName, QueryNames
+from engine.errors import Location
 from engine.lsp.names.jinja_places import words_of_tag
 from engine.lsp.names.named_places import Name, NamedPlace, NameKind
 from engine.lsp.opened.open_project import OpenProject
@@ -61,15 +63,11 @@ class _Query:
     def __init__(self, file: str, node: str, text: str, names: QueryNames) -> None:
         self.file, self.text = file, text
         self.ctes = {one.named_at for one in names.names if one.kind is UseKind.CTE}
-        self.given: Mapping[int, Name] = {}
-        written = {offset_of(one.place, text): one.text.strip("`") for one in names.names}
-        self.texts = {one.named_at: one.text.strip("`") for one in names.names if isinstance(one.named_at, int)}
-        self.offsets = written
-        given = {at: Name(NameKind.INNER, self.texts.get(at, ""), file, at) for at, _, _ in names.unaliased}
+        given = {at: Name(NameKind.INNER, _word_before(text, end), file, at) for at, end, _ in names.unaliased}
         if node:
             outputs = ((at, column) for column, at in names.outputs if isinstance(at, int) and at >= 0)
             given |= {at: Name(NameKind.COLUMN, column, node) for at, column in outputs}
-        self.given = given
+        self.given: Mapping[int, Name] = given
 
     def gives(self, use: QueryName) -> Name | None:
         """The column of the query that an item without an alias names."""
@@ -100,3 +98,10 @@ class _Query:
         if at.startswith(_WINDOW):
             return Name(NameKind.WINDOW, at.removeprefix(_WINDOW), self.file)
         return Name(NameKind.EVENT_TIME, word, self.file) if at.startswith(_WATERMARK) else None
+
+
+def _word_before(text: str, place: Location) -> str:
+    """The name that ends before a place."""
+    before = text[: offset_of(place, text)].rstrip("`")
+    end = len(before.rstrip("_" + string.ascii_letters + string.digits))
+    return before[end:].lower()
