@@ -180,9 +180,11 @@ mutants: $(DEV) ## Put small faults into the engine, one at a time, and print th
 	@$(BIN)/python -m tests.mutants $(or $(MUTANTS_ARGS),--count 300 --seed 1)
 
 .PHONY: hostile
-hostile: $(DEV) ## Damage the example, answers of servers and addresses at random, as a stranger might: they must do no harm (HOSTILE_ARGS, ANSWERS_ARGS, ADDRESSES_ARGS)
+hostile: $(DEV) ## Damage the example, answers of servers, kept files and addresses at random, as a stranger might: they must do no harm (HOSTILE_ARGS, ANSWERS_ARGS, RECORDS_ARGS, ADDRESSES_ARGS)
 	@$(BIN)/python -m tests.security.fuzz $(or $(HOSTILE_ARGS),--count 500 --seed 1)
 	@$(BIN)/python -m tests.security.fuzz_answers $(or $(ANSWERS_ARGS),--count 5000 --seed 1)
+	@$(BIN)/python -m tests.security.fuzz_records --status $(or $(RECORDS_ARGS),--count 3000 --seed 1)
+	@$(BIN)/python -m tests.security.fuzz_records $(or $(RECORDS_ARGS),--count 500 --seed 1)
 	@$(BIN)/python -m tests.security.fuzz_addresses --java $(or $(ADDRESSES_ARGS),--count 100000 --seed 1)
 
 .PHONY: nightly
@@ -200,9 +202,9 @@ nightly: ## The whole suite with the tests of the night, then new random queries
 	@$(MAKE) --no-print-directory sameness SAMENESS_ARGS='--count 10000 --seed $(NIGHT)'
 	$(SAY) "10,000 random values of the seed $(NIGHT)"
 	@$(MAKE) --no-print-directory values VALUES_ARGS='--count 10000 --seed $(NIGHT)'
-	$(SAY) "2,000 hostile projects and 100,000 addresses of the seed $(NIGHT)"
+	$(SAY) "2,000 hostile projects, 6,000 damaged files and 100,000 addresses of the seed $(NIGHT)"
 	@$(MAKE) --no-print-directory hostile HOSTILE_ARGS='--count 2000 --seed $(NIGHT)' ANSWERS_ARGS='--count 5000 --seed $(NIGHT)' \
-		ADDRESSES_ARGS='--count 100000 --seed $(NIGHT)'
+		RECORDS_ARGS='--count 3000 --seed $(NIGHT)' ADDRESSES_ARGS='--count 100000 --seed $(NIGHT)'
 	$(SAY) "each name of three projects renamed, one at a time"
 	@$(BIN)/python -m tests.lsp.every_name
 	$(SAY) "300 random joins of streams of the seed $(NIGHT)"

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from engine.bounds.regular_file import MOST_OF_A_CACHE, read_regular
 from engine.errors import ProjectError
 from engine.target_folder import TargetFolder
 
@@ -83,7 +84,7 @@ def load_index(path: Path | None) -> Index:
     began = time.time_ns()
     if path is not None:
         with contextlib.suppress(OSError, ValueError, RecursionError, msgspec.MsgspecError):
-            kept = msgspec.json.decode(path.read_bytes(), type=_Kept)
+            kept = msgspec.json.decode(read_regular(path, MOST_OF_A_CACHE), type=_Kept)
             return Index(path, kept.files if kept.form == _FORM else {}, began)
     return Index(path, {}, began)
 

@@ -268,11 +268,7 @@ class TableState:
         content = self._store.get(key)
         if content is None:
             return None
-        try:
-            known: Mapping[str, Any] = json.loads(content)
-        except (ValueError, RecursionError) as error:
-            raise StateError("state-unreadable", f"{self.root / key} cannot be read: {error}", _RESTORE) from error
-        return known
+        return self._mapping(key, content)
 
     def has(self, number: int, name: str) -> bool:
         """Whether there is a file or folder of a name in a generation."""
@@ -380,8 +376,13 @@ class TableState:
 
     def _json(self, key: str) -> Mapping[str, Any] | None:
         content = self._store.get(key)
+        return None if content is None else self._mapping(key, content)
+
+    def _mapping(self, key: str, content: bytes) -> Mapping[str, Any]:
         try:
-            known: Mapping[str, Any] | None = None if content is None else json.loads(content)
+            known = json.loads(content)
+            if not isinstance(known, dict):
+                raise ValueError("it is no JSON object")  # noqa: TRY301, TRY004
         except (ValueError, RecursionError) as error:
             raise StateError("state-unreadable", f"{self.root / key} cannot be read: {error}", _RESTORE) from error
         return known

@@ -22,6 +22,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
+from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,7 @@ from tests.security.damage import damaged_bytes, damaged_json, damaged_reply
 SECONDS = 10
 MEGABYTES = 500
 _BATCH = 100
+_MOST_ADDRESSES = 8 << 30
 Work = Callable[["Place", random.Random], object]
 
 
@@ -165,7 +167,7 @@ def tables(place: Place, chance: random.Random) -> object:
             lines[number] = damaged_json(chance, value) if chance.random() < 0.8 else lines[number]
         made = b"\n".join(lines)
         chosen.write_bytes(made if made != content else damaged_bytes(chance, content))
-    return _command(chance.choice(answers.READING), root)
+    return run_command(chance.choice(answers.READING), root)
 
 
 def artifacts(place: Place, chance: random.Random) -> object:
@@ -176,14 +178,15 @@ def artifacts(place: Place, chance: random.Random) -> object:
             content = damaged_json(chance, known) if chance.random() < 0.8 else damaged_bytes(chance, content)
         (place.artifacts / name).write_bytes(content)
     command = chance.choice(answers.COMMANDS)
-    return _command([part.format(state=place.artifacts) for part in command], place.project)
+    return run_command([part.format(state=place.artifacts) for part in command], place.project)
 
 
-def _command(command: Sequence[str], root: Path) -> int:
+def run_command(command: Sequence[str], root: Path, codes: Sequence[int] = (0, 1, 2)) -> int:
+    """Run a command, which must end with one of these codes and not with an error of its own."""
     text = StringIO()
     with redirect_stdout(text), redirect_stderr(text):
         code = invoke([*command, "--project-dir", str(root)])
-    if code not in (0, 1, 2) or "internal-error" in text.getvalue() or "Traceback" in text.getvalue():
+    if code not in codes or "internal-error" in text.getvalue() or "Traceback" in text.getvalue():
         raise AssertionError(f"{' '.join(command)}: exit code {code}: {text.getvalue()[-2000:]}")
     return code
 
@@ -201,18 +204,32 @@ def _answered(ask: Callable[[], object], *allowed: type[Exception]) -> object:
         return type(error).__name__
 
 
-def case(place: Place, seed: int, number: int) -> None:
+@dataclass(frozen=True, slots=True)
+class Cases:
+    """What is damaged: the place that is made for some cases, and the kinds of cases.
+
+    Attributes:
+        place: made of a folder and a server.
+        works: of a place and a random number, as often as they are to be chosen.
+    """
+
+    place: Callable[[Path, Answering], Any]
+    works: Sequence[Callable[[Any, random.Random], object]]
+
+
+def case(works: Sequence[Callable[[Any, random.Random], object]], place: Any, seed: int, number: int) -> None:
     """Carry out a case.
 
     Raises:
         Exception: of any kind, where it ends neither with an answer nor with a diagnostic.
     """
     chance = random.Random(f"{seed}/{number}")
-    chance.choice(WORKS)(place, chance)
+    chance.choice(works)(place, chance)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.security.fuzz_answers", description=__doc__)
+def main(name: str = "fuzz_answers", about: str | None = __doc__, cases: Cases | None = None) -> int:
+    cases = cases or Cases(Place, WORKS)
+    parser = argparse.ArgumentParser(prog=f"python -m tests.security.{name}", description=about)
     parser.add_argument("--count", type=int, default=5000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", type=int, help="one case")
@@ -220,7 +237,7 @@ def main() -> int:
     numbers = list(range(given.count)) if given.only is None else [given.only]
     begin, failed, slowest, largest = time.monotonic(), 0, 0.0, 0
     while numbers:
-        done, what, seconds, megabytes = _batch(given.seed, numbers[:_BATCH])
+        done, what, seconds, megabytes = _batch(cases, given.seed, numbers[:_BATCH])
         slowest, largest = max(slowest, seconds), max(largest, megabytes)
         if what:
             failed += 1
@@ -233,7 +250,7 @@ def main() -> int:
     return 1 if failed else 0
 
 
-def _batch(seed: int, numbers: list[int]) -> tuple[int, str, float, int]:
+def _batch(cases: Cases, seed: int, numbers: list[int]) -> tuple[int, str, float, int]:
     """Carry out cases in a process of their own: how many went well, what the next did, and seconds and memory."""
     with tempfile.TemporaryDirectory(prefix="answers", ignore_cleanup_errors=True) as folder:
         log = Path(folder) / "log"
@@ -242,7 +259,7 @@ def _batch(seed: int, numbers: list[int]) -> tuple[int, str, float, int]:
         child = os.fork()
         if child == 0:
             try:
-                _work(Path(folder), log, seed, numbers)
+                _work(cases, Path(folder), log, seed, numbers)
             except BaseException:  # noqa: BLE001 - it is reported
                 traceback.print_exc()
             finally:
@@ -259,7 +276,7 @@ def _batch(seed: int, numbers: list[int]) -> tuple[int, str, float, int]:
     return done, failure, seconds, megabytes
 
 
-def _work(folder: Path, log: Path, seed: int, numbers: list[int]) -> None:
+def _work(cases: Cases, folder: Path, log: Path, seed: int, numbers: list[int]) -> None:
     os.environ |= {"ENGINE_CACHE": str(folder / "cache"), "HOME": str(folder), "ENGINE_TRUST": "1"}
     (folder / "cache").mkdir(mode=0o700)
     rest_session.SILENCE = rest_session.SECONDS = hive_register.SECONDS = aws_client.ANSWER_SECONDS = 0.3
@@ -269,15 +286,17 @@ def _work(folder: Path, log: Path, seed: int, numbers: list[int]) -> None:
     out = os.open(folder / "printed", os.O_WRONLY | os.O_CREAT, 0o600)
     os.dup2(out, 2)
     with answering() as server, log.open("a") as ended:
-        place = Place(folder, server)
-        case(place, seed, -1)
+        place = cases.place(folder, server)
+        case(cases.works, place, seed, -1)
         before = _megabytes()
+        # A reader without a bound ends here, and not the machine.
+        resource.setrlimit(resource.RLIMIT_AS, (_MOST_ADDRESSES, _MOST_ADDRESSES))
         for number in numbers:
             begin = used_time()
             late_at[:] = [begin + SECONDS]
             try:
                 signal.alarm(SECONDS)
-                case(place, seed, number)
+                case(cases.works, place, seed, number)
                 signal.alarm(0)
             except BaseException:  # noqa: BLE001 - whatever is not a diagnostic is what is looked for
                 print(json.dumps({"failed": traceback.format_exc()[-4000:]}), file=ended, flush=True)

@@ -65,6 +65,12 @@ def test_damaged_answers_end_in_an_answer_or_a_diagnostic():
     assert "25 of 25 cases of seed 1 ended in an answer or a diagnostic" in done.stdout
 
 
+def test_damaged_records_end_in_an_answer_or_a_diagnostic():
+    done = run("-m", "tests.security.fuzz_records", "--count", "40", "--seed", "1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "40 of 40 cases of seed 1 ended in an answer or a diagnostic" in done.stdout
+
+
 def test_what_is_no_diagnostic_is_noticed():
     """Cases that do what none may do: another error, an end of the process, no end, too much memory."""
     script = """\
@@ -75,8 +81,8 @@ fuzz.SECONDS, fuzz.MEGABYTES = 1, 100
 works = (lambda *_: 1 / 0, lambda *_: os._exit(3), lambda *_: time.sleep(30), lambda *_: b"x" * 300_000_000)
 for work in works:
     fuzz.SECONDS = 60 if work is works[-1] else 1
-    fuzz.case = lambda place, seed, number: work(place) if number >= 0 else None
-    print(repr(fuzz._batch(1, [0])[1][-200:]))
+    fuzz.case = lambda works, place, seed, number: work(place) if number >= 0 else None
+    print(repr(fuzz._batch(fuzz.Cases(fuzz.Place, ()), 1, [0])[1][-200:]))
 """
     lines = run("-c", script).stdout.splitlines()
     wanted = ("ZeroDivisionError", "code 3", "more than 1 seconds", "MB")

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from engine.bounds.regular_file import MOST_OF_A_CACHE, read_regular
 from engine.errors import ProjectError
 from engine.target_folder import TargetFolder, is_plain
 
@@ -51,7 +52,7 @@ def load(kept: Path | None) -> dict[str, WrittenFiles]:
     if kept is None:
         return {}
     try:
-        known = msgspec.json.decode((kept / _FILE).read_bytes(), type=dict[str, WrittenFiles])
+        known = msgspec.json.decode(read_regular(kept / _FILE, MOST_OF_A_CACHE), type=dict[str, WrittenFiles])
     except (OSError, ValueError, RecursionError, msgspec.MsgspecError):
         return {}
     return {node: item for node, item in known.items() if all(map(is_plain, item.files))}

@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 
 import engine
+from engine.bounds.regular_file import MOST_OF_A_CACHE, read_regular
 from engine.compile.artifacts.node_json import Buffer, Encoded, digest, to_json
 from engine.compile.declarations.target import Target
 from engine.compile.nodes.manifest import KeptRecords, NodeRecord
@@ -192,7 +193,7 @@ def load(folder: Path | None, target: Target) -> StoredCompilation:
         return StoredCompilation()
     path = _path(folder, target)
     try:
-        head = msgspec.json.decode(path.read_bytes(), type=_Head)
+        head = msgspec.json.decode(read_regular(path, MOST_OF_A_CACHE), type=_Head)
         packs = opened(path.parent, head.packs)
     except (OSError, ValueError, KeyError, RecursionError, msgspec.MsgspecError):  # KeyError: a code of another version
         return StoredCompilation()

@@ -11,6 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from engine.bounds.regular_file import read_regular
 from engine.compile.artifacts.dbt_manifest import own_id
 from engine.compile.nodes.materialization import Materialized
 from engine.docs.site import format_values
@@ -127,9 +128,7 @@ def last_run(target_dir: Path) -> LastRun:
     """Return the last run of a project, as its folder of artifacts has it; an empty one if that cannot be read."""
     path = target_dir / "run_results.json"
     try:
-        if path.is_symlink() or path.stat().st_size > _MOST_BYTES:
-            return LastRun()
-        return read_results(json.loads(path.read_text(encoding="utf-8")))
+        return read_results(json.loads(read_regular(path, _MOST_BYTES)))
     except (OSError, ValueError, RecursionError):
         return LastRun()
 

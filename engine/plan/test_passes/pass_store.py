@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from engine.bounds.regular_file import MOST_OF_A_CACHE, read_regular
 from engine.compile.artifacts.node_json import digest
 from engine.errors import ProjectError
 from engine.target_folder import TargetFolder
@@ -51,7 +52,7 @@ def read_passes(cache: Path | None, target: str) -> dict[str, LastPass]:
     path = cache / FOLDER / _name(target)
     with suppress(OSError, ValueError, RecursionError, msgspec.MsgspecError):
         if is_own(path, private=True):
-            content = msgspec.json.decode(path.read_bytes(), type=_Content)
+            content = msgspec.json.decode(read_regular(path, MOST_OF_A_CACHE), type=_Content)
             return content.passes if content.form == _FORM else {}
     return {}
 
