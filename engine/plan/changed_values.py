@@ -9,7 +9,8 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from engine.compile.sql.dialect import DIALECT, parse_text
+from engine.compile.sql.dialect import parse_text
+from engine.compile.sql.shown_sql import shown_sql
 
 # Lines of a difference, characters of a line, and of a value.
 _LINES, _WIDTH, _VALUE = 10, 160, 120
@@ -123,7 +124,11 @@ def query_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, 
 def _difference(name: str, old: str, new: str) -> Iterator[str]:
     if name:
         yield f"ephemeral model '{name}':"
-    lines = difflib.unified_diff(_lines(old), _lines(new), n=0, lineterm="")
+    before, after = _lines(old), _lines(new)
+    if before == after:
+        # They differ in what the parser drops.
+        before, after = [old], [new]
+    lines = difflib.unified_diff(before, after, n=0, lineterm="")
     for line in lines:
         if line[:1] in "+-" and line[:3] not in {"+++", "---"}:
             text = f"{line[0]} {line[1:]}"
@@ -142,7 +147,7 @@ def _lines(sql: str) -> list[str]:
         if name.this.startswith("@"):
             name.set("this", name.this.partition(" ")[2] or name.this[1:])
             name.set("quoted", False)
-    return str(tree.sql(dialect=DIALECT, pretty=True, comments=False)).splitlines()
+    return shown_sql(tree, pretty=True, comments=False).splitlines()
 
 
 def _sorted_by(column: Mapping[str, Any]) -> str:

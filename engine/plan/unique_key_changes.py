@@ -13,7 +13,8 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from engine.compile.sql.dialect import DIALECT, parse_text
+from engine.compile.sql.dialect import parse_text
+from engine.compile.sql.shown_sql import shown_sql
 from engine.compile.stateful.bound_expressions import written_key
 from engine.compile.stateful.stateful_steps import UnprovableError, meaning
 
@@ -84,6 +85,6 @@ def _written(facts: Mapping[str, Any]) -> _Texts:
                 found.setdefault(item.alias_or_name.lower(), []).append(item.unalias())
     sql = str(facts["sql"])
     return {
-        name: (sorted(written_key(tree, sql) for tree in trees), ", ".join(tree.sql(dialect=DIALECT) for tree in trees))
+        name: (sorted(written_key(tree, sql) for tree in trees), ", ".join(map(shown_sql, trees)))
         for name, trees in found.items()
     }

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from engine.compile import Manifest
+from engine.plan.changed_values import query_changes
 from engine.plan.edits.affected_columns import affected_exposures, affected_models, affected_text
 from tests.project.small_projects import clean, orders_with
 
@@ -53,6 +54,31 @@ def test_an_edit(edited: tuple[str, str], expected: str, tmp_path: Path) -> None
     found = affected_models(manifest, manifest.model("orders"), before)
     names = sorted(affected_text(tuple(sorted(found, key=lambda one: one.name))))
     assert names == ([expected] if expected else [])
+
+
+@pytest.mark.parametrize(
+    ("was", "now"),
+    [
+        ("percentile_cont(0.5) within group (order by amount)", "percentile_disc(0.5) within group (order by amount)"),
+        ("to_char(sum(amount), '999')", "to_char(sum(amount), '000')"),
+        ("max_by(kind, amount)", "min_by(kind, amount)"),
+        ("percentile(amount, 0.5, 1)", "percentile(amount, 0.5, 2)"),
+    ],
+)
+def test_functions_that_sqlglot_writes_as_one_are_two(was: str, now: str, tmp_path: Path) -> None:
+    sql = f"select kind, {was} as middle, count(*) as n from {{{{ source('shop', 'orders') }}}} group by kind\n"
+    below = {
+        "one": "select kind, middle from {{ ref('orders') }}\n",
+        "two": "select kind, n from {{ ref('orders') }}\n",
+    }
+    before = _orders(tmp_path / "before", sql, below)[1]
+    manifest, after = _orders(tmp_path / "after", sql.replace(was, now), below)
+    found = affected_models(manifest, manifest.model("orders"), before)
+    assert list(affected_text(found)) == ["affects one (middle)"]
+    shown = query_changes(before, after)
+    assert [line[0] for line in shown] == ["-", "+"]
+    assert shown[0][1:] != shown[1][1:]
+    assert "PERCENTILE_APPROX" not in "".join(shown)
 
 
 SOURCE = "{{ source('shop', 'orders') }}"

@@ -7,6 +7,8 @@ import pytest
 from engine.plan.edits.changed_clauses import changed_clauses, with_clauses
 
 QUERY = "select id, sum(a) as total from t where a > 1 group by id"
+_MIDDLE = "percentile_cont(0.5) within group (order by a)"
+CONT = f"select id, {_MIDDLE} as m from t group by id having {_MIDDLE} > 1 order by {_MIDDLE}"
 PIPE = "from t |> where a > 1 |> select id |> aggregate count(*) as n group by id"
 CTE = "with q as (select id, a from t where a > 1) select id from q"
 UNION = "select id from t union all select id from u where id > 1"
@@ -17,6 +19,7 @@ UNION = "select id from t union all select id from u where id > 1"
     [
         (QUERY, QUERY.replace("a > 1", "a > 2"), ("WHERE",)),
         (QUERY, QUERY.replace("sum(a)", "max(a)"), ("column 'total'",)),
+        (CONT, CONT.replace("_cont", "_disc"), ("column 'm'", "HAVING", "ORDER BY")),
         (QUERY, QUERY.replace("total", "most"), ("removed column 'total'", "new column 'most'")),
         (QUERY, QUERY.replace("id, sum(a) as total", "sum(a) as total, id"), ("the order of the columns",)),
         (QUERY, QUERY + ", a having count(*) > 1", ("GROUP BY", "HAVING")),

@@ -86,6 +86,13 @@ def test_a_query_may_be_incremental_however_it_is_written(tmp_path: Path, query:
     [
         ("select c as id, count(*) as n from {{ ref('m') }} as x(a, b, c, d) group by c", "a list of columns"),
         ("select identifier('id') as id, count(*) as n from {{ ref('m') }} group by 1", "IDENTIFIER"),
+        *(
+            (
+                f"select a.id from {{{{ ref('m') }}}} a {join} join {{{{ ref('m') }}}} b on a.id = b.id",
+                f": {join.upper()} JOIN is not followed",
+            )
+            for join in ("semi", "left semi", "anti", "left anti", "full", "full outer", "right")
+        ),
     ],
 )
 def test_a_query_that_hides_its_columns_is_not_incremental(tmp_path: Path, query: str, reason: str) -> None:

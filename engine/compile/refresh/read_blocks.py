@@ -21,6 +21,7 @@ from engine.compile.refresh.read_names import names_by_strings
 from engine.compile.sql.aggregates import has_aggregate, returns_rows
 from engine.compile.sql.dialect import spark
 from engine.compile.sql.query_nodes import holds_relations
+from engine.compile.sql.shown_sql import join_words, shown_sql
 
 # Of a SELECT; anything else is not followed. An order without LIMIT changes no row.
 _PARTS = {"expressions", "from_", "joins", "where", "group", "having", "distinct", "hint", "order", "kind", "with_"}
@@ -244,9 +245,7 @@ class _Reader:
         if text is None and all(isinstance(one, _PLAIN) for one in node.walk()):
             text = node.sql(spark())
         if text is None:
-            raise NotFollowedError(
-                f"'{node.sql(spark())}' is not followed: it is written in another way than it is read"
-            )
+            raise NotFollowedError(f"'{shown_sql(node)}' is not followed: it is written in another way than it is read")
         return text
 
 
@@ -289,8 +288,9 @@ def _how(join: exp.Expr) -> str:
     if _others(join, {"this", "side", "kind", "on"}) or side not in {"", "LEFT"} or kind not in {
         "", "INNER", "OUTER", "CROSS",
     }:  # fmt: skip
-        shown = "USING and NATURAL" if join.args.get("using") or join.args.get("method") else f"{side or kind} JOIN"
-        hint = "Write the condition behind ON." if "USING" in shown else "Write it as LEFT JOIN if it can be one."
+        shown = "USING and NATURAL" if join.args.get("using") or join.args.get("method") else join_words(join)
+        hint = "Write it as LEFT JOIN if it can be one." if side in {"FULL", "RIGHT"} else ""
+        hint = "Write the condition behind ON." if "USING" in shown else hint
         raise NotFollowedError(f"{shown} is not followed", hint)
     without = join.args.get("on") is None
     if side == "LEFT" and without:

@@ -11,6 +11,7 @@ from typing import Any
 from sqlglot import exp
 
 from engine.compile.sql.aggregates import is_aggregate
+from engine.compile.sql.shown_sql import shown_sql
 from engine.compile.stateful.equivalent_expressions import EVENT_TIME, cast_type, key_of, type_of
 from engine.compile.stateful.written_calls import LostArgumentError, said_beside, written_calls
 from engine.compile.streaming.query_plan.intervals import is_interval, seconds
@@ -37,7 +38,7 @@ def text_of(tree: exp.Expr) -> str:
             part = node.args.get(name)
             if isinstance(part, exp.Binary) and not isinstance(node, exp.Dot) and not isinstance(part, exp.Dot):
                 node.set(name, exp.Paren(this=part.copy()))
-    return str(shown.sql(dialect="spark", normalize_functions="lower", comments=False))
+    return shown_sql(shown, normalize_functions="lower", comments=False)
 
 
 def _as_called(tree: exp.Expr) -> exp.Expr:

@@ -128,19 +128,22 @@ def _selected(sql: str) -> tuple[dict[str, str], str] | None:
     from sqlglot import exp
     from sqlglot.errors import SqlglotError
 
-    from engine.compile.sql.dialect import parse_text
+    from engine.compile.sql.dialect import parse_text, tokenize
+    from engine.compile.sql.select_items import item_places
 
     try:
         tree = parse_text(sql)
+        items = item_places(tokenize(sql))
     except SqlglotError:
         return None
     if not isinstance(tree, exp.Select) or tree.args.get("distinct") or any(item.is_star for item in tree.expressions):
         return None
-    columns = {item.alias_or_name.lower(): item.unalias().sql(dialect="spark") for item in tree.expressions}
-    if len(columns) < len(tree.expressions) or "" in columns:
+    names = [item.alias_or_name.lower() for item in tree.expressions]
+    if len(set(names)) < len(names) or len(names) != len(items) or "" in names:
         return None
-    tree.set("expressions", [])
-    return columns, tree.sql(dialect="spark")
+    # Texts, not trees: sqlglot has fewer functions than Spark, and drops some arguments.
+    texts = [sql[item.start : item.unaliased] for item in items]
+    return dict(zip(names, texts, strict=True)), f"{sql[: items[0].start]} {sql[items[-1].end :]}"
 
 
 def _reached(below: Model, changed: Mapping[str, frozenset[str] | None]) -> frozenset[str] | None:

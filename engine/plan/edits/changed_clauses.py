@@ -84,7 +84,7 @@ def _of_query(old: exp.Expr, new: exp.Expr, place: str) -> Iterator[str]:
     yield from _of_columns(old, new, place)
     args = [{key.strip("_"): value for key, value in one.args.items()} for one in (old, new)]
     for key in dict.fromkeys((*_NAMES, *args[0], *args[1])):
-        if key not in {"with", "expressions"} and _text(args[0].get(key)) != _text(args[1].get(key)):
+        if key not in {"with", "expressions"} and _differ(args[0].get(key), args[1].get(key)):
             yield from (_of_subquery(old, new, place) if key == "from" else ()) or (
                 f"{_NAMES.get(key, key.upper())}{place}",
             )
@@ -108,14 +108,19 @@ def _of_ctes(old: exp.Query, new: exp.Query, place: str) -> Iterator[str]:
 
 
 def _of_columns(old: exp.Select, new: exp.Select, place: str) -> Iterator[str]:
-    before, after = ({item.alias_or_name: _text(item) for item in one.expressions} for one in (old, new))
+    before, after = ({item.alias_or_name: item for item in one.expressions} for one in (old, new))
     for name in dict.fromkeys((*before, *after)):
         if name not in after or name not in before:
             yield f"{'new' if name in after else 'removed'} column '{name}'{place}"
-        elif before[name] != after[name]:
+        elif _differ(before[name], after[name]):
             yield f"column '{name}'{place}"
-    if before == after and list(before) != list(after):
+    if before.keys() == after.keys() and list(before) != list(after):
         yield f"the order of the columns{place}"
+
+
+def _differ(old: Any, new: Any) -> bool:
+    """Whether two parts of trees differ; functions of different names may be written as one."""
+    return old != new or _text(old) != _text(new)
 
 
 def _text(value: Any) -> str:
