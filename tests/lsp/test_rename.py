@@ -239,6 +239,7 @@ TWO = "with c as (select id from {{ ref('orders') }}) select c.id from c join {{
         # Both would have the name: Spark does not know which of them is meant.
         (TWO, "with c", "kinds", "'kinds' is taken: models/more.sql:1:80 reads something of that name"),
         (TWO, "ref('orders", "c", "'c' is taken: models/more.sql:1:6 reads something of that name"),
+        ("{% set big = 1 %}select id from {{ ref('orders') }}", "MACRO", "x", "more.sql:1:8 has a variable 'big'"),
         # Names that are nobody's.
         ("select upper(kind) as u from {{ ref('orders') }}", "select upper", "x", "this is no name"),
         ("{% set n = 1 %}select id + {{ n }} as u from {{ ref('orders') }}", "{{ n", "x", "this is no name"),
@@ -248,7 +249,9 @@ TWO = "with c as (select id from {{ ref('orders') }}) select c.id from c join {{
 def test_what_cannot_be_known_is_rejected_with_its_place(shop, text, words, new, reason):
     (shop / "models/more.sql").write_text(text)
     opened = compiled(shop)
-    if words:
+    if words == "MACRO":
+        edit = renamed_name(opened, Name(NameKind.MACRO, "big"), new)
+    elif words:
         edit = renamed(opened, "models/more.sql", at(opened, "models/more.sql", words, len(words) - 1), new)
     elif reason:
         edit = renamed_name(opened, Name(NameKind.MODEL, "orders"), new)
@@ -272,6 +275,13 @@ def test_texts_that_look_like_a_name_stay(shop):
     assert "rows: [{id: 1, kind: a, price: 5," in after.text("tests/hourly.yml")
     assert "rows: [{id: 1, kind: a, amount: 50, data:" in after.text("tests/hourly.yml")
     assert "where orders.price > 0" in after.text("models/hourly.sql")
+
+
+def test_a_tag_before_a_column_is_renamed_with_the_model(shop):
+    (shop / "models/more.sql").write_text("select {{ ref('kinds') }}.kind, kinds.label from {{ ref('kinds') }}")
+    opened = compiled(shop)
+    after = applied(opened, renamed_name(opened, Name(NameKind.MODEL, "kinds"), "sorts"))
+    assert after.text("models/more.sql") == "select {{ ref('sorts') }}.kind, sorts.label from {{ ref('sorts') }}"
 
 
 def test_a_generic_test_is_renamed_where_it_is_listed(shop):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from engine.compile import Model
 from engine.lsp.names.header_names import hooks_with
-from engine.lsp.names.jinja_places import computed_names, strings_of
+from engine.lsp.names.jinja_places import computed_names, local_names, strings_of
 from engine.lsp.names.named_places import Name, NamedPlace, NameKind
 from engine.lsp.names.project_names import places_in
 from engine.lsp.opened.open_project import OpenProject
@@ -27,18 +27,25 @@ _IN_SQL = {
 
 def limit(opened: OpenProject, name: Name, new: str, places: Sequence[NamedPlace]) -> str:
     """Return why a name cannot be changed wherever it is; empty: it can."""
-    if name.kind in _RELATIONS and (reason := _second_relation(opened, name, new, places)):
-        return reason
-    if name.kind is NameKind.COLUMN and (reason := _from_star(opened, name)):
-        return reason
-    if name.kind is NameKind.EVENT_TIME and not any(_is_declared(opened, one) for one in places):
-        return f"the source declares '{name.name}' in its watermark; rename it in the query: {name.name} as name"
-    if name.kind in {NameKind.COLUMN, NameKind.MODEL, NameKind.TABLE} and (reason := _in_hook(opened, name)):
-        return reason
-    function = _BY_STRING.get(name.kind)
-    if function and _computes(opened, function) and (reason := _in_string(opened, name, places)):
-        return reason
-    return _not_rendered(opened, name, places) if name.kind in _IN_SQL else ""
+    return next(filter(None, _reasons(opened, name, new, places)), "")
+
+
+def _reasons(opened: OpenProject, name: Name, new: str, places: Sequence[NamedPlace]) -> Iterator[str]:
+    kind = name.kind
+    if kind in _RELATIONS:
+        yield _second_relation(opened, name, new, places)
+    if kind is NameKind.COLUMN:
+        yield _from_star(opened, name)
+    if kind is NameKind.EVENT_TIME and not any(_is_declared(opened, one) for one in places):
+        yield f"the source declares '{name.name}' in its watermark; rename it in the query: {name.name} as name"
+    if kind in {NameKind.COLUMN, NameKind.MODEL, NameKind.TABLE}:
+        yield _in_hook(opened, name)
+    if kind is NameKind.MACRO:
+        yield _hidden(opened, name)
+    if kind in _BY_STRING and _computes(opened, _BY_STRING[kind]):
+        yield _in_string(opened, name, places)
+    if kind in _IN_SQL:
+        yield _not_rendered(opened, name, places)
 
 
 def _second_relation(opened: OpenProject, name: Name, new: str, places: Sequence[NamedPlace]) -> str:
@@ -48,6 +55,17 @@ def _second_relation(opened: OpenProject, name: Name, new: str, places: Sequence
             if other.name.kind in _RELATIONS and other.name.name.lower() == new.lower() and other.name != name:
                 place = location_of(opened.text(file), other.start, file)
                 return f"'{new}' is taken: {file}:{place.line}:{place.column} reads something of that name"
+    return ""
+
+
+def _hidden(opened: OpenProject, name: Name) -> str:
+    """Where a template has a variable with the name of a macro."""
+    for file in opened.files():
+        text = opened.text(file)
+        for start, local in local_names(opened, file) if name.name in text else ():
+            if local == name.name:
+                place = location_of(text, start, file)
+                return f"{file}:{place.line}:{place.column} has a variable '{local}': rename it first"
     return ""
 
 

@@ -128,3 +128,15 @@ def computed_names(opened: OpenProject, file: str, function: str) -> bool:
             if (token.kind, token.text, bracket.text) == ("name", function, "(") and argument.kind != "string":
                 return True
     return False
+
+
+def local_names(opened: OpenProject, file: str) -> Iterator[tuple[int, str]]:
+    """Return the variables of a file's tags (`set`, `for`, parameters of macros) with their places."""
+    text = opened.text(file)
+    for tag in _tags(text, file):
+        names = [token for token in tag if token.kind == "name"]
+        if tag and tag[0].text in {"macro", "call"}:
+            yield from ((one.at, one.text) for one in names[2:])
+        elif tag and tag[0].text in {"set", "for"}:
+            end = next((i for i, token in enumerate(tag) if token.text in {"=", "in"}), len(tag))
+            yield from ((token.at, token.text) for token in tag[1:end] if token.kind == "name")
