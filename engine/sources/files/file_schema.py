@@ -28,6 +28,7 @@ _SHOWN = 3
 _DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 # Parquet's INT96, and every timestamp of ORC, say nothing of a zone and have one.
 _ZONELESS = "timestamp without a zone"
+_FIXED = "binary of a fixed length"
 # declared type -> other types of a file whose values it holds
 _ACCEPTED: Mapping[str, tuple[str, ...]] = {
     "smallint": ("tinyint",),
@@ -37,16 +38,31 @@ _ACCEPTED: Mapping[str, tuple[str, ...]] = {
     "char": ("string",),
     "varchar": ("string",),
     "timestamp": (_ZONELESS,),
+    "binary": (_FIXED,),
 }
+_OF_ORC: Mapping[str, tuple[str, ...]] = {"string": (*_DIGITS, "boolean", "date"), "timestamp_ntz": ("bigint",)}
+# Of ORC's C++ library, by which pyarrow and pandas write: their times with a zone end Spark's reader.
+_ORC_OF_CPP, _WRITER = "orc of C++", "writer"
 _ACCEPTED_BY: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     # Old writers do not mark text as such.
     "parquet": {"string": ("binary",), "timestamp_ntz": (_ZONELESS, "date")},
-    "orc": {"string": (*_DIGITS, "boolean", "date"), "timestamp_ntz": ("bigint",)},
+    "orc": _OF_ORC,
+    _ORC_OF_CPP: _OF_ORC,
 }
-# Spark's names for what Arrow calls otherwise; unsigned numbers need the next larger type.
+# Unsigned numbers of Parquet need the next larger type; Spark reads no decimal of them but one of its own (measured,
+# Spark 4.1.4). Arrow's name -> how they are called, and the types that hold them.
+_UNSIGNED: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "uint8": ("an unsigned integer of 8 bits", ("smallint", "int", "bigint", "double")),
+    "uint16": ("an unsigned integer of 16 bits", ("int", "bigint", "double")),
+    "uint32": ("an unsigned integer of 32 bits", ("bigint",)),
+    "uint64": ("an unsigned integer of 64 bits", ("decimal(20,0)",)),
+}
+# What Spark reads as no type at all ends with this.
+_NEVER = "which Spark cannot read"
+# Spark's names for what Arrow calls otherwise.
 _NAMES = {
-    "int8": "tinyint", "int16": "smallint", "int32": "int", "int64": "bigint", "uint8": "smallint", "uint16": "int",
-    "uint32": "bigint", "uint64": "decimal(20,0)", "halffloat": "float", "float": "float", "double": "double",
+    "int8": "tinyint", "int16": "smallint", "int32": "int", "int64": "bigint",
+    "float": "float", "double": "double",
     "bool": "boolean", "string": "string", "large_string": "string", "binary": "binary", "large_binary": "binary",
     "date32[day]": "date",
 }  # fmt: skip
@@ -84,10 +100,21 @@ def misfits(path: Path | str, spec: SourceSpec, place: Place) -> list[str]:
     if schema is None:
         return []
     declared: Any = StructType.fromDDL(spec.schema)
+    return schema_faults(declared, schema, spec.format)
+
+
+def schema_faults(declared: StructType, schema: Any, format_: str) -> list[str]:
+    """Return what does not fit in the schema of a file.
+
+    Args:
+        declared: the columns of the source.
+        schema: as `schema_of` reads it.
+        format_: of the file.
+    """
     have = {name.lower(): schema.field(i).type for i, name in enumerate(schema.names)}
     if not any(field.name.lower() in have for field in declared.fields):
         return [f"it has none of the declared columns, but {', '.join(schema.names) or 'none'}"]
-    return list(_struct(declared, have, spec.format, ()))
+    return list(_struct(declared, have, _form(format_, schema), ()))
 
 
 def unfit(found: Sequence[str]) -> RunError:
@@ -98,34 +125,44 @@ def unfit(found: Sequence[str]) -> RunError:
         "Spark would read NULLs or wrong values. Correct the source's schema, or replace the file (an empty file "
         "is skipped); the next build reads it again."
     )
+    if all(_NEVER in one for one in found):
+        hint = "Replace the file by one without such values (an empty file is skipped); the next build reads it again."
+        message = f"a file cannot be read: {'; '.join(found[:_SHOWN])}{more}"
     return RunError("source-unreadable", message, hint)
 
 
 def _of_file(path: Path | str, format_: str, place: Place) -> Any:
     if isinstance(path, Path):
-        return _schema(str(path), format_)
+        return schema_of(str(path), format_)
     if place.store is None or not is_s3(path):
         return None
     file = s3_files.opened(path, place.store())
     if file is None:
         return None
     with file:
-        return _schema(file, format_)
+        return schema_of(file, format_)
 
 
-def _schema(path: Any, format_: str) -> Any:
+def schema_of(path: Any, format_: str) -> Any:
+    """Return Arrow's schema of a file, by its path or opened; None: it cannot be read."""
     import pyarrow as pa
     from pyarrow import orc, parquet
 
     try:
         if format_ == "orc":
-            return orc.ORCFile(path).schema
+            file = orc.ORCFile(path)
+            return file.schema.with_metadata({_WRITER: str(file.writer)})
         # INT96, in which Spark reads and writes times, would be nanoseconds to pyarrow, too.
         with parquet.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
             return file.schema_arrow
     except (pa.ArrowException, OSError):
         # Spark says what is wrong with it, when it reads it.
         return None
+
+
+def _form(format_: str, schema: Any) -> str:
+    """The format, and which library's files it is where Spark reads them in another way."""
+    return _ORC_OF_CPP if format_ == "orc" and (schema.metadata or {}).get(_WRITER.encode()) == b"ORC_CPP" else format_
 
 
 def _struct(declared: StructType, have: dict[str, Any], format_: str, path: tuple[str, ...]) -> Iterator[str]:
@@ -140,9 +177,8 @@ def _type(declared: DataType, found: Any, format_: str, path: tuple[str, ...]) -
 
     if types.is_dictionary(found):
         found = found.value_type
-    if format_ == "parquet" and types.is_timestamp(found) and found.unit == "ns":
-        # Spark reads none of them, whatever is declared.
-        yield f"{'.'.join(path)} has times in nanoseconds, which cannot be read; write it in microseconds"
+    if unread := _never_read(found, format_):
+        yield f"{'.'.join(path)} has {unread}"
         return
     if isinstance(declared, StructType) and types.is_struct(found):
         inner = {found.field(i).name.lower(): found.field(i).type for i in range(found.num_fields)}
@@ -152,8 +188,34 @@ def _type(declared: DataType, found: Any, format_: str, path: tuple[str, ...]) -
     elif isinstance(declared, MapType) and types.is_map(found):
         yield from _type(declared.keyType, found.key_type, format_, (*path, "key"))
         yield from _type(declared.valueType, found.item_type, format_, (*path, "value"))
-    elif not _holds(declared.simpleString(), _name(found), format_):
-        yield f"{'.'.join(path)} is {_name(found) or found} and not {declared.simpleString()}"
+    elif fault := _misfit(declared.simpleString(), found, format_):
+        yield f"{'.'.join(path)} is {fault}"
+
+
+def _never_read(found: Any, format_: str) -> str:
+    """What a column has that no declared type reads, and how to write it; empty: it is another column."""
+    from pyarrow import types
+
+    if format_ == "parquet" and types.is_timestamp(found) and found.unit == "ns":
+        return f"times in nanoseconds, {_NEVER}: write them in microseconds"
+    if format_ == "parquet" and types.is_float16(found):
+        return f"floating-point numbers of 16 bits, {_NEVER}: write them as float"
+    if format_ == _ORC_OF_CPP and types.is_timestamp(found) and found.tz:
+        return f"times with a zone as ORC's C++ library writes them, {_NEVER}: write them in UTC, without a zone"
+    return ""
+
+
+def _misfit(declared: str, found: Any, format_: str) -> str:
+    """Why a declared type does not hold the values of a file's type; empty: it does."""
+    if format_ == "parquet" and (unsigned := _UNSIGNED.get(str(found))) is not None:
+        called, holds = unsigned
+        return "" if declared in holds else f"{called} and not {declared}: declare it as {' or '.join(holds)}"
+    name = _name(found)
+    if _holds(declared, name, format_):
+        return ""
+    if format_ != "parquet" and declared == "timestamp_ntz" and name in {"timestamp", _ZONELESS}:
+        return "a timestamp of ORC, which Spark reads in a time zone: declare it as timestamp"
+    return f"{name or found} and not {declared}"
 
 
 def _name(found: Any) -> str | None:
@@ -164,6 +226,8 @@ def _name(found: Any) -> str | None:
         return f"decimal({found.precision},{found.scale})"
     if types.is_timestamp(found):
         return "timestamp" if found.tz else _ZONELESS
+    if types.is_fixed_size_binary(found):
+        return _FIXED
     if types.is_nested(found):
         return "struct" if types.is_struct(found) else "map" if types.is_map(found) else "array"
     return _NAMES.get(str(found))
