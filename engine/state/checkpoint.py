@@ -187,7 +187,7 @@ def next_watermark(checkpoint: StatePath) -> int | None:
     batch = last_committed(checkpoint)
     if batch is None:
         return None
-    lines = content(checkpoint / "commits" / str(batch)).decode().splitlines()
+    lines = content(checkpoint / "commits" / str(batch)).decode(errors="replace").splitlines()
     found = _objects(lines[1:])
     mark = found[0].get("nextBatchWatermarkMs") if found else None
     return mark or None if isinstance(mark, int) else None

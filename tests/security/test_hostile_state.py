@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.cli.main import invoke
 from tests.lab import EVENTS, Lab
 from tests.security import answers
 
@@ -137,3 +138,31 @@ def test_damaged_state_is_an_error_of_a_plan(built: Lab, name: str, content: byt
     assert done.code == 1, done.text
     assert ("state-unreadable" in done.codes()) == unreadable, done.text
     assert "internal-error" not in done.text
+
+
+DAMAGED = {
+    "no UTF-8": lambda path: path.write_bytes(b"v1\xff"),
+    "a folder": lambda path: (path.unlink(), path.mkdir()),
+    "a pipe": lambda path: (path.unlink(), os.mkfifo(path)),
+    "nothing": lambda path: path.write_bytes(b""),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED.values(), ids=DAMAGED)
+@pytest.mark.parametrize("log", ["commits", "offsets"])
+def test_a_damaged_log_of_a_checkpoint_ends_in_a_diagnostic(tmp_path: Path, damage, log: str, capsys) -> None:
+    root = answers.built(tmp_path / "p")
+    damage(root / ".engine/state/lake/s/m/1/checkpoint" / log / "1")
+    assert invoke(["plan", "--project-dir", str(root)]) in (0, 1)
+    assert "internal" not in "".join(capsys.readouterr())
+
+
+@pytest.mark.parametrize(
+    "note", ["drop.json", "refresh.json", "rollback.json", "rename.json", "rebuild.json", "1/previous.json"]
+)
+@pytest.mark.parametrize("text", ["[1]", "5", "null", '"x"', "{}"])
+def test_a_note_that_is_no_object_ends_in_a_diagnostic(tmp_path: Path, note: str, text: str, capsys) -> None:
+    root = answers.built(tmp_path / "p")
+    (root / ".engine/state/lake/s/m" / note).write_text(text)
+    assert invoke(["plan", "--project-dir", str(root)]) in (0, 1)
+    assert "internal" not in "".join(capsys.readouterr())

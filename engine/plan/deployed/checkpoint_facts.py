@@ -129,7 +129,11 @@ def _ends(
 def watermark_moved(path: StatePath, newest: spark_checkpoint.OffsetsLog | None) -> bool:
     """Return whether the newest committed micro-batch moved the watermark with which it began."""
     began = newest.watermark if newest is not None else None
-    return began is not None and (spark_checkpoint.next_watermark(path) or 0) > began
+    try:
+        return began is not None and (spark_checkpoint.next_watermark(path) or 0) > began
+    except OSError:
+        # What is wrong with the file is found by `find_damage`.
+        return False
 
 
 def _logs(path: StatePath, committed: int | None, started: int | None) -> tuple[FileLog, ...] | None:
