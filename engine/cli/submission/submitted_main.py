@@ -1,6 +1,7 @@
 """What spark-submit runs, as a file of its own: the command line, in the JVM that started this process.
 
-In cluster mode the project and the engine are unpacked beside it, where nobody may write.
+In client mode its last arguments say where the project is. In cluster mode the project and the engine are unpacked
+beside it, where nobody may write.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ SHIPPED = Path("headrace")
 
 def main(arguments: list[str]) -> None:
     """Run a command; the process ends with its exit code."""
-    if SHIPPED.is_dir():
+    if arguments[-2:-1] != ["--project-dir"]:
         sys.path.insert(0, str((SHIPPED / "lib").resolve()))
         project = Path(tempfile.mkdtemp(prefix="headrace-")) / "project"
         shutil.copytree(SHIPPED / "project", project)

@@ -54,7 +54,7 @@ _SURROUNDINGS = (
     ),
     (
         "state-unwritable",
-        ("CONCURRENT_STREAM_LOG_UPDATE", "was written by another run"),
+        ("CONCURRENT_STREAM_LOG_UPDATE", "queries are concurrently using", "was written by another run"),
         "another run wrote to the same checkpoint",
         f"Build again. {_ON}",
     ),
