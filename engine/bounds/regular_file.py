@@ -35,12 +35,14 @@ def read_regular(path: Path | str, most_bytes: int) -> bytes:
             raise NotRegularError(f"{path} is a symbolic link") from error
         raise
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        seen = os.fstat(descriptor)
+        if not stat.S_ISREG(seen.st_mode):
             raise NotRegularError(f"{path} is not a regular file")
-        content = _read(descriptor, most_bytes + 1)
+        # One that grows meanwhile has its end at the bound, too.
+        content = _read(descriptor, most_bytes + 1) if seen.st_size <= most_bytes else b""
     finally:
         os.close(descriptor)
-    if len(content) > most_bytes:
+    if max(len(content), seen.st_size) > most_bytes:
         raise NotRegularError(f"{path} has more than {most_bytes:,} bytes")
     return content
 

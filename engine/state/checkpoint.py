@@ -24,7 +24,7 @@ _NO_OFFSET = "-"
 def query_id(checkpoint: StatePath) -> str | None:
     """The id of the streaming query, or None if it never started."""
     try:
-        identifier = msgspec.json.decode((checkpoint / "metadata").read_text(encoding="utf-8")).get("id")
+        identifier = msgspec.json.decode(content(checkpoint / "metadata")).get("id")
     except (OSError, ValueError, AttributeError, RecursionError):
         return None
     return identifier if isinstance(identifier, str) else None
@@ -57,7 +57,7 @@ def beginnings(checkpoint: StatePath) -> list[dict[str, Any]]:
     try:
         begun = sorted([*folder.glob("*/0"), *folder.glob("*/offsets/0")])
         # A source that keeps its beginning writes a version line and JSON (Spark's HDFSMetadataLog), or JSON alone.
-        lines = [path.read_text(encoding="utf-8", errors="replace").splitlines()[-1:] for path in begun]
+        lines = [content(path).decode(errors="replace").splitlines()[-1:] for path in begun]
     except OSError:
         return []
     return _objects(line for found in lines for line in found)

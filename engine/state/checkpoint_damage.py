@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import msgspec
 
 from engine.characters import whole_number
-from engine.state.state_path import StatePath, names_in
+from engine.state.state_path import StatePath, content, names_in
 
 OFFSETS, COMMITS = "offsets", "commits"
 _VERSION, _SUM = "v", ".crc"
@@ -67,7 +67,7 @@ def _numbers(names: list[str]) -> set[int]:
 def _readable(path: StatePath, log: str) -> bool:
     """Whether a log has its version, what it says of the micro-batch, and for offsets each source."""
     try:
-        version, *lines = path.read_text(encoding="utf-8").splitlines()
+        version, *lines = content(path).decode().splitlines()
         values = [msgspec.json.decode(line) for line in lines if line != "-"]
     except (OSError, ValueError, RecursionError):
         return False

@@ -18,7 +18,7 @@ import msgspec
 from engine.characters import whole_number
 from engine.errors import StateError
 from engine.ignored_file_names import holds_rows
-from engine.state.state_path import StatePath, names_in
+from engine.state.state_path import StatePath, content, names_in
 
 _COMPACT = ".compact"
 # Beside the checkpoint: the times of files that were read as they are now, not as Spark noted them.
@@ -50,7 +50,7 @@ def _is_log(folder: StatePath) -> bool:
     first = next((name for name in names_in(folder) if _number(name) is not None), None)
     if first is None:
         return False
-    lines = (folder / first).read_text(encoding="utf-8", errors="replace").splitlines()
+    lines = content(folder / first).decode(errors="replace").splitlines()
     # Of what other sources keep there nothing names a path.
     return len(lines) == 1 or '"path":' in lines[1]
 
@@ -60,7 +60,7 @@ def reaches(checkpoint: StatePath, source: int, batch: int | None) -> int:
     if batch is None:
         return -1
     try:
-        lines = (checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()[2:]
+        lines = content(checkpoint / "offsets" / str(batch)).decode().splitlines()[2:]
         return int(msgspec.json.decode(lines[_line(checkpoint, source)])["logOffset"])
     except (OSError, *_DAMAGE):
         return -1
@@ -72,7 +72,7 @@ def _line(checkpoint: StatePath, source: int) -> int:
     `sources.json` beside the checkpoint has the number of each; without it they are those of the lines.
     """
     try:
-        streams = json.loads((checkpoint.parent / "sources.json").read_text(encoding="utf-8"))["streams"]
+        streams = json.loads(content(checkpoint.parent / "sources.json").decode())["streams"]
         return next(line for line, stream in enumerate(streams) if stream["number"] == source)
     except (OSError, *_DAMAGE, StopIteration):
         return source
@@ -104,7 +104,7 @@ def files_of_entries(checkpoint: StatePath, line: int, after: int, to: int) -> i
         OSError, ValueError, LookupError: the log is another than Spark writes.
         StateError: likewise, `state-unreadable`.
     """
-    streams = json.loads((checkpoint.parent / "sources.json").read_text(encoding="utf-8"))["streams"]
+    streams = json.loads(content(checkpoint.parent / "sources.json").decode())["streams"]
     folder = checkpoint / "sources" / str(streams[line]["number"])
     count = 0
     for entry in range(after + 1, to + 1):
@@ -120,7 +120,7 @@ def _number(name: str) -> int | None:
 
 def _files(path: StatePath) -> Iterator[Logged]:
     try:
-        for line in path.read_text(encoding="utf-8").splitlines()[1:]:
+        for line in content(path).decode().splitlines()[1:]:
             entry = msgspec.json.decode(line)
             # Summaries of Parquet are noted, and nothing of them is read: they may come and go.
             if holds_rows(entry["path"].rpartition("/")[2]):
@@ -138,7 +138,7 @@ def accepted_times(generation: StatePath) -> dict[str, int]:
     """
     path = generation / ACCEPTED
     try:
-        return {str(uri): int(time) for uri, time in json.loads(path.read_text(encoding="utf-8")).items()}
+        return {str(uri): int(time) for uri, time in json.loads(content(path).decode()).items()}
     except FileNotFoundError:
         return {}
     except (OSError, *_DAMAGE) as error:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -146,6 +148,22 @@ DAMAGED = {
     "a pipe": lambda path: (path.unlink(), os.mkfifo(path)),
     "nothing": lambda path: path.write_bytes(b""),
 }
+
+
+def test_large_logs_of_a_checkpoint_are_not_taken_into_memory(tmp_path: Path) -> None:
+    root = answers.built(tmp_path / "p")
+    checkpoint = root / ".engine/state/lake/s/m/1/checkpoint"
+    for name in ("metadata", "offsets/1", "commits/1", "sources/0/0"):
+        with (checkpoint / name).open("r+b") as file:
+            file.truncate(3 << 30)
+    code = (
+        "import resource, sys; from engine.cli.main import invoke\n"
+        f"resource.setrlimit(resource.RLIMIT_AS, ({2 << 30}, {2 << 30}))\n"
+        f"sys.exit(invoke(['plan', '--project-dir', {str(root)!r}]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 1), done.stderr
+    assert "MemoryError" not in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("damage", DAMAGED.values(), ids=DAMAGED)
