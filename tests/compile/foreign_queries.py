@@ -7,6 +7,12 @@ from __future__ import annotations
 
 ACCEPTED = r"""
 select 1 as tags, count(*) n from o group by tags having tags[0] > 'a' order by tags[0]
+select mask('AbCD123', upperChar => 'Q') x from o
+select explode(collection => array(id)) x from o
+select coalesce(*) x from (select id from o)
+select array(*) x from (select id, amount from o)
+select id in (*) x from (select id, amount from o)
+select sum(*) x from (select amount from o)
 select array(1) as id, count(*) n from o group by id order by id[0]
 select listagg(id) over (order by ts) x from o
 select id, max(amount) m from o group by id having max(amount) > 1 order by max(amount)
@@ -453,6 +459,11 @@ sql-syntax | with t as »materialized (select id from o) select id from t
 sql-syntax | with t as not »materialized (select id from o) select id from t
 sql-syntax | select id from o as of »timestamp '2024-01-01'
 sql-syntax | select id from o at (timestamp => »'2024-01-01')
+sql-syntax | select make_date(year => »2026, month => 1, day => 1) as x from o
+sql-syntax | select upper(str => »'a') as x from o
+sql-syntax | select sum(expr => »amount) as x from o
+sql-syntax | select lpad(str => »'a', len => 2, pad => 'b') as x from o
+sql-syntax | select id from o where round(expr => »amount) > 1
 qualify-not-supported | select id from o qualify »row_number() over (order by id) = 1
 sql-syntax | select id, amount», from o
 sql-syntax | select * from o pivot (sum(amount) for »id in (any))

@@ -281,7 +281,12 @@ MISFITS = [
     ("parquet", "s struct<a: array<int>>", "s struct<a: array<tinyint>>", "s.a.element is int and not tinyint"),
     ("orc", "id string", "id int", "id is string and not int"),
     ("orc", "id bigint", "id int", "id is bigint and not int"),
-    ("orc", "at timestamp", "at timestamp_ntz", "at is a timestamp of ORC, which Spark reads in a time zone: declare it as timestamp"),
+    (
+        "orc",
+        "at timestamp",
+        "at timestamp_ntz",
+        "at is a timestamp of ORC, which Spark reads in a time zone: declare it as timestamp",
+    ),
     ("avro", "other int", "id int", "it has none of the declared columns"),
 ]
 

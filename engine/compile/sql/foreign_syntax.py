@@ -7,11 +7,20 @@ from collections.abc import Callable, Iterable, Iterator
 from sqlglot import exp
 
 from engine.compile.sql.precedence.pipes import SET
+from engine.compile.types.builtin_functions import BUILTIN
 
 Fault = tuple[str, str]
 Absent = tuple[str, str, exp.Expr]
 _ZONE = "Write from_utc_timestamp(ts, 'Europe/Berlin'), or convert_timezone(from, to, ts)."
 _ALL_ROWS = 100
+# Of Spark's own functions only these have names for their arguments (asked of 4.1).
+_WITH_NAMES = {
+    "count_min_sketch", "explode", "explode_outer", "inline", "inline_outer", "mask", "posexplode", "posexplode_outer",
+    "variant_explode", "variant_explode_outer",
+    # Spark reads over the name, or has another word for it.
+    "collations", "identifier", "python_worker_logs", "range", "sql_keywords", "struct", "timediff", "timestampadd",
+    "timestampdiff", "when",
+}  # fmt: skip
 _NO_STAR = (exp.Binary, exp.Neg, exp.Not, exp.Where, exp.Having, exp.Ordered, exp.Cast)
 
 
@@ -72,6 +81,17 @@ def _star(node: exp.Expr) -> Fault | None:
     if isinstance(around, _NO_STAR) and "start" not in around.meta:
         return "* stands for columns, and not for a value", "Name one column."
     return None
+
+
+def _named_argument(node: exp.Expr) -> Fault | None:
+    """`upper(str => 'a')`; few of Spark's own functions have names for their arguments."""
+    call = node.parent
+    if not isinstance(call, exp.Func) or isinstance(call, exp.Cast):
+        return None
+    name = (call.name if isinstance(call, exp.Anonymous) else call.sql_name()).lower()
+    if name in _WITH_NAMES or (isinstance(call, exp.Anonymous) and name not in BUILTIN):
+        return None
+    return f"the argument '{node.name}' cannot be named here", "Write the arguments in their order, without '=>'."
 
 
 def _having(node: exp.Expr) -> Fault | None:
@@ -192,6 +212,7 @@ _RULES: dict[type[exp.Expr], Callable[[exp.Expr], Fault | None]] = {
     exp.JSONExtractScalar: _arrow,
     exp.Join: _lateral,
     exp.Limit: _rows,
+    exp.Kwarg: _named_argument,
     exp.Offset: _rows,
     exp.Order: _order,
     exp.Overlaps: _said("Spark has no OVERLAPS", "Write a.start < b.end and b.start < a.end."),
