@@ -155,6 +155,10 @@ sameness: $(DEV) ## Compare what the engine calls the same query with Spark's ro
 values: $(DEV) ## Read random values of every type from JSON, CSV, Kafka and names of folders, and compare with what is written (VALUES_ARGS)
 	@$(BIN)/python -m tests.values $(or $(VALUES_ARGS),--count 2000 --seed 1)
 
+.PHONY: chains
+chains: $(DEV) ## Edit models with state again and again, with rows between the edits, and compare with all rows that were read (CHAINS_ARGS)
+	@$(BIN)/python -m tests.chains $(or $(CHAINS_ARGS),--count 1000 --seed 1)
+
 .PHONY: joins
 joins: $(DEV) ## Compare random joins of streams, with NULL keys and late rows, with a batch join of the same rows (JOINS_ARGS)
 	@$(BIN)/python -m tests.joins $(or $(JOINS_ARGS),--count 300 --seed 1)
@@ -209,6 +213,8 @@ nightly: ## The whole suite with the tests of the night, then new random queries
 	@$(BIN)/python -m tests.lsp.every_name
 	$(SAY) "300 random joins of streams of the seed $(NIGHT)"
 	@$(MAKE) --no-print-directory joins JOINS_ARGS='--count 300 --seed $(NIGHT)'
+	$(SAY) "1,000 random chains of edits over state of the seed $(NIGHT)"
+	@$(MAKE) --no-print-directory chains CHAINS_ARGS='--count 1000 --seed $(NIGHT)'
 	$(SAY) "50 kills of the seed $(NIGHT)"
 	@$(MAKE) --no-print-directory kills KILLS_ARGS='--kills 50 --seed $(NIGHT)'
 	$(SAY) "50 kills of Java while sessions are opened, used and closed, of the seed $(NIGHT)"

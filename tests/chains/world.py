@@ -66,7 +66,8 @@ def _keep(chain: Chain) -> None:
     shape.renamed, shape.stage_renamed, shape.renamed_from, shape.stage_renamed_from = {}, {}, "", ""
 
 
-def _write(lab: Lab, chains: list[Chain]) -> None:
+def write(lab: Lab, chains: list[Chain]) -> None:
+    """Write the sources and models of all chains, and nothing else."""
     shutil.rmtree(lab.root / "models", ignore_errors=True)
     lines = [line for chain in chains for line in chain.shape.declarations()]
     lab.write("sources/raw.yml", "sources:\n  - name: raw\n    tables:\n" + "\n".join(lines) + "\n")
@@ -78,7 +79,7 @@ def _write(lab: Lab, chains: list[Chain]) -> None:
 def _built(lab: Lab, chains: list[Chain], before: list[Shape], tally: Counter[str]) -> str:
     """Build, and take back the edits that are rejected; why the build failed for another reason."""
     for _ in range(len(chains) + 1):
-        _write(lab, chains)
+        write(lab, chains)
         result = lab.run("build", "--threads", "2")
         if not result.code:
             return ""
