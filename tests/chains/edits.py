@@ -72,7 +72,7 @@ def _rename_stage(chance: random.Random, shape: Shape) -> None:
 
 
 def _rename_columns(chance: random.Random, shape: Shape) -> None:
-    for item in chance.sample(shape.items, chance.randint(1, 2)):
+    for item in chance.sample(shape.items, min(len(shape.items), chance.randint(1, 2))):
         before = item.name
         item.name = f"o{chance.randint(0, 999)}"
         shape.renamed[item.name] = before

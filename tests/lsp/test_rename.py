@@ -241,8 +241,8 @@ TWO = "with c as (select id from {{ ref('orders') }}) select c.id from c join {{
         (TWO, "ref('orders", "c", "'c' is taken: models/more.sql:1:6 reads something of that name"),
         ("{% set big = 1 %}select id from {{ ref('orders') }}", "MACRO", "x", "more.sql:1:8 has a variable 'big'"),
         # Names that are nobody's.
-        ("select upper(kind) as u from {{ ref('orders') }}", "select upper", "x", "this is no name"),
-        ("{% set n = 1 %}select id + {{ n }} as u from {{ ref('orders') }}", "{{ n", "x", "this is no name"),
+        ("select upper(kind) as u from {{ ref('orders') }}", "select upper", "x", "this is not a name"),
+        ("{% set n = 1 %}select id + {{ n }} as u from {{ ref('orders') }}", "{{ n", "x", "this is not a name"),
         ("select * from {{ ref('orders') }}", "", "x", ""),
     ],
 )
@@ -326,7 +326,7 @@ def test_an_editor_shows_the_range_and_what_it_is(project):
                 one.message for one in editor.client.log_messages
             ]
             nothing = types.PrepareRenameParams(**editor.at(file, "group by", 1))
-            with pytest.raises(JsonRpcException, match="cannot be renamed: this is no name"):
+            with pytest.raises(JsonRpcException, match="cannot be renamed: this is not a name"):
                 await editor.client.text_document_prepare_rename_async(nothing)
 
     asyncio.run(session())

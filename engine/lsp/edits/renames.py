@@ -23,7 +23,7 @@ from engine.project.yaml_section import is_name, is_table_name
 
 _NAME = re.compile(r"[A-Za-z_]\w{0,200}")
 _NOTHING = (
-    "this is no name that the project gives: put the cursor on a model, source, window, column, CTE, alias, macro, "
+    "this is not a name that the project gives: put the cursor on a model, source, window, column, CTE, alias, macro, "
     "variable or test"
 )
 _INSIDE = {NameKind.CTE, NameKind.ALIAS, NameKind.INNER, NameKind.EVENT_TIME}
