@@ -32,11 +32,10 @@ from engine.runtime.streams.run_stream import run_stream
 from engine.runtime.writer.read_amounts import unread_amounts
 from engine.secrets import scrub
 from engine.spark.executions import error_text
+from engine.state.lease import first_lost
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from engine.state.lease import Lease
 
 _ENDED = "because the Java process has ended"
 _ATTEMPTS = 4
@@ -259,7 +258,9 @@ class Turns:
                 self.run.emit(Diagnosed(finding))
         except failures as error:
             _log.exception("model %s", model.name)
-            ended = self._ended() or _lost(lease)
+            # Whatever a model says whose lease was taken over: another run changes its state meanwhile.
+            lost = first_lost((lease,)) if lease is not None else None
+            ended = self._ended() or (lost and lost.diagnostic)
             return self._failed((ended.at(Location(model.file), model.name),) if ended else diagnose(error, model))
         return outcome
 
@@ -285,13 +286,3 @@ class Turns:
         for finding in findings:
             self.run.emit(Diagnosed(finding))
         return Outcome(Status.ERROR, findings[0].message)
-
-
-def _lost(lease: Lease | None) -> Diagnostic | None:
-    """Why a model failed whose lease was taken over: whatever it says, another run changes its state meanwhile."""
-    try:
-        if lease is not None:
-            lease.check()
-    except EngineError as error:
-        return error.diagnostic
-    return None

@@ -19,7 +19,7 @@ import re
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -184,7 +184,8 @@ def leased(
         keeps_running: it is a turn of `engine start`, which shows itself what it waits for.
 
     Raises:
-        StateError: `table-locked`: another run holds one of them.
+        StateError: `table-locked`: another run holds one of them. `lease-lost` in place of any error that is raised
+            after one was taken over: what the other run has changed by then looks like damage.
     """
     from concurrent.futures import ThreadPoolExecutor
 
@@ -202,6 +203,10 @@ def leased(
             taken += pool.map(partial(take, holder, clock=clock), ordered[1:])
         _held.update({lease.token: lease for lease in taken})
         yield tuple(taken)
+    except EngineError as error:
+        if (lost := first_lost(taken)) is not None:
+            raise lost from error
+        raise
     finally:
         done.set()
         thread.join()
@@ -211,6 +216,19 @@ def leased(
             holder.release()
         except EngineError as error:
             _log.warning("the lock could not be released, and is free in a minute: %s", error)
+
+
+def first_lost(leases: Iterable[Lease]) -> StateError | None:
+    """The error of the first lease that was taken over; None: of none that is known."""
+    for lease in leases:
+        try:
+            lease.check()
+        except StateError as error:
+            if error.diagnostic.code == "lease-lost":
+                return error
+        except EngineError:
+            return None
+    return None
 
 
 def _renewing(holder: Holder, done: threading.Event) -> None:

@@ -163,6 +163,18 @@ def test_a_run_renews_one_file_for_all_its_tables(store: Store) -> None:
     assert [take_over(store, "third", folder).fenced for folder in (TABLE, OTHER)] == [True, True]
 
 
+def test_what_a_run_takes_for_damage_after_it_was_taken_over_is_told_as_that(store: Store) -> None:
+    def run(meanwhile: Callable[[], object]) -> None:
+        with leased(store, "there", [TABLE, OTHER]):
+            meanwhile()
+            raise StateError("checkpoint-lost", "the checkpoint is lost")
+
+    for meanwhile, code in ((lambda: None, "checkpoint-lost"), (lambda: take_over(store, "another"), "lease-lost")):
+        with pytest.raises(StateError) as caught:
+            run(meanwhile)
+        assert caught.value.diagnostic.code == code
+
+
 def test_a_commit_after_the_end_of_a_run_is_rejected(store: Store) -> None:
     with leased(store, "there", [TABLE]) as (lease,):
         token = lease.token
