@@ -47,9 +47,13 @@ def zone_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str
 
 
 def _changed(old: Mapping[str, Any], new: Mapping[str, Any], roles: Mapping[str, str]) -> Iterator[str]:
-    pair = _bound(old, new) or (_written(old), _written(new))
+    then, now = _bound(old, new) or (_written(old), _written(new))
+    if then is None or now is None:
+        if old["sql"] != new["sql"]:
+            yield "how the key columns were computed is not known, as the earlier query cannot be read any more"
+        return
     for name, role in roles.items():
-        before, after = (found.get(name) for found in pair)
+        before, after = then.get(name), now.get(name)
         if before is not None and after is not None and before[0] != after[0]:
             yield f"{role} '{name}' changed from {before[1]} to {after[1]}"
 
@@ -72,12 +76,12 @@ def _bound(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[_Texts, _Tex
     )
 
 
-def _written(facts: Mapping[str, Any]) -> _Texts:
-    """By name: all expressions that the SQL gives this name, in subqueries and CTEs as well."""
+def _written(facts: Mapping[str, Any]) -> _Texts | None:
+    """By name: all expressions that the SQL gives this name, in subqueries too; None: it cannot be read."""
     try:
         tree = parse_text(str(facts["sql"]))
     except (SqlglotError, RecursionError):
-        return {}
+        return None
     found: dict[str, list[exp.Expr]] = {}
     for select in tree.find_all(exp.Select):
         for item in select.expressions:

@@ -50,6 +50,16 @@ def test_tables_of_before_are_compared_as_they_are_written(tmp_path: Path, befor
     assert same.change is Change.UNCHANGED
 
 
+def test_keys_of_a_query_that_cannot_be_read_any_more_are_not_taken_for_the_same(tmp_path: Path) -> None:
+    old = manifest(tmp_path, PLAIN).model("m")
+    facts = {key: value for key, value in old.facts.items() if key != "keyed"} | {"sql": "select (id from"}
+    new = manifest(tmp_path, PLAIN.replace("select id", "select -id as id"))
+    action = compare_model(new, new.model("m"), LastWriter("older", facts))
+    assert action.change is Change.KEY_CHANGED, action
+    assert action.refusal is not None
+    assert "cannot be read any more" in action.refusal.message
+
+
 UNTOUCHED = [
     (PLAIN, f"{PLAIN} where kind <> 'x'"),
     (PLAIN, PLAIN.replace("kind ", "upper(kind) as kind ")),
