@@ -64,7 +64,7 @@ class Folder:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
-            raise _unreadable(self.root / key, error) from error
+            raise unreadable(self.root / key, error) from error
 
     def put(self, key: str, content: bytes) -> None:
         """See `Store`; written beside and moved into place."""
@@ -112,7 +112,7 @@ class Folder:
         except (FileNotFoundError, NotADirectoryError):
             return ()
         except OSError as error:
-            raise _unreadable(self.root / prefix, error) from error
+            raise unreadable(self.root / prefix, error) from error
 
     def keys(self, prefix: str) -> tuple[str, ...]:
         """All files under a prefix, without the prefix, in order."""
@@ -172,7 +172,8 @@ def unwritable(path: Path, error: OSError) -> StateError:
     return StateError("state-unwritable", f"{path} cannot be written: {error.strerror}", hint)
 
 
-def _unreadable(path: Path, error: OSError) -> StateError:
+def unreadable(path: Path, error: OSError) -> StateError:
+    """That a file or folder of the state cannot be read, with the system's reason."""
     hint = "Make it readable, or restore it from a backup: it records what the table contains."
     return StateError("state-unreadable", f"{path} cannot be read: {error.strerror}", hint)
 

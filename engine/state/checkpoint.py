@@ -55,11 +55,12 @@ def beginnings(checkpoint: StatePath) -> list[dict[str, Any]]:
     """Where the sources of a query began: `sources/<n>/0`, and of Iceberg `sources/<n>/offsets/0`."""
     folder = checkpoint / "sources"
     try:
-        begun = sorted([*folder.glob("*/0"), *folder.glob("*/offsets/0")])
-        # A source that keeps its beginning writes a version line and JSON (Spark's HDFSMetadataLog), or JSON alone.
-        lines = [content(path).decode(errors="replace").splitlines()[-1:] for path in begun]
+        names = sorted(names_in(folder))
     except OSError:
         return []
+    begun = [written for name in names for part in ("0", "offsets/0") if (written := _content(folder / name / part))]
+    # A source that keeps its beginning writes a version line and JSON (Spark's HDFSMetadataLog), or JSON alone.
+    lines = [text.decode(errors="replace").splitlines()[-1:] for text in begun]
     return _objects(line for found in lines for line in found)
 
 
@@ -166,6 +167,13 @@ def _objects(lines: Iterable[str]) -> list[dict[str, Any]]:
         if isinstance(value, dict):
             found.append(value)
     return found
+
+
+def _content(path: StatePath) -> bytes | None:
+    try:
+        return content(path)
+    except OSError:
+        return None
 
 
 def _newest(folder: StatePath) -> int | None:

@@ -6,9 +6,11 @@ files are read as ever. In a bucket a folder is a prefix: it is there while some
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any, Protocol, Self
 
@@ -21,8 +23,9 @@ from engine.state.object_path import ObjectPath
 class StatePath(Protocol):
     """A file or a folder of the state.
 
-    What is not there raises FileNotFoundError. In a bucket everything else that fails raises StateError, never
-    OSError: a store that does not answer is not an empty one.
+    What is not there raises FileNotFoundError. Where `content` and `names_in` cannot look they raise StateError, and
+    nobody takes that for an empty folder. In a bucket everything else that fails raises StateError, never OSError: a
+    store that does not answer is not an empty one.
     """
 
     @property
@@ -91,20 +94,40 @@ def content(path: StatePath) -> bytes:
     """The content of a regular file; a link is not followed.
 
     Raises:
-        OSError: it cannot be read, or is something else.
+        OSError: it is not there, or is something else.
+        StateError: `state-unreadable`.
     """
-    return path.read_bytes() if isinstance(path, ObjectPath) else blob_store.content(local(path))
+    if isinstance(path, ObjectPath):
+        return path.read_bytes()
+    with _looking(local(path)):
+        return blob_store.content(local(path))
 
 
 def names_in(folder: StatePath) -> list[str]:
     """The names of what is directly in a folder, hidden ones too.
 
     Raises:
-        OSError: it cannot be listed; in a bucket a folder that is not there has nothing in it.
+        OSError: it is not there, or is a file; in a bucket a folder that is not there has nothing in it.
+        StateError: `state-unreadable`.
     """
     if isinstance(folder, ObjectPath):
         return [name for name, _ in folder.store.entries(folder.key)]
-    return os.listdir(local(folder))  # noqa: PTH208 - names are enough
+    with _looking(local(folder)):
+        return os.listdir(local(folder))  # noqa: PTH208 - names are enough
+
+
+# Of a disk, or of this process: what is there is not known then.
+_UNKNOWN = {errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
+
+
+@contextmanager
+def _looking(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _UNKNOWN:
+            raise blob_store.unreadable(path, error) from error
+        raise
 
 
 def remove_tree(path: StatePath, *, ignore_errors: bool = False) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from engine.errors import StateError
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts, read_checkpoint
 from engine.state import ModelState, Phase, TableState, checkpoint
 from engine.state.blob_store import Folder
@@ -168,3 +171,30 @@ def test_a_file_that_is_removed_twice(both: tuple[TableState, TableState]) -> No
             path.unlink()
         with pytest.raises(FileNotFoundError):
             path.read_bytes()
+
+
+READ = {
+    "query_id": checkpoint.query_id, "last_started": checkpoint.last_started, "standing": checkpoint.standing,
+    "beginnings": checkpoint.beginnings, "find_damage": find_damage, "file_sources": file_sources,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", READ)
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EIO, errno.EMFILE], ids=["forbidden", "disk", "too many files"])
+def test_a_checkpoint_that_cannot_be_looked_at_is_not_an_empty_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, number: int
+) -> None:
+    for key, text in CHECKPOINT.items():
+        (tmp_path / key).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / key).write_text(text)
+    whole = READ[name](tmp_path)
+
+    def fail(*_: object, **__: object) -> Any:
+        raise OSError(number, os.strerror(number), str(tmp_path))
+
+    monkeypatch.setattr("os.listdir", fail)
+    monkeypatch.setattr("os.scandir", fail)
+    monkeypatch.setattr("engine.state.blob_store.read_regular", fail)
+    with pytest.raises(StateError) as caught:
+        READ[name](tmp_path)
+    assert (caught.value.diagnostic.code, bool(whole) or whole is None) == ("state-unreadable", True)
