@@ -56,6 +56,18 @@ class Poller(Protocol):
         """Return, by any name, a value that differs when there is something new; omitted: nobody can tell now."""
 
 
+class UnreadTimes(Protocol):
+    """Asks again and again when the oldest unread records were written, without Java; used by one thread."""
+
+    def oldest(
+        self, spec: SourceSpec, place: Place, offsets: Sequence[Mapping[str, Any]], now: ClusterOffsets, /
+    ) -> Mapping[tuple[str, int], float]:
+        """Return the times in seconds since 1970, by topic and partition; omitted: nothing is unread, or not known."""
+
+    def close(self) -> None:
+        """Let go of what is kept between two calls."""
+
+
 def _nothing_known(_: SourceSpec, __: Place) -> KnownNow:
     return KnownNow()
 
@@ -125,6 +137,8 @@ class Answers:
             its topics have; raises what a build would.
         same_start: a stream reads the topics of its last start, given what was remembered then and what they have.
         unread: how many offsets a stream has not read, given the topics and where its checkpoint is.
+        unread_times: makes what asks when the oldest unread records were written, given the source, where its
+            checkpoint is and its topics; None: nobody can tell.
         committed_at: when rows were last added; None in its place: that takes a look at the rows.
         folder: on this machine, for polls.
         poller: makes what asks for its end, for polls; None: nobody can tell.
@@ -162,6 +176,7 @@ class Answers:
     )
     same_start: Callable[[SourceSpec, Mapping[str, Any], ClusterOffsets], bool] = _another_start
     unread: Callable[[ClusterOffsets, Sequence[Mapping[str, Any]]], int | None] = _not_counted
+    unread_times: Callable[[], UnreadTimes] | None = None
     committed_at: Callable[[SourceSpec, Place], datetime | None] | None = None
     folder: Callable[[SourceSpec, Place], str | None] | None = None
     poller: Callable[[], Poller] | None = None

@@ -4,6 +4,7 @@
     kafka_options   the keys of a declaration
     cluster         topics, ids and offsets, asked in Spark's JVM; topic_offsets: the same without Java
     topic_check     whether a stream can continue where it is
+    unread_times    when the oldest unread records were written
     record_samples  the newest records, and the columns that are seen in some
 
 Transactions that were aborted are never seen (isolation.level is read_committed unless the source says otherwise).
@@ -33,6 +34,7 @@ from engine.sources.kafka.kafka_options import (
 )
 from engine.sources.kafka.topic_check import Topic
 from engine.sources.kafka.topic_offsets import ISOLATION, PolledTopics, client_of, names_of, stand_of
+from engine.sources.kafka.unread_times import UnreadTimes
 from engine.sources.spec import BAD, ORIGIN, RAW, Place, Resumption, SourceSpec
 from engine.sources.starting_offsets import begun_at, starting_milliseconds
 from engine.sources.values import value_format
@@ -292,6 +294,7 @@ ANSWERS: Mapping[str, Answers] = {
         resumption=topic_offsets.resumption,
         same_start=topic_offsets.same_start,
         unread=topic_offsets.unread,
+        unread_times=UnreadTimes,
         poller=PolledTopics,
         columns_now=_columns_now,
         until_now=until_now,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from typing import Any
@@ -104,15 +104,25 @@ def opened(addresses: str, security: Mapping[str, Any]) -> Questions | None:
     except ImportError:
         return None
     rejected: list[str] = []
-    settings: dict[str, Any] = {
-        "bootstrap.servers": addresses, "client.id": "headrace", "log_level": 0,
-        "error_cb": lambda error: rejected.extend({error.name()}.intersection(_FINAL)),
-        **{option: str(security[key]) for key, option in _SECURITY.items() if security.get(key)},
-    }  # fmt: skip
+    settings = client_settings(addresses, security, lambda error: rejected.extend({error.name()}.intersection(_FINAL)))
     try:
         return Questions(AdminClient(settings), rejected)
     except (KafkaException, ValueError):
         return None
+
+
+def client_settings(addresses: str, security: Mapping[str, Any], heard: Callable[[Any], None]) -> dict[str, Any]:
+    """Return the settings of a client of a connection.
+
+    Args:
+        addresses: of the brokers.
+        security: of the connection.
+        heard: gets the errors that the client meets outside of calls.
+    """
+    return {
+        "bootstrap.servers": addresses, "client.id": "headrace", "log_level": 0, "error_cb": heard,
+        **{option: str(security[key]) for key, option in _SECURITY.items() if security.get(key)},
+    }  # fmt: skip
 
 
 def ends(questions: Questions, wanted: Mapping[str, Sequence[str]]) -> dict[str, dict[str, TopicOffsets]] | None:

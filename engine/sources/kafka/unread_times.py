@@ -1,0 +1,170 @@
+"""When the oldest records that a stream has not read were written: Kafka's timestamp of them, asked without Java."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from engine.sources.kafka.connection import read_connection
+from engine.sources.kafka.native_client import ClusterOffsets, client_settings
+from engine.sources.kafka.topic_offsets import ISOLATION, client_of, names_of, stand_of
+from engine.sources.spec import Place, SourceSpec
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, Message
+
+_PATIENCE_SECONDS = 4.0
+_STEP_SECONDS = 0.2
+# One record a partition is wanted, and no more than that is fetched ahead.
+_ONE_RECORD = {
+    "queued.min.messages": 1,
+    "fetch.message.max.bytes": 65536,
+    "fetch.wait.max.ms": 10,
+    "enable.partition.eof": True,
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    # Behind what retention has deleted the oldest record that is left counts.
+    "auto.offset.reset": "earliest",
+    # Nothing joins this group: partitions are assigned.
+    "group.id": "headrace",
+}
+_MOST_KNOWN = 10_000
+
+# topic, partition
+Partition = tuple[str, int]
+# connection, isolation level, topic, id of the topic, partition, offset
+_Record = tuple[str, str, str, str, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadTimes:
+    """Times of the oldest unread records; consumers are kept between two calls, and so is each time that was found.
+
+    Used by one thread.
+    """
+
+    _consumers: dict[tuple[str, str], Consumer] = field(default_factory=dict)
+    _found: dict[_Record, float] = field(default_factory=dict)
+
+    def oldest(
+        self, spec: SourceSpec, place: Place, offsets: Sequence[Mapping[str, Any]], now: ClusterOffsets
+    ) -> dict[Partition, float]:
+        """Return when the oldest unread record of each partition was written, in seconds since 1970.
+
+        Partitions without unread records are omitted, and those of which the time is not known: the broker does not
+        answer, the records have no timestamps, or nothing but marks of transactions is left.
+
+        Args:
+            spec: the source.
+            place: of the project.
+            offsets: where the sources of its query are; empty: it has not begun.
+            now: the topics of the source, as `topics_now` returns them.
+
+        Raises:
+            ProjectError, SetupError: the connection is not valid.
+        """
+        connection, level = str(spec.settings["connection"]), client_of(spec)[ISOLATION]
+        records = {
+            (topic, partition): (connection, level, topic, now.topics[topic].id, partition, offset)
+            for (topic, partition), offset in _unread(spec, offsets, now).items()
+        }
+        missing = {place_: record for place_, record in records.items() if record not in self._found}
+        if missing:
+            times = self._asked(connection, level, place, {place_: record[-1] for place_, record in missing.items()})
+            if len(self._found) > _MOST_KNOWN:
+                self._found.clear()
+            self._found.update({missing[place_]: moment for place_, moment in times.items()})
+        return {place_: self._found[record] for place_, record in records.items() if record in self._found}
+
+    def close(self) -> None:
+        """Close the consumers."""
+        for consumer in self._consumers.values():
+            consumer.close()
+        self._consumers.clear()
+
+    def _asked(
+        self, connection: str, level: str, place: Place, wanted: Mapping[Partition, int]
+    ) -> dict[Partition, float]:
+        key = connection, level
+        consumer = self._consumers.pop(key, None) or _opened(connection, level, place)
+        if consumer is None:
+            return {}
+        from confluent_kafka import KafkaException
+
+        try:
+            found = _times(consumer, wanted)
+        except (KafkaException, RuntimeError):
+            return {}
+        self._consumers[key] = consumer
+        return found
+
+
+def _unread(spec: SourceSpec, offsets: Sequence[Mapping[str, Any]], now: ClusterOffsets) -> dict[Partition, int]:
+    """The offsets that a stream reads next, of the partitions that have something there."""
+    stands = [stand for offset in offsets if (stand := stand_of(offset)) is not None]
+    found = {}
+    for name in names_of(spec):
+        topic = now.topics[name]
+        mine = [stand[name] for stand in stands if name in stand]
+        for partition, end in topic.end.items():
+            first = topic.first.get(partition, 0)
+            # A partition that is new to the stream is read from its first record.
+            reached = min((stand[partition] for stand in mine if partition in stand), default=first)
+            if max(reached, first) < end:
+                found[name, partition] = max(reached, first)
+    return found
+
+
+def _opened(connection: str, level: str, place: Place) -> Consumer | None:
+    try:
+        from confluent_kafka import Consumer, KafkaException
+    except ImportError:
+        return None
+    settings = place.connection(connection)
+    addresses = read_connection(connection, settings).addresses
+    options = client_settings(addresses, settings.get("security") or {}, lambda _: None)
+    try:
+        return Consumer({**options, **_ONE_RECORD, ISOLATION: level})
+    except (KafkaException, ValueError):
+        return None
+
+
+def _times(consumer: Consumer, wanted: Mapping[Partition, int]) -> dict[Partition, float]:
+    """The times of the first records from some offsets on."""
+    from confluent_kafka import TopicPartition
+
+    consumer.assign([TopicPartition(topic, partition, offset) for (topic, partition), offset in wanted.items()])
+    found: dict[Partition, float] = {}
+    waiting = set(wanted)
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    try:
+        while waiting and time.monotonic() < deadline:
+            if (message := consumer.poll(_STEP_SECONDS)) is None:
+                continue
+            place = _place(message)
+            if place is None or place not in waiting:
+                continue
+            waiting.discard(place)
+            consumer.incremental_unassign([TopicPartition(*place)])
+            if (moment := _written_at(message)) is not None:
+                found[place] = moment
+    finally:
+        consumer.unassign()
+    return found
+
+
+def _place(message: Message) -> Partition | None:
+    """The partition of a record, or of an error of one; None: it is of all."""
+    topic, partition = message.topic(), message.partition()
+    return (topic, partition) if topic is not None and partition is not None and partition >= 0 else None
+
+
+def _written_at(message: Message) -> float | None:
+    from confluent_kafka import TIMESTAMP_NOT_AVAILABLE
+
+    if message.error() is not None:
+        return None
+    kind, milliseconds = message.timestamp()
+    return milliseconds / 1000 if kind != TIMESTAMP_NOT_AVAILABLE else None
