@@ -181,6 +181,7 @@ class Outcome(Metrics):
         message: why, in one line; empty for success.
         batches: micro-batches of a stream.
         watermark: the last one, UTC text.
+        watermark_held: why it is held back; empty: it is not.
         snapshot_id: of the table afterwards.
         note: what to know beside that.
         event_times: the newest event time of each input of a query with several watermarks; None: it had no row.
@@ -191,6 +192,7 @@ class Outcome(Metrics):
     message: str = ""
     batches: int = field(default=0, kw_only=True)
     watermark: str | None = field(default=None, kw_only=True)
+    watermark_held: str = field(default="", kw_only=True)
     snapshot_id: int | None = field(default=None, kw_only=True)
     note: str = field(default="", kw_only=True)
     event_times: Mapping[str, str | None] = field(default_factory=dict, kw_only=True)

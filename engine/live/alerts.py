@@ -22,6 +22,7 @@ from engine.addresses.servers import AddressError
 from engine.addresses.web_address import WebAddress, web_address
 from engine.bounds.http_exchange import BodyEncodingError, BodyTooLargeError, authorities, exchange
 from engine.errors import ProjectError
+from engine.live.node_status import Health
 from engine.secrets import scrub, without_secrets
 from engine.times import duration_seconds, parse_duration
 
@@ -134,14 +135,17 @@ class Alerts:
         rules = self.rules
         for node in status["nodes"]:
             name = node["name"]
-            if node["health"] == "failed":
+            if node["tests_of"] and node["health"] == Health.HEALTHY:
+                # What fails in the tests of a model is wrong with the model.
+                continue
+            if node["health"] == Health.FAILED:
                 tests = [f"test {test.partition('.')[2]} fails: {why}" for test, why in node["tests_failing"].items()]
                 error = node["last_error"] if node["failures"] or not tests else None
                 yield name, "failed", "; ".join(filter(None, [error or "", *tests])) or node["reason"]
             if node["stalled"]:
                 yield name, "stalled", node["stalled"]
-            if rules.lag is not None and node["lag_seconds"] > rules.lag:
-                yield name, "lag", f"input has been unread for more than {rules.lag:g} seconds"
+            if rules.lag is not None and (node["lag_seconds"] or 0) > rules.lag:
+                yield name, "lag", f"the oldest unread input is older than {rules.lag:g} seconds"
             bad = self._recent_bad(name, sum(node["bad_records"].values()), status["at"])
             if rules.bad_records is not None and bad > rules.bad_records:
                 yield name, "bad_records", f"more than {rules.bad_records} bad records within ten minutes"

@@ -18,11 +18,14 @@ class Lag:
         input: its name.
         what: `files`, `offsets`, `snapshots` or `tables`; empty: only the system behind it knows.
         count: how many; None: not known.
+        oldest_at: when the oldest of it came to be: time of a record, modification time of a file, commit time of a
+            snapshot, in seconds since 1970; None: not known, or there is none.
     """
 
     input: str
     what: str
     count: int | None
+    oldest_at: float | None = None
 
 
 def lags(plan: Plan) -> dict[str, tuple[Lag, ...]]:
@@ -37,6 +40,18 @@ def lags(plan: Plan) -> dict[str, tuple[Lag, ...]]:
 def is_behind(found: Iterable[Lag]) -> bool:
     """Whether there is certainly unread input."""
     return any(lag.count for lag in found)
+
+
+def seconds_unread(found: Iterable[Lag], at: float) -> float | None:
+    """Return the age of the oldest unread input; 0: all is read; None: not known.
+
+    An input whose oldest record is not known may have an older one: the age is a lower bound then.
+    """
+    inputs = tuple(found)
+    if all(lag.count == 0 for lag in inputs):
+        return 0.0 if inputs else None
+    oldest = min((lag.oldest_at for lag in inputs if lag.oldest_at is not None), default=None)
+    return None if oldest is None else round(max(at - oldest, 0.0), 1)
 
 
 def totals(found: Iterable[Lag]) -> Mapping[str, int]:

@@ -1,8 +1,8 @@
 """The live page: the lineage site of the project with what its models are doing, on this machine only.
 
 The site's own folder, layout and guards are used (`engine.docs.serve`); what is added are two scripts, a style, and
-answers with the status (server-sent events), turns and series. `/metrics`, `/healthz` and `/readyz` are for machines;
-the last two say one word each, and need no token.
+answers with the status (server-sent events), turns and series. `/metrics`, `/livez`, `/readyz` and `/healthz` are for
+machines; the last three say one word each, and need no token.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TYPES = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=ut
 _JSON = "application/json; charset=utf-8"
 _TEXT = "text/plain; charset=utf-8"
 _SCRIPTS = ("live_charts.js", "live_page.js")
-_PROBES = frozenset({"/healthz", "/readyz"})
+_PROBES = frozenset({"/livez", "/readyz", "/healthz"})
 _EACH = 1.0
 # A browser connects again by itself; a connection that nobody reads any more does not stay.
 _STREAM_SECONDS = 600.0
@@ -89,8 +89,9 @@ class _Answers:
             "/live/states": self._states,
             "/live/log": lambda _: _json(list(observer.log)),
             "/metrics": lambda _: ServedAnswer(CONTENT_TYPE, exposition(observer.status.to_json()).encode()),
-            "/healthz": lambda _: self._healthy(),
+            "/livez": lambda _: self._alive(),
             "/readyz": lambda _: self._ready(),
+            "/healthz": lambda _: self._healthy(),
         }
 
     def answer(self, path: str, query: str) -> ServedAnswer | None:
@@ -139,6 +140,10 @@ class _Answers:
 
     def _states(self, query: Mapping[str, str]) -> ServedAnswer:
         return _json(turn_history.state_changes(self._observer.history.path, query.get("node", "")))
+
+    def _alive(self) -> ServedAnswer:
+        good = self._observer.alive
+        return _verdict("alive" if good else "not alive", good=good)
 
     def _healthy(self) -> ServedAnswer:
         good = healthy(self._observer.status.to_json())

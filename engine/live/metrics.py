@@ -49,7 +49,7 @@ METRICS = (
         lambda node: [({}, float(node["health"] == "healthy"))],
     ),
     Metric(
-        "headrace_model_stalled", "gauge", "1 if there is input, and no commit or no progress of the watermark.",
+        "headrace_model_stalled", "gauge", "1 if there is input, and no progress.",
         lambda node: [({}, float(bool(node["stalled"])))],
     ),
     Metric("headrace_model_rows_read_total", "counter", "Rows read.", _value("rows_in")),
@@ -77,7 +77,10 @@ METRICS = (
         "headrace_model_lag", "gauge", "What is unread of an input; unit: files, offsets, snapshots or tables.",
         lambda node: [({"input": lag["input"], "unit": lag["what"] or ""}, lag["count"]) for lag in node["lag"]],
     ),
-    Metric("headrace_model_lag_seconds", "gauge", "For how long there has been unread input.", _value("lag_seconds")),
+    Metric(
+        "headrace_model_lag_seconds", "gauge", "Age of the oldest unread input; no sample: not known.",
+        _value("lag_seconds"),
+    ),
     Metric(
         "headrace_model_last_commit_timestamp_seconds", "gauge", "When rows were committed last.",
         _value("last_commit"),

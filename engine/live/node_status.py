@@ -7,13 +7,26 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, cast
 
-from engine.events import INTERRUPTED, BatchCommitted, HeldInState, ModelFinished, NodeState, NodeTurnFinished, Status
-from engine.live.lag import Lag, is_behind
+from engine.events import (
+    INTERRUPTED,
+    BatchCommitted,
+    HeldInState,
+    ModelFinished,
+    NodeState,
+    NodeStateChanged,
+    NodeTurnFinished,
+    NodeTurnStarted,
+    Status,
+)
+from engine.live.lag import Lag, is_behind, seconds_unread
+from engine.live.last_error import LastError
+from engine.live.progress import DueAt, Progress
 from engine.live.rates import RowRate
 from engine.live.turn_history import seconds_of
+from engine.times import SECONDS
 
 if TYPE_CHECKING:
-    from engine.live.status_record import HeldRecord, NodeRecord
+    from engine.live.status_record import HeldRecord, LagRecord, NodeRecord
 
 
 class Health(StrEnum):
@@ -24,6 +37,19 @@ class Health(StrEnum):
     FAILED = "failed"
 
 
+@dataclass(frozen=True, slots=True)
+class StallRule:
+    """When a node counts as stalled.
+
+    Attributes:
+        after: seconds without progress.
+        due_at: when input that arrived at a time should be read.
+    """
+
+    after: float
+    due_at: DueAt = lambda at: at
+
+
 @dataclass(slots=True)
 class NodeStatus:
     """The status of a node; times are seconds since 1970.
@@ -32,10 +58,9 @@ class NodeStatus:
         node: its id.
         state: what it is doing, since when and why; `until`: when that may end.
         held: what each step that keeps state holds; empty: none does, or it is not known before a micro-batch.
-        rows_in: rows read since the process began; likewise the other sums.
-        behind_since: since when there has been unread input; None: there is none.
-        moved_at: when its watermark advanced last.
-        rows_since: rows read since then.
+        rows_in: rows read since its history began; likewise the other sums.
+        watermark_held: why its watermark is held back; empty: it is not.
+        ahead_since: since when rows are late because its watermark is ahead of the clock; None: they are not.
         failures: turns that failed one after the other, up to now.
         restarts: turns that followed a failed one.
     """
@@ -60,25 +85,24 @@ class NodeStatus:
     last_commit: float | None = None
     snapshot_id: int | None = None
     watermark: str | None = None
-    moved_at: float | None = None
-    rows_since: int = 0
-    last_rows_at: float | None = None
+    watermark_held: str = ""
+    ahead_since: float | None = None
     lag: tuple[Lag, ...] = ()
-    behind_since: float | None = None
     turns: int = 0
     failed_turns: int = 0
     failures: int = 0
     restarts: int = 0
-    last_error: str = ""
-    last_error_at: float | None = None
     last_turn_seconds: float | None = None
     tests_failing: dict[str, str] = field(default_factory=dict)
+    error: LastError = field(default_factory=LastError)
+    progress: Progress = field(default_factory=Progress)
     rate: RowRate = field(default_factory=RowRate)
 
     def batch(self, event: BatchCommitted, at: float) -> None:
         """Add a micro-batch."""
         self.state_rows, self.held = event.state_rows, event.held
-        self._watermark(event.watermark, at)
+        self.watermark = event.watermark or self.watermark
+        self.progress.made(at)
         if event.rows_out or event.rows_deleted:
             self.last_commit, self.snapshot_id = at, event.snapshot_id or self.snapshot_id
         if event.replayed:
@@ -95,35 +119,47 @@ class NodeStatus:
         _add(self.failed_checks, event.failed_checks)
         self.rate.add(event.rows_in or event.rows_out, at)
         if event.rows_in:
-            self.rows_since += event.rows_in
-            self.last_rows_at = at
-
-    def _watermark(self, watermark: str | None, at: float) -> None:
-        if watermark is not None and watermark != self.watermark:
-            self.watermark, self.moved_at, self.rows_since = watermark, at, 0
+            is_lost = event.late and (_age(self.watermark, at) or 0) < -SECONDS["day"]
+            self.ahead_since = (at if self.ahead_since is None else self.ahead_since) if is_lost else None
 
     def model(self, event: ModelFinished, at: float) -> None:
         """Take the end of a model's run; its sums are those of micro-batches that were added, if it has any."""
         self.kind, self.relation, self.note = event.kind, event.relation, event.note
-        self._watermark(event.watermark, at)
+        self.watermark = event.watermark or self.watermark
         self.snapshot_id = event.snapshot_id or self.snapshot_id
-        if not event.batches and event.status is Status.SUCCESS:
+        if event.batches:
+            self.watermark_held = event.watermark_held
+        elif event.status is Status.SUCCESS:
             self._rows(event, at)
             self.last_commit = at
+
+    def change(self, event: NodeStateChanged, at: float) -> None:
+        """Take another state."""
+        if self.state is not event.state:
+            self.since = at
+        self.state, self.reason, self.until = event.state, event.reason, event.until
+        self.progress.state(event.state, at)
+
+    def begin(self, _: NodeTurnStarted, at: float) -> None:
+        """Take the beginning of a turn."""
+        self.progress.turn_since = at
 
     def turn(self, event: NodeTurnFinished, at: float) -> None:
         """Take the end of a turn."""
         self.turns += 1
         self.last_turn_seconds = event.seconds
+        self.progress.turn_since = None
         if event.message == INTERRUPTED:
             return
         self.restarts += self.failures > 0
         if event.status.failed:
             self.failed_turns += 1
             self.failures += 1
-            self.last_error, self.last_error_at = event.message, at
+            self.error.failed(event.message, at)
         else:
             self.failures = 0
+            self.error.over()
+            self.progress.made(at)
 
     def stop(self, at: float) -> None:
         """Take the end of the process: nothing runs any more."""
@@ -133,44 +169,43 @@ class NodeStatus:
     def read(self, found: tuple[Lag, ...], at: float) -> None:
         """Take what it has not read, as a plan found it."""
         self.lag = found
-        self.behind_since = (self.behind_since or at) if is_behind(found) else None
+        self.progress.unread(at, found=is_behind(found))
 
-    def stalled(self, at: float, after: float) -> str:
-        """Return why it counts as stalled: input arrives, and nothing comes of it; empty if it does not.
-
-        Args:
-            at: now.
-            after: seconds without a commit, or without progress of the watermark while rows are read.
-        """
-        if self.state in {NodeState.PAUSED, NodeState.STANDBY}:
+    def stalled(self, at: float, rule: StallRule) -> str:
+        """Return why it counts as stalled; empty if it does not, or has failed, which says more."""
+        if self.failures or self.state is NodeState.FAILED:
             return ""
-        begun = max(self.behind_since or at, self.last_commit or 0)
-        if self.behind_since is not None and at - begun >= after:
-            return f"there is unread input, and nothing was committed for {round(at - begun)} s"
-        if self.moved_at is not None and self.rows_since and (self.last_rows_at or 0) - self.moved_at >= after:
-            return f"rows are read, and the watermark has not advanced for {round(at - self.moved_at)} s"
+        is_known = all(lag.count is not None for lag in self.lag)
+        idle = self.progress.idle_seconds(at, rule.due_at, is_known=is_known) if self.lag else 0.0
+        if idle >= rule.after:
+            what = "there is unread input, and nothing was read" if is_known else "a turn runs, and nothing was read"
+            return f"{what} for {round(idle)} s"
+        is_counted = self.state not in {NodeState.PAUSED, NodeState.STANDBY}
+        if is_counted and self.ahead_since is not None and at - self.ahead_since >= rule.after:
+            return f"rows are discarded as late: the watermark {self.watermark} is more than a day ahead of the clock"
         return ""
 
-    def health(self, at: float, after: float) -> Health:
+    def health(self, at: float, rule: StallRule) -> Health:
         """Whether somebody should look at it."""
         if self.state is NodeState.FAILED or self.failures or self.tests_failing:
             return Health.FAILED
-        return Health.STALLED if self.stalled(at, after) else Health.HEALTHY
+        return Health.STALLED if self.stalled(at, rule) else Health.HEALTHY
 
-    def to_json(self, at: float, after: float) -> NodeRecord:
+    def to_json(self, at: float, rule: StallRule) -> NodeRecord:
         """Return the node in the form that docs/how-to/monitor.md documents."""
         return {
             "node": self.node,
             "name": _name(self.node),
+            "tests_of": self.node.removeprefix("tests.") if self.node.startswith("tests.") else None,
             "kind": self.kind,
             "relation": self.relation,
             "state": self.state.value,
-            "reason": self.reason,
+            "reason": self._reason(),
             "since": self.since,
             "until": self.until or None,
-            "health": self.health(at, after).value,
-            "stalled": self.stalled(at, after) or None,
-            "stalled_after": after,
+            "health": self.health(at, rule).value,
+            "stalled": self.stalled(at, rule) or None,
+            "stalled_after": rule.after,
             "last_commit": self.last_commit,
             "snapshot_id": str(self.snapshot_id) if self.snapshot_id is not None else None,
             "rows_in": self.rows_in,
@@ -184,20 +219,32 @@ class NodeStatus:
             "state_rows": self.state_rows,
             "held": [cast("HeldRecord", asdict(one)) for one in self.held],
             "batches": self.batches,
-            "lag": [{"input": lag.input, "what": lag.what or None, "count": lag.count} for lag in self.lag],
-            "lag_seconds": round(at - self.behind_since, 1) if self.behind_since is not None else 0.0,
+            "lag": [_lag(lag) for lag in self.lag],
+            "lag_seconds": seconds_unread(self.lag, at),
             "watermark": self.watermark,
             "watermark_age_seconds": _age(self.watermark, at),
+            "watermark_held": self.watermark_held or None,
             "note": self.note,
             "turns": self.turns,
             "failed_turns": self.failed_turns,
             "failures": self.failures,
             "restarts": self.restarts,
             "last_turn_seconds": self.last_turn_seconds,
-            "last_error": self.last_error or None,
-            "last_error_at": self.last_error_at,
+            "last_error": self.error.message or None,
+            "last_error_at": self.error.at,
+            "past_error": self.error.past or None,
+            "past_error_at": self.error.past_at,
             "tests_failing": dict(self.tests_failing),
         }
+
+    def _reason(self) -> str:
+        """Why it is in its state; of errors that follow from each other, the first."""
+        is_error = self.state in {NodeState.BACKING_OFF, NodeState.FAILED} and bool(self.error.message)
+        return self.error.message if is_error else self.reason
+
+
+def _lag(lag: Lag) -> LagRecord:
+    return {"input": lag.input, "what": lag.what or None, "count": lag.count, "oldest_at": lag.oldest_at}
 
 
 def _add(sums: dict[str, int], more: Mapping[str, int]) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from engine.errors import EngineError
 from engine.events import (
@@ -31,7 +31,7 @@ from engine.events import (
 )
 from engine.live import status_file
 from engine.live.lag import Lag
-from engine.live.status import STALLED_AFTER, LiveStatus, StalledAfter
+from engine.live.status import LiveStatus, StallRules, usual_rule
 from engine.live.status_record import StatusRecord
 from engine.live.turn_history import TurnHistory
 
@@ -51,6 +51,7 @@ class Observer:
         target_dir: folder of artifacts.
         status: the fold.
         history: of turns.
+        beat: returns when the thread that decides has turned last, by the monotonic clock.
         log: the last lines: time (UTC), level, text.
         problem: why something could not be written or asked the last time; empty if it could.
     """
@@ -58,6 +59,7 @@ class Observer:
     target_dir: Path
     status: LiveStatus
     history: TurnHistory
+    beat: Callable[[], float] = time.monotonic
     log: deque[tuple[str, str, str]] = field(default_factory=lambda: deque(maxlen=_LINES))
     problem: str = ""
 
@@ -67,6 +69,11 @@ class Observer:
         self.history.add(event)
         if (line := line_of(event)) is not None:
             self.log.append(line)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the thread that decides turns."""
+        return status_file.is_fresh(self.beat())
 
     def write(self, status: StatusRecord) -> None:
         """Write the status and what is new in the history."""
@@ -85,7 +92,8 @@ def observing(
     lags: Lags | None = None,
     looks: tuple[Look, ...] = (),
     *,
-    stalled_after: StalledAfter = lambda _: STALLED_AFTER,
+    stall_rules: StallRules = usual_rule,
+    beat: Callable[[], float] = time.monotonic,
 ) -> Iterator[Observer]:
     """Observe a process while the block runs; its `on_event` is the listener.
 
@@ -94,19 +102,20 @@ def observing(
         owners: ids of the models that tests are of, by the ids of tests.
         lags: what is unread by node id (`engine.live.lag.lags` of a plan), called every five seconds in a thread.
         looks: called with the status, as JSON, once a second (alerts).
-        stalled_after: seconds after which a node with unread input and no commit counts as stalled, by its id.
+        stall_rules: when a node counts as stalled, by its id.
+        beat: returns when the thread that decides has turned last, by the monotonic clock.
 
     Raises:
         UsageError: another process is observed in this folder.
         ProjectError: `target-link`, `target-unwritable`.
     """
     with ExitStack() as stack:
-        stack.enter_context(status_file.hold(target_dir))
-        observer = Observer(target_dir, LiveStatus(owners, stalled_after=stalled_after), TurnHistory(target_dir))
+        lock = stack.enter_context(status_file.hold(target_dir))
+        observer = Observer(target_dir, LiveStatus(owners, stall_rules=stall_rules), TurnHistory(target_dir), beat)
         stack.callback(observer.history.close)
         ended = threading.Event()
         thread = threading.Thread(
-            target=_watch, args=(observer, lags, looks, ended), name="engine-live-observer", daemon=True
+            target=_watch, args=(observer, lock, lags, looks, ended), name="engine-live-observer", daemon=True
         )
         thread.start()
         try:
@@ -117,9 +126,12 @@ def observing(
             observer.write(observer.status.to_json())
 
 
-def _watch(observer: Observer, lags: Lags | None, looks: tuple[Look, ...], ended: threading.Event) -> None:
+def _watch(
+    observer: Observer, lock: BinaryIO, lags: Lags | None, looks: tuple[Look, ...], ended: threading.Event
+) -> None:
     written, asked, busy = -1, 0.0, 0.0
     while not ended.wait(_EACH):
+        status_file.note_beat(lock, observer.beat())
         begin = time.monotonic()
         # A poll that takes long is asked less often.
         if lags is not None and begin - asked > max(_LAGS_EACH, 20 * busy):

@@ -1,9 +1,11 @@
-"""After how long a model of `engine start` counts as stalled: its own setting, else the target's, else five minutes."""
+"""When a model of `engine start` counts as stalled: by its own setting, else the target's, else after five minutes."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from engine.live.node_status import StallRule
 from engine.live.status import STALLED_AFTER
 from engine.times import duration_seconds
 
@@ -12,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def stalled_after(compiled: Compiled, node: str) -> float:
-    """Return the seconds for which unread input of a node may wait for a commit.
+    """Return the seconds for which a node with unread input may make no progress.
 
     Args:
         compiled: the project as it is used now.
@@ -22,3 +24,25 @@ def stalled_after(compiled: Compiled, node: str) -> float:
     own = getattr(getattr(model, "operation", None), "stalled_after", None)
     text = own or compiled.target.stalled_after
     return float(duration_seconds(text)) if text else STALLED_AFTER
+
+
+def stall_rule(compiled: Compiled, node: str) -> StallRule:
+    """Return when a node counts as stalled; input that waits for its schedule or trigger does not.
+
+    Args:
+        compiled: the project as it is used now.
+        node: id of a model or of tests.
+    """
+    return StallRule(stalled_after(compiled, node), lambda at: _due_at(compiled, node, at))
+
+
+def _due_at(compiled: Compiled, node: str, at: float) -> float:
+    from engine.compile.types.cron import Schedule
+
+    operation = getattr(compiled.manifest.nodes.get(node), "operation", None)
+    if operation is None:
+        return at
+    if operation.schedule:
+        moment = Schedule.of(operation.schedule).after(datetime.fromtimestamp(at, UTC))
+        return at if moment is None else moment.timestamp()
+    return float(at + operation.trigger.seconds)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from engine.events import (
     INTERRUPTED,
@@ -24,17 +25,47 @@ from engine.events import (
     NodeTurnStarted,
     ProjectReloaded,
     SessionClosed,
+    Status,
     TestFinished,
 )
 from engine.live.lag import Lag
-from engine.live.node_status import Health, NodeStatus
-from engine.live.status_record import VERSION, StatusRecord
+from engine.live.node_status import Health, NodeStatus, StallRule
+from engine.live.status_record import VERSION, NodeRecord, StatusRecord
 from engine.live.turn_history import seconds_of
 
 STALLED_AFTER = 300.0
-# How long, in seconds, unread input of a node may wait for a commit, by its id.
-StalledAfter = Callable[[str], float]
+# When a node counts as stalled, by its id.
+StallRules = Callable[[str], StallRule]
 _TEST_MESSAGE = 500
+_TESTS = "tests."
+# Clocks are read one after the other, and are set by some milliseconds now and then.
+_LEAST_SLEEP = 2.0
+
+
+@dataclass(slots=True)
+class Clock:
+    """The time, and for how long the machine slept.
+
+    Attributes:
+        wall: seconds since 1970.
+        awake: seconds since some moment, without those of sleep.
+    """
+
+    wall: Callable[[], float] = time.time
+    awake: Callable[[], float] = time.monotonic
+    _ahead: float | None = field(default=None)
+
+    def slept(self) -> float:
+        """Return for how long the machine has slept since the last call, or by how much the clock was set."""
+        ahead = self.wall() - self.awake()
+        seconds = ahead - (ahead if self._ahead is None else self._ahead)
+        self._ahead = ahead
+        return seconds if abs(seconds) >= _LEAST_SLEEP else 0.0
+
+
+def usual_rule(_: str) -> StallRule:
+    """Return when a node counts as stalled for which nothing is set."""
+    return StallRule(STALLED_AFTER)
 
 
 class LiveStatus:
@@ -44,16 +75,21 @@ class LiveStatus:
         nodes: by id.
         revision: grows with each change.
         owners: the model that each test is of, by their ids; a test of none counts for itself.
-        stalled_after: seconds after which a node with unread input and no commit counts as stalled.
+        stall_rules: when a node counts as stalled.
     """
 
     def __init__(
-        self, owners: Mapping[str, str] | None = None, *, stalled_after: StalledAfter = lambda _: STALLED_AFTER
+        self,
+        owners: Mapping[str, str] | None = None,
+        *,
+        stall_rules: StallRules = usual_rule,
+        clock: Clock | None = None,
     ) -> None:
-        self.owners = dict(owners or {})
+        self.owners: Mapping[str, str] = dict(owners or {})
         self.nodes: dict[str, NodeStatus] = {}
         self.revision = 0
-        self.stalled_after = stalled_after
+        self.stall_rules = stall_rules
+        self._clock = clock or Clock()
         self._lock = threading.RLock()
         self._started = LiveStarted("", "", (), 0, "")
         self._stopped: LiveStopped | None = None
@@ -63,8 +99,19 @@ class LiveStatus:
     def add(self, event: Event, at: float | None = None) -> None:
         """Fold an event in; `at` is its time where it has none."""
         with self._lock:
+            now = self._now(at)
             self.revision += 1
-            self._add(event, time.time() if at is None else at)
+            self._add(event, now)
+
+    def _now(self, at: float | None) -> float:
+        """The time; what counts time learns of the machine's sleep before anything else."""
+        if at is not None:
+            return at
+        now = self._clock.wall()
+        if slept := self._clock.slept():
+            for status in self.nodes.values():
+                status.progress.slept(slept, now)
+        return now
 
     def _add(self, event: Event, at: float) -> None:
         match event:
@@ -99,45 +146,55 @@ class LiveStatus:
             status.stop(seconds_of(event.at))
 
     def _turn(self, event: NodeStateChanged | NodeTurnStarted | NodeTurnFinished) -> None:
-        status = self._of(event.node)
+        status, at = self._of(event.node), seconds_of(event.at)
         match event:
             case NodeStateChanged():
-                if status.state is not event.state:
-                    status.since = seconds_of(event.at)
-                status.state, status.reason, status.until = event.state, event.reason, event.until
+                status.change(event, at)
             case NodeTurnStarted():
-                status.tests_failing.clear()
+                status.begin(event, at)
             case NodeTurnFinished():
-                status.turn(event, seconds_of(event.at))
+                status.turn(event, at)
 
     def _test(self, event: TestFinished) -> None:
         owner = self.nodes.get(self.owners.get(event.node, event.node))
-        if owner is None:
+        # A test that did not run says nothing: it fails until it passes.
+        if owner is None or event.message == INTERRUPTED or event.status is Status.SKIPPED:
             return
         owner.tests_failing.pop(event.node, None)
-        if event.status.failed and event.message != INTERRUPTED:
+        if event.status.failed:
             owner.tests_failing[event.node] = event.message[:_TEST_MESSAGE]
 
     def _keep(self, nodes: tuple[str, ...], at: float) -> None:
-        """Have a status for these nodes and no other."""
-        self.nodes = {node: self.nodes.get(node) or NodeStatus(node, since=at) for node in nodes}
+        """Have a status for these nodes and no other, and failing tests that there still are."""
+        self.nodes = {node: self.nodes.get(node) or self._new(node, at) for node in nodes}
+        for status in self.nodes.values():
+            gone = [test for test in status.tests_failing if self.owners and test not in self.owners]
+            for test in gone:
+                del status.tests_failing[test]
 
     def _of(self, node: str) -> NodeStatus:
-        return self.nodes.setdefault(node, NodeStatus(node, since=time.time()))
+        if node not in self.nodes:
+            self.nodes[node] = self._new(node, self._clock.wall())
+        return self.nodes[node]
+
+    def _new(self, node: str, at: float) -> NodeStatus:
+        return NodeStatus(node, since=at)
 
     def note_lags(self, found: Mapping[str, tuple[Lag, ...]], at: float | None = None) -> None:
         """Take what a plan found unread (`lag.lags`)."""
         with self._lock:
+            now = self._now(at)
             for node, lag in found.items():
                 if node in self.nodes:
-                    self.nodes[node].read(lag, time.time() if at is None else at)
+                    self.nodes[node].read(lag, now)
             self.revision += 1
 
     def to_json(self, at: float | None = None) -> StatusRecord:
         """Return the status as documented; times are seconds since 1970."""
-        now = time.time() if at is None else at
         with self._lock:
-            nodes = [status.to_json(now, self.stalled_after(node)) for node, status in self.nodes.items()]
+            now = self._now(at)
+            nodes = [self._node(status, now) for status in self.nodes.values()]
+            models = [node for node in nodes if node["tests_of"] is None]
             started, stopped, reloaded = self._started, self._stopped, self._reloaded
             return {
                 "version": VERSION,
@@ -150,14 +207,24 @@ class LiveStatus:
                 "stop_reason": stopped.reason if stopped else None,
                 "session": self._session or None,
                 "rejected": (reloaded.rejected if reloaded else "") or None,
-                "health": overall([node["health"] for node in nodes]),
-                "states": dict(Counter(node["state"] for node in nodes)),
+                "health": overall(node["health"] for node in nodes),
+                "states": dict(Counter(node["state"] for node in models)),
+                "healths": dict(Counter(node["health"] for node in models)),
                 "nodes": nodes,
             }
 
+    def _node(self, status: NodeStatus, at: float) -> NodeRecord:
+        """A node as JSON; what fails in the tests of a model is shown once, at the model."""
+        record = status.to_json(at, self.stall_rules(status.node))
+        tested = self.nodes.get(status.node.removeprefix(_TESTS)) if status.node.startswith(_TESTS) else None
+        if tested is not None and tested.tests_failing:
+            record["health"], record["last_error"], record["last_error_at"] = Health.HEALTHY.value, None, None
+        return record
 
-def overall(found: list[str]) -> str:
+
+def overall(healths: Iterable[str]) -> str:
     """Return the worst health of several."""
+    found = set(healths)
     return next((bad.value for bad in (Health.FAILED, Health.STALLED) if bad in found), Health.HEALTHY.value)
 
 

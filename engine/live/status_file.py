@@ -11,6 +11,8 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -23,6 +25,8 @@ from engine.target_folder import TargetFolder
 
 FILE = f"{FOLDER}/status.json"
 _LOCK = f"{FOLDER}/running.lock"
+# The thread that decides makes a plan now and then, which may wait for brokers and catalogs.
+_ALIVE_SECONDS = 300.0
 
 
 def hold(target_dir: Path) -> BinaryIO:
@@ -45,7 +49,31 @@ def hold(target_dir: Path) -> BinaryIO:
             f"engine start runs already with this target folder (process {pid})",
             "Stop it with engine stop, or give this one a folder of its own: --target-path DIR.",
         ) from error
+    note_beat(file, time.monotonic())
     return file
+
+
+def note_beat(lock: BinaryIO, beat: float) -> None:
+    """Note that the process works, at a time of the monotonic clock, which does not run while the machine sleeps.
+
+    It is the modification time of the lock: that needs no room on a disk that is full.
+    """
+    with suppress(OSError):
+        os.utime(lock.fileno(), (beat, beat))
+
+
+def is_fresh(beat: float) -> bool:
+    """Whether a process works that noted this time of the monotonic clock last."""
+    return time.monotonic() - beat < _ALIVE_SECONDS
+
+
+def alive(target_dir: Path) -> bool:
+    """Whether a process holds the lock and works: it can begin turns, whether models succeed or fail."""
+    try:
+        beat = os.lstat(target_dir / _LOCK).st_mtime
+    except OSError:
+        return False
+    return running(target_dir) and is_fresh(beat)
 
 
 def running(target_dir: Path) -> bool:

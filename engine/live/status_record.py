@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, cast
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-VERSION = 1
+VERSION = 2
 
 
 class LagRecord(TypedDict):
@@ -16,6 +16,7 @@ class LagRecord(TypedDict):
     input: str
     what: str | None
     count: int | None
+    oldest_at: float | None
 
 
 class HeldRecord(TypedDict):
@@ -33,6 +34,7 @@ class NodeRecord(TypedDict):
 
     node: str
     name: str
+    tests_of: str | None
     kind: str
     relation: str
     state: str
@@ -56,9 +58,10 @@ class NodeRecord(TypedDict):
     held: list[HeldRecord]
     batches: int
     lag: list[LagRecord]
-    lag_seconds: float
+    lag_seconds: float | None
     watermark: str | None
     watermark_age_seconds: float | None
+    watermark_held: str | None
     note: str
     turns: int
     failed_turns: int
@@ -67,6 +70,8 @@ class NodeRecord(TypedDict):
     last_turn_seconds: float | None
     last_error: str | None
     last_error_at: float | None
+    past_error: str | None
+    past_error_at: float | None
     tests_failing: dict[str, str]
 
 
@@ -85,6 +90,7 @@ class StatusRecord(TypedDict):
     rejected: str | None
     health: str
     states: dict[str, int]
+    healths: dict[str, int]
     nodes: list[NodeRecord]
 
 
@@ -110,7 +116,7 @@ def aged(record: StatusRecord, now: float) -> StatusRecord:
 def _aged_node(node: NodeRecord, more: float) -> NodeRecord:
     behind, watermark = node["lag_seconds"], node["watermark_age_seconds"]
     ages = {
-        "lag_seconds": round(behind + more, 1) if behind or any(lag["count"] for lag in node["lag"]) else behind,
+        "lag_seconds": round(behind + more, 1) if behind else behind,
         "watermark_age_seconds": None if watermark is None else round(watermark + more, 1),
     }
     return cast("NodeRecord", {**cast("Mapping[str, Any]", node), **ages})

@@ -347,8 +347,8 @@ _RUN = (
         "stalled_after",
         ValueForm.DURATION,
         "the target's",
-        "`engine start` counts the model as stalled if there has been unread input for that long without a commit, "
-        "or if rows were read for that long without progress of the watermark",
+        "`engine start` counts the model as stalled if it has had unread input for that long, and has read nothing and "
+        "ended no micro-batch",
         "stalled_after: 2 hours",
         kinds=_STREAMING,
     ),

@@ -451,8 +451,8 @@ TARGET: Final = ConfigBlock(
             "stalled_after",
             ValueForm.DURATION,
             "5 minutes",
-            "how long unread input may wait for a commit, or read rows for progress of the watermark, before "
-            "`engine start` counts a model as stalled: in the status, the metrics and alerts; a model's own wins",
+            "how long a model with unread input may make no progress before `engine start` counts it as stalled: in "
+            "the status, the metrics and alerts; a model's own wins",
             "stalled_after: 10 minutes",
         ),
         ConfigKey(

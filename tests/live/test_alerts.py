@@ -6,19 +6,21 @@ import json
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from engine import events
 from engine.addresses.web_address import web_address
 from engine.errors import ProjectError
-from engine.events import Event, Status
+from engine.events import Event, NodeState, Status
 from engine.live.alerts import AlertRules, Alerts, alert_rules
 from engine.live.lag import Lag
 from engine.live.status import LiveStatus
-from tests.live.sequences import BEGIN, ORDERS, batch, started, turn
+from tests.live.sequences import BEGIN, ORDERS, batch, started, state, turn
 from tests.security.answering import answering, redirect
 
 
@@ -86,15 +88,52 @@ def test_an_alert_is_sent_once_and_once_when_it_is_over(hook: Hook, tmp_path: Pa
 
 def test_lag_stall_and_restarts_have_limits(hook: Hook, tmp_path: Path) -> None:
     alerts = Alerts(AlertRules(url=web_address(hook.url), lag=60, restarts=1), tmp_path)
-    status = status_of(*turn(status=Status.ERROR, message="no"))
-    status.note_lags({ORDERS: (Lag("shop.orders", "files", 2),)}, BEGIN)
+    status = status_of(state(ORDERS, NodeState.IDLE))
+    status.note_lags({ORDERS: (Lag("shop.orders", "files", 2, BEGIN),)}, BEGIN)
     alerts.look(status.to_json(BEGIN + 60))
-    for event in turn(number=2, status=Status.ERROR, message="no"):
-        status.add(event, BEGIN + 61)
     alerts.look(status.to_json(BEGIN + 61))
     alerts.look(status.to_json(BEGIN + 301))
+    for number in (1, 2):
+        for event in turn(number=number, status=Status.ERROR, message="no", at=BEGIN + 302):
+            status.add(event, BEGIN + 302)
+        alerts.look(status.to_json(BEGIN + 304))
     alerts.close()
-    assert [alert for _, alert, _ in sent(hook)] == ["failed", "lag", "restarts", "stalled"]
+    assert sent(hook) == [
+        ("firing", "lag", "orders"), ("firing", "stalled", "orders"),
+        # A failed model is not reported as stalled, too.
+        ("firing", "failed", "orders"), ("resolved", "stalled", "orders"), ("firing", "restarts", "orders"),
+    ]  # fmt: skip
+
+
+def test_a_lag_that_is_not_known_is_no_alert(hook: Hook, tmp_path: Path) -> None:
+    alerts = Alerts(AlertRules(url=web_address(hook.url), lag=0), tmp_path)
+    status = status_of()
+    status.note_lags({ORDERS: (Lag("shop.orders", "", None),)}, BEGIN)
+    alerts.look(status.to_json(BEGIN + 9999))
+    alerts.close()
+    assert sent(hook) == []
+
+
+def test_a_failing_test_is_one_alert_until_it_passes(hook: Hook, tmp_path: Path) -> None:
+    """Neither the turns of its model nor a test that was skipped or cut off end it."""
+    alerts = Alerts(AlertRules(url=web_address(hook.url)), tmp_path)
+    tests = f"tests.{ORDERS}"
+    status = LiveStatus({"test.positive": ORDERS})
+    result = events.TestFinished("test.positive", 1, 1, Status.FAIL, 0.1, 3, "3 rows")
+    failing = turn(tests, status=Status.FAIL, message="3 rows")
+    happened = [
+        started(ORDERS, tests), *turn(), result, *failing, *turn(number=2), replace(result, status=Status.SKIPPED),
+        replace(result, status=Status.ERROR, message="interrupted"), result, *failing,
+    ]  # fmt: skip
+    for event in happened:
+        status.add(event, BEGIN)
+        alerts.look(status.to_json(BEGIN))
+    status.add(replace(result, status=Status.PASS), BEGIN)
+    for event in turn(tests, number=2):
+        status.add(event, BEGIN)
+    alerts.look(status.to_json(BEGIN))
+    alerts.close()
+    assert sent(hook) == [("firing", "failed", "orders"), ("resolved", "failed", "orders")]
 
 
 def test_bad_records_count_within_ten_minutes(hook: Hook, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ def samples() -> dict[tuple[str, str, str], float]:
     happened = [started(ORDERS, ODD), *turn(rows=12, late=2, bad={"shop.orders": 3}, watermark="2026-01-01T00:00:00")]
     for event in [*happened, *turn(ODD, status=Status.ERROR, message="no")]:
         status.add(event, BEGIN)
-    status.note_lags({ORDERS: (Lag("shop.orders", "files", 4), Lag("x", "", None))}, BEGIN)
+    status.note_lags({ORDERS: (Lag("shop.orders", "files", 4, BEGIN), Lag("x", "", None))}, BEGIN)
     found = {}
     for family in parser.text_string_to_metric_families(exposition(status.to_json(BEGIN + 7))):
         assert family.documentation

@@ -12,7 +12,8 @@ from engine.cli.main import invoke
 from engine.live.alerts import AlertRules, Alerts
 from engine.live.lag import Lag
 from engine.live.metrics import exposition
-from engine.live.stall_seconds import stalled_after
+from engine.live.node_status import StallRule
+from engine.live.stall_seconds import stall_rule, stalled_after
 from engine.live.status import LiveStatus
 from tests.live.sequences import BEGIN, started
 from tests.project.small_projects import PROJECT, STREAM, clean, compiled, lines, model
@@ -49,8 +50,8 @@ def test_what_is_no_length_of_time_is_an_error(tmp_path: Path, project: str, hea
 
 
 def test_status_metrics_and_alerts_count_by_it() -> None:
-    status = LiveStatus(stalled_after={SLOW: 7200.0, USUAL: 300.0}.__getitem__)
-    status.add(started(SLOW, USUAL))
+    status = LiveStatus(stall_rules={SLOW: StallRule(7200.0), USUAL: StallRule(300.0)}.__getitem__)
+    status.add(started(SLOW, USUAL), BEGIN)
     lag = (Lag("shop.orders", "files", 3),)
     status.note_lags({SLOW: lag, USUAL: lag}, BEGIN)
     alerts = Alerts(AlertRules(), Path())
@@ -70,6 +71,23 @@ def test_status_metrics_and_alerts_count_by_it() -> None:
     assert stalled(BEGIN + 7199) == ["usual"]
     assert stalled(BEGIN + 7200) == ["slow", "usual"]
     assert [node["stalled_after"] for node in status.to_json(BEGIN)["nodes"]] == [7200, 300]
+
+
+def test_what_waits_for_its_schedule_or_trigger_is_not_stalled(tmp_path: Path) -> None:
+    files = model(f"{STREAM}schedule: 0 * * * *", name="hourly") | model(
+        f"{STREAM}trigger: every 20 minutes", name="slow"
+    )
+    result = compiled(tmp_path, files)
+    assert lines(result.manifest.errors) == []
+    hour = BEGIN // 3600 * 3600
+    hourly, slow = (stall_rule(result, f"model.{name}") for name in ("hourly", "slow"))
+    assert [hourly.due_at(hour + minute * 60) - hour for minute in (0, 1, 59)] == [3600, 3600, 3600]
+    assert slow.due_at(hour) == hour + 1200
+    status = LiveStatus(stall_rules=lambda _: hourly)
+    status.add(started("model.hourly", at=hour), hour)
+    status.note_lags({"model.hourly": (Lag("shop.orders", "files", 3),)}, hour + 60)
+    shown = [status.to_json(hour + seconds)["health"] for seconds in (3599, 3600 + 299, 3600 + 300)]
+    assert shown == ["healthy", "healthy", "stalled"]
 
 
 def test_start_uses_it_and_what_an_edit_makes_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

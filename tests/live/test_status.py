@@ -11,12 +11,14 @@ import pytest
 from engine import events
 from engine.events import Event, HeldInState, NodeState, ProjectReloaded, Status
 from engine.live.lag import Lag
+from engine.live.node_status import StallRule
 from engine.live.status import LiveStatus, healthy
+from engine.live.status_record import aged
 from tests.live.sequences import BEGIN, ORDERS, batch, started, state, text, turn
 
 
 def folded(*happened: Event, at: float = BEGIN) -> LiveStatus:
-    status = LiveStatus({"test.orders_positive": ORDERS}, stalled_after=lambda _: 300)
+    status = LiveStatus({"test.orders_positive": ORDERS}, stall_rules=lambda _: StallRule(300))
     for event in happened:
         status.add(event, at)
     return status
@@ -73,32 +75,54 @@ def test_failures_and_restarts_in_a_row() -> None:
     assert (found["health"], found["failed_turns"], found["restarts"]) == ("failed", 2, 1)
     assert (found["last_error"], found["last_error_at"]) == ("the broker is away", BEGIN + 2)
     found = node(folded(started(), *turn(**bad), *turn(number=2, **bad), *turn(number=3)))
-    assert (found["health"], found["restarts"], found["last_error"]) == ("healthy", 2, "the broker is away")
+    assert (found["health"], found["restarts"], found["past_error"]) == ("healthy", 2, "the broker is away")
 
 
-def test_unread_input_without_a_commit_is_stalled_but_not_while_paused() -> None:
-    status = folded(started(), *turn())
-    status.note_lags({ORDERS: (Lag("shop.orders", "files", 4),)}, BEGIN + 10)
-    assert node(status, BEGIN + 300)["health"] == "healthy"
-    found = node(status, BEGIN + 311)
-    assert (found["health"], found["lag"]) == ("stalled", [{"input": "shop.orders", "what": "files", "count": 4}])
-    assert found["lag_seconds"] == 301
-    status.add(batch(number=9, rows_in=1, rows_out=1), BEGIN + 311)
-    assert node(status, BEGIN + 320)["health"] == "healthy"
-    status.add(state(ORDERS, NodeState.PAUSED))
-    assert node(status, BEGIN + 9999)["health"] == "healthy"
-    status.note_lags({ORDERS: (Lag("shop.orders", "files", 0),)}, BEGIN + 10_000)
-    assert node(status, BEGIN + 10_000)["lag_seconds"] == 0
+def files(count: int | None, oldest: float | None = None) -> dict[str, tuple[Lag, ...]]:
+    return {ORDERS: (Lag("shop.orders", "files", count, oldest),)}
 
 
-def test_rows_without_progress_of_the_watermark_are_stalled() -> None:
+def test_lag_is_the_age_of_the_oldest_unread_input_and_none_if_it_is_not_known() -> None:
     status = folded(started())
-    for minute in range(8):
-        event = batch(number=minute, rows_in=5, rows_out=5, watermark="2026-01-01T00:00:00")
-        status.add(event, BEGIN + minute * 60)
-    assert "watermark has not advanced" in node(status, BEGIN + 421)["stalled"]
-    status.add(batch(number=9, rows_in=5, watermark="2026-01-01T01:00:00"), BEGIN + 480)
-    assert node(status, BEGIN + 481)["stalled"] is None
+    assert node(status)["lag_seconds"] is None
+    for number, (count, oldest, seconds) in enumerate(
+        [(4, BEGIN - 50, 60.0), (0, None, 0.0), (None, None, None), (3, None, None), (3, BEGIN + 99, 0.0)]
+    ):
+        status.note_lags(files(count, oldest), BEGIN + number)
+        assert node(status)["lag_seconds"] == seconds, number
+    both = {ORDERS: (Lag("a", "files", None), Lag("b", "offsets", 1, BEGIN))}
+    status.note_lags(both, BEGIN)
+    assert node(status)["lag_seconds"] == 10
+    aged_node = aged(status.to_json(BEGIN + 10), BEGIN + 30)["nodes"][0]
+    assert aged_node["lag_seconds"] == 30
+
+
+def test_an_error_that_is_over_is_the_past_one() -> None:
+    found = node(folded(started(), *turn(status=Status.ERROR, message="no"), *turn(number=2, at=BEGIN + 9)))
+    assert [found[key] for key in ("last_error", "last_error_at", "past_error", "past_error_at")] == [
+        None, None, "no", BEGIN + 2,
+    ]  # fmt: skip
+
+
+def test_of_two_causes_within_a_minute_the_first_is_named() -> None:
+    def failed(number: int, message: str, at: float) -> list[Event]:
+        return turn(number=number, status=Status.ERROR, message=message, at=BEGIN + at)
+
+    status = folded(started(), *failed(1, "disk full", 0), *failed(2, "state cannot be written", 50))
+    assert (node(status)["last_error"], node(status)["reason"]) == ("disk full", "disk full")
+    for event in failed(3, "state cannot be written", 70):
+        status.add(event)
+    assert node(status)["last_error"] == "state cannot be written"
+    for event in (*turn(number=4, at=BEGIN + 80), *failed(5, "no broker", 82)):
+        status.add(event)
+    assert (node(status)["last_error"], node(status)["past_error"]) == ("no broker", "state cannot be written")
+
+
+def test_tests_are_no_models() -> None:
+    status = folded(started(ORDERS, f"tests.{ORDERS}"), state(ORDERS, NodeState.RUNNING))
+    found = status.to_json(BEGIN)
+    assert (found["states"], found["healths"]) == ({"running": 1}, {"healthy": 1})
+    assert [one["tests_of"] for one in found["nodes"]] == [None, ORDERS]
 
 
 def test_a_failing_test_is_the_models_until_it_passes() -> None:

@@ -8,6 +8,7 @@ import sys
 import textwrap
 import time
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -16,6 +17,7 @@ from engine.errors import UsageError
 from engine.events import NodeState, Status
 from engine.live import turn_history
 from engine.live.lag import Lag
+from engine.live.live_server import _Answers
 from engine.live.observer import observing
 from tests.live.sequences import ORDERS, started, state, turn
 
@@ -57,6 +59,26 @@ def test_exit_codes_follow_what_happens(project: Path, capsys: pytest.CaptureFix
     assert shown(capsys)[0] == 3
     assert "does not run" in shown(capsys)[1]
     assert [row["status"] for row in turn_history.turns(project / "target/live/history.db")] == ["error", "success"]
+
+
+def test_liveness_and_health_are_two_questions(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert shown(capsys, "--live") == (3, "engine start does not run\n")
+    beats = [time.monotonic()]
+    with observing(project / "target", {}, beat=lambda: beats[0]) as observer:
+        probe = _Answers(observer, Event()).answer
+        for event in (started(at=time.time()), *turn(at=time.time(), status=Status.ERROR, message="no broker")):
+            observer.on_event(event)
+        until(lambda: "no broker" in shown(capsys)[1])
+        assert (shown(capsys)[0], shown(capsys, "--live")) == (1, (0, "engine start works\n"))
+        answers = [probe(path, "") for path in ("/livez", "/readyz", "/healthz")]
+        assert [answer.status for answer in answers if answer] == [200, 200, 503]
+        beats[0] -= 301
+        until(lambda: shown(capsys, "--live")[0] == 1)
+        assert json.loads(shown(capsys, "--live", "--output", "json")[1]) == {"running": True, "alive": False}
+        hung = probe("/livez", "")
+        assert hung is not None
+        assert (hung.status, hung.body) == (503, b"not alive\n")
+    assert shown(capsys, "--live")[0] == 3
 
 
 def test_two_processes_do_not_write_one_status(project: Path) -> None:

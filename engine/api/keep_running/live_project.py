@@ -99,6 +99,7 @@ class LiveProject:
         selection: which of them.
         options: how.
         listeners: get each event, one at a time.
+        beat: when the thread that decides has turned last, by the monotonic clock.
     """
 
     project: Project
@@ -107,6 +108,7 @@ class LiveProject:
     listeners: tuple[Emit, ...] = ()
     queue: NodeQueue = field(default_factory=NodeQueue)
     run_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    beat: float = field(default_factory=time.monotonic)
     _inbox: SimpleQueue[Callable[[], None]] = field(default_factory=SimpleQueue)
     _stop: threading.Event = field(default_factory=threading.Event)
     _reason: str = ""
@@ -212,7 +214,7 @@ class LiveProject:
         planned, pause = polled, _PLAN_SECONDS
         self._last_turn = polled
         while not self._stop.is_set():
-            moment = time.monotonic()
+            self.beat = moment = time.monotonic()
             every = _POLL_SECONDS if moment - self._last_turn < _QUIET_SECONDS else 2 * _POLL_SECONDS
             if moment - polled >= every:
                 polled = moment

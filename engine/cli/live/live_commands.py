@@ -16,20 +16,22 @@ _STOPPED = "the next start or build continues where this one stopped"
 
 @click.command(cls=Command)
 @click.option("--watch", is_flag=True, help="Keep showing the status until Ctrl-C.")
+@click.option("--live", is_flag=True, help="Report only whether the process works, for a liveness probe.")
 @click.option("--output", type=click.Choice(["text", "json"]), default="text")
 @project_options
-def status(*, watch: bool, output: str, **shared: Any) -> int:
+def status(*, watch: bool, live: bool, output: str, **shared: Any) -> int:
     """Show what engine start is doing: state, lag, rows and errors of each model.
 
-    Exits with 0 if all models are healthy, 1 if one has failed or stalled, 3 if engine start does not run.
+    Exits with 0 if all models are healthy, 1 if one has failed or stalled, 3 if engine start does not run. With --live,
+    it exits with 0 if the process works, whatever its models do, 1 if it hangs, and 3 if it does not run.
     """
     code = 0
 
     def work(chosen: CommandSettings) -> None:
-        from engine.cli.live.status_command import show_status
+        from engine.cli.live.status_command import show_liveness, show_status
 
         nonlocal code
-        code = show_status(chosen.target_dir, output, watch=watch)
+        code = show_liveness(chosen.target_dir, output) if live else show_status(chosen.target_dir, output, watch=watch)
 
     return carry_out(work, **shared) or code
 

@@ -19,10 +19,10 @@ from engine.compile import Compiled, DataTest, Target, UnitTest
 from engine.compile.artifacts.write_artifacts import write_artifacts
 from engine.control import ControlServer, Request, connect, socket_path
 from engine.errors import StateError, UsageError
-from engine.events import Step, StepStarted
+from engine.events import Event, ProjectReloaded, Step, StepStarted
 from engine.live.lag import lags
 from engine.live.observer import Look, Observer, observing
-from engine.live.stall_seconds import stalled_after
+from engine.live.stall_seconds import stall_rule
 
 _SECONDS_TO_STOP = 20
 
@@ -45,26 +45,36 @@ def start_project(chosen: CommandSettings, selection: Selection, options: LiveOp
         result = deferred(chosen, result, nodes, selection)
         write_artifacts(result.manifest, chosen.target_dir)
         live = LiveProject(chosen.project, selection, options)
-        tests = {
-            node.id: node.model for node in result.manifest.nodes.values() if isinstance(node, DataTest | UnitTest)
-        }
         with (
             alone(),
             ControlServer(_socket(chosen, result.target.name), _handlers(live)),
             _alerts(result.target, chosen.root) as looks,
             observing(
                 chosen.target_dir,
-                tests,
+                _owners(result),
                 lambda: lags(live.plan_now()),
                 looks,
-                stalled_after=lambda node: stalled_after(live.compiled or result, node),
+                stall_rules=lambda node: stall_rule(live.compiled or result, node),
+                beat=lambda: live.beat,
             ) as observer,
             _page(chosen, result, observer, port),
             _signals(live),
         ):
-            live.listeners = (observer.on_event, chosen.out.event)
+
+            def on_event(event: Event) -> None:
+                if isinstance(event, ProjectReloaded):
+                    observer.status.owners = _owners(live.compiled or result)
+                observer.on_event(event)
+
+            live.listeners = (on_event, chosen.out.event)
             live.follow(result, nodes)
     return True
+
+
+def _owners(compiled: Compiled) -> dict[str, str]:
+    """The model that each test is of, by their ids."""
+    nodes = compiled.manifest.nodes.values()
+    return {node.id: node.model for node in nodes if isinstance(node, DataTest | UnitTest)}
 
 
 @contextmanager

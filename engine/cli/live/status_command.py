@@ -47,6 +47,17 @@ def show_status(target_dir: Path, output: str, *, watch: bool) -> int:
     return _code(found, runs=runs)
 
 
+def show_liveness(target_dir: Path, output: str) -> int:
+    """Print whether the process works, and return the exit code: 0 it does, 1 it hangs, 3 not running."""
+    runs, alive = status_file.running(target_dir), status_file.alive(target_dir)
+    if output == "json":
+        write_json({"running": runs, "alive": alive}, indent=2)
+    else:
+        hangs = "engine start runs, and has decided nothing for five minutes"
+        write("engine start works" if alive else hangs if runs else "engine start does not run")
+    return HEALTHY if alive else UNHEALTHY if runs else NOT_RUNNING
+
+
 def _watched(target_dir: Path) -> int:
     from rich.console import Console, Group
     from rich.live import Live
@@ -89,6 +100,8 @@ def _without_status(target_dir: Path, *, runs: bool) -> str:
 
 def _summary(found: StatusRecord, *, runs: bool) -> str:
     states = ", ".join(f"{count} {state}" for state, count in sorted(found["states"].items()))
+    if stalled := found["healths"].get("stalled"):
+        states += f"; {stalled} of them stalled"
     if runs:
         return f"engine start runs (process {found['pid']}, target {found['target']}): {states}"
     ended = found["stopped_at"] or found["at"]
@@ -119,14 +132,14 @@ def _table(found: StatusRecord) -> Table:
 def _cells(node: NodeRecord, now: float) -> tuple[str, ...]:
     state = node["state"] + (f": {node['reason']}" if node["reason"] and node["state"] != "idle" else "")
     lag = ", ".join(f"{lag['count']:,} {lag['what']}" for lag in node["lag"] if lag["count"])
-    lag += f" for {_ago(node['lag_seconds'])}" if lag else ""
+    lag += f", {_ago(node['lag_seconds'])} old" if lag and node["lag_seconds"] is not None else ""
     age = node["watermark_age_seconds"]
     return (
         node["name"],
-        "stalled" if node["health"] == "stalled" else state,
+        f"{state} (stalled)" if node["health"] == "stalled" else state,
         f"{_ago(now - node['last_commit'])} ago" if node["last_commit"] else "-",
         f"{node['rows_per_second_1m']:,.1f}",
-        lag or ("0" if node["lag"] else "-"),
+        lag or ("0" if node["lag_seconds"] == 0 else "-"),
         f"{_ago(age)} behind" if age is not None else "-",
         f"{node['late']:,}",
         f"{sum(node['bad_records'].values()):,}",
@@ -138,6 +151,8 @@ def _cells(node: NodeRecord, now: float) -> tuple[str, ...]:
 def _errors(found: StatusRecord) -> list[str]:
     lines = [f"the edited project is not used: {one_line(found['rejected'])}"] if found["rejected"] else []
     for node in found["nodes"]:
+        if node["watermark_held"]:
+            lines.append(one_line(f"{node['name']}: {node['watermark_held']}"))
         for test, message in node["tests_failing"].items():
             lines.append(one_line(f"{node['name']}: test {test.partition('.')[2]} fails: {message}"))
     return lines

@@ -112,7 +112,7 @@ class Progress:
         action = self.run.plan.actions[self.model.id]
         notes = list(action.notes)
         closes = next_close(self.model, self.watermark, self.total.state_rows)
-        self._event_times()
+        held = self._watermark_held()
         changed = any(w.snapshot is not None and not w.replayed for w in self.writer.written.values())
         fresh = action.comparison is not None and action.comparison.change is Change.NEW
         read = self.total.rows_in > 0 or changed or fresh
@@ -124,20 +124,22 @@ class Progress:
             message="" if read else "no new data",
             batches=self.batches,
             watermark=self.watermark,
+            watermark_held=held,
             snapshot_id=self.snapshot or self.writer.state.snapshot,
             note="; ".join([*notes, closes] if closes else notes),
             event_times=self.times.by_name(),
             **total.numbers(),
         )
 
-    def _event_times(self) -> None:
-        """Remember how far each input is, and warn of a watermark that is held back or ahead of the clock."""
+    def _watermark_held(self) -> str:
+        """Remember how far each input is, warn of an odd watermark, and return why it is held back."""
         if (known := self.times.known()) != self.writer.state.event_times:
             self.writer.record(event_times=known)
         held = self.times.held_back(self.model, self.watermark, self.total.state_rows, policy_of(self.run.spark))
         for warning in (held, ahead_of_clock(self.model, self.watermark, datetime.now(UTC))):
             if warning is not None:
                 self.run.emit(Diagnosed(warning))
+        return held.message if held is not None else ""
 
 
 def metrics_of(record: Mapping[str, Any], written: Metrics) -> Metrics:

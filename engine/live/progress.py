@@ -1,0 +1,69 @@
+"""Whether a node of `engine start` makes progress with the input that it has.
+
+Progress is a micro-batch that ended, with rows or without, a turn that ended well, or a watermark that moved. Time
+counts from the moment there was something to do. Time in which nothing is expected of a node does not count: while it
+is paused, on standby, waits for another node (which is judged itself) or has failed (which is reported as such), before
+its schedule or trigger is due, and while the machine sleeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from engine.events import NodeState
+
+# Returns when input of a node that arrived, or was left, at a time should be read: by its schedule or trigger.
+DueAt = Callable[[float], float]
+_EXPECTED = frozenset({NodeState.IDLE, NodeState.QUEUED, NodeState.RUNNING})
+
+
+@dataclass(slots=True)
+class Progress:
+    """What a node has to do, and when it last got on with it; times are seconds since 1970.
+
+    Attributes:
+        unread_since: since when a plan has found unread input; None: there is none, or nobody knows.
+        turn_since: when the turn began that runs now; None: none does.
+        moved_at: when it made progress last, or when time began to count.
+    """
+
+    unread_since: float | None = None
+    turn_since: float | None = None
+    moved_at: float = 0.0
+    _expected: bool = True
+
+    def made(self, at: float) -> None:
+        """Take progress."""
+        self.moved_at = max(self.moved_at, at)
+
+    def unread(self, at: float, *, found: bool) -> None:
+        """Take whether a plan found unread input."""
+        self.unread_since = (at if self.unread_since is None else self.unread_since) if found else None
+
+    def state(self, state: NodeState, at: float) -> None:
+        """Take the state of the node: time begins to count when something is expected of it again."""
+        expected = state in _EXPECTED
+        if expected and not self._expected:
+            self.made(at)
+        self._expected = expected
+
+    def slept(self, seconds: float, at: float) -> None:
+        """Have time not count in which the machine slept, which ended at `at`."""
+        self.moved_at = min(self.moved_at + seconds, at) if self.moved_at else 0.0
+        self.unread_since = None if self.unread_since is None else min(self.unread_since + seconds, at)
+        self.turn_since = None if self.turn_since is None else min(self.turn_since + seconds, at)
+
+    def idle_seconds(self, at: float, due_at: DueAt, *, is_known: bool) -> float:
+        """Return for how long there has been something to do without progress; 0: there is nothing to do.
+
+        Args:
+            at: now.
+            due_at: when input should be read.
+            is_known: whether a plan knows what is unread; else a turn that runs has something to do.
+        """
+        since = self.unread_since if is_known else self.turn_since
+        if since is None or not self._expected:
+            return 0.0
+        since = max(since, self.moved_at)
+        return max(0.0, at - (since if self.turn_since is not None else due_at(since)))
