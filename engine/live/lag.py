@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from engine.errors import EngineError
 
 if TYPE_CHECKING:
     from engine.plan import Plan
+    from engine.plan.actions.action import Unread, UnreadRecords
+    from engine.sources import Place
+    from engine.sources.answers import UnreadTimes
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +33,52 @@ class Lag:
     oldest_at: float | None = None
 
 
-def lags(plan: Plan) -> dict[str, tuple[Lag, ...]]:
-    """Return the unread input of each streaming model of a plan, by node id."""
-    return {
-        node: tuple(Lag(unread.name, unread.what, unread.count) for unread in action.unread)
-        for node, action in plan.actions.items()
-        if action.unread
-    }
+@dataclass(frozen=True, slots=True)
+class LagReader:
+    """Tells what streaming models have not read; used by one thread, which asks again and again.
+
+    What asks brokers for the times of records keeps its clients between.
+    """
+
+    _times: dict[str, UnreadTimes] = field(default_factory=dict)
+
+    def lags(self, plan: Plan, place: Place) -> dict[str, tuple[Lag, ...]]:
+        """Return the unread input of each streaming model of a plan, by node id.
+
+        Args:
+            plan: of all models.
+            place: of the project.
+        """
+        return {
+            node: tuple(self._lag(unread, place) for unread in action.unread)
+            for node, action in plan.actions.items()
+            if action.unread
+        }
+
+    def close(self) -> None:
+        """Close the clients."""
+        while self._times:
+            self._times.popitem()[1].close()
+
+    def _lag(self, unread: Unread, place: Place) -> Lag:
+        count = unread.present if unread.count is None else unread.count
+        oldest = self._written_at(unread.records, place) if unread.records is not None else unread.oldest_at
+        return Lag(unread.name, unread.what, count, oldest)
+
+    def _written_at(self, records: UnreadRecords, place: Place) -> float | None:
+        """When the oldest of some records was written; None: not known."""
+        from engine.sources import answers_of
+
+        made = answers_of(records.spec.format).unread_times
+        if made is None:
+            return None
+        if records.spec.format not in self._times:
+            self._times[records.spec.format] = made()
+        try:
+            found = self._times[records.spec.format].oldest(records.spec, place, records.offsets, records.topics)
+        except EngineError:
+            return None
+        return min(found.values(), default=None)
 
 
 def is_behind(found: Iterable[Lag]) -> bool:

@@ -169,7 +169,8 @@ class NodeStatus:
     def read(self, found: tuple[Lag, ...], at: float) -> None:
         """Take what it has not read, as a plan found it."""
         self.lag = found
-        self.progress.unread(at, found=is_behind(found))
+        if is_behind(found) or all(lag.count == 0 for lag in found):
+            self.progress.unread(at, found=is_behind(found))
 
     def stalled(self, at: float, rule: StallRule) -> str:
         """Return why it counts as stalled; empty if it does not, or has failed, which says more."""

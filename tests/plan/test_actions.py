@@ -86,6 +86,12 @@ def test_a_new_file_is_read(tmp_path: Path) -> None:
     assert [(u.count, u.names) for u in action.unread] == [(1, ("b.json",))]
 
 
+def test_the_age_of_what_is_unread_is_that_of_the_oldest_file_that_was_not_read(tmp_path: Path) -> None:
+    action = of_m(tmp_path, lambda found: found, now=[A, file("c", 9_000), file("b", 5_000), file("d", 7_000)])
+    assert [u.oldest_at for u in action.unread] == [5.0]
+    assert [u.oldest_at for u in of_m(tmp_path, lambda found: found).unread] == [None]
+
+
 def test_files_that_only_spark_can_list_leave_it_open(tmp_path: Path) -> None:
     known = project(tmp_path, m=PLAIN)
     found = streaming(known.model("m"), [A])
@@ -245,9 +251,11 @@ def test_a_stream_of_a_table_reads_what_is_behind_its_snapshot(tmp_path: Path) -
     # Rows to come of a table that is built before it are not known.
     actions = plan(now, deployed(now, {"m": upstream, "reader": found}, [A, B])).actions
     assert [a.unchanged for a in actions.values()] == [False, None]
+    assert [(u.count, u.present) for u in actions["model.reader"].unread] == [(None, 0)]
     grown = replace(upstream, table=table(now.model("m"), snapshots=3), written=table(now.model("m"), snapshots=3))
     actions = make_plan(now, ["model.reader"], deployed(now, {"m": grown, "reader": found}, [A]), PlanOptions()).actions
     assert [(u.what, u.count) for u in actions["model.reader"].unread] == [("snapshots", 2)]
+    assert [u.oldest_at for u in actions["model.reader"].unread] == [0.002], "the commit time of the second snapshot"
     assert grown.table is not None
     fence = SnapshotFacts(4, 3, "append", {"engine.fence": "7"}, 4)
     fenced = replace(grown, table=replace(grown.table, history=(fence, *grown.table.history)))

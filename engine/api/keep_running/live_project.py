@@ -27,6 +27,7 @@ from engine.api.warm_session import WarmSession
 from engine.errors import EngineError
 from engine.events import (
     INTERRUPTED,
+    BatchCommitted,
     Diagnosed,
     Emit,
     Event,
@@ -133,6 +134,8 @@ class LiveProject:
     def emit(self, event: Event) -> None:
         """Hand an event to all listeners."""
         with self._emitting:
+            # What a micro-batch has read is no longer unread.
+            self._happened += isinstance(event, BatchCommitted)
             for listener in self.listeners:
                 listener(event)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from engine.compile.artifacts.write_artifacts import write_artifacts
 from engine.control import ControlServer, Request, connect, socket_path
 from engine.errors import StateError, UsageError
 from engine.events import Event, ProjectReloaded, Step, StepStarted
-from engine.live.lag import lags
+from engine.live.lag import LagReader
 from engine.live.observer import Look, Observer, observing
 from engine.live.stall_seconds import stall_rule
 
@@ -49,10 +49,11 @@ def start_project(chosen: CommandSettings, selection: Selection, options: LiveOp
             alone(),
             ControlServer(_socket(chosen, result.target.name), _handlers(live)),
             _alerts(result.target, chosen.root) as looks,
+            closing(LagReader()) as lag_reader,
             observing(
                 chosen.target_dir,
                 _owners(result),
-                lambda: lags(live.plan_now()),
+                lambda: lag_reader.lags(live.plan_now(), (live.compiled or result).target.place(chosen.root)),
                 looks,
                 stall_rules=lambda node: stall_rule(live.compiled or result, node),
                 beat=lambda: live.beat,

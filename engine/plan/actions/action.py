@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.errors import Diagnostic
 from engine.plan.comparison import Comparison
 from engine.plan.deployed.renamed_tables import Renaming
+
+if TYPE_CHECKING:
+    from engine.sources.kafka.native_client import ClusterOffsets
+    from engine.sources.spec import SourceSpec
 
 
 class ActionKind(StrEnum):
@@ -69,6 +73,21 @@ class PlanOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class UnreadRecords:
+    """Topics with records that a stream has not read; when they were written is not part of a plan.
+
+    Attributes:
+        spec: the source.
+        offsets: where the sources of the stream's query are.
+        topics: of the source, as they are now.
+    """
+
+    spec: SourceSpec
+    offsets: tuple[Mapping[str, Any], ...]
+    topics: ClusterOffsets
+
+
+@dataclass(frozen=True, slots=True)
 class Unread:
     """What an input has that its reader has not read.
 
@@ -78,6 +97,10 @@ class Unread:
         count: how many; None: not known.
         names: of the first of them.
         rows: that they add; None: not known.
+        present: how many there are now, where nodes before it will add some; else None.
+        oldest_at: when the oldest of those that are there now came to be, in seconds since 1970: modification time of a
+            file, commit time of a snapshot; None: not known, or there is none.
+        records: whom to ask for that, of topics.
     """
 
     name: str
@@ -85,6 +108,9 @@ class Unread:
     count: int | None = None
     names: tuple[str, ...] = ()
     rows: int | None = None
+    present: int | None = None
+    oldest_at: float | None = None
+    records: UnreadRecords | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from engine.characters import whole_number
 from engine.compile import Manifest, Model, Source
 from engine.lake.table_facts import SnapshotFacts, TableFacts
 from engine.plan import source_changes
-from engine.plan.actions.action import Action, ActionKind, Unread
+from engine.plan.actions.action import Action, ActionKind, Unread, UnreadRecords
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts, FileLog
 from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
 from engine.plan.source_changes import StreamSource
@@ -55,12 +55,15 @@ def unread_inputs(
             found.append(_files(item.name, source.files, logs))
         elif isinstance(node, Source) and source is not None and source.topics is not None:
             unread = answers_of(node.spec.format).unread
-            count = unread(source.topics, checkpoint.offsets) if checkpoint is not None else None
-            found.append(Unread(item.name, "offsets", count))
+            offsets = tuple(checkpoint.offsets) if checkpoint is not None else ()
+            count = unread(source.topics, offsets) if checkpoint is not None else None
+            records = UnreadRecords(node.spec, offsets, source.topics) if count else None
+            found.append(Unread(item.name, "offsets", count, records=records))
         elif isinstance(node, Source):
             found.append(_snapshots(item.name, source.table if source is not None else None, checkpoint))
         elif (before := upstream.get(item.node)) is not None and not before.unchanged:
-            found.append(Unread(item.name, "snapshots"))
+            present = _snapshots(item.name, table, checkpoint)
+            found.append(Unread(item.name, "snapshots", present=present.count, oldest_at=present.oldest_at))
         else:
             found.append(_snapshots(item.name, table, checkpoint))
     return tuple(found)
@@ -88,8 +91,10 @@ def _files(name: str, files: Collection[Listed], logs: Sequence[FileLog] | None)
     if logs is None:
         return Unread(name, "files")
     read = [{local_paths.decoded(f.uri) for f in log.files if f.entry <= log.read_to} for log in logs]
-    new = [file.uri for file in files if not read or any(file.uri not in uris for uris in read)]
-    return Unread(name, "files", len(new), tuple(uri.rpartition("/")[2] for uri in new[:_NAMES]))
+    new = [file for file in files if not read or any(file.uri not in uris for uris in read)]
+    oldest = min((file.modified / 1000 for file in new), default=None)
+    names = tuple(file.uri.rpartition("/")[2] for file in new[:_NAMES])
+    return Unread(name, "files", len(new), names, oldest_at=oldest)
 
 
 def _snapshots(name: str, table: TableFacts | None, checkpoint: CheckpointFacts | None) -> Unread:
@@ -97,12 +102,14 @@ def _snapshots(name: str, table: TableFacts | None, checkpoint: CheckpointFacts 
     if table is None:
         return Unread(name)
     if checkpoint is None:
-        return Unread(name, "snapshots", _with_rows(table.history), rows=table.rows)
+        new = _with_rows(table.history)
+        return Unread(name, "snapshots", len(new), rows=table.rows, oldest_at=_first_at(new))
     ids = [snapshot.id for snapshot in table.history]
     behind = [ids.index(i) for i in snapshots_read(checkpoint) if i in ids]
     if behind:
-        new = [snapshot for snapshot in table.history[: min(behind)] if not snapshot.rewrites_files]
-        return Unread(name, "snapshots", _with_rows(new), rows=_added(new))
+        since = [snapshot for snapshot in table.history[: min(behind)] if not snapshot.rewrites_files]
+        new = _with_rows(since)
+        return Unread(name, "snapshots", len(new), rows=_added(since), oldest_at=_first_at(new))
     return Unread(name, "snapshots", 0 if not ids else None)
 
 
@@ -112,10 +119,15 @@ def _added(snapshots: Sequence[SnapshotFacts]) -> int | None:
     return None if None in added else sum(number or 0 for number in added)
 
 
-def _with_rows(snapshots: Sequence[SnapshotFacts]) -> int:
-    """How many of some commits may bring rows: a compaction brings none, nor a takeover's fence or an erasure."""
+def _with_rows(snapshots: Sequence[SnapshotFacts]) -> list[SnapshotFacts]:
+    """Those of some commits that may bring rows: a compaction brings none, nor a takeover's fence or an erasure."""
     bring = (s for s in snapshots if not s.rewrites_files and not s.erases)
-    return sum(snapshot.marker("fence") is None for snapshot in bring)
+    return [snapshot for snapshot in bring if snapshot.marker("fence") is None]
+
+
+def _first_at(snapshots: Sequence[SnapshotFacts]) -> float | None:
+    """When the first of some commits came, in seconds; None: there is none, or its time is not known."""
+    return min((snapshot.at / 1000 for snapshot in snapshots if snapshot.at), default=None)
 
 
 def snapshots_read(checkpoint: CheckpointFacts) -> Iterator[int]:
