@@ -1,4 +1,4 @@
-"""What a process with limits for templates costs a compilation (docs/design/074): CPU time with it and without.
+"""What a process with limits for templates costs a compilation (docs/design/005): CPU time with it and without.
 
     python -m benchmarks.templates [--models 1000] [--pairs 10]
 

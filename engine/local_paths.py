@@ -8,7 +8,7 @@ r"""How a path of this machine is written for each program that takes it as text
     sqlite      SQLite decodes it, in Python and in Java                      as encoded, with options behind a `?`
 
 A program that gets another form than it expects writes beside the project: an encoded path that nobody decodes is the
-folder `a%20b`. See docs/design/132-paths-as-text.md.
+folder `a%20b`. See docs/design/022-paths-as-text.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which tests without Java compile in the process of the test.
 
-A compilation is done in a forked process (docs/design/074), which writes into pages that it shares with the process of the
-tests: copying these took four times as long as compiling a project of one model (3,600 pages of 4 kB; docs/design/097).
+A compilation is done in a forked process (docs/design/005), which writes into pages that it shares with the process of the
+tests: copying these took four times as long as compiling a project of one model (3,600 pages of 4 kB).
 What the work gives, and what it raises, is pickled here as it is there. Tests of the process itself and of its limits
 have it, and so have all tests with Spark, and all commands that a test starts. With FORKED=1, as in `make nightly`,
 every test has it.

@@ -55,7 +55,7 @@ FOR_USERS = {
 PAGES = sorted(
     [
         *(ROOT / "docs").glob("*.md"),
-        *(path for name in ("examples", "errors", "how-to") for path in (ROOT / "docs" / name).rglob("*.md")),
+        *(path for name in ("design", "examples", "errors", "how-to") for path in (ROOT / "docs" / name).rglob("*.md")),
         ROOT / "README.md",
     ]
 )

@@ -40,7 +40,9 @@ def test_every_key_of_a_header_is_in_the_handbook() -> None:
     assert [key for key in sorted(MODEL.names) if f"`{key}`" not in text] == []
 
 
-PAGES = sorted(p.relative_to(DOCS).as_posix() for p in (*DOCS.glob("*.md"), *DOCS.glob("errors/*.md")))
+PAGES = sorted(
+    p.relative_to(DOCS).as_posix() for p in (*DOCS.glob("*.md"), *DOCS.glob("errors/*.md"), *DOCS.glob("design/*.md"))
+)
 
 
 @pytest.mark.parametrize("page", [*PAGES, "../README.md"])
@@ -51,9 +53,15 @@ def test_links_between_pages_lead_somewhere(page: str) -> None:
             assert (path.parent / link).exists(), f"{page} links to {link}"
 
 
-def test_every_design_note_is_listed_once() -> None:
+def test_design_decisions_are_few_short_and_listed_once() -> None:
+    notes = sorted((DOCS / "design").glob("[0-9]*.md"))
     listed = re.findall(r"\]\(([^)]+)\)", (DOCS / "design" / "README.md").read_text())
-    assert sorted(listed) == sorted(path.name for path in (DOCS / "design").glob("[0-9]*.md"))
+    assert sorted(listed) == [path.name for path in notes]
+    assert [path.name[:4] for path in notes] == [f"{number:03}-" for number in range(1, len(notes) + 1)]
+    assert len(notes) <= 25
+    assert [path.name for path in notes if len(path.read_text().split()) > 330] == []
+    sections = ("**Question.**", "**Decision.**", "**Rejected", "**What would change it.**")
+    assert [path.name for path in notes for section in sections if section not in path.read_text()] == []
 
 
 def test_every_command_is_in_the_handbook() -> None:

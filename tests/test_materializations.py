@@ -1,4 +1,4 @@
-"""A materialization says what it means (docs/design/122-source-kinds.md): who asks for its word has to be found for each
+"""A materialization says what it means (docs/design/024-layers-and-rooms.md): who asks for its word has to be found for each
 new one. Ask the model: `stored`, `keeps_rows`, `streaming`, `computed_when_read`, `recomputed`.
 """
 

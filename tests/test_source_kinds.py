@@ -1,4 +1,4 @@
-"""A kind of source answers for itself (docs/design/122-source-kinds.md): who asks what it is called has to be found and
+"""A kind of source answers for itself (docs/design/024-layers-and-rooms.md): who asks what it is called has to be found and
 edited for each new kind, and what he forgets is found by a user. Ask `engine.sources.answers_of` instead.
 """
 

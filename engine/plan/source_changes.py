@@ -2,7 +2,7 @@
 
 Spark's checkpoint has one offset a source, by position and without a name. With other sources, or the same in another
 order, files are read again and rows doubled without a word (measured, Spark 4.1.4). So each generation records its
-sources in the order of Spark's plan, with what identifies each. See docs/design/019-sources-of-a-checkpoint.md.
+sources in the order of Spark's plan, with what identifies each. See docs/design/010-generations.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Settings of Sphinx for the documentation site (docs/design/048). Nothing is loaded from the network."""
+"""Settings of Sphinx for the documentation site. Nothing is loaded from the network."""
 
 from __future__ import annotations
 

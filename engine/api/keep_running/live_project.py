@@ -1,7 +1,7 @@
 """`engine start`: the models of a project kept up to date by bounded runs in one warm session, until it is stopped.
 
 One thread decides (`follow`): it polls sources, makes a plan now and then, reads edits, and gives turns to workers. A
-turn is a run of one model as `build -s MODEL` would do it. See docs/design/075-keep-running.md.
+turn is a run of one model as `build -s MODEL` would do it. See docs/design/019-keep-running.md.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Commands that a warm process carries out (docs/design/094)."""
+"""Commands that a warm process carries out."""

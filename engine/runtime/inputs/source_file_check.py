@@ -3,7 +3,7 @@
 Spark notes a file's name and time when it lists it, and does not look again. All measured on Spark 4.1.4, all without
 a word: rows of a file that was rewritten or appended to after it was read never come; a file that was deleted between
 listing and reading is skipped, also when a batch is repeated after a crash; one that was rewritten between
-the two is read as it is by then. See docs/design/011-files-that-change.md.
+the two is read as it is by then. See docs/design/012-changed-files.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,14 @@
 """Preparing a streaming query: everything that is checked and made before its first micro-batch.
 
-Each thing that is written can be there after a kill without the next; the order is in
-docs/design/036-the-plan-decides.md ("The life of a query").
+After a kill each of these may be there without the next, in this order:
+
+1. staging tables of killed refreshes are dropped;
+2. state and table of a new generation (or of a reset: older generations are removed);
+3. where tables begin, and their initial snapshots;
+4. a checkpoint of other sources that never committed is removed; the last micro-batch is taken back if one without
+   rows is owed;
+5. the times of accepted files; the facts of the query and the order of its sources;
+6. the table of remembered deletes, new columns and wider types, properties of the table.
 """
 
 from __future__ import annotations
