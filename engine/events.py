@@ -16,6 +16,8 @@ from engine.errors import Diagnostic
 
 # The message of a node that was running when its command was interrupted.
 INTERRUPTED = "interrupted"
+# The reason of a node that is idle because the first plan of a process found nothing to do.
+UP_TO_DATE = "up to date"
 
 
 class Status(StrEnum):

@@ -1,16 +1,17 @@
 """Alerts: what is wrong with a model is sent once, and once when it is over.
 
-`Alerts.look` compares each status with the rules; a thread of its own sends, so that a webhook that does not answer
-delays nothing.
+`Alerts.look` compares each status with the rules and with what is open; a thread of its own sends, so that a webhook
+that does not answer delays nothing.
 """
 
 from __future__ import annotations
 
 import json
-import queue
+import sqlite3
 import subprocess
 import threading
 import time
+import uuid
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -23,11 +24,11 @@ from engine.addresses.web_address import WebAddress, web_address
 from engine.bounds.http_exchange import BodyEncodingError, BodyTooLargeError, authorities, exchange
 from engine.errors import ProjectError
 from engine.live.node_status import Health
+from engine.live.open_alerts import Key, OpenAlert, OpenAlerts
 from engine.secrets import scrub, without_secrets
 from engine.times import duration_seconds, parse_duration
 
 _WAITS = (1.0, 5.0, 25.0)
-_MOST_UNSENT = 1_000
 _ANSWER_BYTES = 64 * 1024
 # Bad records are counted over ten minutes, in steps of one.
 _STEP, _STEPS = 60.0, 10
@@ -106,29 +107,62 @@ class Alerts:
 
     Attributes:
         root: the project's folder, where the command runs.
-        failed: why the last alert could not be sent; empty if it could.
+        store: what is open, also after this process.
+        failed: why the last alert could not be sent or stored; empty if it could.
     """
 
     rules: AlertRules
     root: Path
+    store: OpenAlerts = field(default_factory=OpenAlerts)
     failed: str = ""
     waits: tuple[float, ...] = _WAITS
-    _active: dict[tuple[str, str], str] = field(default_factory=dict)
+    _open: dict[Key, OpenAlert] = field(default_factory=dict)
     _bad: dict[str, deque[tuple[float, int]]] = field(default_factory=dict)
-    _unsent: queue.Queue[dict[str, Any] | None] = field(default_factory=lambda: queue.Queue(_MOST_UNSENT))
+    _loaded: str | None = None
+    _wake: threading.Event = field(default_factory=threading.Event)
     _ended: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
 
     def look(self, status: Mapping[str, Any]) -> None:
-        """Send what is wrong now and was not, and what is over."""
-        now = {(alert, node): message for node, alert, message in self._wrong(status)}
-        for key, message in now.items():
-            if key not in self._active:
-                self._put(status, "firing", *key, message)
-        for key, message in self._active.items():
-            if key not in now:
-                self._put(status, "resolved", *key, message)
-        self._active = now
+        """Send what is wrong now and was not, and what is over; before the process has its nodes, nothing is known."""
+        if status["started_at"] is None or status["stopped_at"] is not None:
+            return
+        target = status["target"]
+        if self._loaded != target and not self.load(target):
+            return
+        marks = {model: len(found) and found[-1] for model, found in self._bad.items()}
+        wrong = {(alert, node): message for node, alert, message in self._wrong(status)}
+        wrong |= self._unsure(status)
+        now = {key: self._open.get(key) or OpenAlert(text, status["at"]) for key, text in wrong.items()}
+        messages = [_message(status, "firing", key, alert) for key, alert in now.items() if key not in self._open]
+        messages += [_message(status, "resolved", key, alert) for key, alert in self._open.items() if key not in now]
+        if messages or marks != {model: found[-1] for model, found in self._bad.items()}:
+            try:
+                self.store.save(target, now, self._bad, messages)
+            except sqlite3.Error as error:
+                # What is not stored is not sent: it is tried again with the next status.
+                self.failed = f"alerts cannot be stored: {error}"
+                return
+            self._open = now
+        if messages:
+            self._send()
+
+    def load(self, target: str) -> bool:
+        """Take the alerts of earlier processes, before this one has its first event; False: they cannot be read."""
+        try:
+            self._open, counts = self.store.load(target)
+        except sqlite3.Error as error:
+            self.failed = f"alerts cannot be read: {error}"
+            return False
+        self._bad = {model: deque(marks, maxlen=_STEPS + 1) for model, marks in counts.items()}
+        self._loaded = target
+        self._send()
+        return True
+
+    def _unsure(self, status: Mapping[str, Any]) -> dict[Key, str]:
+        """The open alerts of which nobody knows now whether they are over."""
+        unknown = {("lag", node["name"]) for node in status["nodes"] if node["lag_seconds"] is None}
+        return {key: alert.message for key, alert in self._open.items() if key in unknown}
 
     def _wrong(self, status: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         """Yield model, alert and message of what is wrong."""
@@ -148,7 +182,7 @@ class Alerts:
                 yield name, "lag", f"the oldest unread input is older than {rules.lag:g} seconds"
             bad = self._recent_bad(name, sum(node["bad_records"].values()), status["at"])
             if rules.bad_records is not None and bad > rules.bad_records:
-                yield name, "bad_records", f"more than {rules.bad_records} bad records within ten minutes"
+                yield name, "bad_records", _bad_text(bad, node["bad_records"])
             if rules.restarts is not None and node["failures"] > rules.restarts:
                 yield name, "restarts", f"more than {rules.restarts} turns failed one after the other"
 
@@ -162,37 +196,56 @@ class Alerts:
             marks.append((at, total))
         return recent
 
-    def _put(self, status: Mapping[str, Any], event: str, alert: str, model: str, message: str) -> None:
-        text = f"{model}: {message}" if event == "firing" else f"{model}: over: {message}"
-        record = {"version": 1, "event": event, "alert": alert, "model": model, "message": message, "text": text}
-        record |= {"target": status["target"], "run_id": status["run_id"], "at": status["at"]}
+    def _send(self) -> None:
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name="engine-alerts", daemon=True)
             self._thread.start()
-        try:
-            self._unsent.put_nowait(record)
-        except queue.Full:
-            self.failed = "too many alerts are unsent; later ones are discarded"
+        self._wake.set()
 
     def _work(self) -> None:
-        while (record := self._unsent.get()) is not None:
-            content = scrub(json.dumps(record)).encode()
-            if (address := self.rules.url) is not None:
-                self._try(lambda content=content, address=address: self._post(address, content))  # type: ignore[misc]
-            if self.rules.command:
-                self._try(lambda content=content: self._run(content))  # type: ignore[misc]
+        """Send what waits, until there is nothing left and the process ends."""
+        while True:
+            self._wake.wait()
+            self._wake.clear()
+            try:
+                waiting = self.store.unsent()
+                for record in waiting:
+                    if not self._deliver(record):
+                        return
+            except sqlite3.Error as error:
+                self.failed = f"alerts cannot be read: {error}"
+                waiting = []
+            if waiting:
+                self._wake.set()
+            elif self._ended.is_set():
+                return
 
-    def _try(self, send: Callable[[], str]) -> None:
-        """Send, and try again after a while; what the other side rejects is not tried again."""
+    def _deliver(self, record: Mapping[str, Any]) -> bool:
+        """Send a message; False: the process ends, and a later one sends it."""
+        content = scrub(json.dumps(record)).encode()
+        done = True
+        if (address := self.rules.url) is not None:
+            done = self._try(lambda: self._post(address, content))
+        if self.rules.command:
+            done = self._try(lambda: self._run(content)) and done
+        if done:
+            self.store.sent(record["id"])
+        return done
+
+    def _try(self, send: Callable[[], str]) -> bool:
+        """Send, and try again after a while; what the other side rejects is not. False: the process ended meanwhile."""
         for wait in (*self.waits, None):
             try:
                 self.failed = send()
             except _ERRORS as error:
                 self.failed = scrub(f"an alert could not be sent: {error}")
             else:
-                return
-            if wait is None or self._ended.wait(wait):
-                return
+                return True
+            if wait is None:
+                return True
+            if self._ended.wait(wait):
+                return False
+        return True
 
     def _post(self, address: WebAddress, content: bytes) -> str:
         """Post to the webhook; the answer's error if it is final.
@@ -227,11 +280,24 @@ class Alerts:
         return ""
 
     def close(self, patience: float = 5.0) -> None:
-        """Send what is left, for a few seconds at most and without further waits."""
+        """Send what is left, for a few seconds at most and without further waits; the next process sends the rest."""
         self._ended.set()
+        self._wake.set()
         if self._thread is not None:
-            try:
-                self._unsent.put_nowait(None)
-            except queue.Full:
-                return
             self._thread.join(patience)
+
+
+def _message(status: Mapping[str, Any], event: str, key: Key, alert: OpenAlert) -> dict[str, Any]:
+    name, model = key
+    text = f"{model}: {alert.message}" if event == "firing" else f"{model}: over: {alert.message}"
+    return {
+        "version": 2, "id": str(uuid.uuid4()), "event": event, "alert": name, "model": model,
+        "message": alert.message, "text": text, "target": status["target"], "run_id": status["run_id"],
+        "since": alert.since, "at": status["at"],
+    }  # fmt: skip
+
+
+def _bad_text(count: int, by_input: Mapping[str, int]) -> str:
+    worst = max(by_input, key=lambda name: by_input[name], default="")
+    several = f"; most of {worst}" if len(by_input) > 1 else f" of {worst}"
+    return f"{count:,} bad records within ten minutes{several}"

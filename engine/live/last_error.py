@@ -17,18 +17,19 @@ class LastError:
         at: when that came last.
         past: the message of the last error that is over; empty: there was none.
         past_at: when it came last.
+        first_at: when the error came for the first time.
     """
 
     message: str = ""
     at: float | None = None
     past: str = ""
     past_at: float | None = None
-    _first_at: float = 0.0
+    first_at: float = 0.0
 
     def failed(self, message: str, at: float) -> None:
         """Take the error of a turn: another one within a minute of the first does not replace it."""
-        if message != self.message and (not self.message or at - self._first_at > _ONE_CAUSE_SECONDS):
-            self.message, self._first_at = message, at
+        if message != self.message and (not self.message or at - self.first_at > _ONE_CAUSE_SECONDS):
+            self.message, self.first_at = message, at
         self.at = at
 
     def over(self) -> None:

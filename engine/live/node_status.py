@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from engine.events import (
     INTERRUPTED,
+    UP_TO_DATE,
     BatchCommitted,
     HeldInState,
     ModelFinished,
@@ -27,6 +28,13 @@ from engine.times import SECONDS
 
 if TYPE_CHECKING:
     from engine.live.status_record import HeldRecord, LagRecord, NodeRecord
+
+
+_KEPT = frozenset({
+    "kind", "relation", "note", "rows_in", "rows_out", "late", "quarantined", "state_rows", "batches", "bad_records",
+    "failed_checks", "last_commit", "snapshot_id", "watermark", "watermark_held", "ahead_since", "turns",
+    "failed_turns", "failures", "restarts", "last_turn_seconds", "tests_failing",
+})  # fmt: skip
 
 
 class Health(StrEnum):
@@ -98,6 +106,25 @@ class NodeStatus:
     progress: Progress = field(default_factory=Progress)
     rate: RowRate = field(default_factory=RowRate)
 
+    def kept(self, at: float, rule: StallRule) -> dict[str, Any]:
+        """Return what a later process is to know: sums and last values, not what the node was doing."""
+        return {
+            "stalled": self.stalled(at, rule),
+            "lag": [asdict(lag) for lag in self.lag],
+            **{name: getattr(self, name) for name in _KEPT},
+            "held": [asdict(one) for one in self.held],
+            "error": asdict(self.error),
+        }
+
+    def restore(self, record: Mapping[str, Any]) -> None:
+        """Take what an earlier process knew; what failed there fails until a turn or a plan says otherwise."""
+        for name in _KEPT & record.keys():
+            setattr(self, name, record[name])
+        self.held = tuple(HeldInState(**one) for one in record.get("held", ()))
+        self.lag = tuple(Lag(**one) for one in record.get("lag", ()))
+        self.error = LastError(**record.get("error", {}))
+        self.progress.stalled_before = record.get("stalled", "")
+
     def batch(self, event: BatchCommitted, at: float) -> None:
         """Add a micro-batch."""
         self.state_rows, self.held = event.state_rows, event.held
@@ -139,6 +166,10 @@ class NodeStatus:
             self.since = at
         self.state, self.reason, self.until = event.state, event.reason, event.until
         self.progress.state(event.state, at)
+        if event.state is NodeState.STANDBY or (event.state is NodeState.IDLE and event.reason == UP_TO_DATE):
+            # An earlier process or another one has done what failed here, or will report it.
+            self.failures = 0
+            self.error.over()
 
     def begin(self, _: NodeTurnStarted, at: float) -> None:
         """Take the beginning of a turn."""
@@ -176,13 +207,14 @@ class NodeStatus:
         """Return why it counts as stalled; empty if it does not, or has failed, which says more."""
         if self.failures or self.state is NodeState.FAILED:
             return ""
+        if self.progress.stalled_before and self.progress.is_expected:
+            return self.progress.stalled_before
         is_known = all(lag.count is not None for lag in self.lag)
         idle = self.progress.idle_seconds(at, rule.due_at, is_known=is_known) if self.lag else 0.0
         if idle >= rule.after:
             what = "there is unread input, and nothing was read" if is_known else "a turn runs, and nothing was read"
             return f"{what} for {round(idle)} s"
-        is_counted = self.state not in {NodeState.PAUSED, NodeState.STANDBY}
-        if is_counted and self.ahead_since is not None and at - self.ahead_since >= rule.after:
+        if self.progress.is_expected and self.ahead_since is not None and at - self.ahead_since >= rule.after:
             return f"rows are discarded as late: the watermark {self.watermark} is more than a day ahead of the clock"
         return ""
 

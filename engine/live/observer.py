@@ -69,6 +69,7 @@ class Observer:
         self.history.add(event)
         if (line := line_of(event)) is not None:
             self.log.append(line)
+            self.history.add_line(line)
 
     @property
     def alive(self) -> bool:
@@ -82,6 +83,7 @@ class Observer:
             self.problem = ""
         except EngineError as error:
             self.problem = str(error)
+        self.history.keep(*self.status.to_keep())
         self.history.flush()
 
 
@@ -111,7 +113,10 @@ def observing(
     """
     with ExitStack() as stack:
         lock = stack.enter_context(status_file.hold(target_dir))
-        observer = Observer(target_dir, LiveStatus(owners, stall_rules=stall_rules), TurnHistory(target_dir), beat)
+        history = TurnHistory(target_dir)
+        status = LiveStatus(owners, stall_rules=stall_rules, kept=history.kept)
+        observer = Observer(target_dir, status, history, beat)
+        observer.log.extend(history.lines())
         stack.callback(observer.history.close)
         ended = threading.Event()
         thread = threading.Thread(

@@ -26,27 +26,32 @@ class Progress:
         unread_since: since when a plan has found unread input; None: there is none, or nobody knows.
         turn_since: when the turn began that runs now; None: none does.
         moved_at: when it made progress last, or when time began to count.
+        stalled_before: why it was stalled when an earlier process ended; empty: it was not, or has made progress since.
+        is_expected: whether progress is expected of it.
     """
 
     unread_since: float | None = None
     turn_since: float | None = None
     moved_at: float = 0.0
-    _expected: bool = True
+    stalled_before: str = ""
+    is_expected: bool = True
 
     def made(self, at: float) -> None:
         """Take progress."""
         self.moved_at = max(self.moved_at, at)
+        self.stalled_before = ""
 
     def unread(self, at: float, *, found: bool) -> None:
         """Take whether a plan found unread input."""
         self.unread_since = (at if self.unread_since is None else self.unread_since) if found else None
+        self.stalled_before = self.stalled_before if found else ""
 
     def state(self, state: NodeState, at: float) -> None:
         """Take the state of the node: time begins to count when something is expected of it again."""
         expected = state in _EXPECTED
-        if expected and not self._expected:
+        if expected and not self.is_expected:
             self.made(at)
-        self._expected = expected
+        self.is_expected = expected
 
     def slept(self, seconds: float, at: float) -> None:
         """Have time not count in which the machine slept, which ended at `at`."""
@@ -63,7 +68,7 @@ class Progress:
             is_known: whether a plan knows what is unread; else a turn that runs has something to do.
         """
         since = self.unread_since if is_known else self.turn_since
-        if since is None or not self._expected:
+        if since is None or not self.is_expected:
             return 0.0
         since = max(since, self.moved_at)
         return max(0.0, at - (since if self.turn_since is not None else due_at(since)))

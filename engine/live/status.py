@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from engine.events import (
     INTERRUPTED,
@@ -76,6 +77,7 @@ class LiveStatus:
         revision: grows with each change.
         owners: the model that each test is of, by their ids; a test of none counts for itself.
         stall_rules: when a node counts as stalled.
+        kept: what an earlier process knew of the nodes of a target, by id (`NodeStatus.kept`).
     """
 
     def __init__(
@@ -84,12 +86,15 @@ class LiveStatus:
         *,
         stall_rules: StallRules = usual_rule,
         clock: Clock | None = None,
+        kept: Callable[[str], Mapping[str, Mapping[str, Any]]] = lambda _: {},
     ) -> None:
         self.owners: Mapping[str, str] = dict(owners or {})
         self.nodes: dict[str, NodeStatus] = {}
         self.revision = 0
         self.stall_rules = stall_rules
         self._clock = clock or Clock()
+        self._kept = kept
+        self._restored: Mapping[str, Mapping[str, Any]] = {}
         self._lock = threading.RLock()
         self._started = LiveStarted("", "", (), 0, "")
         self._stopped: LiveStopped | None = None
@@ -117,6 +122,7 @@ class LiveStatus:
         match event:
             case LiveStarted():
                 self._started, self._stopped = event, None
+                self._restored = self._kept(event.target)
                 self._keep(event.nodes, seconds_of(event.at))
             case LiveStopped():
                 self._stop(event)
@@ -178,7 +184,16 @@ class LiveStatus:
         return self.nodes[node]
 
     def _new(self, node: str, at: float) -> NodeStatus:
-        return NodeStatus(node, since=at)
+        status = NodeStatus(node, since=at)
+        status.restore(self._restored.get(node, {}))
+        return status
+
+    def to_keep(self) -> tuple[str, dict[str, dict[str, Any]]]:
+        """Return the target, and what a later process is to know of its nodes, by id."""
+        with self._lock:
+            now = self._now(None)
+            nodes = {node: status.kept(now, self.stall_rules(node)) for node, status in self.nodes.items()}
+            return self._started.target, nodes
 
     def note_lags(self, found: Mapping[str, tuple[Lag, ...]], at: float | None = None) -> None:
         """Take what a plan found unread (`lag.lags`)."""

@@ -19,6 +19,7 @@ from typing import Any
 
 from engine import local_paths
 from engine.events import BatchCommitted, Event, ModelFinished, NodeStateChanged, NodeTurnFinished, NodeTurnStarted
+from engine.live import open_alerts
 from engine.live.own_records import proven, sealed
 from engine.target_folder import TargetFolder
 from engine.times import time_millis
@@ -27,8 +28,18 @@ FOLDER = "live"
 FILE = f"{FOLDER}/history.db"
 # Which file this user made there: SQLite is to open no other.
 _PROOF = f"{FOLDER}/history.json"
-_VERSION = 2
-_SCHEMA = """
+_VERSION = 3
+# What a file of an earlier version does not have.
+_SINCE_2 = (
+    "alter table series add column held integer default 0;"
+    " alter table series add column state_memory integer default 0;"
+)
+_SINCE_3 = f"""
+create table nodes (target text, node text, at real, record text, primary key (target, node)) without rowid;
+create table log (id integer primary key, at text, level text, line text);
+{open_alerts.SCHEMA}"""
+_UPGRADES = {1: _SINCE_2 + _SINCE_3, 2: _SINCE_3}
+_SCHEMA = f"""
 create table turns (id integer primary key, node text, number integer, begin real, end real, waited real, reason text,
     status text, rows_in integer, rows_out integer, late integer, bad integer, batches integer, watermark text,
     message text);
@@ -40,12 +51,7 @@ create table series (node text, minute integer, rows_in integer, rows_out intege
 create index series_by_minute on series (minute);
 create table states (id integer primary key, node text, at real, state text, reason text);
 create index states_by_node on states (node, at);
-"""
-# What a file of an earlier version does not have.
-_UPGRADES = {
-    1: "alter table series add column held integer default 0;"
-    " alter table series add column state_memory integer default 0;"
-}
+{_SINCE_3}"""
 _SECONDS_OF_A_DAY = 86_400
 _PRUNED_EACH = 600.0
 _MOST_UNWRITTEN = 20_000
@@ -61,12 +67,14 @@ class Kept:
         turns: rows; one is about 150 bytes.
         minutes: rows of the series: one for each minute in which a model committed.
         states: rows.
+        lines: of the log.
     """
 
     days: float = 30
     turns: int = 200_000
     minutes: int = 1_000_000
     states: int = 100_000
+    lines: int = 500
 
 
 @dataclass(slots=True)
@@ -106,6 +114,9 @@ class TurnHistory:
         self._turns: list[tuple[Any, ...]] = []
         self._series: dict[tuple[str, int], list[float]] = {}
         self._states: list[tuple[Any, ...]] = []
+        self._lines: list[tuple[str, str, str]] = []
+        self._nodes: dict[tuple[str, str], str] = {}
+        self._kept_nodes: dict[tuple[str, str], str] = {}
         self._pruned = 0.0
         self._connection = self._opened(target_dir)
 
@@ -145,6 +156,27 @@ class TurnHistory:
                     self._states.append((event.node, seconds_of(event.at), event.state.value, event.reason[:_MESSAGE]))
             case _:
                 pass
+
+    def add_line(self, line: tuple[str, str, str]) -> None:
+        """Take a line of the log: time (UTC), level, text."""
+        with self._lock:
+            self._lines.append((line[0], line[1], line[2][:_MESSAGE]))
+
+    def keep(self, target: str, nodes: Mapping[str, Mapping[str, Any]]) -> None:
+        """Take what a later process is to know of nodes (`NodeStatus.kept`)."""
+        texts = {(target, node): json.dumps(record) for node, record in nodes.items()}
+        with self._lock:
+            self._nodes |= {key: text for key, text in texts.items() if self._kept_nodes.get(key) != text}
+
+    def kept(self, target: str) -> dict[str, dict[str, Any]]:
+        """Return what an earlier process knew of nodes."""
+        rows = _rows(self.path, "select node, record from nodes where target = ?", (target,))
+        return {row["node"]: json.loads(row["record"]) for row in rows}
+
+    def lines(self) -> list[tuple[str, str, str]]:
+        """Return the last lines of the log, the oldest first."""
+        found = list(_rows(self.path, "select * from log order by id desc limit ?", (self._kept.lines,)))
+        return [(row["at"], row["level"], row["line"]) for row in reversed(found)]
 
     def _batch(self, event: BatchCommitted) -> None:
         bad = sum(event.bad_records.values())
@@ -197,13 +229,18 @@ class TurnHistory:
         """
         with self._lock:
             turns, series, states = self._turns, self._series, self._states
-            self._turns, self._series, self._states = [], {}, []
-        if turns or series or states:
+            lines, nodes = self._lines, self._nodes
+            self._turns, self._series, self._states, self._lines, self._nodes = [], {}, [], [], {}
+        if turns or series or states or lines or nodes:
             try:
                 self._write(turns, series, states)
+                self._write_last(lines, nodes)
+                self._connection.commit()
+                self._kept_nodes |= nodes
             except sqlite3.Error as error:
+                self._connection.rollback()
                 self.note = f"{FILE} cannot be written: {error}"
-                self._keep(turns, states)
+                self._keep(turns, states, lines, nodes)
         if time.monotonic() - self._pruned > _PRUNED_EACH:
             self._pruned = time.monotonic()
             with suppress(sqlite3.Error):
@@ -215,21 +252,36 @@ class TurnHistory:
         series: Mapping[tuple[str, int], Sequence[float]],
         states: Sequence[tuple[Any, ...]],
     ) -> None:
-        with self._connection as db:
-            db.executemany("insert into turns values (null, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", turns)
-            db.executemany(
-                "insert into series values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict (node, minute) do update set"
-                " rows_in = rows_in + excluded.rows_in, rows_out = rows_out + excluded.rows_out,"
-                " late = late + excluded.late, bad = bad + excluded.bad, batches = batches + excluded.batches,"
-                " seconds = seconds + excluded.seconds, held = excluded.held, state_memory = excluded.state_memory",
-                [(*key, *sums) for key, sums in series.items()],
-            )
-            db.executemany("insert into states values (null, ?, ?, ?, ?)", states)
+        db = self._connection
+        db.executemany("insert into turns values (null, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", turns)
+        db.executemany(
+            "insert into series values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict (node, minute) do update set"
+            " rows_in = rows_in + excluded.rows_in, rows_out = rows_out + excluded.rows_out,"
+            " late = late + excluded.late, bad = bad + excluded.bad, batches = batches + excluded.batches,"
+            " seconds = seconds + excluded.seconds, held = excluded.held, state_memory = excluded.state_memory",
+            [(*key, *sums) for key, sums in series.items()],
+        )
+        db.executemany("insert into states values (null, ?, ?, ?, ?)", states)
 
-    def _keep(self, turns: list[tuple[Any, ...]], states: list[tuple[Any, ...]]) -> None:
+    def _write_last(self, lines: Sequence[tuple[str, str, str]], nodes: Mapping[tuple[str, str], str]) -> None:
+        now = time.time()
+        self._connection.executemany("insert into log values (null, ?, ?, ?)", lines)
+        self._connection.executemany(
+            "insert or replace into nodes values (?, ?, ?, ?)", [(*key, now, text) for key, text in nodes.items()]
+        )
+
+    def _keep(
+        self,
+        turns: list[tuple[Any, ...]],
+        states: list[tuple[Any, ...]],
+        lines: list[tuple[str, str, str]],
+        nodes: dict[tuple[str, str], str],
+    ) -> None:
         with self._lock:
             self._turns = [*turns, *self._turns][-_MOST_UNWRITTEN:]
             self._states = [*states, *self._states][-_MOST_UNWRITTEN:]
+            self._lines = [*lines, *self._lines][-self._kept.lines :]
+            self._nodes = nodes | self._nodes
 
     def prune(self, at: float | None = None) -> None:
         """Remove what is older, or more, than is kept."""
@@ -238,7 +290,8 @@ class TurnHistory:
             db.execute("delete from turns where end < ?", (oldest,))
             db.execute("delete from series where minute < ?", (int(oldest // 60),))
             db.execute("delete from states where at < ?", (oldest,))
-            for table, most in (("turns", self._kept.turns), ("states", self._kept.states)):
+            bounds = (("turns", self._kept.turns), ("states", self._kept.states), ("log", self._kept.lines))
+            for table, most in bounds:
                 db.execute(f"delete from {table} where id <= (select max(id) from {table}) - ?", (most,))  # noqa: S608
             db.execute(
                 "delete from series where minute <= (select minute from series order by minute desc limit 1 offset ?)",

@@ -203,7 +203,7 @@ def test_ages_are_those_of_now(
 def test_unread_input_is_unread_for_longer_each_second(project: Path) -> None:
     with observing(project / "target", {}) as observer:
         observer.on_event(started(at=time.time()))
-        observer.status.note_lags({ORDERS: (Lag("shop.orders", "files", 3),)}, time.time() - 10)
+        observer.status.note_lags({ORDERS: (Lag("shop.orders", "files", 3, time.time() - 10),)})
         observer.on_event(batch(number=1))
     found = status_file.read(project / "target")
     assert found is not None

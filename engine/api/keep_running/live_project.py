@@ -27,6 +27,7 @@ from engine.api.warm_session import WarmSession
 from engine.errors import EngineError
 from engine.events import (
     INTERRUPTED,
+    UP_TO_DATE,
     BatchCommitted,
     Diagnosed,
     Emit,
@@ -322,7 +323,9 @@ class LiveProject:
             exists = all(action.kind is not ActionKind.CREATE for action in actions)
             entry.succeeded = entry.succeeded or exists or None
         elif all(action.unchanged for action in actions):
-            entry.succeeded = True if entry.succeeded is None else entry.succeeded
+            if entry.succeeded is None and entry.state is NodeState.IDLE:
+                entry.succeeded = True
+                self.emit(NodeStateChanged(entry.node.id, NodeState.IDLE, UP_TO_DATE, now()))
         elif entry.succeeded is None or any(action.unchanged is False for action in actions):
             self.queue.due(entry.node.id, _first_reason(actions), time.time())
 

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.api import Selection, runnable
 from engine.api.keep_running.live_project import LiveOptions, LiveProject
@@ -21,8 +21,11 @@ from engine.control import ControlServer, Request, connect, socket_path
 from engine.errors import StateError, UsageError
 from engine.events import Event, ProjectReloaded, Step, StepStarted
 from engine.live.lag import LagReader
-from engine.live.observer import Look, Observer, observing
+from engine.live.observer import Observer, observing
 from engine.live.stall_seconds import stall_rule
+
+if TYPE_CHECKING:
+    from engine.live.alerts import Alerts
 
 _SECONDS_TO_STOP = 20
 
@@ -48,19 +51,21 @@ def start_project(chosen: CommandSettings, selection: Selection, options: LiveOp
         with (
             alone(),
             ControlServer(_socket(chosen, result.target.name), _handlers(live)),
-            _alerts(result.target, chosen.root) as looks,
+            _alerts(result.target, chosen) as alerts,
             closing(LagReader()) as lag_reader,
             observing(
                 chosen.target_dir,
                 _owners(result),
                 lambda: lag_reader.lags(live.plan_now(), (live.compiled or result).target.place(chosen.root)),
-                looks,
+                (alerts.look,) if alerts is not None else (),
                 stall_rules=lambda node: stall_rule(live.compiled or result, node),
                 beat=lambda: live.beat,
             ) as observer,
             _page(chosen, result, observer, port),
             _signals(live),
         ):
+            if alerts is not None:
+                alerts.load(result.target.name)
 
             def on_event(event: Event) -> None:
                 if isinstance(event, ProjectReloaded):
@@ -79,16 +84,19 @@ def _owners(compiled: Compiled) -> dict[str, str]:
 
 
 @contextmanager
-def _alerts(target: Target, root: Path) -> Iterator[tuple[Look, ...]]:
+def _alerts(target: Target, chosen: CommandSettings) -> Iterator[Alerts | None]:
     """What sends the alerts of a target, if it has any."""
     if target.alerts is None:
-        yield ()
+        yield None
         return
+    from engine.live import turn_history
     from engine.live.alerts import Alerts, alert_rules
+    from engine.live.open_alerts import OpenAlerts
 
-    alerts = Alerts(alert_rules(target.alerts()), root)
+    store = OpenAlerts(chosen.target_dir / turn_history.FILE)
+    alerts = Alerts(alert_rules(target.alerts()), chosen.root, store)
     try:
-        yield (alerts.look,)
+        yield alerts
     finally:
         alerts.close()
 
