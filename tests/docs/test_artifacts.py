@@ -224,7 +224,7 @@ def test_half_written_freshness_is_none(tmp_path, text):
     assert read_freshness(tmp_path) == {}
 
 
-def test_what_a_source_that_cannot_be_read_again_feeds_is_at_least_once(monkeypatch):
+def test_what_a_source_that_cannot_be_read_again_feeds_has_no_guarantee(monkeypatch):
     class Once:
         REPLAYABLE = False
 
@@ -234,7 +234,7 @@ def test_what_a_source_that_cannot_be_read_again_feeds_is_at_least_once(monkeypa
         manifest(source("safe"), events, hourly(), model("daily", "model.hourly"), model("apart", "source.ops.safe"))
     )
     assert {i: g.level.value for i, g in found.items()} == {
-        "model.hourly": "at least once", "model.daily": "at least once", "model.apart": "exactly once",
+        "model.hourly": "no guarantee", "model.daily": "no guarantee", "model.apart": "exactly once",
     }  # fmt: skip
     assert found["model.daily"].because_of == ("ops.events",)
 

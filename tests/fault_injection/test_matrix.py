@@ -74,7 +74,7 @@ def test_kafka_and_tables_take_effect_once_in_every_output(lab: Lab, broker: Bro
     assert lab.snapshots() == again
 
 
-AT_LEAST_ONCE = """
+NOT_REPLAYABLE = """
 sources:
   - name: shop
     tables:
@@ -86,7 +86,7 @@ sources:
 
 
 def test_a_clock_and_other_readers_reach_every_output(lab: Lab) -> None:
-    lab.write("sources/shop.yml", AT_LEAST_ONCE)
+    lab.write("sources/shop.yml", NOT_REPLAYABLE)
     lab.write("landing/x/a.xml", "<all><event><value>1</value></event><event><value>2</value></event></all>")
     for source in ("clock", "other"):
         keyed = LATEST.replace("id, kind", "value").replace("unique_key: id", "unique_key: value")

@@ -14,7 +14,7 @@ class GuaranteeLevel(StrEnum):
     """How often an input row takes effect."""
 
     EXACTLY_ONCE = "exactly once"
-    AT_LEAST_ONCE = "at least once"
+    NONE = "no guarantee"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def guarantee(model: Model, unsafe: tuple[str, ...]) -> Guarantee:
     if unsafe:
         names = " and ".join(unsafe)
         reason = f"{names} cannot be read again: rows being processed when a run is killed may be lost or duplicated."
-        return Guarantee(GuaranteeLevel.AT_LEAST_ONCE, reason, unsafe)
+        return Guarantee(GuaranteeLevel.NONE, reason, unsafe)
     return Guarantee(GuaranteeLevel.EXACTLY_ONCE, _reason(model))
 
 

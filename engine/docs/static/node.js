@@ -4,7 +4,7 @@
 (() => {
   const { h, number, icon, badge, section, nodeLink } = headrace;
 
-  const GUARANTEE = { "exactly once": ["exactly once", "good"], "at least once": ["at least once", "warn"] };
+  const GUARANTEE = { "exactly once": ["exactly once", "good"], "no guarantee": ["no guarantee", "warn"] };
 
   async function nodePage(site, number_) {
     const { index } = site;

@@ -11,7 +11,7 @@
     const models = index.nodes.filter((node) => headrace.kindOf(node) === "model");
     const of = (kind) => index.nodes.filter((node) => node.kind === kind).length;
     const streams = models.filter((node) => node.kind === "stream");
-    const weak = streams.filter((node) => node.guarantee === "at least once").length;
+    const weak = streams.filter((node) => node.guarantee === "no guarantee").length;
     const errors = index.problems.filter((found) => found.level === "error").length;
     const warnings = index.problems.length - errors;
     const run = index.run;
@@ -39,7 +39,7 @@
       tile(
         "Streams",
         number(streams.length),
-        streams.length ? (weak ? `${number(weak)} at least once` : "all exactly once") : "",
+        streams.length ? (weak ? `${number(weak)} without a guarantee` : "all exactly once") : "",
         weak ? "warn" : "",
       ),
       run
