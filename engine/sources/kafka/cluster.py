@@ -121,8 +121,8 @@ def cluster(session: SparkSession, connection: Connection) -> Iterator[Cluster]:
     """The cluster of a connection, for some questions.
 
     Raises:
-        SetupError: kafka-rejected if the broker does not take the login, or does not answer in time; kafka-certificate
-            if there is no TLS connection.
+        SetupError: kafka-unreachable if no broker answers; kafka-rejected if it does not take the login or the protocol;
+            kafka-certificate if there is no TLS connection.
     """
     from py4j.protocol import Py4JJavaError
 

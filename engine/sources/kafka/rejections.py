@@ -11,10 +11,16 @@ from dataclasses import dataclass
 
 from engine.errors import SetupError
 from engine.secrets import scrub
-from engine.sources.kafka.connection import Connection
+from engine.sources.kafka.connection import Connection, reach
 
 PATIENCE_SECONDS = 20
 _TIMEOUTS = {"TimeoutException", "TimeoutError"}
+# Exceptions that a broker's answer causes, or the settings of the client.
+_SAID = (
+    "AuthorizationException", "AuthenticationException", "UnsupportedSaslMechanismException", "HandshakeException",
+    "InvalidConfigurationException", "UnsupportedVersionException",
+)  # fmt: skip
+_LOOK_SECONDS = 2.0
 _CLIENT_CERTIFICATE = "ssl.keystore.key"
 # The alerts by which a broker ends a handshake because of the client's certificate, or for want of one.
 _ALERT = re.compile(r"Received fatal alert: (bad_certificate|certificate_\w+|unknown_ca|access_denied)")
@@ -65,10 +71,13 @@ def not_readable(connection: Connection, topic: str) -> SetupError:
 def _described(connection: Connection, causes: Sequence[Cause], topic: str) -> tuple[str, str, str]:
     kinds = {cause.kind for cause in causes}
     brokers = f"the brokers of the connection '{connection.name}' ({connection.addresses})"
+    if (gone := _unreachable(connection, kinds)) is not None:
+        return gone
     if kinds & _TIMEOUTS:
         message = f"{brokers} did not answer within {PATIENCE_SECONDS} seconds"
         hint = "The port is open: check the brokers' log, and that 'security' of the connection matches the port."
-        return "kafka-rejected", message, hint
+        # A broker that hangs rejects nobody; one that speaks another protocol than the client does.
+        return "kafka-rejected" if connection.options else "kafka-unreachable", message, hint
     if any(kind.endswith("AuthorizationException") for kind in kinds):
         found = not_readable(connection, topic).diagnostic
         return found.code, found.message, found.hint
@@ -80,6 +89,18 @@ def _described(connection: Connection, causes: Sequence[Cause], topic: str) -> t
         return _handshake(connection, brokers, causes)
     hint = "Correct the connection's settings in project.yml."
     return "kafka-rejected", f"{brokers} rejected the connection: {_deepest(causes)}", hint
+
+
+def _unreachable(connection: Connection, kinds: set[str]) -> tuple[str, str, str] | None:
+    """The error of brokers that are gone; None: one of them takes connections, or has said why it takes no other."""
+    if any(kind.endswith(_SAID) for kind in kinds):
+        return None
+    try:
+        reach(connection, _LOOK_SECONDS)
+    except SetupError as error:
+        found = error.diagnostic
+        return found.code, found.message, found.hint
+    return None
 
 
 def _login(connection: Connection, brokers: str, causes: Sequence[Cause]) -> tuple[str, str, str]:
