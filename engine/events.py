@@ -407,10 +407,11 @@ class ProjectReloaded:
     Attributes:
         files: that were edited, relative to the project; empty: it was asked to.
         changed: ids of nodes whose new definition is used from their next turn on.
-        rejected: why the project as it is now is not used: nodes continue as they were, all of them if `changed` is
-            empty; empty if it is.
+        rejected: why the project as it is now is not used, or not all of it; empty: it is.
         at: when, UTC.
         nodes: ids of all that is kept running now.
+        unused: ids of the nodes that continue as they were, while the rest of the edit is used; empty: nothing of a
+            rejected edit is used.
     """
 
     files: tuple[str, ...]
@@ -418,6 +419,19 @@ class ProjectReloaded:
     rejected: str
     at: str
     nodes: tuple[str, ...] = ()
+    unused: tuple[str, ...] = ()
+
+    @property
+    def rejection(self) -> str:
+        """What of the edit is not used, and why, in a sentence; empty: all of it is used."""
+        if not self.rejected:
+            return ""
+        if not self.unused:
+            return f"the edited project is not used: {self.rejected}"
+        names = [f"'{node.partition('.')[2]}'" for node in self.unused]
+        several = f"{', '.join(names[:-1])} and {names[-1]}" if names[1:] else names[0]
+        ways = "which continue as they were" if names[1:] else "which continues as it was"
+        return f"the edit is used but for {several}, {ways}: {self.rejected}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -172,7 +172,7 @@ def line_of(event: Event) -> tuple[str, str, str] | None:  # noqa: PLR0911 - one
         case NodeStateChanged(state=NodeState.STANDBY) | NodeStateChanged(took_over=True):
             return event.at, "info", f"{event.node.partition('.')[2]}: {event.state.value}: {event.reason}"
         case ProjectReloaded():
-            text = event.rejected or f"project read again, {len(event.changed)} nodes changed"
+            text = event.rejection or f"project read again, {len(event.changed)} nodes changed"
             return event.at, "error" if event.rejected else "info", text
         case MaintenanceFinished():
             level = "error" if event.failed else "info"

@@ -221,7 +221,7 @@ class LiveStatus:
                 "stopped_at": seconds_of(stopped.at) if stopped else None,
                 "stop_reason": stopped.reason if stopped else None,
                 "session": self._session or None,
-                "rejected": (reloaded.rejected if reloaded else "") or None,
+                "rejected": (reloaded.rejection if reloaded else "") or None,
                 "health": overall(node["health"] for node in nodes),
                 "states": dict(Counter(node["state"] for node in models)),
                 "healths": dict(Counter(node["health"] for node in models)),

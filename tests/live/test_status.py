@@ -16,6 +16,8 @@ from engine.live.status import LiveStatus, healthy
 from engine.live.status_record import aged
 from tests.live.sequences import BEGIN, ORDERS, batch, started, state, text, turn
 
+BEGIN_TEXT = text(BEGIN)
+
 
 def folded(*happened: Event, at: float = BEGIN) -> LiveStatus:
     status = LiveStatus({"test.orders_positive": ORDERS}, stall_rules=lambda _: StallRule(300))
@@ -134,9 +136,21 @@ def test_a_failing_test_is_the_models_until_it_passes() -> None:
     assert healthy(status.to_json(BEGIN))
 
 
+@pytest.mark.parametrize(
+    ("unused", "text"),
+    [
+        (("model.a",), "the edit is used but for 'a', which continues as it was: error"),
+        (("model.a", "model.b"), "the edit is used but for 'a' and 'b', which continue as they were: error"),
+    ],
+)
+def test_an_edit_that_is_used_in_part_is_called_so(unused: tuple[str, ...], text: str) -> None:
+    status = folded(started(), ProjectReloaded(("a.sql",), (), "error", BEGIN_TEXT, (ORDERS,), unused))
+    assert (status.to_json(BEGIN)["rejected"], healthy(status.to_json(BEGIN))) == (text, False)
+
+
 def test_a_rejected_edit_is_not_healthy() -> None:
     status = folded(started(), ProjectReloaded(("models/a.sql",), (), "a.sql:3: error", text(BEGIN)))
-    assert status.to_json(BEGIN)["rejected"] == "a.sql:3: error"
+    assert status.to_json(BEGIN)["rejected"] == "the edited project is not used: a.sql:3: error"
     assert not healthy(status.to_json(BEGIN))
 
 

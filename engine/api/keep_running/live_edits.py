@@ -23,12 +23,14 @@ class ProjectEdit:
         compiled: the project to use from now on; None: the one that is in use.
         nodes: ids of what is kept running then.
         changed: ids of nodes whose definition is another one.
+        unused: ids of nodes that continue as they were, although the project has another definition of them.
     """
 
     rejected: tuple[Diagnostic, ...]
     compiled: Compiled | None = None
     nodes: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
+    unused: tuple[str, ...] = ()
 
 
 def read_edit(project: Project, selection: Selection, used: Compiled | None) -> ProjectEdit:
@@ -55,7 +57,8 @@ def read_edit(project: Project, selection: Selection, used: Compiled | None) -> 
         changed = _changed(used, mixed, nodes)
         if changed and (more := project.decide(mixed, changed).refusals):
             return ProjectEdit((*refused, *more))
-        return ProjectEdit(refused, mixed, tuple(nodes), changed)
+        unused = tuple(node for node in nodes if mixed.manifest.nodes[node] != compiled.manifest.nodes[node])
+        return ProjectEdit(refused, mixed, tuple(nodes), changed, unused)
     except EngineError as error:
         return ProjectEdit(error.diagnostics)
 

@@ -345,7 +345,7 @@ class LiveProject:
         if edit.compiled is not None:
             self._use(edit.compiled, edit.nodes, edit.changed)
         rejected = (errors[0].message if errors else "rejected") if edit.rejected else ""
-        self.emit(ProjectReloaded(files, edit.changed, rejected, now(), self.nodes))
+        self.emit(ProjectReloaded(files, edit.changed, rejected, now(), self.nodes, edit.unused))
 
     def _use(self, compiled: Compiled, nodes: Sequence[str], changed: Sequence[str]) -> None:
         manifest = compiled.manifest

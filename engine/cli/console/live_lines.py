@@ -56,8 +56,7 @@ def live_line(event: Event) -> str:
             text = f"{shown_name(event.node)}: {event.state.value}{until}"
         case ProjectReloaded():
             done = f"project read again, {amount(len(event.changed), 'node')} changed"
-            used = f"{done}; the rest of the edit is not used" if event.changed else "the edit is not used"
-            text = f"{used}: {event.rejected}" if event.rejected else done
+            text = event.rejection or done
         case MaintenanceFinished() if event.message:
             text = f"{shown_name(event.node)}: {event.message}"
         case SessionClosed():

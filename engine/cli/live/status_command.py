@@ -149,7 +149,7 @@ def _cells(node: NodeRecord, now: float) -> tuple[str, ...]:
 
 
 def _errors(found: StatusRecord) -> list[str]:
-    lines = [f"the edited project is not used: {one_line(found['rejected'])}"] if found["rejected"] else []
+    lines = [one_line(found["rejected"])] if found["rejected"] else []
     for node in found["nodes"]:
         if node["watermark_held"]:
             lines.append(one_line(f"{node['name']}: {node['watermark_held']}"))

@@ -131,7 +131,7 @@
     if (!head) return h("p", { class: "notice" }, connected ? "Waiting for the first status." : "Connecting.");
     if (head.stopped_at) return h("p", { class: "notice bad" }, `engine start has stopped: ${head.stop_reason}`);
     if (!connected) return h("p", { class: "notice bad" }, `The connection is lost; this is the status of ${since(head.at)}.`);
-    if (head.rejected) return h("p", { class: "notice bad" }, `The edited project is not used: ${head.rejected}`);
+    if (head.rejected) return h("p", { class: "notice bad" }, head.rejected.replace(/^./u, (letter) => letter.toUpperCase()));
     return head.problem ? h("p", { class: "notice bad" }, head.problem) : null;
   }
 

@@ -121,7 +121,7 @@ def cluster(session: SparkSession, connection: Connection) -> Iterator[Cluster]:
     """The cluster of a connection, for some questions.
 
     Raises:
-        SetupError: kafka-unreachable if no broker answers; kafka-rejected if it does not take the login or the protocol;
+        SetupError: kafka-unreachable if no broker answers; kafka-rejected if it takes no login or protocol;
             kafka-certificate if there is no TLS connection.
     """
     from py4j.protocol import Py4JJavaError

@@ -51,7 +51,8 @@ def rejection(connection: Connection, causes: Sequence[Cause], topic: str = "") 
         causes: the exception and its causes, the deepest last.
         topic: that was asked for.
     """
-    code, message, hint = _described(connection, causes, topic)
+    gone = _unreachable(connection, {cause.kind for cause in causes})
+    code, message, hint = gone or _described(connection, causes, topic)
     return SetupError(code, scrub(message), hint)
 
 
@@ -71,8 +72,6 @@ def not_readable(connection: Connection, topic: str) -> SetupError:
 def _described(connection: Connection, causes: Sequence[Cause], topic: str) -> tuple[str, str, str]:
     kinds = {cause.kind for cause in causes}
     brokers = f"the brokers of the connection '{connection.name}' ({connection.addresses})"
-    if (gone := _unreachable(connection, kinds)) is not None:
-        return gone
     if kinds & _TIMEOUTS:
         message = f"{brokers} did not answer within {PATIENCE_SECONDS} seconds"
         hint = "The port is open: check the brokers' log, and that 'security' of the connection matches the port."
