@@ -160,12 +160,6 @@ class WarmSession:
             except spark_exceptions():
                 _log.info("jobs were not cancelled", exc_info=True)
 
-    def end_java(self) -> None:
-        """End the JVM at once, whatever runs in it."""
-        opened = self._open
-        if opened is not None:
-            opened.session.jvm.stop(0)
-
     def open(self, target: Target, target_dir: Path, sets: Sequence[str], brief: Callable[[], bool]) -> None:
         """Have it open for runs to come, made as they need it; parameters and errors as for `run`."""
         from engine.runtime.build import session_settings

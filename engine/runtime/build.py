@@ -192,7 +192,16 @@ def build(
             both(RunStarted(run_id, options.command, target.name, len(order), now()))
             tell_resumed(both, models, plan, deployed, options.planned)
             run = Run(
-                run_id, manifest, target, place, plan, spark, lake, both, options.planned.reset, **_bounds(options)
+                run_id,
+                manifest,
+                target,
+                replace(place, topics=deployed.topics(manifest)),
+                plan,
+                spark,
+                lake,
+                both,
+                options.planned.reset,
+                **_bounds(options),
             )
             _claim(run, decided, deployed)
             skipped = run_nodes(

@@ -55,6 +55,13 @@ class Poller(Protocol):
     def ends(self, specs: Mapping[str, SourceSpec], place: Place, /) -> Mapping[str, Hashable]:
         """Return, by any name, a value that differs when there is something new; omitted: nobody can tell now."""
 
+    @property
+    def waits(self) -> bool:
+        """Whether `wait` is told when something comes behind the ends that were returned last."""
+
+    def wait(self, seconds: float, /) -> bool:
+        """Return whether something came, in at most so many seconds; at once if nobody can tell."""
+
 
 class UnreadTimes(Protocol):
     """Asks again and again when the oldest unread records were written, without Java; used by one thread."""
@@ -83,6 +90,10 @@ def _resumes(
 
 
 def _another_start(_: SourceSpec, __: Mapping[str, Any], ___: ClusterOffsets) -> bool:
+    return False
+
+
+def _read_before(_: Mapping[str, Any], __: ClusterOffsets) -> bool:
     return False
 
 
@@ -136,6 +147,8 @@ class Answers:
         resumption: what a stream finds before it resumes, given what was remembered, where its checkpoint is and what
             its topics have; raises what a build would.
         same_start: a stream reads the topics of its last start, given what was remembered then and what they have.
+        is_new: a stream has read nothing of what is there, given what was remembered at its last start and the topics:
+            no record of them can be in its table.
         unread: how many offsets a stream has not read, given the topics and where its checkpoint is.
         unread_times: makes what asks when the oldest unread records were written, given the source, where its
             checkpoint is and its topics; None: nobody can tell.
@@ -175,6 +188,7 @@ class Answers:
         _resumes
     )
     same_start: Callable[[SourceSpec, Mapping[str, Any], ClusterOffsets], bool] = _another_start
+    is_new: Callable[[Mapping[str, Any], ClusterOffsets], bool] = _read_before
     unread: Callable[[ClusterOffsets, Sequence[Mapping[str, Any]]], int | None] = _not_counted
     unread_times: Callable[[], UnreadTimes] | None = None
     committed_at: Callable[[SourceSpec, Place], datetime | None] | None = None

@@ -84,6 +84,18 @@ class OpenPolls:
                 found |= self._poller(format_).ends(asked, place)
         return found
 
+    @property
+    def waits(self) -> bool:
+        """Whether `wait` is told when something comes."""
+        return bool(self._pollers) and all(poller.waits for poller in self._pollers.values())
+
+    def wait(self, seconds: float) -> bool:
+        """Return whether something came behind the ends that were returned last, in at most so many seconds."""
+        waiting = [poller for poller in self._pollers.values() if poller.waits]
+        if not waiting:
+            time.sleep(seconds)
+        return any(poller.wait(seconds / len(waiting)) for poller in waiting)
+
     def _poller(self, format_: str) -> Poller:
         made = answers_of(format_).poller
         if format_ not in self._pollers and made is not None:

@@ -26,6 +26,8 @@ from engine.spark_options import option_faults
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from engine.sources.kafka.native_client import ClusterOffsets
+
 # Where a record came from: a struct; `select *` does not include it.
 ORIGIN = "_metadata"
 # Why a record is bad: struct<reason: string, raw: binary>, NULL for a good one. No query sees it.
@@ -129,6 +131,7 @@ class Place:
         folders: which columns in names of folders a frame was made for, by source; reading adds to it.
         catalog: of the target.
         store: gives the login of object storage; None: the target has no `s3:`.
+        topics: what the plan of a build has asked of Kafka, by name of the source, so that the build need not ask.
     """
 
     root: Path
@@ -138,6 +141,7 @@ class Place:
     folders: dict[str, tuple[str, ...]] = field(default_factory=dict)
     catalog: CatalogConfig | None = None
     store: Callable[[], S3Settings] | None = None
+    topics: Mapping[str, ClusterOffsets] = field(default_factory=dict)
 
 
 def connected(spec: SourceSpec, place: Place, reserved: Collection[str] = ()) -> SourceSpec:

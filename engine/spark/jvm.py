@@ -41,6 +41,8 @@ _POLL_SECONDS: Final = 0.005
 EXIT_SECONDS: Final = 10.0
 _TERMINATE_SECONDS: Final = 5.0
 _TAIL_BYTES: Final = 64 * 1024
+# The processes of this one, from their start to their end.
+_running: Final[set[subprocess.Popen[bytes]]] = set()
 _GATEWAY_VARIABLES: Final = ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET")
 
 
@@ -94,6 +96,12 @@ class Jvm:
         remove(self.scratch)
 
 
+def kill_all() -> None:
+    """Kill every JVM of this process, those too that are starting; what waits for them fails."""
+    for process in tuple(_running):
+        process.kill()
+
+
 def start_jvm(
     java: Java,
     *,
@@ -142,6 +150,7 @@ def start_jvm(
         arguments = command(java, full_conf, properties, jars, options)
         env = {**environment(java, connection), LOCAL_DIRS: ",".join(map(str, own.folders))}
         process = _spawn(arguments, env, output, (*inherit_fds, *own.locks), umask)
+        _running.add(process)
         on_failure = undo.enter_context(ExitStack())
         # It has nothing to put in order yet, and does not see that its input ends before it has loaded Spark.
         on_failure.callback(_end, process, 0.0)
@@ -242,9 +251,10 @@ def _end(process: subprocess.Popen[bytes], exit_seconds: float) -> None:
         while process.poll() is None and time.monotonic() < deadline:
             time.sleep(_POLL_SECONDS)
         if process.returncode is not None:
-            return
+            break
         force()
     process.wait()
+    _running.discard(process)
 
 
 def _last_words(log: Path, start: int) -> str:

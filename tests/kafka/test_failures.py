@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from typing import Any
 
 import pytest
 
@@ -138,6 +139,56 @@ def test_a_topic_that_was_deleted_and_made_again_is_another_topic(kafka: Kafka) 
     failed(kafka, "source-replaced", f"'{topic}'", "deleted and recreated")
     kafka.lab.build("-f", "-s", "plain")
     assert kafka.ids() == [10, 11, 12, 13, 14]
+
+
+def test_the_rows_of_a_topic_that_was_replaced_can_be_kept(kafka: Kafka) -> None:
+    topic, other = kafka.topic(), kafka.topic()
+    kafka.sources(topic, {"events": {}, "both": {"topic": None, "topics": f"[{topic}, {other}]"}})
+    kafka.stream("select id")
+    kafka.stream("select id", name="two", source="both")
+    kafka.lab.model(
+        "total",
+        "/*---\nstreams: [shop.events]\nunique_key: kind\noutput_mode: update\n---*/\n"
+        "select kind, count(*) as id from {{ source('shop', 'events') }} group by kind\n",
+    )
+    kafka.broker.send(topic, [event(n) for n in range(3)])
+    kafka.broker.send(other, [event(3)])
+    kafka.lab.build()
+    reset = ("--reset-checkpoint", "earliest")
+    # As long as the topic is the one that was read, its rows would be added again.
+    assert "reset-duplicates" in kafka.lab.run("build", "-s", "plain", *reset).codes()
+    kafka.broker.delete(topic)
+    kafka.broker.create(topic)
+    kafka.broker.send(topic, [event(n) for n in range(10, 12)])
+
+    # Plan and build reject it in the same words, and the hint is a command that works.
+    (found,) = failed_alone(kafka, "plain")
+    planned = kafka.lab.run("plan", "-s", "plain")
+    command = "engine build -s plain --reset-checkpoint earliest"
+    assert found["code"] == "source-replaced"
+    assert command in found["hint"]
+    assert command in planned.text
+    # One of two topics is the one that was read; totals would begin at zero.
+    for name, code in (("two", "reset-duplicates"), ("total", "reset-totals")):
+        (found,) = failed_alone(kafka, name)
+        assert found["code"] == "source-replaced"
+        assert "--reset-checkpoint" not in found["hint"]
+        rejected = kafka.lab.run("build", "-s", name, *reset)
+        assert rejected.codes()[-1] == code, rejected.text
+    assert "reset" in kafka.lab.run("plan", "-s", "plain", *reset).text
+    kafka.lab.build("-s", "plain", *reset)
+    assert kafka.ids() == [0, 1, 2, 10, 11]
+    kafka.broker.send(topic, [event(12)])
+    kafka.lab.build("-s", "plain")
+    assert kafka.ids() == [0, 1, 2, 10, 11, 12]
+    assert kafka.ids("two") == [0, 1, 2, 3]
+
+
+def failed_alone(kafka: Kafka, name: str) -> list[dict[str, Any]]:
+    """The errors of a build of one model, which fails."""
+    result = kafka.lab.run("build", "-s", name)
+    assert result.code == 1, result.text
+    return [e for e in result.events if e["event"] == "Diagnosed" and e["level"] == "error"]
 
 
 def test_a_broker_that_lost_what_was_read_is_told(kafka: Kafka) -> None:

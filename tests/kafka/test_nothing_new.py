@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from engine.sources.kafka import native_client
 from tests.fault_injection.points import reached
 from tests.kafka.conftest import Kafka, event
 from tests.lab import Result
@@ -130,5 +131,6 @@ def test_without_the_client_java_is_asked(kafka: Kafka, monkeypatch: pytest.Monk
     kafka.broker.send(topic, [event(1)])
     kafka.lab.build()
     monkeypatch.setitem(sys.modules, "confluent_kafka", None)
+    monkeypatch.setattr(native_client, "_clients", {})
     assert planned(kafka)["unchanged"] is None
     assert status(kafka) == ("unchanged", True)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Hashable
+from threading import Timer
 
 import pytest
 
-from engine.sources.kafka import PolledTopics
+from engine.sources.kafka import PolledTopics, native_client
+from engine.sources.kafka.topic_offsets import topics_now
 from engine.sources.spec import Place, SourceSpec
 from tests.kafka.conftest import Kafka
 
@@ -34,14 +36,29 @@ def test_ends_change_with_records_partitions_and_topics_and_survive_the_broker(k
     first = now()
     assert first.keys() == {"one", "both", "part"}
     assert now() == first
-    client = polled._clients["main"]
+    clients = list(native_client._clients.values())
     broker.send(other, [json.dumps({"id": 1})], partition=1)
     second = now()
     assert (second["one"], second["part"]) == (first["one"], first["part"])
     assert second["both"] != first["both"]
     broker.widen(topic, 2)
     assert _until(lambda: now()["one"] != second["one"])
-    assert polled._clients["main"] is client
+    topics_now({"one": specs["one"]}, place)
+    assert list(native_client._clients.values()) == clients, "plans and polls share a client"
+
+    # The broker tells what comes behind the ends, however much that is, and nothing else.
+    now()
+    assert polled.waits
+    assert not polled.wait(1.0)
+    for partition, count in ((0, 1), (1, 5_000), (0, 1)):
+        sending = Timer(0.5, broker.send, (other, ["x"] * count), {"partition": partition})
+        sending.start()
+        begin = time.monotonic()
+        assert _until(lambda: polled.wait(0.5))
+        assert time.monotonic() - begin < 5.0
+        sending.join()
+        now()
+        assert _until(lambda: not polled.wait(1.0))
 
     broker.stop()
     assert _until(lambda: now() == {})

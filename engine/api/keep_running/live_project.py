@@ -67,7 +67,7 @@ _PLAN_SECONDS = 60.0
 # A plan may take this part of the time.
 _PLAN_SHARE = 0.01
 _LOOK_SECONDS = 2.0
-_STOP_SECONDS = 8.0
+_CANCEL_SECONDS = 0.5
 _WEIGH_SECONDS = 10.0
 
 
@@ -114,6 +114,7 @@ class LiveProject:
     _inbox: SimpleQueue[Callable[[], None]] = field(default_factory=SimpleQueue)
     _stop: threading.Event = field(default_factory=threading.Event)
     _reason: str = ""
+    _told: bool = False
     _compiled: Compiled | None = None
     _nodes: list[str] = field(default_factory=list)
     _polls: SourcePolls | None = None
@@ -146,10 +147,13 @@ class LiveProject:
         """End: running turns are abandoned, what they have committed stays."""
         self._reason = self._reason or reason
         self._stop.set()
+        # What waits for something to happen wakes up.
+        self._inbox.put(lambda: None)
 
-    def end_at_once(self) -> None:
-        """End Java, and with it all turns."""
-        self._session.end_java()
+    @property
+    def stopping(self) -> threading.Event:
+        """Set by `stop`."""
+        return self._stop
 
     def pause(self, nodes: Sequence[str]) -> None:
         """Begin no turn of some nodes, or of all if none is named, until they are resumed."""
@@ -211,6 +215,12 @@ class LiveProject:
             self._loop(pool, follower)
         finally:
             self._end(pool)
+            self.tell_stopped()
+
+    def tell_stopped(self) -> None:
+        """Tell the listeners that it has ended, once."""
+        if not self._told:
+            self._told = True
             self.emit(LiveStopped(self._reason or "an error", now()))
 
     def _loop(self, pool: ThreadPoolExecutor, follower: FileFollower) -> None:
@@ -387,19 +397,15 @@ class LiveProject:
         self.emit(SessionClosed(reason, now()))
 
     def _end(self, pool: ThreadPoolExecutor) -> None:
-        """End what runs, then Java."""
+        """End what runs, then Java; `bounded_end` bounds how long that takes."""
         self._stop.set()
-        deadline = time.monotonic() + _STOP_SECONDS
         if self._polls is not None:
             self._polls.close()
         ending = threading.Thread(target=pool.shutdown, kwargs={"cancel_futures": True}, name="ending")
         ending.start()
-        while ending.is_alive() and time.monotonic() < deadline:
+        while ending.is_alive():
             self._session.cancel_jobs()
-            ending.join(0.5)
-        if ending.is_alive():
-            self._session.end_java()
-            ending.join()
+            ending.join(_CANCEL_SECONDS)
         self._session.close()
 
     # Workers.

@@ -17,8 +17,14 @@ if TYPE_CHECKING:
 # Sources that nobody can ask cheaply (buckets, catalogs of servers, Spark's readers) get turns by the clock.
 UNKNOWN_EVERY = 10.0
 TOPICS_EVERY = 0.5
-# Topics to which nothing came for so many seconds are asked half as often.
+# Topics to which nothing came for so many seconds are asked half as often; where a broker says when something comes,
+# they are asked for what it does not say: partitions, topics that were recreated.
 QUIET_SECONDS = 60.0
+TOLD_EVERY = 2.0
+# Topics to which records come all the time are asked at most so often.
+_LEAST_SECONDS = 0.2
+# How long the end of the thread may take.
+_STEP_SECONDS = 0.5
 
 
 @dataclass(slots=True)
@@ -103,7 +109,7 @@ class _TopicThread:
     def _follow(self) -> None:
         seen: dict[str, Hashable] = {}
         polls, arrived = OpenPolls(), time.monotonic()
-        while not self._closed.wait(TOPICS_EVERY if time.monotonic() - arrived < QUIET_SECONDS else 2 * TOPICS_EVERY):
+        while self._waited(polls, time.monotonic() - arrived):
             begin = time.monotonic()
             for id_, value in polls.ends(self._specs, self._place).items():
                 if value is None:
@@ -115,4 +121,13 @@ class _TopicThread:
                     self._arrived(id_)
                 seen[id_] = value
             # A slow broker is asked less often.
-            self._closed.wait(min(time.monotonic() - begin, 30.0))
+            self._closed.wait(min(max(time.monotonic() - begin, _LEAST_SECONDS), 30.0))
+
+    def _waited(self, polls: OpenPolls, quiet: float) -> bool:
+        """Wait until topics should be asked, `quiet` seconds after something came last; False: the thread ends."""
+        pause = TOPICS_EVERY if quiet < QUIET_SECONDS else 2 * TOPICS_EVERY
+        deadline = time.monotonic() + (TOLD_EVERY if polls.waits else pause)
+        while not self._closed.is_set() and (left := deadline - time.monotonic()) > 0:
+            if polls.wait(min(left, _STEP_SECONDS)):
+                break
+        return not self._closed.is_set()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.api import Selection, runnable
+from engine.api.keep_running.bounded_end import bounded_end
 from engine.api.keep_running.live_project import LiveOptions, LiveProject
 from engine.api.one_session import alone
 from engine.api.requests import check_supported
@@ -23,11 +25,13 @@ from engine.events import Event, ProjectReloaded, Step, StepStarted
 from engine.live.lag import LagReader
 from engine.live.observer import Observer, observing
 from engine.live.stall_seconds import stall_rule
+from engine.spark.jvm import kill_all
 
 if TYPE_CHECKING:
     from engine.live.alerts import Alerts
 
 _SECONDS_TO_STOP = 20
+_SECONDS_TO_TELL = 0.5
 
 
 def start_project(chosen: CommandSettings, selection: Selection, options: LiveOptions, port: int | None = None) -> bool:
@@ -49,6 +53,7 @@ def start_project(chosen: CommandSettings, selection: Selection, options: LiveOp
         write_artifacts(result.manifest, chosen.target_dir)
         live = LiveProject(chosen.project, selection, options)
         with (
+            _leaving(live) as seen,
             alone(),
             ControlServer(_socket(chosen, result.target.name), _handlers(live)),
             _alerts(result.target, chosen) as alerts,
@@ -64,6 +69,7 @@ def start_project(chosen: CommandSettings, selection: Selection, options: LiveOp
             _page(chosen, result, observer, port),
             _signals(live),
         ):
+            seen.append(observer)
             if alerts is not None:
                 alerts.load(result.target.name)
 
@@ -81,6 +87,28 @@ def _owners(compiled: Compiled) -> dict[str, str]:
     """The model that each test is of, by their ids."""
     nodes = compiled.manifest.nodes.values()
     return {node.id: node.model for node in nodes if isinstance(node, DataTest | UnitTest)}
+
+
+@contextmanager
+def _leaving(live: LiveProject) -> Iterator[list[Observer]]:
+    """Have the process end within seconds once it is asked to; what observes it by then writes that down."""
+    observers: list[Observer] = []
+
+    def tell() -> None:
+        live.tell_stopped()
+        for observer in observers:
+            observer.write(observer.status.to_json())
+
+    def leave() -> None:
+        # Whoever should be told may be what hangs.
+        telling = threading.Thread(target=tell, daemon=True)
+        telling.start()
+        telling.join(_SECONDS_TO_TELL)
+        AREA.abandon()
+        os._exit(0)
+
+    with bounded_end(live.stopping, leave):
+        yield observers
 
 
 @contextmanager
@@ -133,7 +161,7 @@ def _signals(live: LiveProject) -> Iterator[None]:
         if len(came) == 1:
             live.stop("terminated" if number == signal.SIGTERM else "interrupted")
             return
-        live.end_at_once()
+        kill_all()
         AREA.abandon()
         os._exit(128 + number)
 

@@ -109,7 +109,7 @@ def _model_action(
         accept = (*options.accept, *(known.refresh.accept if known.refresh is not None else ()))
         refusals += refresh_refusals(manifest, model, rebuilt, deployed.built, accept)
         refusals += rebuilt_first(manifest, model, rebuilt, deployed)
-    faults, events_from = reset_of_model(manifest, model, known, options, kind)
+    faults, events_from = reset_of_model(manifest, model, known, deployed, options, kind)
     refusals += faults
     if comparison.refusal is not None and not _allowed(model, known, comparison, kind):
         refusals.append(comparison.refusal)

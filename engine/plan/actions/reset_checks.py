@@ -10,7 +10,8 @@ from engine.errors import Diagnostic, Location, UsageError
 from engine.plan import new_checkpoint
 from engine.plan.actions.action import ActionKind, PlanOptions, Reset
 from engine.plan.actions.refresh_checks import FILES_GONE, files_gone
-from engine.plan.deployed.deployed_facts import DeployedModel
+from engine.plan.actions.topic_checks import all_new
+from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
 from engine.plan.new_checkpoint import EARLIEST, NOW, OPEN_WINDOWS
 from engine.sources.starting_offsets import milliseconds
 
@@ -35,12 +36,12 @@ def reset_of(text: str) -> Reset:
 
 
 def reset_of_model(
-    manifest: Manifest, model: Model, known: DeployedModel, options: PlanOptions, kind: ActionKind
+    manifest: Manifest, model: Model, known: DeployedModel, deployed: Deployed, options: PlanOptions, kind: ActionKind
 ) -> tuple[list[Diagnostic], int | None]:
     """Return why a stream cannot be reset, and from which event time on it is read again (`Action.events_from`)."""
     if options.reset is None or not model.streaming:
         return [], None
-    faults = [*reset_refusals(manifest, model, options.reset)]
+    faults = [*reset_refusals(manifest, model, options.reset, new=all_new(manifest, model, known, deployed))]
     if kind is not ActionKind.RESET or not options.reset.windows:
         return faults, None
     if FILES_GONE not in options.accept:
@@ -52,15 +53,15 @@ def reset_of_model(
     return (faults, begin) if isinstance(begin, int) else ([*faults, begin], None)
 
 
-def reset_refusals(manifest: Manifest, model: Model, reset: Reset) -> Iterator[Diagnostic]:
-    """Yield why a stream cannot be reset."""
+def reset_refusals(manifest: Manifest, model: Model, reset: Reset, *, new: bool = False) -> Iterator[Diagnostic]:
+    """Yield why a stream cannot be reset; `new`: nothing of what its sources have now was ever read."""
     read = [manifest.nodes[item.node] for item in model.inputs if item.stream]
     sources = [node for node in read if isinstance(node, Source)]
     place = Location(model.file)
     rewritten = new_checkpoint.rewritten(model)
-    if reset.at is not None and (rewritten or new_checkpoint.totals(manifest, model)):
-        yield _shrinking(model, rewritten=rewritten)
-    if not reset.gap and not reset.windows and not model.write.unique_key and not rewritten:
+    if (reset.at is not None or new) and (rewritten or new_checkpoint.totals(manifest, model)):
+        yield _shrinking(model, rewritten=rewritten, again=not new)
+    if not reset.gap and not reset.windows and not model.write.unique_key and not rewritten and not new:
         message = f"rows that {model.relation} already has would be added again"
         hint = (
             "Only models with a 'unique_key' can read rows again. Continue with new data (--reset-checkpoint now), "
@@ -74,7 +75,7 @@ def reset_refusals(manifest: Manifest, model: Model, reset: Reset) -> Iterator[D
             yield Diagnostic("reset-position", message, hint, node=model.name, location=place)
 
 
-def _shrinking(model: Model, *, rewritten: bool) -> Diagnostic:
+def _shrinking(model: Model, *, rewritten: bool, again: bool) -> Diagnostic:
     message = (
         f"the totals of '{model.name}' have no event time in their key: they would start at zero and replace those"
     )
@@ -82,5 +83,7 @@ def _shrinking(model: Model, *, rewritten: bool) -> Diagnostic:
     if rewritten:
         message = f"{model.relation} is rewritten from the state of '{model.name}' in each micro-batch (output_mode: "
         message += "complete): rows that are not read again would be missing"
-    hint = f"Read all records again (--reset-checkpoint {EARLIEST}), or rebuild it: engine build -f -s {model.name}"
+    hint = f"Rebuild the table: engine build -f -s {model.name}"
+    if again:
+        hint = f"Read all records again (--reset-checkpoint {EARLIEST}), or rebuild it: engine build -f -s {model.name}"
     return Diagnostic("reset-totals", message, hint, node=model.name, location=Location(model.file))

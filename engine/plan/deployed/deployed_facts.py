@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.compile import Manifest, Source
 from engine.errors import Diagnostic
 from engine.lake.table_facts import TableFacts, ViewFacts
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts
@@ -130,3 +131,11 @@ class Deployed:
     spark_version: str = ""
     root: Path = Path()
     passed: Mapping[str, str] = field(default_factory=dict)
+
+    def topics(self, manifest: Manifest) -> dict[str, ClusterOffsets]:
+        """Return the topics of Kafka's sources, as `Place.topics` has them."""
+        found = {}
+        for id_, source in self.sources.items():
+            if source.topics is not None and isinstance(node := manifest.nodes[id_], Source):
+                found[node.spec.name] = source.topics
+        return found

@@ -4,6 +4,7 @@
     kafka_options   the keys of a declaration
     cluster         topics, ids and offsets, asked in Spark's JVM; topic_offsets: the same without Java
     topic_check     whether a stream can continue where it is
+    arrivals        waits for records behind the ends of topics
     unread_times    when the oldest unread records were written
     record_samples  the newest records, and the columns that are seen in some
 
@@ -13,6 +14,7 @@ Transactions that were aborted are never seen (isolation.level is read_committed
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -45,6 +47,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+    from engine.sources.kafka.native_client import ClusterOffsets
+
 __all__ = [
     "ANSWERS", "FORMATS", "KEYS", "LISTED", "MEANING", "ONE_OF", "REPLAYABLE", "PolledTopics", "check", "columns",
     "faults", "jars", "location", "origin", "position", "read_batch", "read_stream", "resume", "script", "until_now",
@@ -60,6 +64,8 @@ ENDS = "ends"
 # Spark asks for offsets after each fetch, on the connection on which Kafka's consumer already waits for records behind
 # the end (KafkaDataConsumer.fetch, 4.1): each partition of each micro-batch took the broker's full wait, half a second.
 _FETCH_WAIT = {"fetch.max.wait.ms": "10"}
+# A model that is built long after its plan was made asks again.
+_NEW_SECONDS = 10.0
 _JARS = ("kafka",)
 _ORIGIN = {
     "key": "binary",
@@ -170,10 +176,20 @@ def resume(
     known: Mapping[str, Any],
     offsets: Sequence[Mapping[str, Any]],
 ) -> Resumption:
-    """Check that a stream can continue; see `standing`."""
+    """Check that a stream can continue; see `topic_check.resume`."""
+    now = _asked_now(spec, place)
+    # Whether a topic that is not read any more is still there is known to Java's client.
+    if known and now is not None and set(known.get("topics", {})) <= set(now.topics):
+        return topic_offsets.resumption(spec, known, offsets, now)
     stands = [stand for offset in offsets if (stand := stand_of(offset)) is not None]
     with _cluster(session, spec, place) as (cluster, topics):
         return topic_check.resume(spec, cluster, topics, known, stands)
+
+
+def _asked_now(spec: SourceSpec, place: Place) -> ClusterOffsets | None:
+    """What the plan of this build has asked of the topics, as long as it is new; None: ask again."""
+    now = place.topics.get(spec.name)
+    return now if now is not None and time.monotonic() - now.asked_at < _NEW_SECONDS else None
 
 
 def _connection(spec: SourceSpec, place: Place) -> Connection:
@@ -196,9 +212,13 @@ def _cluster(session: SparkSession, spec: SourceSpec, place: Place) -> Iterator[
 
 def _read(session: SparkSession, spec: SourceSpec, place: Place, *, stream: bool) -> DataFrame:
     connection = _connection(spec, place)
-    reach(connection)
-    with _cluster(session, spec, place) as (_, topics):
-        options = _options(spec, stream=stream, topics=topics)
+    if stream and (now := _asked_now(spec, place)) is not None:
+        topics = topic_offsets.topics_of(now)
+    else:
+        reach(connection)
+        with _cluster(session, spec, place) as (_, topics):
+            pass
+    options = _options(spec, stream=stream, topics=topics)
     client = {**_FETCH_WAIT, **connection.client, **client_of(spec)}
     options |= {f"kafka.{key}": value for key, value in client.items()}
     reader = session.readStream if stream else session.read
@@ -293,6 +313,7 @@ ANSWERS: Mapping[str, Answers] = {
         topics_now=topic_offsets.topics_now,
         resumption=topic_offsets.resumption,
         same_start=topic_offsets.same_start,
+        is_new=topic_offsets.is_new,
         unread=topic_offsets.unread,
         unread_times=UnreadTimes,
         poller=PolledTopics,

@@ -6,10 +6,12 @@ Spark's JVM, with its errors: a topic pattern (Java's), settings that this clien
 
 from __future__ import annotations
 
+import atexit
 import base64
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +19,8 @@ _PATIENCE_SECONDS = 4.0
 _TURN_SECONDS = 0.05
 # A topic that is recreated or gets a partition is seen by its new end or, at the latest, after so many seconds.
 _DESCRIBED_SECONDS = 10.0
+# The operations of a topic that let a user read it.
+_READ = {"READ", "ALL"}
 # The isolation level that sees the records of open transactions.
 _ALL = "read_uncommitted"
 _FINAL = ("_AUTHENTICATION", "_SSL")
@@ -58,11 +62,13 @@ class ClusterOffsets:
         cluster: its id.
         topics: by name.
         addresses: of its brokers.
+        asked_at: when that was so, on the monotonic clock.
     """
 
     cluster: str
     topics: Mapping[str, TopicOffsets] = field(default_factory=dict)
     addresses: str = ""
+    asked_at: float = field(default=0.0, compare=False)
 
 
 def ask(
@@ -78,26 +84,41 @@ def ask(
     Returns:
         What there is, by isolation level; None: it cannot be known this way.
     """
-    questions = opened(addresses, security)
+    with _client(addresses, security) as questions:
+        if questions is None:
+            return None
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
+
+        spec: Any = OffsetSpec
+        try:
+            return _asked(questions, addresses, spec.earliest(), spec.latest(), wanted)
+        except (KafkaException, TimeoutError, ValueError):
+            questions.failed = True
+    return None
+
+
+# Of this process, by addresses and security: polls, plans and builds ask the same one. A client has connections and
+# threads, and asks for the brokers' metadata before its first answer.
+_clients: dict[tuple[str, tuple[tuple[str, str], ...]], Questions] = {}
+atexit.register(_clients.clear)
+
+
+@contextmanager
+def _client(addresses: str, security: Mapping[str, Any]) -> Iterator[Questions | None]:
+    """The client of a connection, which is kept until it fails; None: there is none in Python."""
+    key = addresses, tuple(sorted((name, str(value)) for name, value in security.items()))
+    questions = _clients.get(key) or _opened(addresses, security)
     if questions is None:
-        return None
-    from confluent_kafka import KafkaException
-    from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
-
-    spec: Any = OffsetSpec
-    try:
-        return _asked(questions, addresses, spec.earliest(), spec.latest(), wanted)
-    except (KafkaException, TimeoutError, ValueError):
-        return None
+        yield None
+        return
+    _clients[key] = questions
+    yield questions
+    if questions.failed and _clients.get(key) is questions:
+        del _clients[key]
 
 
-def opened(addresses: str, security: Mapping[str, Any]) -> Questions | None:
-    """Return a client of a connection, which has asked nothing yet; None: there is none in Python.
-
-    Args:
-        addresses: of the brokers.
-        security: of the connection.
-    """
+def _opened(addresses: str, security: Mapping[str, Any]) -> Questions | None:
     try:
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient
@@ -125,21 +146,29 @@ def client_settings(addresses: str, security: Mapping[str, Any], heard: Callable
     }  # fmt: skip
 
 
-def ends(questions: Questions, wanted: Mapping[str, Sequence[str]]) -> dict[str, dict[str, TopicOffsets]] | None:
-    """Ask a client that is kept where topics end, by isolation level; their first offsets are left out.
+def ends(
+    addresses: str, security: Mapping[str, Any], wanted: Mapping[str, Sequence[str]]
+) -> dict[str, dict[str, TopicOffsets]] | None:
+    """Ask where topics end, by isolation level; their first offsets are left out. The parameters are those of `ask`.
 
     Returns:
-        None: it cannot be known this way, or not now; the client is of no use any more.
+        None: it cannot be known this way, or not now.
     """
-    from confluent_kafka import KafkaException
-    from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
+    with _client(addresses, security) as questions:
+        if questions is None:
+            return None
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
 
-    spec: Any = OffsetSpec
-    try:
-        found = _known(questions, wanted)
-        latest = {level: _listed(questions, found, level, names, spec.latest()) for level, names in wanted.items()}
-    except (KafkaException, TimeoutError, ValueError):
-        return None
+        spec: Any = OffsetSpec
+        try:
+            found = _known(questions, wanted)
+            latest = {
+                level: _listed(questions, found, level, names, spec.latest())() for level, names in wanted.items()
+            }
+        except (KafkaException, TimeoutError, ValueError):
+            questions.failed = True
+            return None
     return {
         level: {name: TopicOffsets(_id(found[name].topic_id), {}, latest[level][name]) for name in names}
         for level, names in wanted.items()
@@ -155,12 +184,14 @@ class Questions:
         rejected: filled by the client when a broker takes no login or no certificate; it would try on by itself.
         known: topics as they were described last.
         known_at: when that was, by the monotonic clock.
+        failed: it is of no use any more.
     """
 
     admin: Any
     rejected: Sequence[str]
     known: dict[str, Any] = field(default_factory=dict)
     known_at: float = 0.0
+    failed: bool = False
 
     def answer(self, future: Future[Any]) -> Any:
         """The answer of a call.
@@ -182,22 +213,35 @@ def _known(questions: Questions, wanted: Mapping[str, Sequence[str]]) -> dict[st
     now = time.monotonic()
     missing = any(name not in questions.known for names in wanted.values() for name in names)
     if missing or now - questions.known_at >= _DESCRIBED_SECONDS:
-        questions.known, questions.known_at = _described(questions, wanted), now
+        questions.known, questions.known_at = _described(questions, wanted)(), now
     return questions.known
 
 
-def _described(questions: Questions, wanted: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+def _described(questions: Questions, wanted: Mapping[str, Sequence[str]]) -> Callable[[], dict[str, Any]]:
+    """Ask what topics are; return what waits for the answers."""
     from confluent_kafka import TopicCollection
 
     names = sorted({name for some in wanted.values() for name in some})
-    described = questions.admin.describe_topics(TopicCollection(names), request_timeout=_PATIENCE_SECONDS)
-    return {name: questions.answer(future) for name, future in described.items()}
+    described = questions.admin.describe_topics(
+        TopicCollection(names), include_authorized_operations=True, request_timeout=_PATIENCE_SECONDS
+    )
+
+    def answers() -> dict[str, Any]:
+        topics = {name: questions.answer(future) for name, future in described.items()}
+        for name, topic in topics.items():
+            # Brokers before 2.3 do not say. What forbids it is told by Java's client.
+            operations = topic.authorized_operations
+            if operations and not _READ.intersection(operation.name for operation in operations):
+                raise ValueError(name)
+        return topics
+
+    return answers
 
 
 def _listed(
     questions: Questions, found: Mapping[str, Any], isolation: str, names: Sequence[str], spec: Any
-) -> dict[str, dict[int, int]]:
-    """Where the partitions of topics begin or end, by topic and partition."""
+) -> Callable[[], dict[str, dict[int, int]]]:
+    """Ask where the partitions of topics begin or end; return what waits for that, by topic and partition."""
     from confluent_kafka import IsolationLevel, TopicPartition
 
     partitions = [TopicPartition(name, p.id) for name in names for p in found[name].partitions]
@@ -206,26 +250,41 @@ def _listed(
         isolation_level=IsolationLevel[isolation.upper()],
         request_timeout=_PATIENCE_SECONDS,
     )
-    offsets: dict[str, dict[int, int]] = {name: {} for name in names}
-    for partition, future in sorted(futures.items(), key=lambda item: item[0].partition):
-        offsets[partition.topic][partition.partition] = int(questions.answer(future).offset)
-    return offsets
+
+    def answers() -> dict[str, dict[int, int]]:
+        offsets: dict[str, dict[int, int]] = {name: {} for name in names}
+        for partition, future in sorted(futures.items(), key=lambda item: item[0].partition):
+            offsets[partition.topic][partition.partition] = int(questions.answer(future).offset)
+        return offsets
+
+    return answers
 
 
 def _asked(
     questions: Questions, addresses: str, earliest: Any, latest: Any, wanted: Mapping[str, Sequence[str]]
 ) -> dict[str, ClusterOffsets]:
+    asked_at = time.monotonic()
     cluster = questions.admin.describe_cluster(request_timeout=_PATIENCE_SECONDS)
-    found = _described(questions, wanted)
+    found = _described(questions, wanted)()
+    # All at once: each answer is a way to the brokers and back.
+    listed = {
+        isolation: (
+            _listed(questions, found, isolation, topics, earliest),
+            _listed(questions, found, isolation, topics, latest),
+            _listed(questions, found, _ALL, topics, latest) if isolation != _ALL else None,
+        )
+        for isolation, topics in wanted.items()
+    }
     identity = str(questions.answer(cluster).cluster_id or "")
     answers = {}
-    for isolation, topics in wanted.items():
-        first, end = (_listed(questions, found, isolation, topics, spec) for spec in (earliest, latest))
-        written = end if isolation == _ALL else _listed(questions, found, _ALL, topics, latest)
+    for isolation, (earliest_now, latest_now, written_now) in listed.items():
+        first, end = earliest_now(), latest_now()
+        written = written_now() if written_now is not None else end
         topics_now = {
-            name: TopicOffsets(_id(found[name].topic_id), first[name], end[name], written[name]) for name in topics
+            name: TopicOffsets(_id(found[name].topic_id), first[name], end[name], written[name])
+            for name in wanted[isolation]
         }
-        answers[isolation] = ClusterOffsets(identity, topics_now, addresses)
+        answers[isolation] = ClusterOffsets(identity, topics_now, addresses, asked_at)
     return answers
 
 

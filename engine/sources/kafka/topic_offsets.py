@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from engine.sources.kafka import native_client, topic_check
+from engine.sources.kafka.arrivals import Arrivals, arrivals
 from engine.sources.kafka.connection import consumer_options, read_connection
 from engine.sources.kafka.kafka_options import value_of
 from engine.sources.kafka.native_client import ClusterOffsets
@@ -39,9 +40,10 @@ def topics_now(specs: Mapping[str, SourceSpec], place: Place) -> dict[str, Clust
 
 @dataclass(frozen=True, slots=True)
 class PolledTopics:
-    """Where topics end, asked again and again; the client of each connection is kept between."""
+    """Where topics end, asked again and again, and whether something comes behind their ends meanwhile."""
 
-    _clients: dict[str, native_client.Questions] = field(default_factory=dict)
+    # By connection and isolation level.
+    _arrivals: dict[tuple[str, str], Arrivals] = field(default_factory=dict)
 
     def ends(self, specs: Mapping[str, SourceSpec], place: Place) -> dict[str, Hashable]:
         """Return a value of each source that differs when there are new records, partitions or topics.
@@ -57,26 +59,50 @@ class PolledTopics:
         """
         found: dict[str, Hashable] = {}
         for connection, mine, wanted in _by_connection(specs):
-            answers = self._asked(connection, place, wanted)
+            settings = place.connection(connection)
+            addresses = read_connection(connection, settings).addresses
+            security = settings.get("security") or {}
+            answers = native_client.ends(addresses, security, wanted) or {}
+            for level, of_level in answers.items():
+                ends = {(name, p): end for name, topic in of_level.items() for p, end in topic.end.items()}
+                self._stand_at(connection, level, addresses, security, ends)
             for name, spec in mine.items():
                 if (topics := answers.get(client_of(spec)[ISOLATION])) is not None:
                     chosen = _chosen(spec, ClusterOffsets("", topics)).topics
                     found[name] = tuple((topic, now.id, tuple(now.end.items())) for topic, now in chosen.items())
         return found
 
-    def _asked(
-        self, connection: str, place: Place, wanted: Mapping[str, Sequence[str]]
-    ) -> Mapping[str, Mapping[str, native_client.TopicOffsets]]:
-        client = self._clients.pop(connection, None)
-        if client is None:
-            settings = place.connection(connection)
-            addresses = read_connection(connection, settings).addresses
-            client = native_client.opened(addresses, settings.get("security") or {})
-        answers = native_client.ends(client, wanted) if client is not None else None
-        if answers is None or client is None:
-            return {}
-        self._clients[connection] = client
-        return answers
+    def wait(self, seconds: float) -> bool:
+        """Return whether something came, in at most so many seconds; at once if nobody can tell."""
+        from confluent_kafka import KafkaException
+
+        for key, arrivals_of in list(self._arrivals.items()):
+            try:
+                if arrivals_of.wait(seconds / len(self._arrivals)):
+                    return True
+            except (KafkaException, RuntimeError):
+                del self._arrivals[key]
+        return False
+
+    @property
+    def waits(self) -> bool:
+        """Whether `wait` is told when something comes."""
+        return bool(self._arrivals)
+
+    def _stand_at(
+        self, connection: str, level: str, addresses: str, security: Mapping[str, Any],
+        ends: Mapping[tuple[str, int], int],
+    ) -> None:  # fmt: skip
+        from confluent_kafka import KafkaException
+
+        found = self._arrivals.pop((connection, level), None) or arrivals(addresses, security, level)
+        if found is None:
+            return
+        try:
+            found.stand_at(ends)
+        except (KafkaException, RuntimeError):
+            return
+        self._arrivals[connection, level] = found
 
 
 def _by_connection(
@@ -119,9 +145,12 @@ def resumption(
         StateError: as a build would.
     """
     stands = [stand for offset in offsets if (stand := stand_of(offset)) is not None]
-    return topic_check.resume(
-        spec, _Asked(now), {n: Topic(n, t.id, tuple(t.end)) for n, t in now.topics.items()}, known, stands
-    )
+    return topic_check.resume(spec, _Asked(now), topics_of(now), known, stands)
+
+
+def topics_of(now: ClusterOffsets) -> dict[str, Topic]:
+    """Return the topics of which a cluster was asked."""
+    return {name: Topic(name, topic.id, tuple(topic.end)) for name, topic in now.topics.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +185,17 @@ def same_start(spec: SourceSpec, known: Mapping[str, Any], now: ClusterOffsets) 
         return False
     topics = {name: topic.id for name, topic in now.topics.items()}
     return dict(known) == topic_check.remembered(spec, topics, now.cluster)
+
+
+def is_new(known: Mapping[str, Any], now: ClusterOffsets) -> bool:
+    """Whether a stream has read none of the topics that are there: all were created since, in the same cluster.
+
+    Args:
+        known: what is remembered of its last start.
+        now: its topics.
+    """
+    read = set(known.get("topics", {}).values())
+    return bool(read) and known.get("cluster") == now.cluster and not read & {t.id for t in now.topics.values()}
 
 
 def unread(now: ClusterOffsets, offsets: Sequence[Mapping[str, Any]]) -> int | None:
