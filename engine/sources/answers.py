@@ -57,7 +57,7 @@ class Poller(Protocol):
 
     @property
     def waits(self) -> bool:
-        """Whether `wait` is told when something comes behind the ends that were returned last."""
+        """Whether `wait` notices what comes behind the ends that were returned last."""
 
     def wait(self, seconds: float, /) -> bool:
         """Return whether something came, in at most so many seconds; at once if nobody can tell."""

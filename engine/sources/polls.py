@@ -86,7 +86,7 @@ class OpenPolls:
 
     @property
     def waits(self) -> bool:
-        """Whether `wait` is told when something comes."""
+        """Whether `wait` notices when something comes."""
         return bool(self._pollers) and all(poller.waits for poller in self._pollers.values())
 
     def wait(self, seconds: float) -> bool:

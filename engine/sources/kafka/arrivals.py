@@ -36,7 +36,7 @@ Partition = tuple[str, int]
 
 @dataclass(slots=True)
 class Arrivals:
-    """A consumer that stands at the ends of some partitions; used by one thread."""
+    """A consumer at the ends of some partitions; used by one thread."""
 
     _consumer: Consumer
     _at: dict[Partition, int] = field(default_factory=dict)

@@ -229,7 +229,7 @@ def _described(questions: Questions, wanted: Mapping[str, Sequence[str]]) -> Cal
     def answers() -> dict[str, Any]:
         topics = {name: questions.answer(future) for name, future in described.items()}
         for name, topic in topics.items():
-            # Brokers before 2.3 do not say. What forbids it is told by Java's client.
+            # Brokers before 2.3 do not say. Java's client explains what forbids it.
             operations = topic.authorized_operations
             if operations and not _READ.intersection(operation.name for operation in operations):
                 raise ValueError(name)

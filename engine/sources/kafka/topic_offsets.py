@@ -86,7 +86,7 @@ class PolledTopics:
 
     @property
     def waits(self) -> bool:
-        """Whether `wait` is told when something comes."""
+        """Whether `wait` notices when something comes."""
         return bool(self._arrivals)
 
     def _stand_at(
