@@ -96,7 +96,7 @@ class Case:
         text = str(self.written)
         if (self.way == "csv" and not text) or (self.way == "folder" and text == NULL_FOLDER):
             return None
-        return of_text(self.type, text)
+        return of_text(self.type, text, csv=self.way == "csv")
 
     @property
     def record(self) -> str:

@@ -30,9 +30,13 @@ _WHOLE = re.compile(r"[+-]?\d+")
 _FLOATING = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "+Infinity": math.inf, "-Infinity": -math.inf}
+# Spark's `positiveInf` and `negativeInf` of CSV.
+_OF_CSV = {"Inf": math.inf, "-Inf": -math.inf}
+# What stands in JSON without quotes, though it is no number: of Jackson's ALLOW_NON_NUMERIC_NUMBERS.
+_WORDS = {**_SPECIAL, "+INF": math.inf, "-INF": -math.inf}
 _DAY = r"\s*(?P<sign>[+-]?)(?P<year>\d{4,6})-(?P<month>\d{1,2})-(?P<day>\d{1,2})"
 _DATE = re.compile(_DAY + r"([T ]00:00(:00(\.0*)?)?Z?)?\s*", re.ASCII)
-_ZONE = r"(?P<zone>\s*(Z|UTC|[+-]\d{2}:\d{2}|[A-Z][a-z]+/[A-Z][A-Za-z_]+))?"
+_ZONE = r"(?P<zone>\s*(Z|UTC|[+-]\d{2}(:\d{2})?|[A-Z][a-z]+/[A-Z][A-Za-z_]+))?"
 _TIME = re.compile(
     _DAY + r"([T ](?P<hour>\d{1,2})(:(?P<minute>\d{1,2})(:(?P<second>\d{1,2})(\.(?P<part>\d*))?" + _ZONE + r")?)?)?\s*",
     re.ASCII,
@@ -48,8 +52,10 @@ class Raw:
     text: str
 
 
-def of_text(type_: str, text: str) -> Any:
+def of_text(type_: str, text: str, *, csv: bool = False) -> Any:
     """The value of a text without quotes around it: of a field of CSV, or in the name of a folder."""
+    if csv and type_ in {"float", "double"} and text in _OF_CSV:
+        return _OF_CSV[text]
     if type_ in RANGES:
         return _whole(type_, text)
     return _PLAIN[type_.partition("(")[0]](type_, text)
@@ -68,18 +74,19 @@ def of_json(type_: str, written: Written) -> Any:
 def _string(type_: str, text: str) -> Any:
     if type_.startswith(("decimal", "date", "timestamp")):
         return of_text(type_, text)
-    words = {**_SPECIAL, "+INF": math.inf, "-INF": -math.inf}
     return {
         "string": BAD if re.search("[\ud800-\udfff]", text) else text,
         "binary": _base64(text) if type_ == "binary" else BAD,
-        "float": words.get(text, BAD),
-        "double": words.get(text, BAD),
+        "float": _WORDS.get(text, BAD),
+        "double": _WORDS.get(text, BAD),
     }.get(type_, BAD)
 
 
 def _base64(text: str) -> Any:
+    # Jackson skips blanks between groups of four characters, not within one.
+    groups = re.sub(r"[\x00-\x20]+((?:[^\x00-\x20]{4})|$)", r"\1", text)
     try:
-        return base64.b64decode(re.sub(r"[\x00-\x20]", "", text), validate=True).hex()
+        return base64.b64decode(groups, validate=True).hex()
     except ValueError:
         return BAD
 
@@ -99,22 +106,31 @@ def _nested(type_: str, written: list[Written] | dict[str, Written]) -> Any:
     return BAD
 
 
+# What each kind of JSON's is read as without quotes.
+_READERS: dict[str, tuple[str, ...]] = {
+    "int": (*RANGES, "float", "double", "decimal", "timestamp"),
+    "float": ("float", "double", "decimal"),
+    "bool": ("boolean",),
+    "word": ("float", "double"),
+}
+
+
 def _raw(type_: str, text: str) -> Any:
     kind = _kind(text)
     if kind is None or kind == "null":
         return BAD if kind is None else None
+    if kind == "str":
+        return _string(type_, json.loads(text))
     if type_ == "string":
         return text
-    words = {**_SPECIAL, "INF": math.inf, "-INF": -math.inf} if type_ in {"float", "double"} else {}
-    readers: dict[str, tuple[str, ...]] = {
-        "int": (*RANGES, "float", "double", "decimal", "timestamp"),
-        "float": ("float", "double", "decimal"),
-        "bool": ("boolean",),
-    }
-    if kind == "word":
-        return words.get(text, BAD)
-    if type_.partition("(")[0] not in readers.get(kind, ()):
+    return _nested(type_, _members(text)) if kind in {"list", "dict"} else _scalar(type_, kind, text)
+
+
+def _scalar(type_: str, kind: str, text: str) -> Any:
+    if type_.partition("(")[0] not in _READERS[kind]:
         return BAD
+    if kind == "word":
+        return _WORDS[text]
     if type_ == "timestamp":
         return int(text) * 1_000_000 if int(text) in _SECONDS else BAD
     return of_text(type_, text)
@@ -122,7 +138,7 @@ def _raw(type_: str, text: str) -> Any:
 
 def _kind(text: str) -> str | None:
     """What stands there; None: nothing that JSON has."""
-    if text in {"NaN", "Infinity", "-Infinity", "INF", "-INF"}:
+    if text in _WORDS:
         return "word"
     try:
         found = json.loads(text, parse_int=lambda _: 0, parse_float=lambda _: 0.0, parse_constant=_no_constant)
@@ -131,6 +147,18 @@ def _kind(text: str) -> str | None:
     if found is None:
         return "null"
     return type(found).__name__
+
+
+def _members(text: str) -> Any:
+    """What is in an array or object: each member as it is written."""
+    inner = re.fullmatch(r"(?s)[\[{](.*)[\]}]", text)
+    found = json.loads(text)
+    if not found or inner is None:
+        return found
+    if isinstance(found, list):
+        return [Raw(one.strip()) for one in inner[1].split(",")]
+    (name,) = found
+    return {name: Raw(inner[1].partition(":")[2].strip())}
 
 
 def _no_constant(text: str) -> Any:
@@ -145,7 +173,7 @@ def _whole(type_: str, text: str) -> Any:
 
 def _floating(type_: str, text: str) -> Any:
     if not _FLOATING.fullmatch(text):
-        return {**_SPECIAL, "Inf": math.inf, "-Inf": -math.inf}.get(text, BAD)
+        return _SPECIAL.get(text, BAD)
     value = float(text) if type_ == "double" else nearest(text)
     is_zero = not re.search("[1-9]", re.split("[eE]", text)[0])
     return BAD if math.isinf(value) or (value == 0 and not is_zero) else value
@@ -234,16 +262,25 @@ def _offset(zone: str, local: int) -> int | None:
     if zone in {"Z", "UTC"}:
         return 0
     if zone[0] in "+-":
-        hours, minutes = int(zone[1:3]), int(zone[4:6])
+        hours, minutes = int(zone[1:3]), int(zone[4:6] or 0)
         if minutes >= 60 or hours * 60 + minutes > 18 * 60:
             return None
         return (hours * 60 + minutes) * 60_000_000 * (-1 if zone[0] == "-" else 1)
     try:
-        there = datetime(1970, 1, 1, tzinfo=ZoneInfo(zone)).replace(tzinfo=None) + timedelta(microseconds=local)
+        there = datetime(1970, 1, 1, tzinfo=ZoneInfo(zone)).replace(tzinfo=None) + timedelta(
+            microseconds=_within(local)
+        )
     except (ZoneInfoNotFoundError, OverflowError):
         return None
     offset = there.replace(tzinfo=ZoneInfo(zone)).utcoffset() or timedelta()
     return round(offset / timedelta(microseconds=1))
+
+
+def _within(local: int) -> int:
+    """The same moment of a year that Python has: the calendar repeats after 400 years."""
+    cycle = 146_097 * 86_400_000_000
+    first, last = _SECONDS.start * 1_000_000, _SECONDS.stop * 1_000_000
+    return local + cycle if local < first else local - cycle if local >= last else local
 
 
 _PLAIN: dict[str, Callable[[str, str], Any]] = {
