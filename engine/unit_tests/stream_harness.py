@@ -17,6 +17,7 @@ from engine.runtime.quality.quarantine import Quarantine, quarantines
 from engine.runtime.sinks import Output, output_of, table_setup
 from engine.runtime.sinks.deleted_keys import Deleted
 from engine.runtime.spark_support.spark_errors import spark_exceptions
+from engine.runtime.spark_support.stream_joins import join_as_sql
 from engine.runtime.streams.follow import stream_writer
 from engine.runtime.streams.groups_left_out import with_groups_left_out
 from engine.runtime.writer.batch_rules import rules_of
@@ -182,6 +183,7 @@ def trial(session: SparkSession, fed: Fed, folder: TableState) -> Trial:
         pyspark.errors.PySparkException: Spark rejects the query.
     """
     model = fed.model
+    join_as_sql(session)
     frame = table_setup.checked_frame(session, model)
     state = table_setup.make(model, model.relation, 1, folder, frame)
     quarantine = Quarantine(model, None) if quarantines(model, fed.watched) else None

@@ -23,7 +23,6 @@ from engine.runtime.context import ownership
 from engine.runtime.quality.condition_check import check_conditions
 from engine.runtime.sinks.frame_schema import match_table, spelled
 from engine.runtime.sinks.history_output import with_validity
-from engine.runtime.spark_support.stream_joins import join_as_sql
 from engine.state import ModelState, Phase, TableState
 
 if TYPE_CHECKING:
@@ -101,8 +100,6 @@ def checked_frame(session: SparkSession, model: Model) -> DataFrame:
             `duplicate-name`; `condition-syntax`.
         pyspark.errors.PySparkException: Spark rejects the query.
     """
-    if model.streaming:
-        join_as_sql(session)
     frame = session.sql(model.sql)
     check_declared(model, frame)
     return frame

@@ -18,6 +18,7 @@ from engine.runtime.lifecycle import reset_checkpoint
 from engine.runtime.quality.bad_records import Watched
 from engine.runtime.sinks import table_setup
 from engine.runtime.spark_support import hooks
+from engine.runtime.spark_support.stream_joins import join_as_sql
 from engine.runtime.streams.state_order import in_order_of_state
 from engine.sources import Place
 from engine.state import ModelState, TableState
@@ -70,6 +71,7 @@ class StreamQuery:
 def open_session(run: Run, model: Model) -> SparkSession:
     """Return a session of the model's own, as its header wants it; its `pre_hook` has run."""
     session = run.spark.newSession()
+    join_as_sql(session)
     session.conf.set("spark.sql.streaming.numRecentProgressUpdates", str(_PROGRESS_KEPT))
     if model.operation.state_provider is StateProvider.HDFS:
         session.conf.set("spark.sql.streaming.stateStore.providerClass", _HDFS)
