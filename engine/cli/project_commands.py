@@ -137,22 +137,15 @@ def docs() -> None:
     """Generate and serve the lineage site."""
 
 
-_PROFILE = click.option(
-    "--profile", envvar="ENGINE_PROFILE", show_envvar=False, is_flag=True,
-    help="Also show what the columns of tables hold, and some rows; columns with personal data are left out.",
-)  # fmt: skip
-
-
 @docs.command()
-@_PROFILE
 @project_options
-def generate(*, profile: bool, **shared: Any) -> int:
+def generate(**shared: Any) -> int:
     """Write the lineage site to target/docs/ and the artifacts to target/."""
 
     def work(chosen: CommandSettings) -> bool:
         from engine.cli.commands.docs_command import generate
 
-        return generate(chosen, profile=profile)
+        return generate(chosen)
 
     return carry_out(work, **shared)
 
@@ -166,15 +159,14 @@ def generate(*, profile: bool, **shared: Any) -> int:
     help="Port to serve on; 0 picks a free one.",
 )
 @click.option("--no-reload", is_flag=True, help="Do not regenerate the site after edits and runs.")
-@_PROFILE
 @project_options
-def serve(port: int, no_reload: bool, *, profile: bool, **shared: Any) -> int:
+def serve(port: int, no_reload: bool, **shared: Any) -> int:
     """Serve the site on 127.0.0.1 until Ctrl-C."""
 
     def work(chosen: CommandSettings) -> None:
         from engine.cli.commands.docs_command import serve
 
-        serve(chosen, port, reload=not no_reload, profile=profile)
+        serve(chosen, port, reload=not no_reload)
 
     return carry_out(work, **shared)
 

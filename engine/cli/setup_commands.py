@@ -18,18 +18,17 @@ from engine.errors import UsageError
 
 
 @click.command(cls=Command)
-@click.option("--security", is_flag=True, help="Check open ports, file permissions, settings and secrets instead.")
 @click.option(
     "--show-spark-conf", is_flag=True, help="Print the Spark settings of the session instead, with secrets masked."
 )
 @project_options
-def debug(*, security: bool, show_spark_conf: bool, **shared: Any) -> int:
+def debug(*, show_spark_conf: bool, **shared: Any) -> int:
     """Check Java, jars, catalog and state, and show how to fix what is wrong."""
 
     def work(chosen: CommandSettings) -> bool:
         from engine.cli.commands.debug_command import debug
 
-        return debug(chosen, security=security, spark_conf=show_spark_conf)
+        return debug(chosen, spark_conf=show_spark_conf)
 
     return carry_out(work, **shared)
 

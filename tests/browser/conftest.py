@@ -15,7 +15,6 @@ from playwright.sync_api import Browser, Page, Request, sync_playwright
 
 from engine.compile import Manifest, UnitTest, compile_project
 from engine.compile.nodes.unit_test_steps import ExpectedResult, GivenRows, Rows, StepKind, UnitTestStep
-from engine.docs.profile.table_profile import ColumnProfile, TableProfile
 from engine.docs.site.table_statistics import Snapshot, StoredTable
 from engine.errors import Location
 from engine.events import BatchCommitted, ModelFinished, RunFinished, RunStarted, Status, TestFinished, fold
@@ -135,23 +134,7 @@ def example() -> Manifest:
 def flights(example: Manifest, tmp_path_factory: pytest.TempPathFactory) -> Site:
     """The example's site, with a run and tables as a build leaves them."""
     tables = {m.id: _table(n) for n, m in enumerate(example.models) if m.materialized.value != "view"}
-    profiles = {m.id: PROFILE for m in example.models if m.id in tables}
-    return written(tmp_path_factory.mktemp("flights"), example, _results(example), tables=tables, profiles=profiles)
-
-
-PROFILE = TableProfile(
-    100_000,
-    5_000_000,
-    (
-        ColumnProfile(
-            "origin", "string", 0, 3, "EWR", "LGA", (("<img src=x onerror=alert(1)>", 60_000), ("JFK", 40_000))
-        ),
-        ColumnProfile("departures", "bigint", 90, 250, "1", "1000"),
-        ColumnProfile("places", "array<string>", 12),
-    ),
-    (("<script>alert(1)</script>", "12", None), ("JFK", None, "[" + "'a long value', " * 40 + "]")),
-    ("email",),
-)
+    return written(tmp_path_factory.mktemp("flights"), example, _results(example), tables=tables)
 
 
 def _table(seed: int) -> StoredTable:

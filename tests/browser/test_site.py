@@ -439,21 +439,7 @@ def test_the_policy_is_in_force(browser, flights):
     page.close()
 
 
-def test_a_profile_and_runs_are_shown_as_text(window, flights):
-    one = window(flights)
-    page = one.open("#/model/departures_hourly")
-    profile = page.get_by_role("region", name="Profile of departures_hourly")
-    expect(profile).to_contain_text("90 (<1%)")
-    expect(profile).to_contain_text("<img src=x onerror=alert(1)>60,000 times")
-    rows = page.get_by_role("region", name="Sample rows of departures_hourly")
-    expect(rows.locator("tbody tr").first).to_have_text("<script>alert(1)</script>12NULL")
-    section = page.get_by_role("heading", name="Profile").locator("..")
-    expect(section).to_contain_text("The first 100,000 of 5,000,000 rows")
-    expect(section).to_contain_text("email")
+def test_runs_that_wrote_a_table_are_listed(window, flights):
+    page = window(flights).open("#/model/departures_hourly")
     runs = page.get_by_role("region", name="Runs that wrote this table")
     expect(runs.locator("tbody tr")).to_have_count(1)
-    assert page.locator("main script, main img").count() == 0
-    page.emulate_media(media="print")
-    # On paper a long value is there to its end.
-    long = rows.locator("bdi", has_text="a long value")
-    assert long.evaluate("e => e.scrollWidth <= e.clientWidth + 1 && getComputedStyle(e).whiteSpace === 'normal'")

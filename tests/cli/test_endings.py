@@ -110,7 +110,7 @@ def read_only(small: Path) -> Path:
 @pytest.mark.parametrize(
     ("command", "code"),
     [
-        (["parse"], 0), (["ls"], 0), (["lineage", "b.n"], 0), (["debug", "--security"], None), (["debug"], 1),
+        (["parse"], 0), (["ls"], 0), (["lineage", "b.n"], 0), (["debug"], 1),
         (["compile"], 1), (["docs", "generate"], 1), (["clean"], 0), (["build"], 1), (["test"], 1), (["maintain"], 1),
         (["source", "freshness"], 1), (["show", "b"], 1), (["show", "b", "--table"], 1), (["docs", "serve"], 2),
     ],
@@ -140,7 +140,7 @@ def test_folders_that_cannot_be_read_are_errors(small: Path) -> None:
 
 COMMANDS = (
     "parse", "compile", "ls", "build", "run", "test", "show x", "show x --table", "show --inline select", "debug",
-    "debug --security", "maintain", "publish x", "source inspect x", "source freshness", "docs generate", "docs serve",
+    "maintain", "publish x", "source inspect x", "source freshness", "docs generate", "docs serve",
     "lineage", "lineage a.b", "clean", "plan", "retry", "compile --inline select",
 )  # fmt: skip
 

@@ -152,9 +152,8 @@ def facts(
     tables: Mapping[str, Any] | None = None,
     freshness: Mapping[str, Any] | None = None,
     watermarks: Mapping[str, datetime] | None = None,
-    profiles: Mapping[str, Any] | None = None,
 ) -> Facts:
-    return Facts(project, read_results(results), tables or {}, freshness or {}, NOW, watermarks or {}, profiles or {})
+    return Facts(project, read_results(results), tables or {}, freshness or {}, NOW, watermarks or {})
 
 
 def written(folder: Path, project: Manifest, results: Any = None, **more) -> Site:

@@ -41,7 +41,7 @@ COMMANDS = (
     ("ls", "-s", "state:modified", "--state", "target"), ("plan",), ("plan", "--output", "json"), ("docs", "generate"),
     ("lineage",), ("show", "m", "--table"), ("state", "m"), ("drop", "m", "--yes"), ("clean",), ("stop",), ("pause", "m"),
     ("trust", "--list"), ("ls", "-s", "source_status:fresher+", "--state", "target"), ("explain", "state-unreadable"),
-    ("maintain", "--dry-run"), ("export", "dbt-sources"), ("debug", "--security"), ("test", "-s", "nothing"), ("retry",),
+    ("maintain", "--dry-run"), ("export", "dbt-sources"), ("test", "-s", "nothing"), ("retry",),
 )  # fmt: skip
 # Of operations that were interrupted, as far as their form is the same.
 _NOTE = {

@@ -129,4 +129,4 @@ def _sockets(pid: int) -> frozenset[str]:
 def _address(text: str) -> str:
     """An address as the kernel writes it: words of 32 bits in the order of the machine."""
     packed = b"".join(struct.pack("=I", int(text[at : at + 8], 16)) for at in range(0, len(text), 8))
-    return socket.inet_ntop(socket.AF_INET if len(packed) == 4 else socket.AF_INET6, packed)  # noqa: PLR2004 - bytes
+    return socket.inet_ntop(socket.AF_INET if len(packed) == 4 else socket.AF_INET6, packed)

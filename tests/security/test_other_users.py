@@ -18,12 +18,12 @@ import pytest
 
 from engine.errors import SetupError
 from engine.lake.catalog import catalog_settings
-from engine.runtime.operations.open_ports import answers, sessions
 from engine.spark.jars import jar_paths
 from engine.spark.java import find_java
 from engine.spark.private_session import LOCAL_SETTINGS, PREFIX, remove, remove_leftovers, scratch
 from engine.spark.session import SessionSettings, open_session, session_conf
 from tests.lab import JAVA_OPTIONS, LabSession
+from tests.security.open_ports import answers, sessions
 
 CATALOG = "spark.sql.catalog.lake"
 # What Java calls in Python: the first object of the pool, whatever it is.

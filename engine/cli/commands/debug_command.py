@@ -14,7 +14,7 @@ from engine.project import is_project, missing_project
 from engine.runtime.operations.debug import Finding, checkup, machine
 
 
-def debug(chosen: CommandSettings, *, security: bool, spark_conf: bool = False) -> bool:
+def debug(chosen: CommandSettings, *, spark_conf: bool = False) -> bool:
     """Print what is checked; False if something will not do.
 
     In a folder that is not a project only the machine is checked, and nothing is made there.
@@ -32,10 +32,6 @@ def debug(chosen: CommandSettings, *, security: bool, spark_conf: bool = False) 
         return True
     result = compiled(chosen, must_hold=False, warnings=Warnings.DAILY)
     target = result.target
-    if security:
-        from engine.cli.commands.debug_security import show_security
-
-        return show_security(chosen, target)
     return _print([*checkup(target, chosen.root, result.manifest), *_shared_schema(result, chosen)])
 
 

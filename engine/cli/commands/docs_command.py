@@ -21,20 +21,15 @@ if TYPE_CHECKING:
 _SITE = "docs"
 
 
-def generate(chosen: CommandSettings, *, profile: bool = False) -> bool:
-    """Write the artifacts and the site; False if the project has errors, which the site shows.
-
-    Args:
-        chosen: the shared options.
-        profile: the site also shows what columns hold, and some rows.
-    """
+def generate(chosen: CommandSettings) -> bool:
+    """Write the artifacts and the site; False if the project has errors, which the site shows."""
     result = compiled(chosen, must_hold=False, warnings=Warnings.DAILY)
-    page = write_page(chosen, result, profile=profile)
+    page = write_page(chosen, result)
     chosen.out.say(f"Wrote {_shown(page, chosen)}; open it in a browser, or run engine docs serve")
     return not result.manifest.errors
 
 
-def write_page(chosen: CommandSettings, result: Compiled, *, profile: bool = False) -> Path:
+def write_page(chosen: CommandSettings, result: Compiled) -> Path:
     """Write the artifacts and the site of a compiled project, and return the first page."""
     from engine.compile.artifacts.write_artifacts import write_artifacts
     from engine.docs.catalog import write_catalog
@@ -53,22 +48,16 @@ def write_page(chosen: CommandSettings, result: Compiled, *, profile: bool = Fal
         write_catalog(manifest, tables, folder)
     run = read_results(stored_results(folder))
     now, marks = datetime.now(UTC), read_watermarks(manifest, result.target)
-    profiles = {}
-    if profile:
-        from engine.docs.profile.table_profile import read_profiles
-
-        profiles = read_profiles(manifest, result.target.catalog)
-    return write_site(Facts(manifest, run, tables, read_freshness(folder), now, marks, profiles), folder / _SITE)
+    return write_site(Facts(manifest, run, tables, read_freshness(folder), now, marks), folder / _SITE)
 
 
-def serve(chosen: CommandSettings, port: int, *, reload: bool = True, profile: bool = False) -> None:
+def serve(chosen: CommandSettings, port: int, *, reload: bool = True) -> None:
     """Serve the written site on this machine until Ctrl-C.
 
     Args:
         chosen: the shared options.
         port: 0: any free one.
         reload: write the site again after edits and runs; its pages that are open load again.
-        profile: what is written again also shows what columns hold, and some rows.
 
     Raises:
         UsageError: there is no site, it is a link, or the port is taken.
@@ -88,7 +77,7 @@ def serve(chosen: CommandSettings, port: int, *, reload: bool = True, profile: b
             "usage", f"there is no documentation site in {_shown(folder, chosen)}", "Run engine docs generate first."
         )
     try:
-        following = _Following(chosen, profile=profile) if reload else None
+        following = _Following(chosen) if reload else None
         version = following.version if following else None
         with (
             serving(folder, access, port, version=version) as server,
@@ -112,11 +101,10 @@ _RESULTS = ("run_results.json", "sources.json")
 class _Following:
     """Writes the site again when files of the project, or results of a run, have changed."""
 
-    def __init__(self, chosen: CommandSettings, *, profile: bool = False) -> None:
+    def __init__(self, chosen: CommandSettings) -> None:
         from engine.project.followed_files import FileFollower
 
         self._chosen = chosen
-        self._profile = profile
         self._files = FileFollower(chosen.root)
         self._results = self._stamps()
         self._server, self._count = secrets.token_hex(4), 0
@@ -138,7 +126,7 @@ class _Following:
             result = self._chosen.project.compile()
             if not result.project.broken:
                 self._files.paths = result.project.paths
-            write_page(self._chosen, result, profile=self._profile)
+            write_page(self._chosen, result)
         except EngineError as error:
             self._chosen.out.diagnostics(error.diagnostics)
         except Exception as error:  # noqa: BLE001 - the written site is still served

@@ -12,7 +12,6 @@ from engine.compile.nodes.exposure import Exposure
 from engine.compile.nodes.macro_docs import macros_used
 from engine.compile.nodes.manifest import Column, DataTest, Model, Source
 from engine.compile.nodes.unit_test_steps import UnitTest
-from engine.docs.profile.table_profile import TableProfile
 from engine.docs.site import format_values, page_header
 from engine.docs.site.column_trace import fields_of, own_columns
 from engine.docs.site.freshness_status import FreshnessStatus
@@ -42,7 +41,6 @@ def node_record(facts: Facts, node: SiteNode) -> Record:
         more = {"fresh": _fresh(fresh) if fresh else None, "facts": _source_facts(node)}
         return slim({**common, "words": _details(page_header.source_words(node)), **more})
     promise, run, table = facts.promised.get(node.id), facts.run.nodes.get(node.id), facts.tables.get(node.id)
-    profile = facts.profiles.get(node.id)
     placed = {column.name.lower() for column in node.columns}
     tests = [t for t in facts.tests.get(node.id, ()) if t.column is None or t.column.lower() not in placed]
     names = [macro.name for macro in facts.manifest.macros]
@@ -63,7 +61,6 @@ def node_record(facts: Facts, node: SiteNode) -> Record:
             "run": _run(node, run) if run else None,
             "watermark": moment(facts.watermark(node.id)),
             "table": _table(node, table) if table else None,
-            "profile": _profile(profile) if profile else None,
         }
     )
 
@@ -209,15 +206,6 @@ def _table(model: Model, table: StoredTable) -> Record:
         "runs": list(islice(_runs(table), _RUNS_LISTED)),
         "quarantined": [[moment(s.at), s.added, s.rows] for s in table.quarantined],
     }
-
-
-def _profile(profile: TableProfile) -> Record:
-    columns = [
-        [column.name, column.type, column.nulls, column.distinct, column.least, column.greatest, column.frequent]
-        for column in profile.columns
-    ]
-    more = {"sample": profile.sample, "left_out": profile.left_out}
-    return {"rows": profile.rows, "total": profile.total, "columns": columns, **more}
 
 
 def _runs(table: StoredTable) -> Iterator[list[Any]]:

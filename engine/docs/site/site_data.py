@@ -12,7 +12,6 @@ from engine.compile.nodes.exposure import Exposure
 from engine.compile.nodes.guarantee import Guarantee, guarantees
 from engine.compile.nodes.manifest import DataTest, Manifest, Model, Source
 from engine.compile.nodes.unit_test_steps import UnitTest
-from engine.docs.profile.table_profile import TableProfile
 from engine.docs.site.freshness_status import FreshnessStatus
 from engine.docs.site.graph_layout import Link, links_of
 from engine.docs.site.last_run import LastRun
@@ -37,7 +36,6 @@ class Facts:
     freshness: Mapping[str, FreshnessStatus]
     at: datetime
     watermarks: Mapping[str, datetime] = field(default_factory=dict)
-    profiles: Mapping[str, TableProfile] = field(default_factory=dict)
 
     @cached_property
     def nodes(self) -> tuple[SiteNode, ...]:

@@ -51,7 +51,6 @@
       inWords(more),
       more.columns ? section(`Columns (${number(more.columns.length)})`, headrace.columnTable(site, node, more)) : null,
       headrace.rowDeciders(site, more),
-      headrace.profile(node, more.profile),
       more.tests
         ? section(
             "Tests",
