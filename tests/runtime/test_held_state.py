@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.lab import EVENTS, Lab, event
+from tests.lab import EVENTS, Lab, LabSession, event, share_session
 
 pytestmark = pytest.mark.spark
 
@@ -27,6 +29,13 @@ streams:
 select e.id, o.kind from {{ source('shop', 'events') }} e join {{ source('shop', 'others') }} o
   on e.id = o.id and o.at between e.at and e.at + interval 1 hour
 """
+
+
+@pytest.fixture
+def lab(lab_session: LabSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Lab]:
+    """A project in a folder with letters that Java's URIs encode."""
+    with share_session(lab_session):
+        yield Lab(tmp_path / "a %b", lab_session, capsys)
 
 
 def steps(lab: Lab, name: str, *options: str) -> list[dict[str, Any]]:

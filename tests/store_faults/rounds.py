@@ -246,7 +246,9 @@ def _suspended(world: World, other: Machine, kind: str, number: int) -> None:
         waiter.join(_SECONDS)
         woken = ended[0]
         codes = errors(woken)
-        world.judge(woken, f"woken at {kind}, {number}", {"lease-lost"})
+        # Whoever sleeps before it has the lock finds that of the other one.
+        reasons = {"lease-lost", "table-locked"} if "/lock/" in kind else {"lease-lost"}
+        world.judge(woken, f"woken at {kind}, {number}", reasons)
         world.tally.found += [f"after waking at {kind}, {number}: {line}" for line in world.shop.differences()]
         after = world.build(other)
         world.judge(after, f"the other one, after the first woke up at {kind}, {number}", set())

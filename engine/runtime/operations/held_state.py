@@ -6,11 +6,14 @@ StateMetadataSource).
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine import local_paths
 from engine.compile import Model, Target
 from engine.errors import RunError, UsageError
 from engine.plan.deployed.state_folder import table_state
@@ -19,7 +22,7 @@ from engine.runtime.spark_support.shown_values import Shown, shown
 from engine.runtime.spark_support.spark_errors import spark_exceptions, summary
 from engine.runtime.spark_support.state_operators import JOIN, meaning_of
 from engine.state.checkpoint import last_committed, operators
-from engine.state.state_path import spark_location
+from engine.state.state_path import StatePath, spark_location
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -70,12 +73,27 @@ def held_state(target: Target, model: Model, target_dir: Path, limit: int) -> It
     if not operators(checkpoint):
         message = f"'{model.name}' keeps no state: each row is written as it comes"
         raise UsageError("usage", message, f"Its rows: engine show {model.name} --table")
-    with spark_session(target, target_dir) as spark:
+    with spark_session(target, target_dir) as spark, _readable_location(checkpoint) as location:
         try:
-            yield from _steps(spark, spark_location(checkpoint), limit)
+            yield from _steps(spark, location, limit)
         except spark_exceptions() as error:
             message = f"the state of '{model.name}' cannot be read: {summary(str(error))}"
             raise RunError("state-unreadable", message, "Look into target/logs/engine.log.", node=model.name) from error
+
+
+@contextmanager
+def _readable_location(checkpoint: StatePath) -> Iterator[str]:
+    """The location of a checkpoint for Spark's state source, which encodes a path and decodes it nowhere.
+
+    A folder with a letter that it encodes is read through a link (Spark class StateSourceOptions, `resolvedCpLocation`).
+    """
+    if not isinstance(checkpoint, Path) or local_paths.encoded(checkpoint) == local_paths.iceberg(checkpoint):
+        yield spark_location(checkpoint)
+        return
+    with tempfile.TemporaryDirectory(prefix="headrace-state-") as folder:
+        link = Path(folder) / "checkpoint"
+        link.symlink_to(checkpoint)
+        yield spark_location(link)
 
 
 def _steps(spark: SparkSession, location: str, limit: int) -> Iterator[HeldState]:
