@@ -13,6 +13,8 @@ from pyspark.sql.functions import col, from_json
 from benchmarks._by_hand import _session
 
 SCHEMA = "id bigint, kind string"
+# A model that reads the table of the first one (`benchmarks.live`).
+SECOND = "t_second"
 
 
 def main() -> None:
@@ -41,6 +43,13 @@ def main() -> None:
         writer = rows.where("kind <> 'lost'").writeStream
         writer = writer.option("checkpointLocation", f"{folder}/hand/checkpoints/{name}")
         writer.trigger(processingTime=f"{seconds} seconds").toTable(table)
+    if (folder / "models" / f"{SECOND}.sql").exists():
+        first, second = "lake.main.t_s0", f"lake.main.{SECOND}"
+        spark.sql(f"create table {second} ({SCHEMA}) using iceberg")
+        spark.sparkContext.setLocalProperty("spark.scheduler.pool", SECOND)
+        writer = spark.readStream.format("iceberg").load(first).writeStream
+        writer = writer.option("checkpointLocation", f"{folder}/hand/checkpoints/{SECOND}")
+        writer.trigger(processingTime=f"{seconds} seconds").toTable(second)
     spark.streams.awaitAnyTermination()
 
 

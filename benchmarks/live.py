@@ -7,7 +7,8 @@ nothing arrives, from a minute after the first load on. Latency: a file is renam
 stops when the catalog points to a new state of the model's table; the next file follows a random time later. Backlog:
 the same while another model of the same process reads thousands of files. With `--topics` each model reads a topic of a
 real broker in place of a folder, and a record is sent. What grows with many turns is measured by
-benchmarks/live_growth.py. Results are kept as JSON in benchmarks/results/.
+benchmarks/live_growth.py. Of two models, the second one of which reads the table of the first, the clock stops at the
+second table. Results are kept as JSON in benchmarks/results/.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from benchmarks._commands import ROOT, keep
 from engine.spark.jars import jar_paths
@@ -39,9 +40,13 @@ if TYPE_CHECKING:
     from tests.services.kafka import Broker
 
 _SCHEMA = "id bigint, kind string"
+# Reads the table of the first model.
+SECOND = "t_second"
 _WAIT_SECONDS = 120.0
 _STEP_SECONDS = 0.005
 _REST_SECONDS = 60.0
+# Of a machine with other work, for the first load of all tables.
+_FIRST_SECONDS = 900.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +55,7 @@ class Result:
 
     Attributes:
         way: `engine` or `script`, and its trigger.
-        work: `idle`, `one file` or `one file beside a backlog`; `one record` of a topic.
+        work: `idle`, `one file`, `one file beside a backlog` or `one file through two models`; `one record` of a topic.
         models: that are kept up to date.
         idle: processor time while nothing arrived, as part of one core.
         p50: seconds from a file to its row, the median.
@@ -86,7 +91,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory(prefix="live") as folder, _broker(Path(folder), chosen) as broker:
             root = Path(folder) / "project"
             root.mkdir()
-            write_project(root, chosen.models, broker)
+            write_project(root, chosen.models, broker, second=True)
             for result in _measured(way, root, chosen, broker):
                 print(json.dumps({k: v for k, v in vars_of(result).items() if v is not None}), flush=True)
                 results.append(result)
@@ -109,10 +114,12 @@ def vars_of(result: Result) -> dict[str, object]:
     return {name: getattr(result, name) for name in Result.__slots__}
 
 
-def write_project(root: Path, models: int, broker: Broker | None = None, header: str = "") -> None:
+def write_project(
+    root: Path, models: int, broker: Broker | None = None, header: str = "", *, second: bool = False
+) -> None:
     """A project whose models each read a folder, or a topic of a broker, and one that reads the folder of a backlog.
 
-    `header`: more lines of each model's header.
+    `header`: more lines of each model's header; `second`: one more model reads the table of the first.
     """
     connections = f", connections: {{main: {{bootstrap_servers: '{broker.address}'}}}}" if broker else ""
     target = f"{{schema: main, spark: {{master: 'local[2]'}}{connections}}}"
@@ -127,6 +134,10 @@ def write_project(root: Path, models: int, broker: Broker | None = None, header:
         text = f"/*---\nstreams: {{shop.{name}: {{on_bad_record: fail{more}}}}}\n{header}---*/\n"
         text += f"select id, kind from {{{{ source('shop', '{name}') }}}} where kind <> 'lost'\n"
         (root / "models" / f"t_{name}.sql").write_text(text)
+    if second:
+        text = f"/*---\nstreams: [t_{names[0]}]\n{header}---*/\nselect id, kind from {{{{ ref('t_{names[0]}') }}}}\n"
+        (root / "models" / f"{SECOND}.sql").write_text(text)
+    for name in [*names, "backlog"]:
         if broker is None or name == "backlog":
             (root / "landing" / name).mkdir(parents=True)
             land(root, name, 0)
@@ -144,9 +155,16 @@ def _source(name: str, broker: Broker | None) -> str:
 
 def _send(broker: Broker, name: str, number: int) -> float:
     """Send a record to a topic, and return when."""
+    # One that is kept: a new one asks for the topic before it sends.
+    if (producer := _producers.get(broker.address)) is None:
+        producer = _producers[broker.address] = broker.producer()
     moment = time.monotonic()
-    broker.send(name, [json.dumps({"id": number, "kind": "k1"})])
+    producer.produce(name, json.dumps({"id": number, "kind": "k1"}))
+    assert producer.flush(30) == 0
     return moment
+
+
+_producers: dict[str, Any] = {}
 
 
 def land(root: Path, name: str, number: int, rows: int = 20) -> float:
@@ -163,7 +181,7 @@ def _measured(way: str, root: Path, chosen: argparse.Namespace, broker: Broker |
     catalog = root / ".engine" / "lake" / "catalog.db" if way == "engine" else root / "hand" / "catalog.db"
     with running(way, root) as process:
         pointers = _Pointers(catalog)
-        _until(process, lambda: len(pointers.all()) > len(names), 240.0)
+        _until(process, lambda: len(pointers.all()) > len(names) + 1, _FIRST_SECONDS)
         _settled(pointers)
         # Java compiles what the first turns have run.
         time.sleep(_REST_SECONDS)
@@ -174,6 +192,10 @@ def _measured(way: str, root: Path, chosen: argparse.Namespace, broker: Broker |
         arrive = partial(land, root) if broker is None else partial(_send, broker)
         what = "one record" if broker else "one file"
         yield _latency(way, what, process, pointers, names, chosen.files, arrive)
+        both = _latency(way, f"{what} through two models", process, pointers, names[:1], chosen.files, arrive, SECOND)
+        yield replace(both, models=len(names))
+        if not chosen.backlog:
+            return
         for number in range(1, chosen.backlog + 1):
             land(root, "backlog", number, 50)
         yield _latency(way, f"{what} beside a backlog", process, pointers, names, chosen.files, arrive)
@@ -181,17 +203,18 @@ def _measured(way: str, root: Path, chosen: argparse.Namespace, broker: Broker |
 
 def _latency(
     way: str, work: str, process: subprocess.Popen[bytes], pointers: _Pointers, names: Sequence[str], files: int,
-    arrive: Callable[[str, int], float],
+    arrive: Callable[[str, int], float], last: str = "",
 ) -> Result:  # fmt: skip
     chance = random.Random(7)
-    number = 10_000 if "backlog" in work else 0
+    number = 20_000 if last else 10_000 if "backlog" in work else 0
     took: list[float] = []
     for count in range(1, files + 1):
         time.sleep(chance.uniform(0.2, 1.5))
         name = chance.choice(names)
-        before = pointers.of(f"t_{name}")
+        table = last or f"t_{name}"
+        before = pointers.of(table)
         begin = arrive(name, number + count)
-        _until(process, partial(pointers.moved, f"t_{name}", before), _WAIT_SECONDS)
+        _until(process, partial(pointers.moved, table, before), _WAIT_SECONDS)
         took.append(time.monotonic() - begin)
     parts = statistics.quantiles(took, n=20)
     p50, p95, most = (round(one, 3) for one in (parts[9], parts[18], max(took)))

@@ -1,7 +1,7 @@
 """A project kept running on a broker while faults happen: python -m tests.live_faults --minutes 10 [--seed 1].
 
-Faults, one every few seconds: kill -9 of the process, of Java alone; SIGTERM; the broker away, or silent; Java that
-stands still; a catalog that is locked; a full disk; a burst of orders; edits that add a column, and such that are
+Faults, one every few seconds: kill -9 of the process, of Java alone; SIGTERM; the broker away, silent, or slow; a topic
+that gets partitions, or is deleted and recreated; Java that stands still; a catalog that is locked; a full disk; a burst of orders; edits that add a column, and such that are
 rejected; a model that is removed and comes back; a pause; a second start. `--only kill,kill_java` causes some of them.
 One model fails all the time. In between `engine status` is compared with the tables. At the end all tables must be those
 of the orders that were sent, and a build must find nothing to do.
@@ -34,6 +34,9 @@ from tests.live_faults.world import COLUMNS, MODELS, PAID, Sender, expected, wri
 from tests.services import kafka
 
 _SETTLE_SECONDS = 600.0
+# Five, and what a busy machine adds.
+_END_SECONDS = 8.0
+_MOST_PARTITIONS = 6
 
 
 @dataclass(slots=True)
@@ -62,11 +65,14 @@ class Run:
     faults: list[str] = field(default_factory=list)
     small_disk: bool = False
     _columns: int = 0
+    # Whether the topic of clicks is another one than its stream has read.
+    _replaced: bool = False
 
     def follow(self, seconds: float, only: Collection[str] = ()) -> None:
         """Cause faults for some time, all or some of them, and compare the status in between."""
         every = (
-            self.kill, self.kill_java, self.terminate, self.broker_away, self.broker_silent, self.java_silent, self.burst,
+            self.kill, self.kill_java, self.terminate, self.broker_away, self.broker_silent, self.broker_slow,
+            self.partitions_added, self.topic_recreated, self.java_silent, self.burst,
             self.catalog_locked, self.edit, self.pause, self.second, self.rejected_edit, self.removed,
             *((self.disk_full,) if self.small_disk else ()),
         )  # fmt: skip
@@ -115,7 +121,7 @@ class Run:
         self.one.process.send_signal(signal.SIGTERM)
         code = self.one.process.wait(60)
         took = time.monotonic() - begin
-        if code or took > 30:
+        if code or took > _END_SECONDS:
             self.faults.append(f"SIGTERM: ended with {code} after {took:.0f} s")
         self.again()
 
@@ -128,6 +134,53 @@ class Run:
         """It takes connections, and answers nothing."""
         with _stopped(self.broker.pid):
             self.rest(self.chance.uniform(3.0, 25.0))
+
+    def broker_slow(self) -> None:
+        """It answers for a moment, and then not for another, again and again."""
+        deadline = time.monotonic() + self.chance.uniform(5.0, 20.0)
+        while time.monotonic() < deadline:
+            with _stopped(self.broker.pid):
+                time.sleep(self.chance.uniform(0.1, 0.6))
+            time.sleep(self.chance.uniform(0.05, 0.3))
+        self.compare()
+
+    def partitions_added(self) -> None:
+        if self.sender.partitions < _MOST_PARTITIONS:
+            self.broker.widen("orders", self.sender.partitions + 1)
+            self.sender.partitions += 1
+
+    def topic_recreated(self) -> None:
+        """Its stream fails, the user keeps the rows, and reads the new topic."""
+        self.sender.no_clicks.set()
+        time.sleep(1.0)
+        # What is unread when a topic goes is lost.
+        if self._comes(lambda: self._has("clicks", sorted((click,) for click in self.sender.clicks))):
+            self.broker.delete("clicks")
+            self.broker.create("clicks")
+            self._replaced = True
+        self.sender.no_clicks.clear()
+        if not self._replaced:
+            return
+        if not self._comes(lambda: self._state("clicks") == "failed"):
+            self.faults.append(f"a topic was recreated, and the status says {self._state('clicks')}")
+        done = engine(self.root, "build", "-s", "clicks", "--reset-checkpoint", "earliest")
+        if done.returncode:
+            self.faults.append(f"reset: {done.stdout[-300:]} {done.stderr[-300:]}")
+        elif not self._comes(lambda: self._state("clicks") in {"idle", "running", "queued"}):
+            self.faults.append(f"a topic was read again, and the status says {self._state('clicks')}")
+        self._replaced = False
+
+    def _comes(self, condition: Callable[[], bool]) -> bool:
+        deadline = time.monotonic() + 150.0
+        while not condition():
+            if time.monotonic() > deadline:
+                return False
+            self.rest(2.0)
+        return True
+
+    def _state(self, name: str) -> str | None:
+        status = json.loads(engine(self.root, "status", "--output", "json").stdout or "{}")
+        return next((n["state"] for n in status.get("nodes", ()) if n["node"] == f"model.{name}"), None)
 
     def java_silent(self) -> None:
         """Spark stands still in the middle of what it does."""
@@ -206,6 +259,9 @@ class Run:
         for node in status.get("nodes", ()):
             name = node["node"].partition(".")[2]
             said = _said(node)
+            # Every other fault is over some time, and its models are tried again.
+            if node["state"] == "failed" and name in COLUMNS and not (name == "clicks" and self._replaced):
+                self.faults.append(f"{time.strftime('%X')} status says that {name} has failed: {node.get('error')}")
             # Written at most a second after the event; a snapshot may be a step of a turn that is under way.
             if before.get(name) == after.get(name) and node["state"] == "idle" and said not in {None, after.get(name)}:
                 self._doubt(name)

@@ -12,12 +12,16 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from confluent_kafka import KafkaError, KafkaException
+
 from tests.services.kafka import Broker
 
 FIRST = datetime(2024, 5, 1, tzinfo=UTC)
 # Event times move on by this for each order; an order is late by less than the delay of the watermark.
 STEP = timedelta(seconds=1)
 LATE = 20
+# New partitions are known to producers soon.
+_METADATA = {"topic_metadata_refresh_interval_ms": 2000}
 KINDS = ("paid", "refund", "sent")
 
 _PROJECT = """\
@@ -99,6 +103,8 @@ class Sender:
         orders: that were sent.
         clicks: that were sent; some of them twice.
         burst: orders to send at once.
+        partitions: of the topic of orders.
+        no_clicks: clicks are sent when this is not set.
     """
 
     broker: Broker
@@ -106,6 +112,8 @@ class Sender:
     orders: list[dict[str, Any]] = field(default_factory=list)
     clicks: set[int] = field(default_factory=set)
     burst: int = 0
+    partitions: int = 2
+    no_clicks: threading.Event = field(default_factory=threading.Event)
     _ended: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
 
@@ -123,17 +131,22 @@ class Sender:
 
     def _follow(self) -> None:
         # Retries without a second copy, in the order in which they were sent.
-        producer = self.broker.producer(enable_idempotence=True, message_timeout_ms=170_000)
+        producer = self.broker.producer(enable_idempotence=True, message_timeout_ms=170_000, **_METADATA)
+        # One that counts its records would not survive a topic that is recreated; clicks may come twice.
+        clicks = self.broker.producer(message_timeout_ms=170_000, **_METADATA)
         while not self._ended.wait(0.1):
             count, self.burst = self.burst or self.chance.randint(0, 10), 0
             for _ in range(count):
                 self._order(producer)
-            for _ in range(self.chance.randint(0, 3)):
-                self._click(producer)
+            if not self.no_clicks.is_set():
+                for _ in range(self.chance.randint(0, 3)):
+                    self._click(clicks)
             producer.poll(0)
+            clicks.poll(0)
         # Far ahead: all windows before it are closed.
         self._order(producer, at=FIRST + STEP * (len(self.orders) + 86_400))
         assert producer.flush(170) == 0
+        assert clicks.flush(170) == 0
 
     def _order(self, producer: Any, at: datetime | None = None) -> None:
         number = len(self.orders)
@@ -143,7 +156,7 @@ class Sender:
             "kind": "paid" if at else self.chance.choice(KINDS),
         }  # fmt: skip
         self.orders.append(order)
-        _put(producer, "orders", order, self.chance.randrange(2))
+        _put(producer, "orders", order, self.chance.randrange(self.partitions))
 
     def _click(self, producer: Any) -> None:
         click = len(self.clicks)
@@ -158,6 +171,12 @@ def _put(producer: Any, topic: str, value: dict[str, Any], partition: int) -> No
         try:
             return producer.produce(topic, json.dumps(value), partition=partition)
         except BufferError:
+            producer.poll(0.1)
+            time.sleep(0.1)
+        except KafkaException as error:
+            # It has not heard of a new partition yet.
+            if error.args[0].code() != KafkaError._UNKNOWN_PARTITION:
+                raise
             producer.poll(0.1)
             time.sleep(0.1)
 

@@ -55,6 +55,7 @@ class Workshop:
         stop: set when the process ends.
         session: in which they run.
         emit: gets their events, from several threads.
+        committed: gets the id of a node whose rows can be read, from several threads, before its turn has ended.
     """
 
     project: Project
@@ -62,6 +63,7 @@ class Workshop:
     stop: threading.Event
     session: WarmSession
     emit: Emit
+    committed: Callable[[str], None]
 
     @contextmanager
     def opening(self, *arguments: Any, **named: Any) -> Iterator[SparkSession]:
@@ -76,7 +78,7 @@ class EndedTurn:
 
     Attributes:
         more: it left input unread.
-        committed: its model wrote something.
+        committed: its model wrote something that was not announced (`Workshop.committed`).
         holder: the process that writes its table, so that the node is on standby; None: it is not.
         locked: that process had the table during the turn; False: the turn found it free, and nothing to do.
         shown: listeners know of the turn.
@@ -136,7 +138,12 @@ class _HeardTurn:
             event = replace(event, status=Status.SKIPPED)
         if isinstance(event, Diagnosed):
             self.findings.append(event.diagnostic)
-        self.committed |= isinstance(event, ModelFinished) and event.status is Status.SUCCESS
+        if isinstance(event, ModelFinished) and event.status is Status.SUCCESS:
+            # Rows that wait for tests of the same turn cannot be read yet.
+            if self.node.run == (event.node,) == (self.node.id,):
+                self.shop.committed(event.node)
+            else:
+                self.committed = True
         if not isinstance(event, (RunStarted, StepStarted, RunFinished)):
             self._emit(event)
 
