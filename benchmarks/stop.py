@@ -27,6 +27,7 @@ from pathlib import Path
 
 from benchmarks._commands import ROOT, keep
 from benchmarks.live import processes
+from engine.control import connect, socket_path
 
 _PROJECT = """\
 name: stops
@@ -85,7 +86,7 @@ class Result:
         by: how it was asked.
         after: seconds after its start.
         moment: what it was at, as far as its output says.
-        seconds: until it and its Java had gone; with those that the command `engine stop` takes to start.
+        seconds: until it and its Java had gone; without those that the command `engine stop` takes to start.
     """
 
     by: str
@@ -173,14 +174,17 @@ def _stopped(root: Path, chance: random.Random, number: int) -> Result:
 
 
 def _asked_to_stop(root: Path, process: subprocess.Popen[bytes]) -> float:
-    """Run `engine stop` until somebody hears it, and return when that one began."""
-    while True:
-        begin = time.monotonic()
-        done = subprocess.run(_command(root, "stop"), cwd=ROOT, capture_output=True, text=True, check=False)
-        # It does not listen before it has compiled.
-        if done.returncode == 0 or process.poll() is not None:
+    """Ask as the command `engine stop` does, as soon as somebody listens, and return when."""
+    while process.poll() is None:
+        client = connect(socket_path(root, "dev"))
+        if client is not None:
+            begin = time.monotonic()
+            with client:
+                list(client.ask("stop", models=[]))
             return begin
-        assert "[not-running]" in done.stderr, done.stderr
+        # It does not listen before it has compiled.
+        time.sleep(0.05)
+    return time.monotonic()
 
 
 def _command(root: Path, *command: str) -> list[str]:
