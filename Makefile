@@ -155,6 +155,10 @@ sameness: $(DEV) ## Compare what the engine calls the same query with Spark's ro
 values: $(DEV) ## Read random values of every type from JSON, CSV, Kafka and names of folders, and compare with what is written (VALUES_ARGS)
 	@$(BIN)/python -m tests.values $(or $(VALUES_ARGS),--count 2000 --seed 1)
 
+.PHONY: live-schedules
+live-schedules: $(DEV) ## Play random schedules of engine start with a fake clock, and compare status, page, metrics and alerts with the truth (LIVE_SCHEDULES_ARGS)
+	@$(BIN)/python -m tests.live.simulation $(or $(LIVE_SCHEDULES_ARGS),--count 1000 --seed 1)
+
 .PHONY: chains
 chains: $(DEV) ## Edit models with state again and again, with rows between the edits, and compare with all rows that were read (CHAINS_ARGS)
 	@$(BIN)/python -m tests.chains $(or $(CHAINS_ARGS),--count 1000 --seed 1)
@@ -215,6 +219,8 @@ nightly: ## The whole suite with the tests of the night, then new random queries
 	@$(MAKE) --no-print-directory joins JOINS_ARGS='--count 300 --seed $(NIGHT)'
 	$(SAY) "1,000 random chains of edits over state of the seed $(NIGHT)"
 	@$(MAKE) --no-print-directory chains CHAINS_ARGS='--count 1000 --seed $(NIGHT)'
+	$(SAY) "1,000 schedules of engine start of the seed $(NIGHT), with a fake clock, against the truth"
+	@$(MAKE) --no-print-directory live-schedules LIVE_SCHEDULES_ARGS='--count 1000 --seed $(NIGHT)'
 	$(SAY) "50 kills of the seed $(NIGHT)"
 	@$(MAKE) --no-print-directory kills KILLS_ARGS='--kills 50 --seed $(NIGHT)'
 	$(SAY) "50 kills of Java while sessions are opened, used and closed, of the seed $(NIGHT)"

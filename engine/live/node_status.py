@@ -125,6 +125,11 @@ class NodeStatus:
         self.error = LastError(**record.get("error", {}))
         self.progress.stalled_before = record.get("stalled", "")
 
+    def begin_again(self, at: float) -> None:
+        """Take that it is kept running again, after it was not."""
+        self.state, self.reason, self.until, self.since = NodeState.IDLE, "", "", at
+        self.progress = Progress(moved_at=at)
+
     def batch(self, event: BatchCommitted, at: float) -> None:
         """Add a micro-batch."""
         self.state_rows, self.held = event.state_rows, event.held

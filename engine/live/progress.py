@@ -71,4 +71,7 @@ class Progress:
         if since is None or not self.is_expected:
             return 0.0
         since = max(since, self.moved_at)
-        return max(0.0, at - (since if self.turn_since is not None else due_at(since)))
+        due = due_at(since)
+        if self.turn_since is not None:
+            due = min(due, max(since, self.turn_since))
+        return max(0.0, at - due)

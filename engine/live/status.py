@@ -90,6 +90,8 @@ class LiveStatus:
     ) -> None:
         self.owners: Mapping[str, str] = dict(owners or {})
         self.nodes: dict[str, NodeStatus] = {}
+        # Those of deleted models, too.
+        self._all: dict[str, NodeStatus] = {}
         self.revision = 0
         self.stall_rules = stall_rules
         self._clock = clock or Clock()
@@ -114,7 +116,7 @@ class LiveStatus:
             return at
         now = self._clock.wall()
         if slept := self._clock.slept():
-            for status in self.nodes.values():
+            for status in self._all.values():
                 status.progress.slept(slept, now)
         return now
 
@@ -171,20 +173,25 @@ class LiveStatus:
             owner.tests_failing[event.node] = event.message[:_TEST_MESSAGE]
 
     def _keep(self, nodes: tuple[str, ...], at: float) -> None:
-        """Have a status for these nodes and no other, and failing tests that there still are."""
-        self.nodes = {node: self.nodes.get(node) or self._new(node, at) for node in nodes}
+        """Show these nodes and no other, and failing tests that there still are."""
+        for node in nodes:
+            if node in self._all and node not in self.nodes:
+                self._all[node].begin_again(at)
+        self.nodes = {node: self._all.get(node) or self._new(node, at) for node in nodes}
         for status in self.nodes.values():
             gone = [test for test in status.tests_failing if self.owners and test not in self.owners]
             for test in gone:
                 del status.tests_failing[test]
 
     def _of(self, node: str) -> NodeStatus:
-        if node not in self.nodes:
-            self.nodes[node] = self._new(node, self._clock.wall())
-        return self.nodes[node]
+        """The status of a node; one that is not kept running any more may end its turn, and is not shown."""
+        status = self._all.get(node) or self._new(node, self._clock.wall())
+        if not self._started.nodes:
+            self.nodes[node] = status
+        return status
 
     def _new(self, node: str, at: float) -> NodeStatus:
-        status = NodeStatus(node, since=at)
+        status = self._all[node] = NodeStatus(node, since=at)
         status.restore(self._restored.get(node, {}))
         return status
 
@@ -192,7 +199,7 @@ class LiveStatus:
         """Return the target, and what a later process is to know of its nodes, by id."""
         with self._lock:
             now = self._now(None)
-            nodes = {node: status.kept(now, self.stall_rules(node)) for node, status in self.nodes.items()}
+            nodes = {node: status.kept(now, self.stall_rules(node)) for node, status in self._all.items()}
             return self._started.target, nodes
 
     def note_lags(self, found: Mapping[str, tuple[Lag, ...]], at: float | None = None) -> None:

@@ -104,7 +104,9 @@ class NodeQueue:
             if id_ in kept:
                 kept[id_].failures, kept[id_].earliest = 0, 0.0
                 if kept[id_].state in {NodeState.FAILED, NodeState.BACKING_OFF}:
-                    kept[id_].state = NodeState.IDLE
+                    # What came while it backed off is part of what is due now.
+                    kept[id_].state, kept[id_].due, kept[id_].until = NodeState.IDLE, None, None
+                    self._plan_next(kept[id_], now)
                 elif kept[id_].state is NodeState.STANDBY:
                     kept[id_].until = now
                 self.due(id_, "its definition changed", now)

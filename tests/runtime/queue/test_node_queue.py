@@ -325,3 +325,14 @@ def test_a_node_that_waits_says_so_once():
         assert turn(queue, NOW + later) is None
     waits = [(change.node, change.reason) for change in queue.take_changes() if change.state is NodeState.WAITING]
     assert waits == [("model.b", "a")]
+
+
+def test_an_edit_of_a_node_that_backs_off_runs_it_also_if_input_came_meanwhile():
+    queue = queue_of(stream("a", source="source.s.x"))
+    queue.due("model.a", "x", NOW)
+    turn(queue, NOW)
+    queue.fail("model.a", NOW + 1, "no broker", heals=True)
+    queue.new_input("source.s.x", NOW + 1)
+    queue.replace({"model.a": stream("a", source="source.s.x")}, {"model.a"}, NOW + 1)
+    assert queue.entries["model.a"].state is NodeState.QUEUED
+    assert turn(queue, NOW + 1) == "model.a"
