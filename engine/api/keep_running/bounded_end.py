@@ -23,21 +23,24 @@ _EACH_SECONDS = 0.2
 
 @contextmanager
 def bounded_end(stop: threading.Event, leave: Callable[[], None]) -> Iterator[None]:
-    """Bound the time from a request to stop to the end of the block.
+    """Bound the time from a request to stop to the end of the process.
 
     Args:
         stop: set by the request.
-        leave: called in a thread if the block has not ended in time; ends the process.
+        leave: called in a thread if the process has not ended in time; ends it.
     """
     ended = threading.Event()
     thread = threading.Thread(target=_watch, args=(stop, ended, leave), name="bounded-end", daemon=True)
     thread.start()
     try:
         yield
-    finally:
+    except BaseException:
+        # The process has to report it.
         ended.set()
-        # An error ends the block without a request.
-        stop.set()
+        raise
+    # Not the end of the process yet: Python's own, such as that of clients of a broker, may take its time.
+    if not stop.is_set():
+        ended.set()
 
 
 def _watch(stop: threading.Event, ended: threading.Event, leave: Callable[[], None]) -> None:

@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -95,9 +95,11 @@ def _leaving(live: LiveProject) -> Iterator[list[Observer]]:
     observers: list[Observer] = []
 
     def tell() -> None:
-        live.tell_stopped()
-        for observer in observers:
-            observer.write(observer.status.to_json())
+        # What has been closed in the meantime was written before.
+        with suppress(Exception):
+            live.tell_stopped()
+            for observer in observers:
+                observer.write(observer.status.to_json())
 
     def leave() -> None:
         # Whoever should be told may be what hangs.
