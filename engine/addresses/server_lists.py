@@ -1,14 +1,11 @@
-"""Lists of servers: Kafka's bootstrap servers and the addresses of a Hive metastore."""
+"""Lists of servers: Kafka's bootstrap servers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
-from engine.addresses.servers import AddressError, Server, check_characters, server
-
-_THRIFT: Final = "thrift://"
-_HIVE_PORT: Final = 9083
+from engine.addresses.servers import Server, server
 
 
 def listed(value: Any) -> Sequence[str]:
@@ -27,20 +24,3 @@ def kafka_server(text: str) -> Server:
         AddressError: it is something else.
     """
     return server("kafka", text)
-
-
-def thrift_servers(uri: str) -> tuple[Server, ...]:
-    """Parse one or more of `thrift://host:port`, with commas between them.
-
-    Raises:
-        AddressError: one is something else.
-    """
-    return tuple(_thrift(text) for text in listed(uri))
-
-
-def _thrift(text: str) -> Server:
-    check_characters(text)
-    place = text.removeprefix(_THRIFT)
-    if place == text:
-        raise AddressError("does not begin with thrift://")
-    return server("thrift", place.removesuffix("/"), _HIVE_PORT)

@@ -33,11 +33,10 @@ _NO_SUCCESS: Final = 300
 _AMAZON: Final = (".amazonaws.com", ".amazonaws.com.cn")
 
 
-def aws_client(service: str, settings: S3Settings) -> Any:
-    """Return a client of a service.
+def aws_client(settings: S3Settings) -> Any:
+    """Return a client of an object store.
 
     Args:
-        service: s3 or glue.
         settings: endpoint, region and login.
 
     Raises:
@@ -63,7 +62,7 @@ def aws_client(service: str, settings: S3Settings) -> Any:
     )
     try:
         client = botocore.session.Session().create_client(
-            service,
+            "s3",
             region_name=settings.region,
             endpoint_url=settings.endpoint,
             aws_access_key_id=settings.access_key_id,

@@ -32,7 +32,7 @@ def s3_client(settings: S3Settings) -> Any:
     Raises:
         SetupError: `s3-client`: botocore is not installed, or the settings name nothing it can use.
     """
-    return aws_client("s3", settings)
+    return aws_client(settings)
 
 
 def error_code(error: Exception) -> str:

@@ -86,19 +86,6 @@ def iceberg_properties(settings: S3Settings) -> dict[str, str]:
     return {key: value for key, value in named.items() if value is not None}
 
 
-def of_iceberg(properties: Mapping[str, str]) -> S3Settings:
-    """Return the settings that the properties of an Iceberg catalog in Spark say, with secrets."""
-    path_style = properties.get("s3.path-style-access")
-    return S3Settings(
-        properties.get("s3.endpoint"),
-        properties.get("client.region", properties.get("s3.region")),
-        properties.get("s3.access-key-id"),
-        properties.get("s3.secret-access-key"),
-        properties.get("s3.session-token"),
-        None if path_style is None else path_style.lower() == "true",
-    )
-
-
 def pyiceberg_properties(settings: S3Settings) -> dict[str, str]:
     """Return the properties of PyIceberg's file IO, with secrets."""
     named = {**_shared(settings), "s3.region": settings.region}

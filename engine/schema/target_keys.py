@@ -12,23 +12,23 @@ _KIND = ConfigKey(
     ValueForm.TEXT,
     "`sqlite`",
     "`sqlite`: a file of this machine; `jdbc`: a PostgreSQL database; `rest`: a server of Iceberg's REST protocol "
-    "(Polaris, Lakekeeper, Unity Catalog, Nessie, ..); `glue`: AWS Glue; `hive`: a Hive metastore",
+    "(Polaris, Lakekeeper, Unity Catalog, Nessie, AWS Glue, ..)",
     "type: rest",
-    choices=("sqlite", "jdbc", "rest", "glue", "hive"),
+    choices=("sqlite", "jdbc", "rest"),
 )
 _NAME = ConfigKey("name", ValueForm.NAME, "`lake`", "name of the catalog in SQL", "name: warehouse")
 _FOLDER = ConfigKey(
     "path",
     ValueForm.PATH,
     "`.engine/lake`; of a server `warehouse`, if that is a folder",
-    "`sqlite`: the folder of the catalog's file and of the tables; `rest`, `hive`: the folder of the tables' files, "
+    "`sqlite`: the folder of the catalog's file and of the tables; `rest`: the folder of the tables' files, "
     "where they are on this machine",
     "path: /var/lib/shop/lake",
 )
 _URI = ConfigKey(
     "uri",
     ValueForm.TEXT,
-    "required for `jdbc`, `rest`, `hive`",
+    "required for `jdbc`, `rest`",
     "address of the server",
     "uri: https://catalog.example/iceberg",
 )
@@ -81,7 +81,7 @@ def _catalog(*keys: ConfigKey) -> ConfigBlock:
     text = (
         "The Iceberg catalog, used by Spark and PyIceberg. Further keys of a server are those of Iceberg's "
         "documentation: `header.<name>`, `rest.<key>`, `token-<key>`, `jdbc.<key>` (`jdbc.user`, `jdbc.password`), "
-        "`s3.<key>`, `client.<key>`, `glue.<key>`, `table-default.<property>`. See [catalogs](../catalogs.md)."
+        "`s3.<key>`, `client.<key>`, `table-default.<property>`. See [catalogs](../catalogs.md)."
     )
     return ConfigBlock("catalog", "catalog", "catalog", text, (_KIND, _NAME, *keys), open=True)
 
@@ -91,16 +91,12 @@ CATALOG_TYPES: Final = {
     "sqlite": _catalog(_FOLDER, _WAREHOUSE),
     "jdbc": _catalog(_needed(_URI), _needed(_WAREHOUSE), _IO),
     "rest": _catalog(_FOLDER, _needed(_URI), _WAREHOUSE, *_LOGIN, _IO),
-    "glue": _catalog(_needed(_WAREHOUSE), _IO),
-    "hive": _catalog(_FOLDER, _needed(_URI), _WAREHOUSE, _IO),
 }
 _ANY: Final = ("s3.", "client.", "table-default.", "table-override.", "gcs.", "adls.")
 CATALOG_PREFIXES: Final[dict[str, tuple[str, ...]]] = {
     "sqlite": (),
     "jdbc": ("jdbc.", *_ANY),
     "rest": ("header.", "rest.", "token-", *_ANY),
-    "glue": ("glue.", *_ANY),
-    "hive": ("hive.", *_ANY),
 }
 
 SPARK: Final = ConfigBlock(

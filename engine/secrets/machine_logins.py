@@ -35,8 +35,6 @@ def of_machine(kind: str, keys: Mapping[str, str]) -> tuple[Gift, ...]:
     given = []
     if kind == "rest" and keys.get("rest.sigv4-enabled", "").lower() == "true" and "rest.access-key-id" not in keys:
         given.append(keys.get("uri", ""))
-    if kind == "glue" and not {"glue.access-key-id", "client.access-key-id", "s3.access-key-id"} & keys.keys():
-        given.append(keys.get("glue.endpoint", ""))
     if "s3.access-key-id" not in keys:
         given.append(keys.get("s3.endpoint", ""))
     return tuple(gift for address in given for gift in _of_aws(address))

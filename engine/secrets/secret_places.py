@@ -16,13 +16,13 @@ from typing import Any, Final
 
 from engine.addresses.postgres_address import BEGIN as POSTGRES
 from engine.addresses.postgres_address import postgres_address
-from engine.addresses.server_lists import kafka_server, listed, thrift_servers
+from engine.addresses.server_lists import kafka_server, listed
 from engine.addresses.servers import AddressError, Server, check_characters, server
 from engine.addresses.web_address import PORTS, web_address
 
 # What stands for a secret in a block that is looked at.
 MARK: Final = "*"
-_ADDRESSES: Final = ("uri", "url", "endpoint", "oauth2-server-uri", "s3.endpoint", "glue.endpoint")
+_ADDRESSES: Final = ("uri", "url", "endpoint", "oauth2-server-uri", "s3.endpoint")
 _BROKERS: Final = "bootstrap_servers"
 # Free settings of a connection or a session: nothing is known of them.
 _FREE: Final = "options"
@@ -32,7 +32,7 @@ _TRANSPORT: Final = ("protocol", "mechanism", "ca")
 _HARMLESS: Final = frozenset({
     "type", "name", "warehouse", "scope", "audience", "resource", "prefix", "path", "region", "path_style_access",
     "username", "user", "timeout", "namespace", "jdbc.user", "client.region", "s3.region",
-    "lag", "restarts", "bad_records", "s3.path-style-access", "glue.id", "rest.sigv4-enabled",
+    "lag", "restarts", "bad_records", "s3.path-style-access", "rest.sigv4-enabled",
     "rest.signing-name", "rest.signing-region",
     # Logins themselves.
     "credential", "token", "password", "auth", "api_key", "access_key_id", "secret_access_key", "session_token", "key",
@@ -167,8 +167,6 @@ def _parsed(key: str, value: str) -> list[tuple[Server, Mapping[str, str]]]:
     if value.startswith(POSTGRES):
         found = postgres_address(value)
         return [(found.server, found.options)]
-    if value.startswith("thrift:"):
-        return [(at, {}) for at in thrift_servers(value)]
     return [(web_address(value, login=True).server, {})]
 
 

@@ -44,20 +44,6 @@ SERVICES = {
         {"type": "rest", "uri": "http://127.0.0.1:8181", "token": "a-token", **REST},
         {"ENGINE_SECRET_TOKEN": "a-token"},
     ),
-    "glue": Service(
-        "{type: glue, warehouse: 's3://bucket/tables', client.region: eu-central-1, glue.id: '123456789012'}",
-        {
-            "type": "glue", "warehouse": "s3://bucket/tables", "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
-            "client.region": "eu-central-1", "glue.id": "123456789012",
-        },
-    ),
-    "hive": Service(
-        "{type: hive, uri: 'thrift://metastore:9083', warehouse: 's3a://bucket/tables'}",
-        {
-            "type": "hive", "uri": "thrift://metastore:9083", "warehouse": "s3a://bucket/tables",
-            "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
-        },
-    ),
     "nessie": Service(
         "{type: rest, uri: 'http://nessie:19120/iceberg/main', warehouse: tables}",
         {"type": "rest", "uri": "http://nessie:19120/iceberg/main", "warehouse": "tables", **REST},

@@ -246,7 +246,7 @@ BESIDE: dict[str, Data] = {
     **{f"{block}.format": {"rows": "select 1 as id"} for block in _ROWS},
     "openlineage.path": {"type": "file", "url": None},
     **{f"s3.{key}": {"access_key_id": "x", "secret_access_key": "y"} for key in ("access_key_id", "secret_access_key")},
-    "catalog.uri": {"type": "hive"},
+    "catalog.uri": {"type": "rest"},
     **{
         f"catalog.{key}": {"type": "rest", "uri": "https://c.example"}
         for key in (
@@ -333,7 +333,6 @@ VALUES: dict[str, Any] = {
 REJECTED: dict[str, tuple[Any, str]] = {
     "project.require_engine_version": (">=9", "engine-version"),
     "catalog.type": ("nessie", "not-supported"),
-    "catalog.uri": ("http://c.example", "bad-value"),
     "target.allow_after_reading": ("landing", "bad-value"),
     "openlineage.type": ("smoke", "bad-value"),
     "target.require_replayable": (True, "source-not-replayable"),

@@ -84,25 +84,6 @@ def rest() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def glue() -> dict[str, Any]:
-    """Of AWS Glue, whose operations have one address, and of the store with the metadata."""
-    parameters = {"table_type": "ICEBERG", "metadata_location": "s3://bucket/folder/v1.metadata.json"}
-    table = {"Name": "base", "DatabaseName": "s", "Parameters": parameters}
-    return {
-        "POST /": {"Table": table, "TableList": [table], "DatabaseList": [{"Name": "s"}]},
-        "GET /bucket/folder/v1.metadata.json": json.dumps({**TABLE, "location": "s3://bucket/folder"}).encode(),
-        "GET /bucket/folder/v0.metadata.json": json.dumps(TABLE).encode(),
-    }
-
-
-def glue_keys(url: str) -> dict[str, str]:
-    """The keys of a catalog whose Glue and whose store are at an address."""
-    return {
-        "warehouse": "s3://bucket/folder", "client.region": "us-east-1", "glue.endpoint": url, "s3.endpoint": url,
-        "s3.access-key-id": "id", "s3.secret-access-key": "a-secret-key", "s3.path-style-access": "true",
-    }  # fmt: skip
-
-
 def s3() -> dict[str, Any]:
     """Of a store."""
     return {

@@ -1,7 +1,7 @@
 """`python -m tests.security.fuzz_addresses --count 100000 --seed 1`: the host that is trusted is the host connected to.
 
 Each case is a random address in one setting of a target: a catalog, its token endpoint, a registry, OpenLineage, a
-webhook, an object store, a database, brokers, a metastore. The setting is given to the code that asks for trust and to
+webhook, an object store, a database, brokers. The setting is given to the code that asks for trust and to
 the client that connects, whose look-ups of hosts are recorded; none is answered. A host that was looked up must be the
 one that trust is asked for, and an address that is accepted where it is declared must lead to one. What is accepted is
 also parsed by the libraries that get it as a text: urllib3 and the AWS SDK, libpq, and in Java java.net.URI, PostgreSQL's
@@ -31,7 +31,6 @@ from engine.compile.declarations.declared_addresses import check_block, check_ca
 from engine.docs.openlineage.http_transport import http_transport
 from engine.errors import Diagnostic, EngineError
 from engine.lake.catalog.postgres_parameters import postgres_parameters
-from engine.lake.clients.hive_register import HiveRegister
 from engine.lake.clients.rest_session import RestSession
 from engine.live.alerts import AlertRules, Alerts, alert_rules
 from engine.object_store import aws_client
@@ -97,15 +96,11 @@ def _webhook(text: str) -> object:
 
 def _store(text: str) -> object:
     login = S3Settings(text, "eu-central-1", "key", "a-secret", None, path_style_access=True)
-    return aws_client.aws_client("s3", login).head_bucket(Bucket="bucket")
+    return aws_client.aws_client(login).head_bucket(Bucket="bucket")
 
 
 def _brokers(text: str) -> object:
     return reach(read_connection("main", {"bootstrap_servers": text}), 0.1)
-
-
-def _hive(text: str) -> object:
-    return HiveRegister(_catalog("hive", {"uri": text})).drop("s", "t")
 
 
 def _postgres(text: str) -> object:
@@ -141,7 +136,6 @@ SETTINGS: Final = {
     "s3": Setting("web", lambda text: {"endpoint": text}, _block("s3"), _store),
     "jdbc": Setting("postgres", lambda text: {"uri": text}, _rest("jdbc"), _postgres),
     "brokers": Setting("kafka", lambda text: {"bootstrap_servers": text}, _block("connections"), _brokers),
-    "metastore": Setting("thrift", lambda text: {"uri": text}, _rest("hive"), _hive),
 }  # fmt: skip
 # The AWS SDK takes a hundredth of a second to make a client.
 _SELDOM: Final = "s3"
@@ -271,9 +265,9 @@ def run(count: int, seed: int, java: JavaReader | None) -> tuple[int, int, list[
             accepted += 1
             if kind == "web":
                 found = read_otherwise(text, java)
-            elif java is not None and kind != "thrift":
+            elif java is not None:
                 found = read_by_java(kind, text, java)
-            by_java += java is not None and kind != "thrift"
+            by_java += java is not None
         if found:
             wrong.append(f"case {number}: {text!r}: {found}")
     return accepted, by_java, wrong

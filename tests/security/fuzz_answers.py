@@ -30,7 +30,7 @@ from typing import Any
 from engine.cli.main import invoke
 from engine.compile import Catalog
 from engine.errors import EngineError
-from engine.lake.clients import catalog_client, hive_register, rest_session
+from engine.lake.clients import catalog_client, rest_session
 from engine.lake.clients.catalog_client import before_java, client
 from engine.lake.lake_reader import Lake
 from engine.object_store import aws_client
@@ -66,20 +66,15 @@ class Place:
 
 def rest(place: Place, chance: random.Random) -> object:
     """Everything that is asked of a REST catalog, one of whose answers is damaged."""
-    return _catalog(place, chance, answers.rest(), {"type": "rest"})
+    return _catalog(place, chance, answers.rest())
 
 
-def glue(place: Place, chance: random.Random) -> object:
-    """The same for AWS Glue, which answers all with one."""
-    return _catalog(place, chance, answers.glue(), {"type": "glue"})
-
-
-def _catalog(place: Place, chance: random.Random, known: Mapping[str, Any], kind: Mapping[str, str]) -> object:
+def _catalog(place: Place, chance: random.Random, known: Mapping[str, Any]) -> object:
     chosen = chance.choice(sorted(known))
     place.server.answers = {**known, chosen: damaged_reply(chance, known[chosen])}
     login = {"credential": "shop:a-secret"} if chance.random() < 0.5 else {}
-    keys = {"uri": place.server.url, **login} if kind["type"] == "rest" else answers.glue_keys(place.server.url)
-    catalog = Catalog(kind["type"], "lake", Path("/dev/null/nowhere"), keys)
+    keys = {"uri": place.server.url, **login}
+    catalog = Catalog("rest", "lake", Path("/dev/null/nowhere"), keys)
     catalog_client._clients.clear()
     lake = Lake(catalog)
     asks: tuple[Callable[[], object], ...] = (
@@ -191,7 +186,7 @@ def run_command(command: Sequence[str], root: Path, codes: Sequence[int] = (0, 1
     return code
 
 
-WORKS: tuple[Work, ...] = (rest, rest, rest, glue, s3, registry, files, tables, tables, artifacts, artifacts)
+WORKS: tuple[Work, ...] = (rest, rest, rest, s3, registry, files, tables, tables, artifacts, artifacts)
 
 
 def _answered(ask: Callable[[], object], *allowed: type[Exception]) -> object:
@@ -279,7 +274,7 @@ def _batch(cases: Cases, seed: int, numbers: list[int]) -> tuple[int, str, float
 def _work(cases: Cases, folder: Path, log: Path, seed: int, numbers: list[int]) -> None:
     os.environ |= {"ENGINE_CACHE": str(folder / "cache"), "HOME": str(folder), "ENGINE_TRUST": "1"}
     (folder / "cache").mkdir(mode=0o700)
-    rest_session.SILENCE = rest_session.SECONDS = hive_register.SECONDS = aws_client.ANSWER_SECONDS = 0.3
+    rest_session.SILENCE = rest_session.SECONDS = aws_client.ANSWER_SECONDS = 0.3
     aws_client.ATTEMPTS = 1
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGALRM, _late)

@@ -42,7 +42,7 @@ _DATABASES: Final = (
     "/a/b", "/lake#x", "/lake?password=x", "/lake?a=b;host=evil.example", "/lake?a=b&host", "/lake?HOST=evil.example",
 )  # fmt: skip
 # By kind: which settings of a target have such an address.
-KINDS: Final = (*["web"] * 12, "postgres", "postgres", "kafka", "kafka", "thrift")
+KINDS: Final = (*["web"] * 12, "postgres", "postgres", "kafka", "kafka")
 
 
 def random_address(chance: random.Random, kind: str) -> str:
@@ -56,23 +56,16 @@ def random_address(chance: random.Random, kind: str) -> str:
         )
         text = begin + place + chance.choice(_DATABASES)
     else:
-        text = ",".join(_listed(chance, kind) for _ in range(chance.choice((1, 1, 1, 2, 3))))
+        text = ",".join(_listed(chance) for _ in range(chance.choice((1, 1, 1, 2, 3))))
     for _ in range(chance.choice((0, 0, 0, 0, 1, 2))):
         text = _damaged(chance, text)
     return text
 
 
-def _listed(chance: random.Random, kind: str) -> str:
+def _listed(chance: random.Random) -> str:
     host = chance.choice(_USERS[:95]) + chance.choice(_HOSTS)
     port = chance.choice(_PORTS) or ":9092"
-    if kind == "kafka":
-        return chance.choice(("",) * 20 + (" ", "SASL_SSL://", "http://")) + host + port
-    return (
-        chance.choice(("thrift://",) * 20 + ("http://", "", "Thrift://"))
-        + host
-        + port
-        + chance.choice(("", "", "/", "/x"))
-    )
+    return chance.choice(("",) * 20 + (" ", "SASL_SSL://", "http://")) + host + port
 
 
 def _damaged(chance: random.Random, text: str) -> str:

@@ -466,7 +466,7 @@ def test_a_store_that_names_another_place_gets_no_second_request(status: int, mo
     from botocore.exceptions import BotoCoreError, ClientError
 
     with answering() as elsewhere, answering({"HEAD /": write, "GET /": write}) as store:
-        client = aws_client("s3", S3Settings(store.url, "eu-central-1", "key", SECRET, None, path_style_access=True))
+        client = aws_client(S3Settings(store.url, "eu-central-1", "key", SECRET, None, path_style_access=True))
         with recorded_beyond(store.url) as hosts, pytest.raises((ClientError, BotoCoreError)):
             client.list_objects_v2(Bucket="bucket")
         assert elsewhere.asked == []

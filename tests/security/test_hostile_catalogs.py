@@ -188,7 +188,7 @@ STEERING = {
     "rest.client.proxy.hostname": "elsewhere.example",
     "http-client.proxy-endpoint": "http://elsewhere.example",
     "s3.endpoint": "http://elsewhere.example",
-    "glue.endpoint": "elsewhere.example/path",
+    "sts.endpoint": "elsewhere.example/path",
     "gcs.service.host": "https://elsewhere.example",
     "signer.uri": "https://elsewhere.example",
     "s3.staging-dir": "/home/me",

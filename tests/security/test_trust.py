@@ -346,12 +346,10 @@ def test_a_login_of_the_machine_is_a_secret_too(tmp_path: Path, monkeypatch: pyt
         target.s3()
     for catalog in (
         "{type: rest, uri: 'https://evil.example', rest.sigv4-enabled: true}",
-        "{type: glue, warehouse: 's3://b/w', glue.endpoint: 'https://evil.example'}",
-        "{type: glue, warehouse: 's3://b/w', s3.endpoint: 'https://evil.example'}",
+        "{type: rest, uri: 'https://c.example', s3.endpoint: 'https://evil.example'}",
     ):
         with pytest.raises(ProjectError, match="AWS"):
             target_with(tmp_path / "c", f"catalog: {catalog}").catalog.settings()
-    target_with(tmp_path / "d", "catalog: {type: glue, warehouse: 's3://b/w'}").catalog.settings()
     amazon = "{type: rest, uri: 'https://glue.us-east-1.amazonaws.com/iceberg', rest.sigv4-enabled: true}"
     target_with(tmp_path / "e", f"catalog: {amazon}").catalog.settings()
 

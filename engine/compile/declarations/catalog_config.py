@@ -24,6 +24,8 @@ NAME = "lake"
 # What people know them by, and what to write instead.
 _OTHER_TYPES = {
     "nessie": "Use its REST endpoint: {type: rest, uri: https://<host>:19120/iceberg/main}.",
+    "glue": "Use its REST endpoint, https://glue.<region>.amazonaws.com/iceberg; see docs/catalogs.md.",
+    "hive": "Use {type: jdbc} or {type: rest}; a Hive metastore is not supported.",
     "hadoop": "Use {type: sqlite} on one machine, or {type: jdbc} or {type: rest} for several.",
     "postgres": "Write {type: jdbc, uri: jdbc:postgresql://<host>:5432/<database>}.",
     "postgresql": "Write {type: jdbc, uri: jdbc:postgresql://<host>:5432/<database>}.",
@@ -34,10 +36,8 @@ _OTHER_TYPES = {
 }
 _EXAMPLES = {
     ("jdbc", "uri"): "uri: jdbc:postgresql://<host>:5432/<database>",
-    ("hive", "uri"): "uri: thrift://<host>:9083",
-    ("glue", "warehouse"): "warehouse: s3://<bucket>/<folder>",
 }
-_ADDRESSES = {"jdbc": ("jdbc:postgresql://",), "rest": ("http://", "https://"), "hive": ("thrift://",)}
+_ADDRESSES = {"jdbc": ("jdbc:postgresql://",), "rest": ("http://", "https://")}
 # Shown in messages and artifacts: no secret may be in them.
 _SHOWN = ("type", "name", "path", "uri", "warehouse")
 _OWN = ("type", "name", "path")
@@ -52,7 +52,7 @@ class Catalog:
     """Where tables are registered.
 
     Attributes:
-        type: sqlite, jdbc, rest, glue or hive.
+        type: sqlite, jdbc or rest.
         name: in SQL, and of both clients: they see nothing of each other under different names.
         path: the folder of a local catalog; of a server's the folder of the tables' files, where that is on this
             machine.
@@ -155,7 +155,7 @@ def _objects(part: Section, chosen: str, store: ObjectStoreConfig | None) -> str
         hint = "Write s3://<bucket>/<folder>; a folder of this machine is below 'path'."
         value.report("bad-value", f"the 'warehouse' of a catalog of type sqlite is not '{address}'", hint)
     # A server knows warehouses by name, and places tables itself.
-    return ANYWHERE if chosen in {"rest", "glue"} and store is not None and not _is_folder(address, "") else ""
+    return ANYWHERE if chosen == "rest" and store is not None and not _is_folder(address, "") else ""
 
 
 def without_secrets(part: Section, secrets: SecretSettings) -> Section:
@@ -199,9 +199,9 @@ def _wrong_kind(chosen: str, uri: str) -> tuple[str, str]:
     """What is wrong with an address of another kind of server, and what to write."""
     if chosen == "jdbc" and uri.startswith(("postgresql:", "postgres:")):
         return "'uri' of a JDBC catalog begins with jdbc:", "Write jdbc:postgresql://<host>:5432/<database>."
-    hint = {"jdbc": "Other databases than PostgreSQL are not supported.", "hive": "Write thrift://<host>:9083."}
     message = f"'uri' must begin with {' or '.join(_ADDRESSES[chosen])}"
-    return message, hint.get(chosen, "Write https://<host>/<path>.")
+    other = "Other databases than PostgreSQL are not supported."
+    return message, other if chosen == "jdbc" else "Write https://<host>/<path>."
 
 
 def _warehouse(part: Section, keys: dict[str, str], folder: Callable[[Section, str], Path]) -> Path:

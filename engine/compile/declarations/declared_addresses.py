@@ -10,7 +10,7 @@ from typing import Final
 
 from engine.addresses.postgres_address import BEGIN as POSTGRES
 from engine.addresses.postgres_address import postgres_address
-from engine.addresses.server_lists import kafka_server, listed, thrift_servers
+from engine.addresses.server_lists import kafka_server, listed
 from engine.addresses.servers import AddressError
 from engine.addresses.web_address import WebAddress, is_open, web_address
 from engine.compile.templates.secret_settings import SecretSettings
@@ -23,7 +23,6 @@ _LIST: Final = (
     "Write <host>:<port>, with commas between several, in ASCII; a host in other letters in punycode (xn--..)."
 )
 _POSTGRES: Final = f"Write {POSTGRES}<host>:<port>/<database>, and set jdbc.user and jdbc.password."
-_THRIFT: Final = "Write thrift://<host>:9083."
 _REST: Final = f"{_WEB} A login is set by credential or token."
 _STORE: Final = f"{_WEB} A login is set by access_key_id and secret_access_key."
 # How templates begin and end.
@@ -89,11 +88,9 @@ def check_catalog(kind: str, part: Section, secrets: SecretSettings | None) -> N
             continue
         if key == "uri" and kind == "jdbc":
             _check(value, postgres_address, _POSTGRES, secrets, key)
-        elif key == "uri" and kind == "hive":
-            _check(value, thrift_servers, _THRIFT, secrets, key)
         elif key == "uri":
             _check(value, _without_query, _REST, secrets, key)
-        elif key in {"s3.endpoint", "glue.endpoint"}:
+        elif key == "s3.endpoint":
             _check(value, _store, _STORE, secrets, key)
         elif key == "oauth2-server-uri" or _is_another(key, value.value):
             _check(value, web_address, _WEB, secrets, key)

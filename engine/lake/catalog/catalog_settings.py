@@ -18,7 +18,7 @@ from engine import local_paths
 from engine.errors import Location, SetupError
 from engine.lake.catalog.object_warehouse import ObjectWarehouse
 from engine.lake.catalog.spark_properties import SPARK_CATALOG, spark_properties
-from engine.object_store.s3_settings import ANYWHERE, FILE_IO, S3Settings, iceberg_properties, is_s3, of_iceberg
+from engine.object_store.s3_settings import FILE_IO, S3Settings, iceberg_properties
 
 PRIVATE = 0o700
 SQLITE = "sqlite"
@@ -70,10 +70,6 @@ def warehouse(catalog: CatalogConfig) -> Path | ObjectWarehouse:
     """The folder of the tables' files, if they are on this machine or in an object store."""
     if catalog.objects and catalog.store is not None:
         return ObjectWarehouse(catalog.objects, catalog.store)
-    if catalog.type == "glue" or (catalog.type == "hive" and catalog.path == NO_WAREHOUSE):
-        # Their keys name a store where the target has no `s3:`.
-        named = catalog.settings().get("warehouse", "")
-        return ObjectWarehouse(named if is_s3(named) else ANYWHERE, lambda: of_iceberg(catalog.settings()))
     return catalog.path / "warehouse" if is_local(catalog) else catalog.path
 
 

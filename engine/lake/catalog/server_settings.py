@@ -49,7 +49,7 @@ _OWN_LOGINS: Final = (
     ("s3.access-key-id", "s3.secret-access-key"), ("adls.sas-token.",), ("gcs.oauth2.token",),
 )  # fmt: skip
 _STORE_ADDRESS: Final = re.compile(r"s3\.endpoint|adls\.connection-string\..*|gcs\.service\.host")
-_STORE_ENDPOINT: Final = re.compile(rf"(?:glue|dynamodb|kms|sts|client)\.endpoint|{_STORE_ADDRESS.pattern}")
+_STORE_ENDPOINT: Final = re.compile(rf"(?:dynamodb|kms|sts|client)\.endpoint|{_STORE_ADDRESS.pattern}")
 _S3_LOGIN: Final = ("s3.access-key-id", "s3.secret-access-key", "s3.session-token")
 _MOST_TEXT: Final = 65_536
 

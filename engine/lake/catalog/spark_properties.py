@@ -1,7 +1,7 @@
 """A target's catalog as Spark's settings: `spark.sql.catalog.<name>.<key>`.
 
 The keys are those of Iceberg's documentation and pass as they are written; what is set beside them is listed here.
-Sources: Iceberg 1.12, "Configuration" (catalog properties), "JDBC catalog", "AWS" (Glue), and its RESTCatalog.
+Sources: Iceberg 1.12, "Configuration" (catalog properties), "JDBC catalog", and its RESTCatalog.
 """
 
 from __future__ import annotations
@@ -24,15 +24,14 @@ _JDBC: Final = {
     "jdbc.socketTimeout": "60",
     "jdbc.tcpKeepAlive": "true",
 }
-_GLUE: Final = {"io-impl": FILE_IO}
-_BESIDE: Final[Mapping[str, Mapping[str, str]]] = {"rest": _REST, "jdbc": _JDBC, "glue": _GLUE, "hive": {}}
+_BESIDE: Final[Mapping[str, Mapping[str, str]]] = {"rest": _REST, "jdbc": _JDBC}
 
 
 def spark_properties(kind: str, name: str, settings: Mapping[str, str]) -> dict[str, str]:
     """Return Spark's settings for a catalog that a server keeps.
 
     Args:
-        kind: rest, jdbc, glue or hive.
+        kind: rest or jdbc.
         name: of the catalog in SQL.
         settings: the keys of the target, secrets in place.
     """

@@ -3,8 +3,6 @@
     sqlite   a file of this machine            catalog_database
     jdbc     tables of a PostgreSQL database   postgres_catalog
     rest     a server of Iceberg's protocol    rest_catalog
-    glue     AWS Glue                          glue_register, metadata_pointers
-    hive     a Hive metastore                  hive_register, metadata_pointers
 
 All of them answer the same questions. A client of a server is kept for the life of the process, with its connection and
 its token.
@@ -137,16 +135,6 @@ def _made(config: CatalogConfig) -> CatalogClient:
         from engine.lake.clients.postgres_catalog import PostgresCatalog
 
         return PostgresCatalog(config)
-    if config.type == "rest":
-        from engine.lake.clients.rest_catalog import RestClient
+    from engine.lake.clients.rest_catalog import RestClient
 
-        return RestClient(config)
-    from engine.lake.clients.metadata_pointers import PointerCatalog
-
-    if config.type == "hive":
-        from engine.lake.clients.hive_register import HiveRegister
-
-        return PointerCatalog(config, HiveRegister(config))
-    from engine.lake.clients.glue_register import GlueRegister
-
-    return PointerCatalog(config, GlueRegister(config))
+    return RestClient(config)

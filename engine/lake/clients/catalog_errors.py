@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from engine.addresses.postgres_address import postgres_address
-from engine.addresses.server_lists import thrift_servers
 from engine.addresses.servers import AddressError
 from engine.addresses.web_address import web_address
 from engine.errors import SetupError
@@ -67,8 +66,6 @@ def address(config: CatalogConfig) -> str:
     try:
         if config.type == "jdbc":
             server = postgres_address(uri).server
-        elif config.type == "hive":
-            server = thrift_servers(uri)[0]
         else:
             return str(replace(web_address(uri), path="", query="")).partition("://")[2]
     except AddressError:

@@ -27,7 +27,6 @@ from engine.lake.catalog.catalog_settings import CatalogConfig, warehouse
 from engine.lake.catalog.locations import OutsideError, resolve, root
 from engine.lake.catalog.object_warehouse import ObjectWarehouse
 from engine.lake.clients.catalog_client import client
-from engine.lake.clients.metadata_pointers import PointerCatalog
 from engine.lake.clients.postgres_catalog import PostgresCatalog
 from engine.lake.table_facts import row_count
 
@@ -183,7 +182,7 @@ def _resolved(config: CatalogConfig, location: str) -> PurePath:
 
 def _every_location(config: CatalogConfig) -> list[str]:
     catalog = client(config)
-    if isinstance(catalog, (PostgresCatalog, PointerCatalog)):
+    if isinstance(catalog, PostgresCatalog):
         return catalog.every_location()
     return catalog_database.every_location(config)
 

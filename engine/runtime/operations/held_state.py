@@ -85,7 +85,7 @@ def held_state(target: Target, model: Model, target_dir: Path, limit: int) -> It
 def _readable_location(checkpoint: StatePath) -> Iterator[str]:
     """The location of a checkpoint for Spark's state source, which encodes a path and decodes it nowhere.
 
-    A folder with a letter that it encodes is read through a link (Spark class StateSourceOptions, `resolvedCpLocation`).
+    A folder whose letters it encodes is read through a link (Spark class StateSourceOptions, `resolvedCpLocation`).
     """
     if not isinstance(checkpoint, Path) or local_paths.encoded(checkpoint) == local_paths.iceberg(checkpoint):
         yield spark_location(checkpoint)
