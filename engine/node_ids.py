@@ -11,6 +11,8 @@ from engine.errors import Diagnostic
 
 _NOT_WORD = re.compile(r"\W+")
 _TEST = "test."
+# Tests that have turns of their own under `engine start`; the rest is the id of the model or source that they test.
+TESTS = "tests."
 
 
 def data_test_name(*parts: str | None) -> str:
@@ -37,8 +39,10 @@ def rest_of(node_id: str) -> str:
 
 
 def shown_name(node_id: str) -> str:
-    """What to call a node by its id: a data test without its hash."""
+    """What to call a node by its id: a data test without its hash, the tests of a model or source as such."""
     kind, _, name = node_id.partition(".")
+    if f"{kind}." == TESTS:
+        return f"tests of {shown_name(name)}"
     return name.partition(".")[0] if f"{kind}." == _TEST else name
 
 

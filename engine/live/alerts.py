@@ -25,6 +25,7 @@ from engine.bounds.http_exchange import BodyEncodingError, BodyTooLargeError, au
 from engine.errors import ProjectError
 from engine.live.node_status import Health
 from engine.live.open_alerts import Key, OpenAlert, OpenAlerts
+from engine.node_ids import shown_name
 from engine.secrets import scrub, without_secrets
 from engine.times import duration_seconds, parse_duration
 
@@ -173,7 +174,7 @@ class Alerts:
                 # What fails in the tests of a model is wrong with the model.
                 continue
             if node["health"] == Health.FAILED:
-                tests = [f"test {test.partition('.')[2]} fails: {why}" for test, why in node["tests_failing"].items()]
+                tests = [f"test {shown_name(test)} fails: {why}" for test, why in node["tests_failing"].items()]
                 error = node["last_error"] if node["failures"] or not tests else None
                 yield name, "failed", "; ".join(filter(None, [error or "", *tests])) or node["reason"]
             if node["stalled"]:

@@ -8,9 +8,12 @@ machines; the last three say one word each, and need no token.
 from __future__ import annotations
 
 import json
+import math
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict
 from http import HTTPStatus
 from importlib import resources
 from pathlib import Path
@@ -22,15 +25,20 @@ from engine.characters import visible
 from engine.docs.page_access import PageAccess
 from engine.docs.serve import Additions, ServedAnswer, SiteServer, serving
 from engine.live import turn_history
+from engine.live.live_site import LiveSite
 from engine.live.metrics import CONTENT_TYPE, exposition
 from engine.live.observer import Observer
+from engine.live.standing import standings
 from engine.live.status import healthy
+from engine.live.status_record import StatusRecord
+from engine.node_ids import shown_name
 from engine.secrets import scrubbed, scrubber
 
 _TYPES = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
 _JSON = "application/json; charset=utf-8"
 _TEXT = "text/plain; charset=utf-8"
-_SCRIPTS = ("live_charts.js", "live_page.js")
+_SCRIPTS = ("live_status.js", "live_data.js", "live_charts.js", "live_tiles.js", "live_page.js", "live_model.js")
+_DATA_FILE = re.compile(r"/data/(?P<name>[a-z]+[0-9]*)\.js")
 _PROBES = frozenset({"/livez", "/readyz", "/healthz"})
 _EACH = 1.0
 # A browser connects again by itself; a connection that nobody reads any more does not stay.
@@ -38,12 +46,17 @@ _STREAM_SECONDS = 600.0
 # A sign of life for whatever is between, and so that a browser that has gone is noticed.
 _BEAT = 15.0
 _HOURS = 24 * 30
+_DAY = 24 * 3600.0
+# Seconds: the shortest range of a chart, and the shortest that is chosen for a reader.
+_LEAST, _SHORTEST = 60.0, 600.0
 _MOST_TURNS = 5_000
 _POINTS = 240
 
 
 @contextmanager
-def serve(observer: Observer, site: Path, access: PageAccess, port: int = 0) -> Iterator[SiteServer]:
+def serve(
+    observer: Observer, site: Path, access: PageAccess, port: int = 0, data: LiveSite | None = None
+) -> Iterator[SiteServer]:
     """Serve the live page while the block runs, on 127.0.0.1.
 
     Args:
@@ -51,12 +64,15 @@ def serve(observer: Observer, site: Path, access: PageAccess, port: int = 0) -> 
         site: folder of the written documentation site (`engine.docs.site.write_site`).
         access: the token of the page.
         port: 0: a free one; `server_port` of the server is the one that was taken.
+        data: of the site as they are now; None: they are those of the written site.
 
     Raises:
         OSError: the port is taken.
     """
     ended = Event()
-    added = Additions(_Answers(observer, ended).answer, first_page, _PROBES)
+    if data is not None:
+        observer.readers.append(data.on_event)
+    added = Additions(_Answers(observer, ended, data).answer, first_page, _PROBES)
     opened: AbstractContextManager[SiteServer] = serving(site, access, port, additions=added)
     with opened as server:
         thread = Thread(target=server.serve_forever, args=(0.1,), name="engine-live-page", daemon=True)
@@ -79,14 +95,16 @@ def first_page(content: bytes) -> bytes:
 
 
 class _Answers:
-    def __init__(self, observer: Observer, ended: Event) -> None:
+    def __init__(self, observer: Observer, ended: Event, data: LiveSite | None = None) -> None:
         self._observer = observer
         self._ended = ended
+        self._data = data
         self._paths: dict[str, Callable[[Mapping[str, str]], ServedAnswer]] = {
             "/live/events": lambda _: ServedAnswer("text/event-stream", self._events()),
             "/live/turns": self._turns,
             "/live/series": self._series,
             "/live/states": self._states,
+            "/live/status": lambda _: _json(shown_status(observer.status.to_json())),
             "/live/log": lambda _: _json(list(observer.log)),
             "/metrics": lambda _: ServedAnswer(CONTENT_TYPE, exposition(observer.status.to_json()).encode()),
             "/livez": lambda _: self._alive(),
@@ -101,6 +119,10 @@ class _Answers:
                 return made(dict(parse_qsl(query, max_num_fields=10)))
             except ValueError:
                 return ServedAnswer(_TEXT, b"400 Bad Request\n", HTTPStatus.BAD_REQUEST)
+        if self._data is not None and (file := _DATA_FILE.fullmatch(path)) is not None:
+            project = dict(parse_qsl(query, max_num_fields=10)).get("project", "")
+            script = self._data.script(file["name"], project)
+            return None if script is None else ServedAnswer(_TYPES[".js"], script)
         name = path.removeprefix("/live/")
         if path.startswith("/live/") and name in {*_SCRIPTS, "live_page.css"}:
             content = (resources.files("engine.live") / "static" / name).read_bytes()
@@ -110,33 +132,51 @@ class _Answers:
     def _events(self) -> Iterator[bytes]:
         """The status when it changes, at most once a second: all nodes first, then those that changed."""
         sent: dict[str, str] = {}
-        revision, end, beat = -1, time.monotonic() + _STREAM_SECONDS, 0.0
+        # A browser that was connected before may have nodes that have gone since.
+        first = True
+        state, end, beat = (-1, ""), time.monotonic() + _STREAM_SECONDS, 0.0
         while not self._ended.is_set() and time.monotonic() < end:
-            if self._observer.status.revision != revision or time.monotonic() - beat > _BEAT:
-                revision = self._observer.status.revision
-                status = self._observer.status.to_json()
+            now = (self._observer.status.revision, self._data.version if self._data else "")
+            if now != state or time.monotonic() - beat > _BEAT:
+                state = now
+                status = shown_status(self._observer.status.to_json())
                 kept = {node["node"]: json.dumps(_steady(node)) for node in status["nodes"]}
                 gone = sent.keys() - kept.keys()
                 status["nodes"] = [node for node in status["nodes"] if sent.get(node["node"]) != kept[node["node"]]]
-                yield f"data: {_text({**status, 'gone': sorted(gone), 'problem': self._observer.problem})}\n\n".encode()
+                more = {"gone": sorted(gone), "problem": self._observer.problem, "site": now[1], "all": first}
+                first = False
+                yield f"data: {_text({**status, **more})}\n\n".encode()
                 sent, beat = kept, time.monotonic()
             self._ended.wait(_EACH)
 
     def _turns(self, query: Mapping[str, str]) -> ServedAnswer:
-        since = time.time() - _hours(query) * 3600
+        since, until = self._range(query, "")
         found = turn_history.turns(
-            self._observer.history.path, node=query.get("node", ""), since=since, limit=_MOST_TURNS
+            self._observer.history.path, node=query.get("node", ""), since=since, until=until, limit=_MOST_TURNS
         )
-        return _json(found)
+        return _json([{**turn, "name": shown_name(turn["node"])} for turn in found])
 
     def _series(self, query: Mapping[str, str]) -> ServedAnswer:
-        hours = _hours(query)
-        step = max(1, round(hours * 60 / _POINTS))
+        path, node = self._observer.history.path, query.get("node", "")
+        since, until = self._range(query, node)
+        step = max(1, round((until - since) / 60 / _POINTS))
+        found = turn_history.series(path, node, since=since, until=until, step=step)
+        first = turn_history.extent(path, node)
+        return _json({"from": since, "to": until, "step": step, "first": first and first[0], "rows": found})
+
+    def _range(self, query: Mapping[str, str], node: str) -> tuple[float, float]:
+        """The times that are asked for: `from` and `to`, the last `hours`, or those of a model that has data."""
         now = time.time()
-        found = turn_history.series(
-            self._observer.history.path, query.get("node", ""), since=now - hours * 3600, step=step
-        )
-        return _json({"now": now, "step": step, "hours": hours, "rows": found})
+        if "from" in query or "to" in query:
+            until = min(_number(query, "to", now), now + _LEAST)
+            return max(min(_number(query, "from", until - _DAY), until - _LEAST), now - _HOURS * 3600), until
+        if "hours" in query or not node:
+            return now - _hours(query) * 3600, now
+        if (extent := turn_history.extent(self._observer.history.path, node)) is None:
+            return now - 3600, now
+        # Data that are old fill the chart, too; those of today end now.
+        until = now if now - extent[1] < _DAY else extent[1] + _LEAST
+        return max(min(extent[0], until - _SHORTEST), until - _DAY), until
 
     def _states(self, query: Mapping[str, str]) -> ServedAnswer:
         return _json(turn_history.state_changes(self._observer.history.path, query.get("node", "")))
@@ -155,9 +195,22 @@ class _Answers:
         return _verdict("ready" if good else "not ready", good=good)
 
 
+def shown_status(status: StatusRecord) -> dict[str, Any]:
+    """Return a status with the standing of each node: its word, its tone, and why somebody should look at it."""
+    found = standings(status["nodes"])
+    return {**status, "nodes": [{**node, **asdict(found[node["node"]])} for node in status["nodes"]]}
+
+
 def _steady(node: Mapping[str, Any]) -> dict[str, Any]:
     """What does not change by itself with the clock."""
     return {key: value for key, value in node.items() if key not in {"lag_seconds", "watermark_age_seconds"}}
+
+
+def _number(query: Mapping[str, str], key: str, default: float) -> float:
+    """A time that is asked for; ValueError if that is no finite number."""
+    if not math.isfinite(value := float(query.get(key, default))):
+        raise ValueError(key)
+    return value
 
 
 def _hours(query: Mapping[str, str]) -> float:

@@ -24,6 +24,7 @@ from engine.live.last_error import LastError
 from engine.live.progress import DueAt, Progress
 from engine.live.rates import RowRate
 from engine.live.turn_history import seconds_of
+from engine.node_ids import TESTS, shown_name
 from engine.times import SECONDS
 
 if TYPE_CHECKING:
@@ -233,8 +234,8 @@ class NodeStatus:
         """Return the node in the form that docs/how-to/monitor.md documents."""
         return {
             "node": self.node,
-            "name": _name(self.node),
-            "tests_of": self.node.removeprefix("tests.") if self.node.startswith("tests.") else None,
+            "name": shown_name(self.node),
+            "tests_of": self.node.removeprefix(TESTS) if self.node.startswith(TESTS) else None,
             "kind": self.kind,
             "relation": self.relation,
             "state": self.state.value,
@@ -292,9 +293,3 @@ def _add(sums: dict[str, int], more: Mapping[str, int]) -> None:
 
 def _age(watermark: str | None, at: float) -> float | None:
     return round(at - seconds_of(watermark), 1) if watermark else None
-
-
-def _name(node: str) -> str:
-    """Return what to call a node: a model by its name, the tests of one as such."""
-    rest = node.partition(".")[2]
-    return f"tests of {rest.partition('.')[2]}" if rest.startswith("model.") else rest

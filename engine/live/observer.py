@@ -18,6 +18,7 @@ from engine.errors import EngineError
 from engine.events import (
     INTERRUPTED,
     Diagnosed,
+    Emit,
     Event,
     LiveStarted,
     LiveStopped,
@@ -34,6 +35,7 @@ from engine.live.lag import Lag
 from engine.live.status import LiveStatus, StallRules, usual_rule
 from engine.live.status_record import StatusRecord
 from engine.live.turn_history import TurnHistory
+from engine.node_ids import shown_name
 
 _EACH = 1.0
 _LAGS_EACH = 5.0
@@ -53,6 +55,7 @@ class Observer:
         history: of turns.
         beat: returns when the thread that decides has turned last, by the monotonic clock.
         log: the last lines: time (UTC), level, text.
+        readers: get each event, too.
         problem: why something could not be written or asked the last time; empty if it could.
     """
 
@@ -62,6 +65,7 @@ class Observer:
     beat: Callable[[], float] = time.monotonic
     log: deque[tuple[str, str, str]] = field(default_factory=lambda: deque(maxlen=_LINES))
     problem: str = ""
+    readers: list[Emit] = field(default_factory=list)
 
     def on_event(self, event: Event) -> None:
         """Take an event."""
@@ -70,6 +74,12 @@ class Observer:
         if (line := line_of(event)) is not None:
             self.log.append(line)
             self.history.add_line(line)
+        for reader in self.readers:
+            reader(event)
+
+    def kept(self) -> list[str]:
+        """Return the ids of what is kept running."""
+        return [node["node"] for node in self.status.to_json()["nodes"]]
 
     @property
     def alive(self) -> bool:
@@ -166,17 +176,17 @@ def line_of(event: Event) -> tuple[str, str, str] | None:  # noqa: PLR0911 - one
         case LiveStarted():
             return event.at, "info", f"started with {len(event.nodes)} nodes, target {event.target}"
         case NodeTurnFinished():
-            text = f"{event.node.partition('.')[2]}: {event.status.value} in {event.seconds:.2f} s"
+            text = f"{shown_name(event.node)}: {event.status.value} in {event.seconds:.2f} s"
             is_error = event.status.failed and event.message != INTERRUPTED
             return event.at, "error" if is_error else "info", f"{text}: {event.message}".rstrip(": ")
         case NodeStateChanged(state=NodeState.STANDBY) | NodeStateChanged(took_over=True):
-            return event.at, "info", f"{event.node.partition('.')[2]}: {event.state.value}: {event.reason}"
+            return event.at, "info", f"{shown_name(event.node)}: {event.state.value}: {event.reason}"
         case ProjectReloaded():
             text = event.rejection or f"project read again, {len(event.changed)} nodes changed"
             return event.at, "error" if event.rejected else "info", text
         case MaintenanceFinished():
             level = "error" if event.failed else "info"
-            return event.at, level, f"{event.node.partition('.')[2]}: maintenance: {event.message or 'nothing to do'}"
+            return event.at, level, f"{shown_name(event.node)}: maintenance: {event.message or 'nothing to do'}"
         case SessionClosed():
             return event.at, "info", f"Java given back: {event.reason}"
         case LiveStopped():

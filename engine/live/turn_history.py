@@ -7,6 +7,7 @@ second: a turn costs a few appends to a list. A crash loses that second, and not
 from __future__ import annotations
 
 import json
+import math
 import os
 import sqlite3
 import threading
@@ -353,20 +354,36 @@ def seconds_of(at: str) -> float:
         return time.time()
 
 
-def turns(path: Path, *, node: str = "", since: float = 0.0, limit: int = 1000) -> list[dict[str, Any]]:
+def turns(
+    path: Path, *, node: str = "", since: float = 0.0, until: float = math.inf, limit: int = 1000
+) -> list[dict[str, Any]]:
     """Return the last turns, newest first; times are seconds since 1970.
 
     Args:
         path: of the history.
         node: id of the model; empty: of all.
         since: the turn ended at or after that.
+        until: the turn began at or before that.
         limit: at most so many.
     """
-    where, values = ("node = ? and end >= ?", (node, since)) if node else ("end >= ?", (since,))
+    where, values = (
+        ("node = ? and end >= ? and begin <= ?", (node, since, until))
+        if node
+        else ("end >= ? and begin <= ?", (since, until))
+    )
     return list(_rows(path, f"select * from turns where {where} order by id desc limit ?", (*values, limit)))  # noqa: S608
 
 
-def series(path: Path, node: str, *, since: float, step: int = 1) -> list[dict[str, Any]]:
+def extent(path: Path, node: str) -> tuple[float, float] | None:
+    """Return the times of the first and the last minute of a model's series; None: it has none."""
+    text = "select min(minute) as first, max(minute) as last from series where node = ?"
+    for row in _rows(path, text, (node,)):
+        if row["first"] is not None:
+            return row["first"] * 60.0, row["last"] * 60.0
+    return None
+
+
+def series(path: Path, node: str, *, since: float, until: float = math.inf, step: int = 1) -> list[dict[str, Any]]:
     """Return the sums of a model for each `step` minutes since a time, in order; minutes without a commit have none.
 
     `held` and `state_memory` are levels: the greatest of those minutes.
@@ -375,9 +392,9 @@ def series(path: Path, node: str, *, since: float, step: int = 1) -> list[dict[s
         "select minute / ? * ? as minute, sum(rows_in) as rows_in, sum(rows_out) as rows_out, sum(late) as late,"
         " sum(bad) as bad, sum(batches) as batches, sum(seconds) as seconds, max(held) as held,"
         " max(state_memory) as state_memory from series"
-        " where node = ? and minute >= ? group by 1 order by 1"
+        " where node = ? and minute >= ? and minute <= ? group by 1 order by 1"
     )
-    return list(_rows(path, text, (step, step, node, int(since // 60))))
+    return list(_rows(path, text, (step, step, node, int(since // 60), until / 60)))
 
 
 def state_changes(path: Path, node: str, *, limit: int = 100) -> list[dict[str, Any]]:

@@ -79,12 +79,12 @@ def test_the_page_follows_what_happens_and_says_why(window, process: Process) ->
     expect(page.locator(".tile.bad")).to_contain_text("1")
     expect(page.locator(".box.bad", has_text="departures_hourly")).to_contain_text("backing off")
     process.observer.status.note_lags({HOURLY: (Lag("flights", "snapshots", 1234),)})
-    expect(page.locator(".flow")).to_have_text("1,234 snapshots", timeout=10_000)
+    expect(page.locator("g.flow")).to_have_text("1,234 snapshots", timeout=10_000)
     process.happens(*turn(HOURLY, 10, at=time.time()))
     process.observer.status.note_lags({HOURLY: (Lag("flights", "snapshots", 0),)})
     expect(page.locator(".live")).to_contain_text("Nothing is failing, stalled or behind.", timeout=10_000)
     expect(page.locator(".timeline")).to_contain_text("departures_hourly")
-    expect(page.locator(".live-log li.bad")).to_contain_text(ODD)
+    expect(page.locator(".live-log li.error")).to_contain_text(ODD)
 
 
 def test_a_models_page_has_charts_with_units_from_zero_and_its_turns(window, process: Process) -> None:
@@ -139,8 +139,8 @@ def test_a_server_that_goes_is_reported(window, tmp_path: Path, example: Manifes
             observer.on_event(started(HOURLY, at=time.time()))
             watched = window(address)
             page = watched.open("#/live")
-            expect(page.locator("dl.tiles")).to_contain_text("1 model")
-        expect(page.locator(".live")).to_contain_text("The connection is lost", timeout=15_000)
+            expect(page.locator("dl.tiles")).to_contain_text("of 1 model")
+        expect(page.locator("#told")).to_contain_text("The connection is lost", timeout=15_000)
         watched.faults.clear()  # the browser's own words about the lost connection
 
 
@@ -199,7 +199,7 @@ def test_pictures(window, process: Process, scheme: str, width: int, height: int
     watched = window(process.address, width=width, height=height, color_scheme=scheme)
     page = watched.open("#/live")
     expect(page.locator(".timeline")).to_be_visible()
-    expect(page.locator(".flow")).to_have_count(1)
+    expect(page.locator("g.flow")).to_have_count(1)
     assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
     watched.shoot(f"live-{scheme}-{width}")
     watched.turn("#/live/departures_hourly")

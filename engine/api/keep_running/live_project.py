@@ -45,10 +45,11 @@ from engine.events import (
     Status,
     now,
 )
+from engine.node_ids import TESTS, shown_name
 from engine.plan.actions.action import ActionKind
 from engine.project.followed_files import FileFollower
 from engine.runtime.queue.back_off import heals
-from engine.runtime.queue.live_nodes import TESTS, LiveNode, live_nodes
+from engine.runtime.queue.live_nodes import LiveNode, live_nodes
 from engine.runtime.queue.node_queue import Entry, NodeQueue
 
 if TYPE_CHECKING:
@@ -455,7 +456,7 @@ class LiveProject:
         moment = time.time()
         self.queue.committed(node, moment)
         if not node.startswith(TESTS):
-            self.queue.due(f"{TESTS}{node}", f"{node.partition('.')[2]} committed", moment)
+            self.queue.due(f"{TESTS}{node}", f"{shown_name(node)} committed", moment)
 
     def _cared(self, node: str, seconds: float, message: str, *, failed: bool) -> None:
         self._last_turn = time.monotonic()

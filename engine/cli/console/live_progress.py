@@ -74,7 +74,7 @@ class LiveProgress:
     def _node(self, event: Event) -> None:
         match event:
             case NodeTurnStarted():
-                self._begin(event.node, RunningNode(_turn_name(event.node), time.monotonic()))
+                self._begin(event.node, RunningNode(shown_name(event.node), time.monotonic()))
             case ModelStarted():
                 unit = next((unit for unit in _COUNTED if event.unread.get(unit)), "")
                 node = RunningNode(shown_name(event.node), time.monotonic(), unit, event.unread.get(unit, 0))
@@ -105,9 +105,3 @@ class LiveProgress:
         from engine.cli.console.progress_bars import bar_lines
 
         return bar_lines(running, WholeRun(self._total, self._ended, self._began) if self._total else None)
-
-
-def _turn_name(node: str) -> str:
-    """What to call a turn of `engine start`: the tests of a model have turns of their own."""
-    name = shown_name(node)
-    return f"tests of {name.partition('.')[2]}" if name.startswith("model.") else name

@@ -25,6 +25,7 @@ from engine.events import Event, ProjectReloaded, Step, StepStarted
 from engine.live.lag import LagReader
 from engine.live.observer import Observer, observing
 from engine.live.stall_seconds import stall_rule
+from engine.node_ids import TESTS
 from engine.spark.jvm import kill_all
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def start_project(chosen: CommandSettings, selection: Selection, options: LiveOp
                 stall_rules=lambda node: stall_rule(live.compiled or result, node),
                 beat=lambda: live.beat,
             ) as observer,
-            _page(chosen, result, observer, port),
+            _page(chosen, result, observer, live, port),
             _signals(live),
         ):
             seen.append(observer)
@@ -132,7 +133,9 @@ def _alerts(target: Target, chosen: CommandSettings) -> Iterator[Alerts | None]:
 
 
 @contextmanager
-def _page(chosen: CommandSettings, result: Compiled, observer: Observer, port: int | None) -> Iterator[None]:
+def _page(
+    chosen: CommandSettings, result: Compiled, observer: Observer, live: LiveProject, port: int | None
+) -> Iterator[None]:
     """Serve the live page, if a port is named."""
     if port is None:
         yield
@@ -141,10 +144,12 @@ def _page(chosen: CommandSettings, result: Compiled, observer: Observer, port: i
     from engine.cli.commands.page_link import LIVE, shown_link
     from engine.docs.page_access import page_access
     from engine.live.live_server import serve
+    from engine.live.live_site import LiveSite
 
     access = page_access()
     site = write_page(chosen, result).parent
-    with serve(observer, site, access, port) as server, shown_link(server, LIVE, chosen.target_dir) as shown:
+    data = LiveSite(lambda: live.compiled or result, observer.kept, chosen.target_dir)
+    with serve(observer, site, access, port, data) as server, shown_link(server, LIVE, chosen.target_dir) as shown:
         chosen.out.say(f"Live page: {shown}")
         yield
 
@@ -207,7 +212,7 @@ def _nodes(live: LiveProject, names: Any) -> list[str]:
         if name not in known:
             message = f"'{name}' is not a model that is kept running"
             raise UsageError("usage", message, "List those that are: engine status")
-    return [node for name in wanted for node in (known[name], f"tests.{known[name]}")]
+    return [node for name in wanted for node in (known[name], f"{TESTS}{known[name]}")]
 
 
 def ask_running(chosen: CommandSettings, request: str, models: Sequence[str]) -> bool:

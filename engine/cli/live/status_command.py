@@ -11,6 +11,7 @@ from engine.cli.console.safe_output import write, write_json
 from engine.live import status_file
 from engine.live.status import healthy
 from engine.live.status_record import NodeRecord, StatusRecord, aged
+from engine.node_ids import shown_name
 from engine.times import SECONDS
 
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ def _errors(found: StatusRecord) -> list[str]:
         if node["watermark_held"]:
             lines.append(one_line(f"{node['name']}: {node['watermark_held']}"))
         for test, message in node["tests_failing"].items():
-            lines.append(one_line(f"{node['name']}: test {test.partition('.')[2]} fails: {message}"))
+            lines.append(one_line(f"{node['name']}: test {shown_name(test)} fails: {message}"))
     return lines
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 from datetime import UTC, datetime
 
 from engine.compile import Target
@@ -14,11 +15,17 @@ from engine.state.checkpoint import next_watermark
 _log = logging.getLogger("engine.docs")
 
 
-def read_watermarks(manifest: Manifest, target: Target) -> dict[str, datetime]:
-    """The watermark with which the next micro-batch of each model begins, by the models' ids; some have none."""
+def read_watermarks(manifest: Manifest, target: Target, only: Collection[str] | None = None) -> dict[str, datetime]:
+    """The watermark with which the next micro-batch of each model begins, by the models' ids; some have none.
+
+    Args:
+        manifest: of the project.
+        target: whose checkpoints are read.
+        only: ids of the models that are wanted; None: all.
+    """
     watermarks = {}
     for model in manifest.models:
-        if not model.streaming:
+        if not model.streaming or (only is not None and model.id not in only):
             continue
         folder = table_state(target, model)
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -66,10 +66,18 @@ class StoredTable:
         return self.snapshots[-1] if self.snapshots else None
 
 
-def read_tables(manifest: Manifest, catalog: CatalogConfig) -> dict[str, StoredTable]:
-    """The tables of the models that have one, by the models' ids; empty where the catalog cannot be read."""
+def read_tables(
+    manifest: Manifest, catalog: CatalogConfig, only: Collection[str] | None = None
+) -> dict[str, StoredTable]:
+    """The tables of the models that have one, by the models' ids; empty where the catalog cannot be read.
+
+    Args:
+        manifest: of the project.
+        catalog: that the tables are in.
+        only: ids of the models that are wanted; None: all.
+    """
     lake = Lake(catalog)
-    models = [m for m in manifest.models if m.keeps_rows]
+    models = [m for m in manifest.models if m.keeps_rows and (only is None or m.id in only)]
     try:
         names = {schema: set(lake.names(schema)) for schema in {m.relation.schema for m in models}}
         with ThreadPoolExecutor(_READERS) as pool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,13 @@ _DATA = "data"
 _HIDDEN = re.compile(r"(?<!\\)((?:\\\\)*)\\u(061c|200[bef]|202[a-e]|2060|206[6-9]|feff)")
 # What the sites of larger projects had: only the numbered bundles are more or fewer.
 _OURS = re.compile(r"nodes[0-9]{1,6}\.js")
+_BUNDLE_NAME = re.compile(r"nodes(?:0|[1-9][0-9]{0,5})")
+_SHARED: Mapping[str, Callable[[Facts], Any]] = {
+    "index": index_record,
+    "lineage": lambda facts: list(lineage_records(facts)),
+    "texts": lambda facts: list(text_records(facts)),
+    "macros": macro_records,
+}
 # So many nodes share a file; core.js knows the number. A file costs more to make than a node.
 _BUNDLE = 25
 
@@ -54,6 +61,13 @@ def write_site(facts: Facts, folder: Path) -> Path:
     return folder / PAGE
 
 
+def data_script(name: str, record: Any) -> bytes:
+    """Return a record as a script. ASCII only, so that it is the same in every encoding and to every parser."""
+    text = json.dumps(record, separators=(",", ":")).replace("</", "<\\/")
+    text = _HIDDEN.sub(r"\1\\\\u\2", text)
+    return f'headrace.put("{name}",{text});\n'.encode("ascii")
+
+
 def _static() -> Iterator[tuple[str, bytes]]:
     for file in (resources.files("engine.docs") / "static").iterdir():
         if file.is_file():
@@ -61,18 +75,22 @@ def _static() -> Iterator[tuple[str, bytes]]:
 
 
 def _records(facts: Facts) -> Iterator[tuple[str, Any]]:
-    yield "index", index_record(facts)
-    yield "lineage", list(lineage_records(facts))
-    yield "texts", list(text_records(facts))
-    yield "macros", macro_records(facts)
-    for number, first in enumerate(range(0, len(facts.nodes), _BUNDLE)):
-        yield f"nodes{number}", [node_record(facts, node) for node in facts.nodes[first : first + _BUNDLE]]
+    names = (*_SHARED, *(f"nodes{number}" for number in range(-(-len(facts.nodes) // _BUNDLE))))
+    for name in names:
+        yield name, data_record(facts, name)
+
+
+def data_record(facts: Facts, name: str) -> Any:
+    """Return the record of a data file by its name; None: the site has no such file."""
+    if (shared := _SHARED.get(name)) is not None:
+        return shared(facts)
+    if not _BUNDLE_NAME.fullmatch(name):
+        return None
+    first = int(name.removeprefix("nodes")) * _BUNDLE
+    return [node_record(facts, node) for node in facts.nodes[first : first + _BUNDLE]] or None
 
 
 def _write(target: TargetFolder, folder: str, name: str, record: Any) -> str:
-    """Write one record as a script. ASCII only, so that it is the same in every encoding and to every parser."""
-    text = json.dumps(record, separators=(",", ":")).replace("</", "<\\/")
-    text = _HIDDEN.sub(r"\1\\\\u\2", text)
     file = f"{name}.js"
-    target.write(f"{folder}/{file}", f'headrace.put("{name}",{text});\n'.encode("ascii"))
+    target.write(f"{folder}/{file}", data_script(name, record))
     return file

@@ -15,6 +15,7 @@
 
   async function start() {
     theme();
+    if (headrace.live) headrace.live.changed();
     try {
       site.index = await headrace.need("index");
     } catch {
@@ -27,13 +28,21 @@
       );
       return;
     }
-    site.graph = headrace.graphOf(site.index);
-    site.byId = new Map(site.index.nodes.map((node, place) => [node.id, place]));
-    document.getElementById("project").replaceChildren(h("bdi", {}, site.index.project || "project"));
-    document.getElementById("tools").prepend(headrace.searchBox(site));
+    use(site.index);
+    if (headrace.live) headrace.live.restateAll();
     document.getElementById("nodes").replaceChildren(...tree());
-    window.addEventListener("hashchange", route);
+    document.getElementById("tools").prepend(headrace.searchBox(site));
+    window.addEventListener("hashchange", () => route());
     await route();
+    if (headrace.live) headrace.live.changed();
+  }
+
+  /* Take the project and its nodes from a record. */
+  function use(index) {
+    if (index.live) headrace.renew(index.live.split(".")[0]);
+    Object.assign(site, { index, graph: headrace.graphOf(index) });
+    site.byId = new Map(index.nodes.map((node, place) => [node.id, place]));
+    document.getElementById("project").replaceChildren(h("bdi", {}, index.project || "project"));
   }
 
   /* An address: #/kind/name/column?key=value. */
@@ -61,12 +70,14 @@
   }
 
   let turn = 0;
+  let shown = null;
 
-  async function route() {
+  /* Draw the page of the address; `was`: the reader has it open, and stays at that place. */
+  async function route(was = null) {
     turn += 1;
     const mine = turn;
     const focused = document.activeElement;
-    delete document.documentElement.dataset.ready;
+    if (!was) delete document.documentElement.dataset.ready;
     const where = address();
     let found;
     try {
@@ -82,6 +93,7 @@
         "div",
         { class: "page" },
         h("h1", {}, "Page not found"),
+        was ? h("p", { class: "notice" }, "What was shown here is not in the project any more.") : null,
         h("p", {}, h("a", { href: "#/" }, "Back to the overview")),
       ),
     };
@@ -89,12 +101,33 @@
     const elsewhere = document.activeElement !== focused;
     document.title = `${found.title} · ${site.index.project}`;
     main.replaceChildren(found.page);
+    shown = found;
     mark();
+    if (was) {
+      headrace.back(was);
+      document.documentElement.dataset.ready = "true";
+      return;
+    }
     document.getElementById("side").open = false;
     window.scrollTo(0, 0);
     // The page is announced and the keyboard begins there, but not at the first opening.
     if (mine > 1 && !elsewhere) main.focus({ preventScroll: true });
     document.documentElement.dataset.ready = "true";
+  }
+
+  /* Draw the parts of the page that show data again. */
+  async function redraw() {
+    const mine = turn;
+    if (shown && shown.update) await shown.update(() => mine === turn);
+  }
+
+  /* Show another version of the site in place of this one. */
+  async function renew(index, prepare) {
+    const was = headrace.place();
+    use(index);
+    prepare();
+    document.getElementById("nodes").replaceChildren(...tree());
+    await route(was);
   }
 
   /* Links to the page that is shown are marked as such. */
@@ -123,20 +156,7 @@
       groups.get(title).push(node);
     }
     const many = site.index.nodes.length > 60;
-    const entry = (node) => {
-      const { word, tone } = headrace.standing(node);
-      return h(
-        "li",
-        {},
-        h(
-          "a",
-          { href: headrace.hrefOf(node), class: tone },
-          icon(node.kind),
-          h("bdi", {}, node.name),
-          word ? h("span", { class: "hidden" }, ` (${word})`) : null,
-        ),
-      );
-    };
+    const entry = (node) => h("li", {}, headrace.entry(node));
     const group = (title, nodes) =>
       fold(title, nodes.length, !many, () => [...nodes].sort((a, b) => collator.compare(a.name, b.name)).map(entry));
     const macro = (name) =>
@@ -203,5 +223,6 @@
     apply(chosen);
   }
 
+  Object.assign(headrace, { site, redraw, renewSite: renew });
   start();
 })();

@@ -53,8 +53,7 @@
       );
     const table = headrace.table(`Columns of ${node.name}`, heads, all.slice(0, SHOWN).map(row));
     if (all.length <= SHOWN) return table;
-    const body = table.querySelector("tbody");
-    const bring = () => body.append(...all.slice(SHOWN).map(row));
+    const bring = (before) => before.querySelector("tbody").append(...all.slice(SHOWN).map(row));
     return [table, headrace.more(`Show all ${number(columns.length)} columns`, bring)];
   }
 

@@ -5,10 +5,13 @@ const headrace = (() => {
   const held = new Map();
   const waiting = new Map();
 
+  // Of a site whose project changes while it is open: the version to which the numbers of nodes belong.
+  let project = "";
+
   // The only address a script may be loaded from; browsers without trusted types get the same check.
   function dataFile(name) {
     if (!/^[a-z]+[0-9]*$/.test(name)) throw new TypeError(`no data file: ${name}`);
-    return `data/${name}.js`;
+    return `data/${name}.js${project && name !== "index" ? `?project=${project}` : ""}`;
   }
   const policy = window.trustedTypes
     ? window.trustedTypes.createPolicy("headrace", { createScriptURL: dataFile })
@@ -31,6 +34,20 @@ const headrace = (() => {
   function again(name) {
     held.delete(name);
     return need(name);
+  }
+
+  /* Have all data loaded again when they are needed, as those of a version of the project. */
+  function renew(version) {
+    if (!/^[0-9]*$/.test(version)) throw new TypeError(`no version: ${version}`);
+    if (version !== project) held.clear();
+    else for (const name of [...held.keys()].filter((key) => key.startsWith("nodes"))) held.delete(name);
+    project = version;
+  }
+
+  /* A data file of another version of the project was asked for. */
+  function stale(name) {
+    if (waiting.has(name)) waiting.get(name).reject(new Error("The project has changed; this page loads again."));
+    waiting.delete(name);
   }
 
   const BUNDLE = 25;
@@ -125,5 +142,5 @@ const headrace = (() => {
   /* What selects a node. */
   const termOf = (node) => (kindOf(node) === "model" ? node.name : `${node.kind}:${node.name}`);
 
-  return { put, need, again, needNode, h, s, kindOf, termOf, dotted, number, plural, bytes, span, stamp, time };
+  return { put, need, again, renew, stale, needNode, h, s, kindOf, termOf, dotted, number, plural, bytes, span, stamp, time };
 })();

@@ -119,7 +119,9 @@
 
     /* Draw these nodes again, and the labels of links: [{ from, to, text, tone }], at most so many as can be read. */
     refresh(numbers, labels) {
-      for (const number of numbers) this.boxes.delete(number);
+      for (const number of numbers)
+        if (this.boxes.has(number))
+          this.boxes.set(number, headrace.morph(this.boxes.get(number), this.box(number), ["aria-current"]));
       this.labels = labels;
       if (this.view) this.paint();
     }
@@ -184,8 +186,8 @@
       const node = this.index.nodes[number];
       const [x, y] = this.layout.places.get(number);
       const state = standing(node);
-      const label = [node.name, node.what, state.word, node.summary].filter(Boolean).join(", ");
-      const under = state.word || node.what; // the sign shows what it is, too
+      const label = [node.name, node.what, state.word, state.flow, node.summary].filter(Boolean).join(", ");
+      const under = [state.word, state.flow].filter(Boolean).join(" · ") || node.what; // the sign shows what it is, too
       return s(
         "a",
         {
@@ -295,5 +297,5 @@
     for (const element of elements) if (!element.isConnected || element.parentNode !== group) group.append(element);
   }
 
-  Object.assign(headrace, { Graph, ZOOM });
+  Object.assign(headrace, { Graph, ZOOM, graphIn: (element) => graphs.get(element) });
 })();

@@ -139,7 +139,7 @@
     const own = headrace.termOf(node);
     info.replaceChildren(
       h("h2", {}, icon(node.kind), h("bdi", {}, node.name)),
-      h("p", { class: "under" }, [node.what, node.guarantee].filter(Boolean).join(" · ")),
+      h("p", { class: "under" }, [node.what, node.guarantee].filter(Boolean).join(" · "), " ", headrace.stateBadge(node)),
       node.summary ? h("p", {}, h("bdi", {}, node.summary)) : null,
       node.about ? h("p", { dir: "auto" }, node.about) : null,
       h("p", { class: "under" }, `${number(above)} above, ${number(below)} below`),

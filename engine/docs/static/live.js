@@ -8,34 +8,6 @@
   const loaded = document.currentScript.dataset.version;
   let pause = EVERY;
 
-  /* Where the reader is: page, scroll, folders that are open, and the part of the graph. */
-  function place() {
-    const graph = headrace.shown && headrace.shown.element.isConnected ? headrace.shown : null;
-    return {
-      hash: window.location.hash,
-      top: window.scrollY,
-      side: document.getElementById("side").scrollTop,
-      open: [...document.querySelectorAll("#nodes details[open]")].map((details) => details.dataset.title),
-      node: graph && graph.focus !== null ? graph.index.nodes[graph.focus].id : null,
-      view: graph ? graph.view : null,
-    };
-  }
-
-  /* Back to a place, as far as the site still has it. */
-  function back(was) {
-    for (const details of document.querySelectorAll("#nodes details"))
-      details.open = was.open.includes(details.dataset.title);
-    const graph = headrace.shown;
-    if (graph && was.view) {
-      const number = graph.index.nodes.findIndex((node) => node.id === was.node);
-      if (number >= 0 && graph.layout.places.has(number)) graph.light(number);
-      graph.fitted = true;
-      graph.move(was.view.x, was.view.y, was.view.scale);
-    }
-    document.getElementById("side").scrollTop = was.side;
-    window.scrollTo(0, was.top);
-  }
-
   function stored() {
     try {
       const text = window.sessionStorage.getItem(PLACE);
@@ -48,7 +20,7 @@
 
   function reload() {
     try {
-      window.sessionStorage.setItem(PLACE, JSON.stringify(place()));
+      window.sessionStorage.setItem(PLACE, JSON.stringify(headrace.place()));
     } catch {
       // The page begins at its top.
     }
@@ -80,7 +52,7 @@
   function begin() {
     if (!root.dataset.ready) return;
     drawn.disconnect();
-    if (was && was.hash === window.location.hash) window.requestAnimationFrame(() => back(was));
+    if (was && was.hash === window.location.hash) window.requestAnimationFrame(() => headrace.back(was));
     window.setTimeout(look, pause);
   }
 

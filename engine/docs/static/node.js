@@ -9,9 +9,36 @@
   async function nodePage(site, number_) {
     const { index } = site;
     const node = index.nodes[number_];
-    const more = await headrace.needNode(number_);
-    const state = headrace.standing(node);
+    let more = await headrace.needNode(number_);
     const [promise, tone] = GUARANTEE[node.guarantee] || [];
+    const tests = () =>
+      more.tests
+        ? section(
+            "Tests",
+            h(
+              "ul",
+              { class: "plain" },
+              more.tests.map((test) => h("li", {}, headrace.testLine(index, test))),
+            ),
+          )
+        : null;
+    const columns = () =>
+      more.columns ? section(`Columns (${number(more.columns.length)})`, headrace.columnTable(site, node, more)) : null;
+    const parts = [
+      () => headrace.state(node, more),
+      columns,
+      tests,
+      () => unitTests(more),
+      () => [headrace.runs(more.table), headrace.snapshots(more.table)],
+    ].map(headrace.block);
+    const [status, typed, ownTests, units, written] = parts.map((part) => part.element);
+    /* What a run changes is drawn again. */
+    async function update(still) {
+      const now = await headrace.needNode(number_);
+      if (!still() || !now) return;
+      more = now;
+      for (const part of parts) part.update();
+    }
     const page = h(
       "div",
       { class: "page node" },
@@ -30,7 +57,7 @@
           { class: "badges" },
           badge(node.what, "kind"),
           badge(promise, tone),
-          badge(state.word, state.tone),
+          headrace.stateBadge(node),
           (node.tags || []).map((tag) =>
             h(
               "a",
@@ -47,21 +74,12 @@
       node.broken ? h("p", { class: "notice bad" }, "This does not compile. What could be found out is shown.") : null,
       more.problems ? section("Problems", headrace.problems(index, more.problems)) : null,
       neighbours(site, number_),
-      headrace.state(node, more),
+      status,
       inWords(more),
-      more.columns ? section(`Columns (${number(more.columns.length)})`, headrace.columnTable(site, node, more)) : null,
+      typed,
       headrace.rowDeciders(site, more),
-      more.tests
-        ? section(
-            "Tests",
-            h(
-              "ul",
-              { class: "plain" },
-              more.tests.map((test) => h("li", {}, headrace.testLine(index, test))),
-            ),
-          )
-        : null,
-      unitTests(more),
+      ownTests,
+      units,
       texts(more),
       more.macros
         ? section(
@@ -76,11 +94,10 @@
             ),
           )
         : null,
-      headrace.runs(more.table),
-      headrace.snapshots(more.table),
+      written,
       facts(more),
     );
-    return { title: node.name, page };
+    return { title: node.name, page, update };
   }
 
   const sentence = (text) => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;

@@ -42,7 +42,10 @@
         streams.length ? (weak ? `${number(weak)} without a guarantee` : "all exactly once") : "",
         weak ? "warn" : "",
       ),
-      run
+      index.live ? headrace.nowTile(models) : null,
+      index.live
+        ? null
+        : run
         ? tile(
             "Last run",
             run.at ? time(run.at, { relative: true }) : "there was one",
@@ -60,12 +63,24 @@
     );
   }
 
+  /* The numbers of a stream: while engine start runs since it began, else of the last run. */
+  function numbersOf({ live, run = {}, table: stored = {}, watermark }) {
+    if (!live)
+      return { ...run, at: stored.at || run.at, watermark, quarantined: run.quarantined === undefined ? stored.quarantined : run.quarantined };
+    return {
+      ...live,
+      at: live.last_commit ? live.last_commit * 1000 : stored.at,
+      watermark: live.watermark ? Date.parse(live.watermark) : watermark,
+      counted: headrace.badCounts(live),
+    };
+  }
+
   function streamRow(node) {
-    const run = node.run || {};
+    const run = numbersOf(node);
     const stored = node.table || {};
     return h(
       "tr",
-      {},
+      { "data-key": node.id },
       h(
         "th",
         { scope: "row" },
@@ -75,12 +90,12 @@
           h("span", { class: "under counted" }, `${what} `, h("bdi", {}, name), `: ${plural(rows, "row")}`),
         ),
       ),
-      cell("Last batch", time(stored.at || run.at, { relative: true })),
-      cell("Watermark (UTC)", lag(node)),
+      cell("Last batch", time(run.at, { relative: true })),
+      cell("Watermark (UTC)", lag(run.watermark, node.run)),
       amount("Rows in", run.rows_in),
       amount("Rows out", run.rows_out),
       amount("Late", run.late),
-      amount("Quarantined", run.quarantined === undefined ? stored.quarantined : run.quarantined),
+      amount("Quarantined", run.quarantined),
       cell(
         "Rows by commit",
         stored.added && stored.added.length ? headrace.spark("Rows written by the last commits", stored.added) : "–",
@@ -89,7 +104,7 @@
   }
 
   /* The watermark, and how far it was behind the clock when the run ended. */
-  function lag({ watermark, run }) {
+  function lag(watermark, run) {
     if (!watermark) return "–";
     return [time(watermark, { brief: true }), h("span", { class: "under" }, headrace.behind(watermark, run))];
   }
@@ -103,7 +118,7 @@
     const stored = node.table || {};
     return h(
       "tr",
-      {},
+      { "data-key": node.id },
       h("th", { scope: "row" }, nodeLink(node), h("span", { class: "under" }, node.about || node.what)),
       cell("Kind", node.what),
       cell("Last written", time(stored.at, { relative: true })),
@@ -138,7 +153,7 @@
     const items = (found) => found.map((item) => problem(index, item, Boolean(places)));
     const list = h("ul", { class: "problems" }, items(all.slice(0, PROBLEMS_SHOWN)));
     if (all.length <= PROBLEMS_SHOWN) return list;
-    return [list, more(`Show all ${number(all.length)}`, () => list.append(...items(all.slice(PROBLEMS_SHOWN))))];
+    return [list, more(`Show all ${number(all.length)}`, (before) => before.append(...items(all.slice(PROBLEMS_SHOWN))))];
   }
 
   function problem(index, found, own) {
@@ -176,6 +191,13 @@
     const { index } = site;
     const of = (...kinds) => index.nodes.filter((node) => kinds.includes(node.kind));
     const graph = new headrace.Graph(index, { tall: index.nodes.length > 40 });
+    headrace.shown = graph;
+    const parts = [
+      () => tiles(index),
+      () => (index.problems.length ? section("Problems", problems(index)) : null),
+      () => [streams(index, of("stream")), tables(of("table", "view")), sources(of("source"))],
+    ].map(headrace.block);
+    const [glance, found, lists] = parts.map((part) => part.element);
     const page = h(
       "div",
       { class: "page overview" },
@@ -189,12 +211,11 @@
           index.version ? `version ${index.version} · ` : "",
           "target ",
           h("b", {}, index.target),
-          " · as of ",
-          time(index.at),
+          index.live ? ", kept up to date by engine start" : [" · as of ", time(index.at)],
         ),
       ),
-      tiles(index),
-      index.problems.length ? section("Problems", problems(index)) : null,
+      glance,
+      found,
       h(
         "section",
         { class: "wide" },
@@ -204,34 +225,42 @@
           : h("p", { class: "note" }, "The project has no sources and no models."),
         index.nodes.length ? headrace.legend(index) : null,
       ),
-      listed(
-        "Streams",
-        of("stream"),
-        streamRow,
-        [
-          ["Stream"],
-          ["Last batch"],
-          ["Watermark (UTC)"],
-          ["Rows in", "amount"],
-          ["Rows out", "amount"],
-          ["Late", "amount"],
-          ["Quarantined", "amount"],
-          ["Rows by commit"],
-        ],
-        index.run ? "Rows in, out, late and in quarantine are those of the last run." : "",
-      ),
-      listed("Tables and views", of("table", "view"), tableRow, [
-        ["Name"],
-        ["Kind"],
-        ["Last written"],
-        ["Rows", "amount"],
-        ["Size", "amount"],
-        ["Rows by commit"],
-      ]),
-      sources(of("source")),
+      lists,
     );
-    return { title: index.project, page };
+    return { title: index.project, page, update: () => parts.forEach((part) => part.update()) };
   }
+
+  const streams = (index, nodes) =>
+    listed(
+      "Streams",
+      nodes,
+      streamRow,
+      [
+        ["Stream"],
+        ["Last batch"],
+        ["Watermark (UTC)"],
+        ["Rows in", "amount"],
+        ["Rows out", "amount"],
+        ["Late", "amount"],
+        ["Quarantined", "amount"],
+        ["Rows by commit"],
+      ],
+      index.live
+        ? "Rows in, out, late and in quarantine are counted since engine start began."
+        : index.run
+          ? "Rows in, out, late and in quarantine are those of the last run."
+          : "",
+    );
+
+  const tables = (nodes) =>
+    listed("Tables and views", nodes, tableRow, [
+      ["Name"],
+      ["Kind"],
+      ["Last written"],
+      ["Rows", "amount"],
+      ["Size", "amount"],
+      ["Rows by commit"],
+    ]);
 
   Object.assign(headrace, { overview, behind, problems });
 })();

@@ -32,7 +32,6 @@
   }
 
   function searchBox(site) {
-    const { index, graph } = site;
     const list = h("ul", { id: "found", role: "listbox", class: "found", hidden: true, "aria-label": "Found" });
     const input = h("input", {
       type: "search",
@@ -70,11 +69,11 @@
     function options_(text, columns, texts) {
       const lower = text.toLowerCase();
       const nodes = best(
-        index.nodes.map((node) => [fit(node.name, lower) || (fit(node.about || "", lower) ? 0.5 : 0), node]),
+        site.index.nodes.map((node) => [fit(node.name, lower) || (fit(node.about || "", lower) ? 0.5 : 0), node]),
         MOST.nodes,
       );
       const macros = best(
-        index.macros.map((name) => [fit(name, lower), name]),
+        site.index.macros.map((name) => [fit(name, lower), name]),
         4,
       );
       return [
@@ -86,15 +85,15 @@
         })),
         ...macros.map((name) => ({ href: `#/macro/${name}`, sign: h("code", {}, "{%"), name, note: "macro" })),
         ...columns.map(([node, column]) => ({
-          href: headrace.hrefOfColumn(index.nodes[node], column),
+          href: headrace.hrefOfColumn(site.index.nodes[node], column),
           sign: h("code", {}, "▤"),
-          name: `${index.nodes[node].name}.${column}`,
+          name: `${site.index.nodes[node].name}.${column}`,
           note: "column",
         })),
         ...texts.map(([node, what, column, found]) => ({
-          href: column ? headrace.hrefOfColumn(index.nodes[node], column) : headrace.hrefOf(index.nodes[node]),
+          href: column ? headrace.hrefOfColumn(site.index.nodes[node], column) : headrace.hrefOf(site.index.nodes[node]),
           sign: h("code", {}, "…"),
-          name: [index.nodes[node].name, column].filter(Boolean).join("."),
+          name: [site.index.nodes[node].name, column].filter(Boolean).join("."),
           note: `${what}: ${found}`,
         })),
         selection(text),
@@ -129,7 +128,7 @@
 
     function selection(text) {
       try {
-        const found = headrace.select(graph, text);
+        const found = headrace.select(site.graph, text);
         if (!found.size) return null;
         return {
           selection: true,

@@ -9,6 +9,7 @@
   /* How it is doing: the last run, the table, and charts. */
   function state(node, { run, table, fresh, watermark }) {
     if (fresh) return section("Status", ofSource(fresh));
+    if (node.live) return headrace.liveState(node.live, tableTiles(table), headrace.charts(null, table), waits(node));
     if (!run && !table && !watermark) return null;
     const tiles = [];
     const { tile } = headrace;
@@ -19,7 +20,7 @@
         tile(
           "Last commit",
           time(table.history[table.history.length - 1][0], { relative: true }),
-          `${number(table.commits)} snapshots`,
+          headrace.plural(table.commits, "snapshot"),
         ),
       );
     if (watermark) tiles.push(tile("Watermark", headrace.stamp(watermark), headrace.behind(watermark, run)));
@@ -37,20 +38,26 @@
         tiles.push(tile(label, number(run[key]), "", key === "late" && run[key] ? "warn" : ""));
     }
     for (const [what, name, rows] of (run && run.counted) || []) tiles.push(tile(what, number(rows), name, "warn"));
-    if (table)
-      tiles.push(tile("Rows", number(table.rows), `${bytes(table.bytes)} in ${headrace.plural(table.files, "file")}`));
+    tiles.push(...tableTiles(table));
     if (table && table.quarantined.length && !(run && run.quarantined !== undefined))
       tiles.push(tile("Quarantined", number(table.quarantined[table.quarantined.length - 1][2]), "", "warn"));
     const drawn = headrace.charts(run, table);
     return section(
       "Status",
       h("dl", { class: "tiles" }, tiles),
-      node.waiting ? h("p", { class: "notice warn" }, WAITING) : null,
+      waits(node),
       run && run.message ? h("p", { class: `notice ${run.tone}`, dir: "auto" }, run.message) : null,
       run && run.note ? h("p", { class: "notice" }, `${run.note.charAt(0).toUpperCase()}${run.note.slice(1)}`) : null,
       drawn.length ? h("div", { class: "charts" }, drawn) : null,
     );
   }
+
+  const waits = (node) => (node.waiting ? h("p", { class: "notice warn" }, WAITING) : null);
+
+  const tableTiles = (table) =>
+    table
+      ? [headrace.tile("Rows", number(table.rows), `${bytes(table.bytes)} in ${headrace.plural(table.files, "file")}`)]
+      : [];
 
   /* How new the records of a source were when it was last looked at. */
   function ofSource({ status, at, newest, bounds, error }) {
@@ -100,7 +107,7 @@
       "numbers",
     );
     const rest = rows.slice(SNAPSHOTS_SHOWN);
-    const add = () => shown.querySelector("tbody").append(...rest);
+    const add = (before) => before.querySelector("tbody").append(...rest);
     return section("Snapshots", shown, rest.length ? headrace.more(`Show the last ${number(rows.length)}`, add) : null);
   }
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from engine.compile import DataTest, Manifest, Model, Severity, Source, UnitTest
 from engine.compile.nodes.model_settings import Publish
 from engine.compile.types.cron import Schedule
+from engine.node_ids import TESTS
 from engine.plan.deployed.read_deployed import read_by
 
 # Tests after each commit of a busy stream would read its table all the time.
 _TESTS_EVERY = 30.0
-TESTS = "tests."
 
 
 @dataclass(frozen=True, slots=True)

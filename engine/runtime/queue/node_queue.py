@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from engine.events import NodeState
+from engine.node_ids import shown_name
 from engine.runtime.queue.back_off import LOCKED, pause_after
 from engine.runtime.queue.live_nodes import LiveNode
 from engine.state.lock_holder import LockHolder
@@ -127,7 +128,7 @@ class NodeQueue:
 
     def committed(self, id_: str, now: float) -> None:
         """A node wrote something: what reads it is due."""
-        name = id_.partition(".")[2]
+        name = shown_name(id_)
         if (own := self.entries.get(id_)) is not None:
             own.maintained = own.maintained or now
             own.commits += 1
@@ -139,7 +140,7 @@ class NodeQueue:
         """A source may have something new."""
         for entry in self.entries.values():
             if source in entry.node.sources:
-                self.due(entry.node.id, f"new input in {source.partition('.')[2]}", now)
+                self.due(entry.node.id, f"new input in {shown_name(source)}", now)
 
     def tick(self, now: float) -> None:
         """Let time pass: schedules come, pauses after failures end."""
@@ -166,7 +167,7 @@ class NodeQueue:
                 continue
             if (upstream := self._waits_for(entry)) is not None:
                 if not entry.standby:
-                    self._turn_to(entry, NodeState.WAITING, upstream.partition(".")[2])
+                    self._turn_to(entry, NodeState.WAITING, shown_name(upstream))
             elif entry.earliest <= now:
                 ready.append(entry)
         return min(ready, key=lambda entry: entry.due or 0.0, default=None)
