@@ -22,10 +22,11 @@ from engine.events import NodeState, NodeTurnFinished, NodeTurnStarted, ProjectR
 from engine.live.lag import Lag
 from engine.live.live_server import serve
 from engine.live.live_site import LiveSite
+from engine.live.node_status import StallRule
 from engine.live.observer import Observer, observing
 from engine.project import load_project
 from tests.browser.conftest import Window
-from tests.docs.build import facts, written
+from tests.docs.build import written
 from tests.live.sequences import started, state, text, turn
 from tests.project.small_projects import write
 
@@ -278,7 +279,7 @@ def test_the_page_of_a_model_that_is_deleted_says_so(window, process: Process) -
 
 
 def test_stalled_is_said_with_what_it_does_meanwhile(window, process: Process) -> None:
-    process.observer.status.stalled_after = lambda _: 0.0
+    process.observer.status.stall_rules = lambda _: StallRule(0.0)
     process.observer.status.note_lags({ORDERS: (Lag("shop.events", "files", 1),)}, time.time() - 5)
     process.begins(ORDERS)
     page = window(process.address).open("#/live")
@@ -293,7 +294,6 @@ def test_data_that_did_not_change_are_not_read(process: Process) -> None:
     first = data.script("index")
     assert first is not None
     assert data.script("index") is first
-    assert facts(process.compiled.manifest).manifest is process.compiled.manifest
     assert data.script("nodes0", "99") == b'headrace.stale("nodes0");\n'
     assert data.script("nodes7") is None
     assert data.script("secret") is None

@@ -246,7 +246,7 @@
         ["Rows by commit"],
       ],
       index.live
-        ? "Rows in, out, late and in quarantine are counted since engine start began."
+        ? "Rows in, out, late and in quarantine are those of all turns of engine start in this folder."
         : index.run
           ? "Rows in, out, late and in quarantine are those of the last run."
           : "",
