@@ -207,7 +207,7 @@ def _steady(node: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _number(query: Mapping[str, str], key: str, default: float) -> float:
-    """A time that is asked for; ValueError if that is no finite number."""
+    """A time that is asked for; ValueError if that is not a finite number."""
     if not math.isfinite(value := float(query.get(key, default))):
         raise ValueError(key)
     return value

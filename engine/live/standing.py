@@ -1,6 +1,6 @@
 """How a node of `engine start` is doing, in a word, with the reasons: the same on all pages and in `engine status`.
 
-A model and the tests of it that have turns of their own are one thing to look at: the model's word tells of both.
+A model and the tests of it that have turns of their own are one thing to look at: the model's word covers both.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@
         old.insertBefore(child, at);
         continue;
       }
-      // What stands before its twin has gone, or comes later.
+      // An element before its twin has gone, or comes later.
       if (twin !== at) old.insertBefore(twin, at);
       at = morph(twin, child).nextSibling;
     }
