@@ -154,7 +154,7 @@
   /* Take the states of all nodes into a site that was loaded again. */
   function restateAll() {
     for (const id of nodes.keys()) fresh.add(id);
-    assign(headrace.site);
+    headrace.restate(assign(headrace.site));
   }
 
   Object.assign(headrace, { live: { nodes, now, changed, ask, rate, behind, unread, since, restateAll } });
