@@ -120,9 +120,17 @@ def test_an_installation_from_a_commit_is_named_with_it(
     assert _installed(tmp_path / "shop") == [pinned_requirement("java"), pinned_requirement()]
 
 
-@pytest.mark.parametrize("page", ["ci", "environments"])
-def test_the_workflows_of_the_documentation_name_commits(page: str) -> None:
-    text = (REPOSITORY / "docs" / "how-to" / f"{page}.md").read_text()
+WORKFLOWS = (
+    "docs/how-to/ci.md",
+    "docs/how-to/environments.md",
+    ".github/workflows/ci.yml",
+    ".github/workflows/nightly.yml",
+)
+
+
+@pytest.mark.parametrize("path", WORKFLOWS)
+def test_workflows_name_commits(path: str) -> None:
+    text = (REPOSITORY / path).read_text()
     used = re.findall(r"uses: (\S+)(.*)", text)
     assert used
     assert all(re.fullmatch(r"actions/[\w-]+@[0-9a-f]{40}", action) for action, _ in used)
@@ -132,7 +140,8 @@ def test_the_workflows_of_the_documentation_name_commits(page: str) -> None:
 
 
 def test_one_action_has_one_commit() -> None:
-    texts = [path.read_text() for path in (REPOSITORY / "docs" / "how-to").glob("*.md")]
-    texts.append((REPOSITORY / "engine/cli/starter/common/ci.yml").read_text())
+    pages = (REPOSITORY / "docs" / "how-to").glob("*.md")
+    workflows = (REPOSITORY / ".github" / "workflows").glob("*.yml")
+    texts = [path.read_text() for path in (*pages, *workflows, REPOSITORY / "engine/cli/starter/common/ci.yml")]
     used = {found for text in texts for found in re.findall(r"(actions/[\w-]+)@([0-9a-f]{40})", text)}
     assert len({action for action, _ in used}) == len(used)
