@@ -95,6 +95,7 @@ class Metrics:
         rows_updated: those of `rows_out` that were in the table before, by their key.
         rows_deleted: rows that were taken out of the table, by their key; they are not among `rows_out`.
         late: rows behind the watermark.
+        duplicates: rows that `dedup` dropped.
         state_rows: rows held in state afterwards.
         bad_records: records taken out because they could not be read, by input.
         failed_checks: rows that did not meet an expectation, by its name.
@@ -106,6 +107,7 @@ class Metrics:
     rows_updated: int = 0
     rows_deleted: int = 0
     late: int = 0
+    duplicates: int = 0
     state_rows: int = 0
     bad_records: Mapping[str, int] = field(default_factory=dict)
     failed_checks: Mapping[str, int] = field(default_factory=dict)
@@ -123,6 +125,7 @@ class Metrics:
             rows_updated=self.rows_updated + later.rows_updated,
             rows_deleted=self.rows_deleted + later.rows_deleted,
             late=self.late + later.late,
+            duplicates=self.duplicates + later.duplicates,
             state_rows=later.state_rows,
             bad_records=_summed(self.bad_records, later.bad_records),
             failed_checks=_summed(self.failed_checks, later.failed_checks),

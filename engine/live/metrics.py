@@ -55,6 +55,7 @@ METRICS = (
     Metric("headrace_model_rows_read_total", "counter", "Rows read.", _value("rows_in")),
     Metric("headrace_model_rows_written_total", "counter", "Rows written.", _value("rows_out")),
     Metric("headrace_model_late_rows_total", "counter", "Rows behind the watermark.", _value("late")),
+    Metric("headrace_model_duplicate_rows_total", "counter", "Rows that dedup dropped.", _value("duplicates")),
     Metric(
         "headrace_model_bad_records_total", "counter", "Records that could not be read, by input.",
         _by("bad_records", "input"),

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 
 _KEPT = frozenset({
-    "kind", "relation", "note", "rows_in", "rows_out", "late", "quarantined", "state_rows", "batches", "bad_records",
-    "failed_checks", "last_commit", "snapshot_id", "watermark", "watermark_held", "ahead_since", "turns",
-    "failed_turns", "failures", "restarts", "last_turn_seconds", "tests_failing",
+    "kind", "relation", "note", "rows_in", "rows_out", "late", "duplicates", "quarantined", "state_rows", "batches",
+    "bad_records", "failed_checks", "last_commit", "snapshot_id", "watermark", "watermark_held", "ahead_since",
+    "turns", "failed_turns", "failures", "restarts", "last_turn_seconds", "tests_failing",
 })  # fmt: skip
 
 
@@ -85,6 +85,7 @@ class NodeStatus:
     rows_in: int = 0
     rows_out: int = 0
     late: int = 0
+    duplicates: int = 0
     quarantined: int = 0
     state_rows: int = 0
     held: tuple[HeldInState, ...] = ()
@@ -147,6 +148,7 @@ class NodeStatus:
         self.rows_in += event.rows_in
         self.rows_out += event.rows_out
         self.late += event.late
+        self.duplicates += event.duplicates
         self.quarantined += event.quarantined
         _add(self.bad_records, event.bad_records)
         _add(self.failed_checks, event.failed_checks)
@@ -252,6 +254,7 @@ class NodeStatus:
             "rows_per_second_1m": round(self.rate.per_second(60, at), 3),
             "rows_per_second_5m": round(self.rate.per_second(300, at), 3),
             "late": self.late,
+            "duplicates": self.duplicates,
             "bad_records": dict(self.bad_records),
             "failed_checks": dict(self.failed_checks),
             "quarantined": self.quarantined,

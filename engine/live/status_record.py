@@ -51,6 +51,7 @@ class NodeRecord(TypedDict):
     rows_per_second_1m: float
     rows_per_second_5m: float
     late: int
+    duplicates: int
     bad_records: dict[str, int]
     failed_checks: dict[str, int]
     quarantined: int

@@ -29,7 +29,7 @@ FOLDER = "live"
 FILE = f"{FOLDER}/history.db"
 # Which file this user made there: SQLite is to open no other.
 _PROOF = f"{FOLDER}/history.json"
-_VERSION = 3
+_VERSION = 4
 # What a file of an earlier version does not have.
 _SINCE_2 = (
     "alter table series add column held integer default 0;"
@@ -39,7 +39,11 @@ _SINCE_3 = f"""
 create table nodes (target text, node text, at real, record text, primary key (target, node)) without rowid;
 create table log (id integer primary key, at text, level text, line text);
 {open_alerts.SCHEMA}"""
-_UPGRADES = {1: _SINCE_2 + _SINCE_3, 2: _SINCE_3}
+_SINCE_4 = (
+    "alter table turns add column duplicates integer default 0;"
+    " alter table series add column duplicates integer default 0;"
+)
+_UPGRADES = {1: _SINCE_2 + _SINCE_3 + _SINCE_4, 2: _SINCE_3 + _SINCE_4, 3: _SINCE_4}
 _SCHEMA = f"""
 create table turns (id integer primary key, node text, number integer, begin real, end real, waited real, reason text,
     status text, rows_in integer, rows_out integer, late integer, bad integer, batches integer, watermark text,
@@ -52,7 +56,7 @@ create table series (node text, minute integer, rows_in integer, rows_out intege
 create index series_by_minute on series (minute);
 create table states (id integer primary key, node text, at real, state text, reason text);
 create index states_by_node on states (node, at);
-{_SINCE_3}"""
+{_SINCE_3}{_SINCE_4}"""
 _SECONDS_OF_A_DAY = 86_400
 _PRUNED_EACH = 600.0
 _MOST_UNWRITTEN = 20_000
@@ -90,6 +94,7 @@ class _Turn:
     rows_out: int = 0
     late: int = 0
     bad: int = 0
+    duplicates: int = 0
     batches: int = 0
     watermark: str | None = None
     counted: bool = field(default=False)
@@ -188,12 +193,13 @@ class TurnHistory:
             turn.rows_out += event.rows_out
             turn.late += event.late
             turn.bad += bad
+            turn.duplicates += event.duplicates
             turn.watermark = event.watermark or turn.watermark
         if event.replayed:
             return
         numbers = (event.rows_in, event.rows_out, event.late, bad, 1, event.seconds)
         memory = sum(one.memory_bytes for one in event.held)
-        self._count(event.node, time.time(), numbers, (event.state_rows, memory))
+        self._count(event.node, time.time(), (*numbers, event.duplicates), (event.state_rows, memory))
 
     def _model(self, event: ModelFinished) -> None:
         turn = self._running.get(event.node)
@@ -205,7 +211,7 @@ class TurnHistory:
         turn.watermark = event.watermark
         if event.rows_out:
             numbers = (event.rows_in, event.rows_out, event.late, bad, 1, event.seconds)
-            self._count(event.node, seconds_of(event.at), numbers)
+            self._count(event.node, seconds_of(event.at), (*numbers, 0))
 
     def _count(self, node: str, at: float, numbers: Sequence[float], levels: Sequence[float] = (0, 0)) -> None:
         """Add numbers to those of the minute; of levels the last one counts."""
@@ -220,7 +226,7 @@ class TurnHistory:
         numbers = (turn.rows_in, turn.rows_out, turn.late, turn.bad, turn.batches, turn.watermark)
         row = (event.node, event.number, turn.begin, turn.begin + event.seconds, turn.waited, turn.reason)
         with self._lock:
-            self._turns.append((*row, event.status.value, *numbers, event.message[:_MESSAGE]))
+            self._turns.append((*row, event.status.value, *numbers, event.message[:_MESSAGE], turn.duplicates))
 
     def flush(self) -> None:
         """Write what was collected, and remove what is older or more than is kept.
@@ -254,12 +260,14 @@ class TurnHistory:
         states: Sequence[tuple[Any, ...]],
     ) -> None:
         db = self._connection
-        db.executemany("insert into turns values (null, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", turns)
+        db.executemany("insert into turns values (null, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", turns)
         db.executemany(
-            "insert into series values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict (node, minute) do update set"
+            "insert into series (node, minute, rows_in, rows_out, late, bad, batches, seconds, duplicates, held,"
+            " state_memory) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict (node, minute) do update set"
             " rows_in = rows_in + excluded.rows_in, rows_out = rows_out + excluded.rows_out,"
             " late = late + excluded.late, bad = bad + excluded.bad, batches = batches + excluded.batches,"
-            " seconds = seconds + excluded.seconds, held = excluded.held, state_memory = excluded.state_memory",
+            " seconds = seconds + excluded.seconds, duplicates = duplicates + excluded.duplicates,"
+            " held = excluded.held, state_memory = excluded.state_memory",
             [(*key, *sums) for key, sums in series.items()],
         )
         db.executemany("insert into states values (null, ?, ?, ?, ?)", states)
@@ -390,8 +398,8 @@ def series(path: Path, node: str, *, since: float, until: float = math.inf, step
     """
     text = (
         "select minute / ? * ? as minute, sum(rows_in) as rows_in, sum(rows_out) as rows_out, sum(late) as late,"
-        " sum(bad) as bad, sum(batches) as batches, sum(seconds) as seconds, max(held) as held,"
-        " max(state_memory) as state_memory from series"
+        " sum(bad) as bad, sum(batches) as batches, sum(seconds) as seconds, sum(duplicates) as duplicates,"
+        " max(held) as held, max(state_memory) as state_memory from series"
         " where node = ? and minute >= ? and minute <= ? group by 1 order by 1"
     )
     return list(_rows(path, text, (step, step, node, int(since // 60), until / 60)))

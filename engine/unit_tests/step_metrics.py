@@ -17,14 +17,12 @@ class StepMetrics(Metrics):
     """The numbers of one step, or of all steps together, without rows that a flush read or holds in state.
 
     Attributes:
-        duplicates: rows that a dedup dropped.
         watermark: with which the next micro-batch begins, milliseconds since 1970; None: there is none yet.
         times: of each micro-batch with event times: the watermark with which it began (None: there was none), and its
             earliest event time, milliseconds since 1970.
         flushed: a flush has moved the watermark past every row.
     """
 
-    duplicates: int = 0
     watermark: int | None = None
     times: tuple[tuple[int | None, int], ...] = ()
     flushed: bool = False
@@ -32,7 +30,6 @@ class StepMetrics(Metrics):
     def with_step(self, later: StepMetrics) -> StepMetrics:
         """Both together; state and watermark are the later ones."""
         return StepMetrics(
-            duplicates=self.duplicates + later.duplicates,
             watermark=later.watermark,
             times=(*self.times, *later.times),
             flushed=self.flushed or later.flushed,
@@ -59,9 +56,9 @@ def of_batch(
     """
     metrics = metrics_of(record, written.metrics)
     held = max(metrics.state_rows - flushed, 0)
-    numbers = replace(metrics, rows_in=0 if hidden else metrics.rows_in, state_rows=held).numbers()
-    duplicates = 0 if hidden else sum(_duplicates(o) for o in record.get("stateOperators") or [])
-    return StepMetrics(duplicates=duplicates, watermark=watermark, times=() if hidden else _times(record), **numbers)
+    metrics = replace(metrics, rows_in=0, duplicates=0) if hidden else metrics
+    numbers = replace(metrics, state_rows=held).numbers()
+    return StepMetrics(watermark=watermark, times=() if hidden else _times(record), **numbers)
 
 
 def _times(record: Mapping[str, Any]) -> tuple[tuple[int | None, int], ...]:
@@ -74,7 +71,3 @@ def _times(record: Mapping[str, Any]) -> tuple[tuple[int | None, int], ...]:
 
 def _millis(text: str | None) -> int:
     return time_millis(text) if text else 0
-
-
-def _duplicates(operator: Mapping[str, Any]) -> int:
-    return int((operator.get("customMetrics") or {}).get("numDroppedDuplicateRows", 0))

@@ -55,6 +55,9 @@ def test_numbers_of_a_stream_are_a_sentence(capsys: pytest.CaptureFixture[str]) 
         ),
     )  # fmt: skip
     assert "3 rows in, 1 out, 1 late, 2 in state, 1 batch\n" in out
+    assert "3 rows in, 2 out, 0 late, 1 duplicate, 0 in state" in printed(
+        capsys, finished(Status.SUCCESS, rows_in=3, rows_out=2, duplicates=1, batches=1)
+    )
     assert (
         "1 bad record from s.t; 2 rows failed expectation plausible; 3 rows quarantined in lake.x.m__quarantine" in out
     )

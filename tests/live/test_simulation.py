@@ -78,4 +78,4 @@ def test_a_fault_is_noticed(tmp_path: Path, mutant: str) -> None:
 
 def run_many(folder: Path) -> None:
     for seed in range(60):
-        run(seed, folder / str(seed), seconds=5400)
+        run(seed, folder / str(seed), seconds=3600)

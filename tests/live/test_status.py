@@ -37,6 +37,11 @@ def test_sums_state_and_last_values() -> None:
     assert (found["last_commit"], found["snapshot_id"], found["health"]) == (BEGIN, "2", "healthy")
 
 
+def test_duplicates_are_counted() -> None:
+    status = folded(started(), batch(rows_in=5, duplicates=2), batch(number=1, rows_in=1, duplicates=1))
+    assert node(status)["duplicates"] == 3
+
+
 def test_what_a_query_holds_is_what_its_last_micro_batch_says() -> None:
     def held(count: int) -> tuple[HeldInState, ...]:
         return (HeldInState("dedupe", "keys of dedup", "keys that were read", count, 2048),)

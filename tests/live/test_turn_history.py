@@ -30,7 +30,7 @@ def test_a_turn_is_kept_with_what_it_waited_for_and_what_came_of_it(tmp_path: Pa
     assert first == {
         "node": ORDERS, "number": 1, "begin": BEGIN, "end": BEGIN + 2, "waited": 0.25,
         "reason": "new input in shop.orders", "status": "success", "rows_in": 7, "rows_out": 7, "late": 2, "bad": 3,
-        "batches": 1, "watermark": "2026-01-01 00:00:00", "message": "",
+        "batches": 1, "watermark": "2026-01-01 00:00:00", "message": "", "duplicates": 0,
     }  # fmt: skip
     assert (second["status"], second["message"], second["rows_in"]) == ("error", "the broker is away", 0)
     assert [change["state"] for change in turn_history.state_changes(history.path, ORDERS)] == [
@@ -55,16 +55,15 @@ def test_what_is_held_is_a_level_of_the_minute_and_not_a_sum(tmp_path: Path) -> 
     history.close()
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", [1, 2, 3])
 def test_a_file_of_an_earlier_version_keeps_what_it_has(tmp_path: Path, version: int) -> None:
     history = TurnHistory(tmp_path)
     fed(history, *turn(rows=7))
     history.close()
     with sqlite3.connect(history.path) as db:
-        db.executescript(
-            "drop table nodes; drop table log; drop table alerts; drop table messages; drop table bad_counts;"
-            f"pragma user_version = {version};"
-        )
+        columns = "alter table turns drop column duplicates; alter table series drop column duplicates;"
+        tables = "drop table nodes; drop table log; drop table alerts; drop table messages; drop table bad_counts;"
+        db.executescript(f"{columns}{tables if version < 3 else ''} pragma user_version = {version};")
         if version == 1:
             db.executescript(
                 "create table old (node text, minute integer, rows_in integer, rows_out integer, late integer, bad integer,"
@@ -74,13 +73,14 @@ def test_a_file_of_an_earlier_version_keeps_what_it_has(tmp_path: Path, version:
             )
     history = TurnHistory(tmp_path)
     assert history.note == ""
-    fed(history, batch(rows_in=1, state_rows=6, held=held(6, 7)))
+    fed(history, batch(rows_in=1, state_rows=6, duplicates=5, held=held(6, 7)))
     history.keep("dev", {ORDERS: {"late": 3}})
     history.flush()
     assert history.kept("dev") == {ORDERS: {"late": 3}}
     history.close()
     assert len(turn_history.turns(history.path)) == 1
     found = turn_history.series(history.path, ORDERS, since=time.time() - 3600, step=600)
+    assert sum(row["duplicates"] for row in found) == 5
     assert (sum(row["rows_in"] for row in found), max(row["held"] for row in found)) == (8, 6)
 
 

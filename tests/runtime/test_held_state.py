@@ -64,6 +64,7 @@ def test_open_windows_keys_and_rows_that_wait(lab: Lab) -> None:
     (keys,) = steps(lab, "once", "--limit", "1")
     assert (keys["meaning"], len(keys["sample"])) == ("keys of dedup", 1)
     assert keys["count"] >= 1
+    assert [built.model(name)["duplicates"] for name in ("once", "hourly")] == [1, 0]
     left, right = steps(lab, "joined")
     assert (left["meaning"], right["meaning"]) == (
         "rows that may still find a match, left side", "rows that may still find a match, right side",

@@ -30,6 +30,7 @@ def turn_line(event: Event) -> str:
         case ModelFinished(status=Status.SUCCESS):
             rows = "" if event.kind == "view" else f" {amount(event.rows_out, 'row')}"
             late = f", {amount(event.late, 'late row')}" if event.late else ""
+            late += f", {amount(event.duplicates, 'duplicate')}" if event.duplicates else ""
             bad = sum(event.bad_records.values())
             wrong = f", {amount(bad, 'bad record')}" if bad else ""
             more = "; more input" if event.more else ""

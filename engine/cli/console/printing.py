@@ -310,6 +310,7 @@ def stream_text(event: ModelFinished) -> str:
     """The beginner's question after a stream: what came in, what went out, what is held and why."""
     parts = [
         f"{amount(event.rows_in, 'row')} in", f"{event.rows_out:,} out{_merged(event)}", f"{event.late:,} late",
+        *([amount(event.duplicates, "duplicate")] if event.duplicates else []),
         f"{event.state_rows:,} in state", amount(event.batches, "batch", "batches"),
     ]  # fmt: skip
     if event.watermark:

@@ -19,8 +19,20 @@ if TYPE_CHECKING:
 
 HEALTHY, UNHEALTHY, NOT_RUNNING = 0, 1, 3
 _COLOURS = {"failed": "red", "stalled": "yellow", "healthy": ""}
-_HEADS = ("model", "state", "last commit", "rows/s", "lag", "watermark", "late", "bad", "restarts", "last error")
-_NUMBERS = {"rows/s", "lag", "late", "bad", "restarts"}
+_HEADS = (
+    "model",
+    "state",
+    "last commit",
+    "rows/s",
+    "lag",
+    "watermark",
+    "late",
+    "duplicates",
+    "bad",
+    "restarts",
+    "last error",
+)
+_NUMBERS = {"rows/s", "lag", "late", "duplicates", "bad", "restarts"}
 _NEVER = "does not run, and has not run with this target folder"
 _ALWAYS = 5
 _EMPTY = {"", "-", "0"}
@@ -143,6 +155,7 @@ def _cells(node: NodeRecord, now: float) -> tuple[str, ...]:
         lag or ("0" if node["lag_seconds"] == 0 else "-"),
         f"{_ago(age)} behind" if age is not None else "-",
         f"{node['late']:,}",
+        f"{node['duplicates']:,}",
         f"{sum(node['bad_records'].values()):,}",
         f"{node['restarts']:,}",
         "" if node["health"] == "healthy" else (node["last_error"] or node["stalled"] or ""),

@@ -7,7 +7,7 @@ from pathlib import Path
 from engine.docs.site.last_run import last_run
 from engine.secrets import scrub
 
-_NUMBERS = ("rows_in", "rows_out", "late", "quarantined", "state_rows")
+_NUMBERS = ("rows_in", "rows_out", "late", "duplicates", "quarantined", "state_rows")
 _MOST_TEXT = 200
 
 

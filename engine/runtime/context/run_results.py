@@ -31,11 +31,12 @@ _KEPT = 100
 _MERGED = ("rows_updated", "rows_deleted")
 _TAKEN_OUT = ("bad_records", "failed_checks", "quarantined")
 _NUMBERS = (
-    "rows_in", "rows_out", *_MERGED, "late", *_TAKEN_OUT, "state_rows", "batches", "watermark", "event_times",
-    "snapshot_id", "note",
+    "rows_in", "rows_out", *_MERGED, "late", "duplicates", *_TAKEN_OUT, "state_rows", "batches", "watermark",
+    "event_times", "snapshot_id", "note",
 )  # fmt: skip
 _PROGRESS = (
-    "batch_id", "rows_in", "rows_out", *_MERGED, "late", *_TAKEN_OUT, "state_rows", "watermark", "seconds", "replayed",
+    "batch_id", "rows_in", "rows_out", *_MERGED, "late", "duplicates", *_TAKEN_OUT, "state_rows", "watermark",
+    "seconds", "replayed",
 )  # fmt: skip
 
 

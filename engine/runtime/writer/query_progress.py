@@ -149,5 +149,6 @@ def metrics_of(record: Mapping[str, Any], written: Metrics) -> Metrics:
         written,
         rows_in=int(record.get("numInputRows", 0)),
         late=sum(int(o.get("numRowsDroppedByWatermark", 0)) for o in operators),
+        duplicates=sum(int((o.get("customMetrics") or {}).get("numDroppedDuplicateRows", 0)) for o in operators),
         state_rows=sum(int(o.get("numRowsTotal", 0)) for o in operators),
     )
