@@ -199,8 +199,8 @@ def _stops(document: Mapping[str, Any]) -> str:
     return f"""{_conditions(document)} {len(took)} processes of
 `engine start` were asked to end at random moments of their first 40 seconds, half by `engine stop` and half by SIGTERM:
 while they compiled, while Java started or stood still, in long micro-batches, with a broker that does not answer.
-{within} had ended within {_STOP_SECONDS:.0f} s, with their Java; the median is {statistics.median(took):.1f} s, the slowest
-{took[-1]:.1f} s. Each row was in the tables once.
+{within} had ended within {_STOP_SECONDS:.0f} s, with their Java; the median is {statistics.median(took):.1f} s, and the
+slowest {took[-1]:.1f} s. Each row was in the tables once.
 """
 
 

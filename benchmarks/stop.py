@@ -56,7 +56,7 @@ select id, at from {{ source('shop', 'events') }}
 /*---
 streams: {shop.events: {max_files_per_trigger: 1}}
 ---*/
-select id, aggregate(sequence(1, 40000), 0L, (sum, n) -> (sum + n * id) % 1000003) as total
+select id, aggregate(sequence(1, 20000), 0L, (sum, n) -> (sum + n * id) % 1000003) as total
 from {{ source('shop', 'events') }}
 """,
     "minutes": """\
@@ -108,7 +108,7 @@ def main() -> int:
         landed = 0
         results = []
         for number in range(chosen.times):
-            for _ in range(3):
+            for _ in range(2):
                 _land(root, landed)
                 landed += _ROWS
             results.append(_stopped(root, chance, number))
