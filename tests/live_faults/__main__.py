@@ -158,6 +158,7 @@ class Run:
             self.broker.delete("clicks")
             self.broker.create("clicks")
             self._replaced = True
+            self.sender.recreated.set()
         self.sender.no_clicks.clear()
         if not self._replaced:
             return

@@ -105,6 +105,7 @@ class Sender:
         burst: orders to send at once.
         partitions: of the topic of orders.
         no_clicks: clicks are sent when this is not set.
+        recreated: set when the topic of clicks is another one.
     """
 
     broker: Broker
@@ -114,6 +115,7 @@ class Sender:
     burst: int = 0
     partitions: int = 2
     no_clicks: threading.Event = field(default_factory=threading.Event)
+    recreated: threading.Event = field(default_factory=threading.Event)
     _ended: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
 
@@ -132,12 +134,15 @@ class Sender:
     def _follow(self) -> None:
         # Retries without a second copy, in the order in which they were sent.
         producer = self.broker.producer(enable_idempotence=True, message_timeout_ms=170_000, **_METADATA)
-        # One that counts its records would not survive a topic that is recreated; clicks may come twice.
-        clicks = self.broker.producer(message_timeout_ms=170_000, **_METADATA)
+        clicks = self._clicks_producer()
         while not self._ended.wait(0.1):
             count, self.burst = self.burst or self.chance.randint(0, 10), 0
             for _ in range(count):
                 self._order(producer)
+            if self.recreated.is_set():
+                # It numbers its records, which a new topic does not continue.
+                clicks = self._clicks_producer()
+                self.recreated.clear()
             if not self.no_clicks.is_set():
                 for _ in range(self.chance.randint(0, 3)):
                     self._click(clicks)
@@ -147,6 +152,9 @@ class Sender:
         self._order(producer, at=FIRST + STEP * (len(self.orders) + 86_400))
         assert producer.flush(170) == 0
         assert clicks.flush(170) == 0
+
+    def _clicks_producer(self) -> Any:
+        return self.broker.producer(enable_idempotence=True, message_timeout_ms=170_000, **_METADATA)
 
     def _order(self, producer: Any, at: datetime | None = None) -> None:
         number = len(self.orders)
