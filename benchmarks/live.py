@@ -1,6 +1,7 @@
 """`engine start` beside a plain PySpark driver with processing-time triggers: idle cost, and from a file to its row.
 
     python -m benchmarks.live [--models 60] [--files 40] [--idle 60] [--only engine,script] [--topics]
+        [--busy]
 
 Each of the models reads a folder of its own and appends to a table. Idle: processor time of all processes while
 nothing arrives, from a minute after the first load on. Latency: a file is renamed into a random folder, and the clock
@@ -85,6 +86,7 @@ def main() -> None:
     parser.add_argument("--backlog", type=int, default=3000, help="files of the backlog")
     parser.add_argument("--only", default="engine,script")
     parser.add_argument("--topics", action="store_true", help="topics in place of folders")
+    parser.add_argument("--busy", action="store_true", help="the machine has other work: keep the results apart")
     chosen = parser.parse_args()
     results: list[Result] = []
     for way in chosen.only.split(","):
@@ -95,7 +97,7 @@ def main() -> None:
             for result in _measured(way, root, chosen, broker):
                 print(json.dumps({k: v for k, v in vars_of(result).items() if v is not None}), flush=True)
                 results.append(result)
-    keep("live-topics" if chosen.topics else "live", results, 1)
+    keep(f"live{'-topics' if chosen.topics else ''}{'-busy' if chosen.busy else ''}", results, 1)
 
 
 @contextmanager
