@@ -105,9 +105,7 @@ class NodeQueue:
             if id_ in kept:
                 kept[id_].failures, kept[id_].earliest = 0, 0.0
                 if kept[id_].state in {NodeState.FAILED, NodeState.BACKING_OFF}:
-                    # What came while it backed off is part of what is due now.
-                    kept[id_].state, kept[id_].due, kept[id_].until = NodeState.IDLE, None, None
-                    self._plan_next(kept[id_], now)
+                    self._release(kept[id_], now)
                 elif kept[id_].state is NodeState.STANDBY:
                     kept[id_].until = now
                 self.due(id_, "its definition changed", now)
@@ -146,9 +144,7 @@ class NodeQueue:
         """Let time pass: schedules come, pauses after failures end."""
         for entry in self.entries.values():
             if entry.state is NodeState.BACKING_OFF and entry.until is not None and entry.until <= now:
-                entry.state, entry.until = NodeState.IDLE, None
-                entry.due = None
-                self._plan_next(entry, now)
+                self._release(entry, now)
                 self.due(entry.node.id, "tried again", now)
             elif entry.state is NodeState.STANDBY and entry.until is not None and entry.until <= now:
                 # Whether its table is free shows in its turn; until then it stays on standby for everybody else.
@@ -253,7 +249,7 @@ class NodeQueue:
     def heal(self, id_: str, now: float) -> None:
         """What a failed node waited for has come."""
         if (entry := self.entries.get(id_)) is not None and entry.state is NodeState.FAILED:
-            entry.state = NodeState.IDLE
+            self._release(entry, now)
             self.due(id_, "tried again", now)
 
     def pause(self, ids: Iterable[str]) -> None:
@@ -289,6 +285,13 @@ class NodeQueue:
     def busy(self) -> bool:
         """Whether a turn is under way that does not only find out whether its table is free."""
         return any(entry.state is NodeState.RUNNING and entry.standby is None for entry in self.entries.values())
+
+    def _release(self, entry: Entry, now: float) -> None:
+        """Take a node out of its failure; what came meanwhile is part of what is due next."""
+        entry.state, entry.due, entry.until = NodeState.IDLE, None, None
+        if entry.paused:
+            self._turn_to(entry, NodeState.PAUSED, "")
+        self._plan_next(entry, now)
 
     def _those(self, ids: Iterable[str]) -> Iterator[Entry]:
         yield from (self.entries[id_] for id_ in ids if id_ in self.entries)

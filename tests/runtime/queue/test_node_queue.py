@@ -336,3 +336,20 @@ def test_an_edit_of_a_node_that_backs_off_runs_it_also_if_input_came_meanwhile()
     queue.replace({"model.a": stream("a", source="source.s.x")}, {"model.a"}, NOW + 1)
     assert queue.entries["model.a"].state is NodeState.QUEUED
     assert turn(queue, NOW + 1) == "model.a"
+
+
+def test_a_node_that_was_paused_during_a_turn_that_failed_is_shown_as_paused():
+    for ends in (True, False):
+        queue = queue_of(stream("a", source="source.s.x"))
+        queue.due("model.a", "x", NOW)
+        turn(queue, NOW)
+        queue.pause(["model.a"])
+        queue.fail("model.a", NOW + 1, "no broker", heals=ends)
+        if ends:
+            queue.tick(NOW + 3)
+        else:
+            queue.heal("model.a", NOW + 3)
+        assert queue.take_changes()[-1].state is queue.entries["model.a"].state is NodeState.PAUSED
+        assert turn(queue, NOW + 3) is None
+        queue.resume(["model.a"], NOW + 4)
+        assert turn(queue, NOW + 4) == "model.a"
