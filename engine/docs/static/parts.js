@@ -33,7 +33,7 @@
       { href: headrace.hrefOf(node), class: tone, title: word || null, "data-node": node.id },
       icon(node.kind),
       h("bdi", {}, node.name),
-      word ? h("span", { class: "hidden" }, ` (${word})`) : null,
+      word ? h("span", { class: tone === "bad" ? "state" : "hidden" }, tone === "bad" ? word : ` (${word})`) : null,
     );
   }
 

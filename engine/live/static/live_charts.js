@@ -4,7 +4,7 @@
    reached with a pointer, a finger or the arrow keys. */
 (() => {
   const { h, s, number } = headrace;
-  const SIZE = { width: 640, height: 170, left: 62, bottom: 24, top: 10, right: 10 };
+  const SIZE = { width: 640, height: 170, left: 72, bottom: 28, top: 10, right: 10 };
   const ROW = 20;
   const NBSP = "\u00a0";
   const iso = (seconds) => new Date(seconds * 1000).toISOString();

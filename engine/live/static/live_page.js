@@ -13,7 +13,7 @@
     const line = ([at, level, text]) =>
       h(
         "li",
-        { class: level },
+        { class: ["error", "warning"].includes(level) ? level : null },
         h("time", { datetime: at }, at.slice(11, 19)),
         h("span", { dir: "auto" }, ["error", "warning"].includes(level) ? h("b", {}, `${level}: `) : null, text),
       );

@@ -107,15 +107,18 @@
     );
   }
 
+  /* Whether input waits that no turn reads, nor will soon. */
+  const left = (node) => behind(node).length > 0 && !["running", "queued"].includes(node.state);
+
   const RANK = { bad: 0, warn: 1, good: 2, "": 3 };
 
   /* What somebody should look at, worst first: models, with what is wrong with their tests. */
   function attention() {
     const own = [...nodes.values()].filter((node) => isModel(node) || !nodes.has(node.node.replace(/^tests\./, "")));
     const wrong = own
-      .filter((node) => node.reasons.length || behind(node).length || sum(node.bad_records) || node.state === "paused")
+      .filter((node) => node.reasons.length || left(node) || sum(node.bad_records) || node.state === "paused")
       .sort((a, b) => RANK[a.tone] - RANK[b.tone] || b.lag_seconds - a.lag_seconds || a.name.localeCompare(b.name));
-    if (!wrong.length) return h("p", { class: "note" }, "Nothing is failing, stalled or behind.");
+    if (!wrong.length) return h("p", { class: "note" }, "Nothing needs attention.");
     const row = (node) =>
       h(
         "tr",
