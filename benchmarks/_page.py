@@ -200,7 +200,7 @@ def _stops(document: Mapping[str, Any]) -> str:
 `engine start` were asked to end at random moments of their first 40 seconds, half by `engine stop` and half by SIGTERM:
 while they compiled, while Java started or stood still, in long micro-batches, with a broker that does not answer.
 {within} had ended within {_STOP_SECONDS:.0f} s, with their Java; the median is {statistics.median(took):.1f} s, and the
-slowest {took[-1]:.1f} s. Each row was in the tables once.
+slowest {took[-1]:.1f} s. No row was missing afterwards or there twice.
 """
 
 
