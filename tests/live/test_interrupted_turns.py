@@ -36,7 +36,7 @@ def heard(*ended: ModelFinished | events.TestFinished) -> tuple[list[Event], Any
     emitted: list[Event] = []
     stop = threading.Event()
     stop.set()
-    shop = Workshop(None, 20.0, stop, None, emitted.append)  # type: ignore[arg-type] # neither is asked
+    shop = Workshop(None, 20.0, stop, None, emitted.append, lambda _: None)  # type: ignore[arg-type] # neither is asked
     turn = _HeardTurn(shop, LiveNode(ORDERS, (ORDERS, "test.orders_positive")), None)
     for event in ended:
         turn.hear(event)
@@ -76,7 +76,7 @@ def test_what_failed_before_is_failing() -> None:
 def test_an_error_of_a_turn_that_was_cut_off_is_none() -> None:
     emitted: list[Event] = []
     stop = threading.Event()
-    shop = Workshop(None, 20.0, stop, None, emitted.append)  # type: ignore[arg-type]
+    shop = Workshop(None, 20.0, stop, None, emitted.append, lambda _: None)  # type: ignore[arg-type]
     found = (Diagnostic("java-ended", "Java has ended", ""),)
     assert _HeardTurn(shop, LiveNode(ORDERS, ()), None).failed(found).status is Status.ERROR
     assert len(emitted) == 1

@@ -22,7 +22,7 @@ for seed in range(arguments.seed, arguments.seed + arguments.count):
         except AssertionError as error:
             wrong += 1
             print(f"seed {seed}: {error}", flush=True)
-    if (done := seed - arguments.seed + 1) % 50 == 0:
+    if (done := seed - arguments.seed + 1) % 10 == 0:
         print(f"{done} schedules, {checks:,} statuses compared, {wrong} wrong", flush=True)
 print(f"{arguments.count} schedules, {checks:,} statuses compared, {wrong} wrong, {time.monotonic() - begin:.0f} s")
 sys.exit(wrong > 0)
