@@ -300,5 +300,6 @@ def _message(status: Mapping[str, Any], event: str, key: Key, alert: OpenAlert) 
 
 def _bad_text(count: int, by_input: Mapping[str, int]) -> str:
     worst = max(by_input, key=lambda name: by_input[name], default="")
-    several = f"; most of {worst}" if len(by_input) > 1 else f" of {worst}"
-    return f"{count:,} bad records within ten minutes{several}"
+    if len(by_input) > 1:
+        return f"{count:,} bad records within ten minutes; since the history began, most came from {worst}"
+    return f"{count:,} bad records from {worst} within ten minutes"

@@ -144,6 +144,7 @@ def test_bad_records_count_within_ten_minutes(hook: Hook, tmp_path: Path) -> Non
         alerts.look(status.to_json(BEGIN + minute * 60))
     alerts.close()
     assert sent(hook) == [("firing", "bad_records", "orders"), ("resolved", "bad_records", "orders")]
+    assert hook.got[0][0]["message"] == "18 bad records from shop.orders within ten minutes"
 
 
 def test_a_webhook_that_is_away_is_tried_again_and_one_that_rejects_is_not(hook: Hook, tmp_path: Path) -> None:
