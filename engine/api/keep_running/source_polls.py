@@ -12,7 +12,7 @@ from engine.sources.polls import FolderTimes, OpenPolls, polled, top_folder
 
 if TYPE_CHECKING:
     from engine.compile import Manifest, Source
-    from engine.sources import Place
+    from engine.sources import Place, SourceSpec
 
 # Sources that nobody can ask cheaply (buckets, catalogs of servers, Spark's readers) get turns by the clock.
 UNKNOWN_EVERY = 10.0
@@ -42,7 +42,7 @@ class SourcePolls:
     _seen: dict[str, Hashable] = field(default_factory=dict)
     _asked: dict[str, float] = field(default_factory=dict)
     _folders: FolderTimes = field(default_factory=FolderTimes)
-    _topics: _TopicThread | None = None
+    _topics: TopicThread | None = None
     # Which folder a path means is decided by what exists: asked now and then.
     _tops: dict[str, str | None] = field(default_factory=dict)
     _topped: float = 0.0
@@ -57,7 +57,9 @@ class SourcePolls:
         self._tops = {}
         self._seen = {i: seen for i, seen in self._seen.items() if i in self._sources}
         topics = {i: source for i, source in self._sources.items() if polled(source.spec)}
-        self._topics = _TopicThread(topics, place, self.arrived) if topics else None
+        self._topics = (
+            TopicThread({i: source.spec for i, source in topics.items()}, place, self.arrived) if topics else None
+        )
 
     def changed(self, now: float) -> list[str]:
         """Return the ids of sources that may have something new since the last call."""
@@ -86,11 +88,11 @@ class SourcePolls:
             self._topics = None
 
 
-class _TopicThread:
+class TopicThread:
     """Asks where topics end, without Java, and remembers which of them can be asked so."""
 
-    def __init__(self, sources: dict[str, Source], place: Place, arrived: Callable[[str], None]) -> None:
-        self._specs = {id_: source.spec for id_, source in sources.items()}
+    def __init__(self, specs: dict[str, SourceSpec], place: Place, arrived: Callable[[str], None]) -> None:
+        self._specs = specs
         self._place, self._arrived = place, arrived
         self._known: set[str] = set(self._specs)
         self._closed = threading.Event()
