@@ -198,9 +198,10 @@ file in its folder (0.89 s with 10 files, 0.98 s with 1,000, 1.48 s with 6,000).
 def _polls(document: Mapping[str, Any]) -> str:
     (one,) = document["results"]
     return f"""{_conditions(document)} The table before is from before
-topics were waited for: then a record was noticed by a poll, twice a second. Now a record of one of {one["topics"]} topics is
-noticed after {one["p50"]:.3f} s at the median and {one["p95"]:.3f} s at the 95th percentile ({one["records"]} records), before its run begins.
-Waiting takes {one["idle"]:.2%} of a core. The whole way to the row was not measured again: the machine had other work."""
+topics were waited for: then a record was noticed by a poll, twice a second. Now a record of one of {one["topics"]}
+topics is noticed after {one["p50"]:.3f} s at the median and {one["p95"]:.3f} s at the 95th percentile, before its run
+begins ({one["records"]} records). Waiting takes {one["idle"]:.2%} of a core. The whole way to the row was not measured
+again: the machine had other work."""
 
 
 def _stops(document: Mapping[str, Any]) -> str:
