@@ -363,6 +363,8 @@ class LiveProject:
         live = live_nodes(manifest, nodes)
         due = {node.id for node in live.values() if set(node.run) & set(changed)}
         self._compiled, self._nodes = compiled, list(nodes)
+        # The newest plan is of other nodes.
+        self._happened += 1
         self.queue.replace(live, due, time.time())
         place = compiled.target.place(self.project.root)
         self._polls = self._polls or SourcePolls(place, self._arrived)
