@@ -297,3 +297,32 @@ def test_data_that_did_not_change_are_not_read(process: Process) -> None:
     assert data.script("nodes0", "99") == b'headrace.stale("nodes0");\n'
     assert data.script("nodes7") is None
     assert data.script("secret") is None
+
+
+@pytest.mark.parametrize("turns", [300, 10_000])
+def test_pages_that_stay_open_stay_small(window, process: Process, turns: int) -> None:
+    watched = window(process.address)
+    page = watched.open("#/live")
+    charts = page.context.new_page()
+    charts.goto(f"{watched.start}index.html#/live/orders")
+    expect(charts.locator(".live-chart")).to_have_count(5)
+    for number in range(1, turns + 1):
+        bad = number % 97 == 0
+        process.runs(
+            (ORDERS, TOTALS)[number % 2],
+            status=Status.ERROR if bad else Status.SUCCESS,
+            message="the broker is away" if bad else "",
+        )
+        if number % 10 == 0:
+            page.wait_for_timeout(100)
+    process.runs(ORDERS)
+    process.runs(TOTALS)
+    expect(charts.locator(".tile", has_text="Turns")).to_contain_text(f"{turns // 2 + 1:,}", timeout=10_000)
+    for one in (page, charts):
+        session = one.context.new_cdp_session(one)
+        session.send("Performance.enable")
+        session.send("HeapProfiler.collectGarbage")
+        metrics = {each["name"]: each["value"] for each in session.send("Performance.getMetrics")["metrics"]}
+        assert metrics["Nodes"] < 5_000
+        assert metrics["JSHeapUsedSize"] < 20e6
+    agrees(watched, process)
