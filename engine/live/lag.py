@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -40,7 +40,7 @@ class LagReader:
     What asks brokers for the times of records keeps its clients between.
     """
 
-    _times: dict[str, UnreadTimes] = field(default_factory=dict)
+    _times: dict[Callable[[], UnreadTimes], UnreadTimes] = field(default_factory=dict)
 
     def lags(self, plan: Plan, place: Place) -> dict[str, tuple[Lag, ...]]:
         """Return the unread input of each streaming model of a plan, by node id.
@@ -72,10 +72,10 @@ class LagReader:
         made = answers_of(records.spec.format).unread_times
         if made is None:
             return None
-        if records.spec.format not in self._times:
-            self._times[records.spec.format] = made()
+        if made not in self._times:
+            self._times[made] = made()
         try:
-            found = self._times[records.spec.format].oldest(records.spec, place, records.offsets, records.topics)
+            found = self._times[made].oldest(records.spec, place, records.offsets, records.topics)
         except EngineError:
             return None
         return min(found.values(), default=None)

@@ -125,7 +125,7 @@ class LiveStatus:
             case LiveStarted():
                 self._started, self._stopped = event, None
                 self._restored = self._kept(event.target)
-                self._keep(event.nodes, seconds_of(event.at))
+                self._keep(event.nodes, seconds_of(event.at), begins=True)
             case LiveStopped():
                 self._stop(event)
             case ProjectReloaded():
@@ -172,12 +172,15 @@ class LiveStatus:
         if event.status.failed:
             owner.tests_failing[event.node] = event.message[:_TEST_MESSAGE]
 
-    def _keep(self, nodes: tuple[str, ...], at: float) -> None:
-        """Show these nodes and no other, and failing tests that there still are."""
-        for node in nodes:
-            if node in self._all and node not in self.nodes:
-                self._all[node].begin_again(at)
+    def _keep(self, nodes: tuple[str, ...], at: float, *, begins: bool = False) -> None:
+        """Show these nodes and no other, and failing tests that there still are.
+
+        A node that is added while the process runs begins again: what it had to do in an earlier life is over.
+        """
+        again = {node for node in nodes if node not in self.nodes and (node in self._all or not begins)}
         self.nodes = {node: self._all.get(node) or self._new(node, at) for node in nodes}
+        for node in again:
+            self.nodes[node].begin_again(at)
         for status in self.nodes.values():
             gone = [test for test in status.tests_failing if self.owners and test not in self.owners]
             for test in gone:
