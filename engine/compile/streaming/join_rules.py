@@ -35,6 +35,7 @@ def joins(query: LoweredQuery) -> Iterator[QueryFinding]:
 
 def running_joins(query: LoweredQuery) -> Iterator[QueryFinding]:
     """What Spark finds only when the query runs, and what then grows without bound."""
+    rejected = {id(step.node) for step in walk(query.plan) if isinstance(step, Join) and _never_closes(step)}
     for step in walk(query.runs):
         if not isinstance(step, Join) or step.lateral or not (step.left.streaming and step.right.streaming):
             continue
@@ -43,7 +44,7 @@ def running_joins(query: LoweredQuery) -> Iterator[QueryFinding]:
             message = "a join of two streams needs an equality of their columns"
             hint = "Add an equality to ON, such as l.id = r.id."
             yield error("join-no-equality", message, hint, step.node)
-        elif query.mode == "append":
+        elif query.mode == "append" and id(step.node) not in rejected:
             yield from _waiting(step)
         for condition in pairs:
             sides = (condition.left, condition.right)
@@ -60,7 +61,7 @@ def _streams(query: LoweredQuery, step: Join) -> Iterator[QueryFinding]:
         message = "an anti join of two streams is not supported: a match may always arrive later"
         hint = "Use LEFT JOIN with a time bound in ON and WHERE r.key IS NULL; or remove one side from 'streams:'."
         yield error("join-anti", message, hint, step.node)
-    elif step.kind != "inner" and not _closes(step):
+    elif _never_closes(step):
         name = _NAMES[step.kind]
         message = f"a {name} join of two streams needs a time bound in ON: without it an unmatched row is never written"
         hint = fix(step, [step.left, step.right])
@@ -77,6 +78,10 @@ def _mode(query: LoweredQuery, step: Join) -> QueryFinding:
         return error("chain-join-mode", message, hint, step.node)
     message = f"a join of two streams is not supported in {query.mode} mode"
     return error("join-mode", message, "Set output_mode: append; with unique_key rows are still merged.", step.node)
+
+
+def _never_closes(step: Join) -> bool:
+    return step.kind != "inner" and not _closes(step)
 
 
 def _closes(step: Join) -> bool:
@@ -108,8 +113,8 @@ def _preserved(step: Join) -> list[LogicalPlan]:
 def _waiting(step: Join) -> Iterator[QueryFinding]:
     """Rows that never leave the state: an error where they would be written when they leave it."""
     waiting = waiting_sides(step)
-    if not waiting or step.left.open or step.right.open or (step.kind != "inner" and not _closes(step)):
-        return  # nothing waits, or nobody knows, or an error already
+    if not waiting or step.left.open or step.right.open:
+        return  # nothing waits, or nobody knows
     lost = [side for side in _preserved(step) if any(side is one for one in waiting)]
     if lost:
         names = " and ".join(shown(step, side) for side in lost)
