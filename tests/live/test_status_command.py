@@ -56,6 +56,8 @@ def test_exit_codes_follow_what_happens(project: Path, capsys: pytest.CaptureFix
         code, text = shown(capsys, "--output", "json")
         record = json.loads(text)
         assert (code, record["running"], record["nodes"][0]["state"]) == (1, True, "backing off")
+        # In the words of the pages.
+        assert "failing, backing off" in shown(capsys)[1]
     assert shown(capsys)[0] == 3
     assert "does not run" in shown(capsys)[1]
     assert [row["status"] for row in turn_history.turns(project / "target/live/history.db")] == ["error", "success"]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from engine.characters import one_line
 from engine.cli.console.safe_output import write, write_json
 from engine.live import status_file
+from engine.live.standing import standings
 from engine.live.status import healthy
 from engine.live.status_record import NodeRecord, StatusRecord, aged
 from engine.node_ids import shown_name
@@ -128,8 +129,8 @@ def _table(found: StatusRecord) -> Table:
     from rich.text import Text
 
     nodes = sorted(found["nodes"], key=lambda node: (_ORDER.get(node["health"], 0), node["name"]))
-    now = time.time()
-    rows = [_cells(node, now) for node in nodes]
+    now, words = time.time(), standings(nodes)
+    rows = [_cells(node, words[node["node"]].word, now) for node in nodes]
     # A column in which there is nothing to see would only make the others narrow.
     shown = [place for place in range(len(_HEADS)) if place < _ALWAYS or any(row[place] not in _EMPTY for row in rows)]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
@@ -142,14 +143,14 @@ def _table(found: StatusRecord) -> Table:
     return table
 
 
-def _cells(node: NodeRecord, now: float) -> tuple[str, ...]:
-    state = node["state"] + (f": {node['reason']}" if node["reason"] and node["state"] != "idle" else "")
+def _cells(node: NodeRecord, word: str, now: float) -> tuple[str, ...]:
+    state = word + (f": {node['reason']}" if node["reason"] and node["state"] != "idle" else "")
     lag = ", ".join(f"{lag['count']:,} {lag['what']}" for lag in node["lag"] if lag["count"])
     lag += f", {_ago(node['lag_seconds'])} old" if lag and node["lag_seconds"] is not None else ""
     age = node["watermark_age_seconds"]
     return (
         node["name"],
-        f"{state} (stalled)" if node["health"] == "stalled" else state,
+        state,
         f"{_ago(now - node['last_commit'])} ago" if node["last_commit"] else "-",
         f"{node['rows_per_second_1m']:,.1f}",
         lag or ("0" if node["lag_seconds"] == 0 else "-"),
