@@ -21,6 +21,8 @@ from engine.ignored_file_names import holds_rows
 from engine.state.state_path import StatePath, content, names_in
 
 _COMPACT = ".compact"
+# Spark class OffsetSeqLog: a source that has had nothing yet.
+_NO_OFFSET = "-"
 # Beside the checkpoint: the times of files that were read as they are now, not as Spark noted them.
 ACCEPTED = "files.json"
 # What JSON that is another than was written raises where it is read.
@@ -56,26 +58,48 @@ def _is_log(folder: StatePath) -> bool:
 
 
 def reaches(checkpoint: StatePath, source: int, batch: int | None) -> int:
-    """The last entry that a micro-batch reads; -1: none, or there is no such batch."""
+    """The last entry that a micro-batch reads; -1: none, or there is no such batch.
+
+    Raises:
+        StateError: `state-unreadable`: nobody knows; files might be taken for read that are not.
+    """
     if batch is None:
         return -1
+    path = checkpoint / "offsets" / str(batch)
     try:
-        lines = content(checkpoint / "offsets" / str(batch)).decode().splitlines()[2:]
-        return int(msgspec.json.decode(lines[_line(checkpoint, source)])["logOffset"])
-    except (OSError, *_DAMAGE):
+        lines = content(path).decode().splitlines()[2:]
+    except FileNotFoundError:
         return -1
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from error
+    line = _line(checkpoint, source)
+    if line >= len(lines) or lines[line] == _NO_OFFSET:
+        return -1
+    try:
+        return int(msgspec.json.decode(lines[line])["logOffset"])
+    except _DAMAGE as error:
+        raise _unreadable(path, error) from error
 
 
 def _line(checkpoint: StatePath, source: int) -> int:
-    """Which of the offsets is that of a source: a relation that is read twice has one number and two offsets.
+    """Which of the offsets is that of a source: a relation that is read twice has one number and two offsets."""
+    numbers = _numbers(checkpoint)
+    return numbers.index(source) if numbers is not None and source in numbers else source
 
-    `sources.json` beside the checkpoint has the number of each; without it they are those of the lines.
+
+def _numbers(checkpoint: StatePath) -> list[int] | None:
+    """The number of the source of each offset (`sources.json`); None: not recorded, they are those of the lines.
+
+    Raises:
+        StateError: `state-unreadable`.
     """
+    path = checkpoint.parent / "sources.json"
     try:
-        streams = json.loads(content(checkpoint.parent / "sources.json").decode())["streams"]
-        return next(line for line, stream in enumerate(streams) if stream["number"] == source)
-    except (OSError, *_DAMAGE, StopIteration):
-        return source
+        return [int(stream["number"]) for stream in json.loads(content(path).decode())["streams"]]
+    except FileNotFoundError:
+        return None
+    except (OSError, *_DAMAGE) as error:
+        raise _unreadable(path, error) from error
 
 
 def logged(checkpoint: StatePath, source: int, *, after: int = -1, to: int | None = None) -> Iterator[Logged]:
@@ -104,8 +128,8 @@ def files_of_entries(checkpoint: StatePath, line: int, after: int, to: int) -> i
         OSError, ValueError, LookupError: the log is another than Spark writes.
         StateError: likewise, `state-unreadable`.
     """
-    streams = json.loads(content(checkpoint.parent / "sources.json").decode())["streams"]
-    folder = checkpoint / "sources" / str(streams[line]["number"])
+    numbers = _numbers(checkpoint)
+    folder = checkpoint / "sources" / str(line if numbers is None else numbers[line])
     count = 0
     for entry in range(after + 1, to + 1):
         path = folder / str(entry)
@@ -126,8 +150,12 @@ def _files(path: StatePath) -> Iterator[Logged]:
             if holds_rows(entry["path"].rpartition("/")[2]):
                 yield Logged(entry["path"], int(entry["timestamp"]), int(entry["batchId"]))
     except _DAMAGE as error:
-        hint = "Restore the state from a backup: the file records what a stream has read."
-        raise StateError("state-unreadable", f"{path} cannot be read: {error}", hint) from error
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: StatePath, error: Exception) -> StateError:
+    hint = "Restore the state from a backup: the file records what a stream has read."
+    return StateError("state-unreadable", f"{path} cannot be read: {error}", hint)
 
 
 def accepted_times(generation: StatePath) -> dict[str, int]:
