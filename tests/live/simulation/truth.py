@@ -8,8 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 STALLED, LAG, BAD, RESTARTS = 300, 120, 20, 3
-# A poll finds unread input up to so many seconds later, so that the product may be late, never early.
+# A poll finds unread input up to so many seconds later, so that the product may be late.
 LATE = 12
+# What was unread at a poll may have been read since, and more have come a moment later.
+EARLY = 2
 
 
 @dataclass
@@ -61,7 +63,8 @@ class Model:
             self.error, self.error_begun = message, at
 
     def good(self) -> None:
-        self.failures = 0
+        # A model that needed an edit may be paused and resumed, and runs.
+        self.failures, self.needs_edit = 0, False
         if self.error is not None:
             self.past, self.error = self.error, None
 
@@ -75,7 +78,7 @@ class Model:
             return False
         if self.stalled_before:
             return True
-        if self.idle < STALLED:
+        if self.idle < STALLED - EARLY:
             return False
         return True if self.idle > STALLED + LATE else None
 
