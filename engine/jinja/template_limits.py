@@ -24,7 +24,7 @@ from engine.errors import ProjectError
 # Characters of a text, items of a list.
 MAX_SIZE = 2_000_000
 # Calls and rounds of loops in one rendering.
-MAX_STEPS = 1_000_000
+MAX_STEPS = 500_000
 # A text is printed again by each macro that it comes through.
 _MOST_PRINTED = 10 * MAX_SIZE
 # Bits of a number that ** or * makes; some 4,300 digits, more than which Python does not print.
