@@ -29,15 +29,15 @@ DEMO := $(VENV)/.installed-demo
 
 PYTEST := $(BIN)/python -m pytest
 FAST := not spark and not browser
-# What `make test` leaves to `make nightly`: tests/nightly_tests.txt. With NIGHTLY= it runs them, too.
-NIGHTLY ?= and not nightly
+# What `make test` leaves to `make gate` and `make nightly`. With NIGHTLY= it runs them, too.
+NIGHTLY ?= and not nightly and not gate
 PYTEST_FAST = $(PYTEST) -n $(PROCESSES) --dist worksteal -m '$(FAST) $(NIGHTLY)'
-# The inner loop: without those of tests/slow_tests.txt.
 INNER := $(FAST) and not slow
 # Two processes more than cores, each with one Spark session: a test waits for disks and triggers a third of its time.
 # Who shares a process, and who begins first: tests/distribution.py.
 PROCESSES ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$(( n < 2 ? 3 : n > 4 ? 6 : n + 2 )))
-PYTEST_REST = $(PYTEST) -n $(PROCESSES) --dist loadgroup --no-loadscope-reorder -m 'not ($(FAST)) $(NIGHTLY)'
+PYTEST_PARTS = $(PYTEST) -n $(PROCESSES) --dist loadgroup --no-loadscope-reorder
+PYTEST_REST = $(PYTEST_PARTS) -m 'not ($(FAST)) $(NIGHTLY)'
 PYTEST_ARGS ?=
 export PYTEST_ARGS
 # Every test that starts `engine` would compile all its files again.
@@ -123,6 +123,10 @@ test: $(DEV) $(DEMO) ## Run the suite: the fast tests, then those that need Spar
 	if [ $$rest -eq 5 ] && [ $$fast -eq 0 ] && [ -n "$$PYTEST_ARGS" ]; then rest=0; fi; \
 	exit $$rest
 
+.PHONY: gate
+gate: $(DEV) $(DEMO) ## The tests that kill, fence and suspend writers: each named point of the writer and of each operation
+	@$(PYTEST_PARTS) -m 'gate' $(PYTEST_ARGS)
+
 .PHONY: test-fast
 test-fast: $(DEV) ## Run the quick ones of the tests that need neither Java nor a browser
 	@$(PYTEST) -n auto --dist worksteal -m '$(INNER)' $(PYTEST_ARGS)
@@ -131,7 +135,7 @@ test-fast: $(DEV) ## Run the quick ones of the tests that need neither Java nor 
 .PHONY: slow-tests
 slow-tests: NIGHTLY :=
 slow-tests: PROCESSES = auto
-slow-tests: $(DEV) ## Measure the tests without Java, and list those that test-fast leaves out
+slow-tests: $(DEV) ## Measure the tests without Java, and print those that lack the mark `slow`, which test-fast leaves out
 	@$(PYTEST_FAST) --note-slow 0.012
 
 .PHONY: fuzz

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 
 from engine import secrets
 from engine.compile.templates import confined_process
-from tests import compiling_here, distribution, nightly_tests, slow_tests
+from tests import compiling_here, distribution, marks
 from tests.lab import Lab, LabSession, share_session
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    note = "write the tests that take longer than this into tests/slow_tests.txt"
+    note = "print the tests that take longer than this and are not marked as slow"
     parser.addoption("--note-slow", type=float, metavar="SECONDS", help=note)
 
 
@@ -38,7 +38,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Measure, where that is asked for, in the process that has all results."""
     seconds = config.getoption("--note-slow")
     if seconds is not None and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(slow_tests.Stopwatch(seconds))
+        config.pluginmanager.register(marks.Stopwatch(seconds))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -54,10 +54,12 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the slow ones, those of the night and those with a broker, and sort them for several processes."""
-    slow_tests.mark(items)
-    nightly_tests.mark(items)
-    if faults := distribution.misplaced(items):
+    """Mark single cases and those with a broker, and sort them for several processes."""
+    marks.mark_cases(items)
+    faults = distribution.misplaced(items)
+    if not any("::" in argument for argument in config.args):
+        faults += marks.unknown_cases(items)
+    if faults:
         raise pytest.UsageError(*faults)
     if config.getoption("loadgroup", default=False):
         distribution.in_order(items)

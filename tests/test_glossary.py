@@ -14,6 +14,8 @@ import pytest
 from tests.test_layers import ROOT as ENGINE
 from tests.test_layers import modules
 
+pytestmark = pytest.mark.slow
+
 ROOT = ENGINE.parent
 # What is not written, and what is written instead.
 WORDS = {

@@ -137,6 +137,7 @@ KINDS_OF_SOURCES = {
 }
 
 
+@pytest.mark.slow
 def test_the_guarantees_of_the_handbook_are_those_of_the_compiler(tmp_path) -> None:
     text = (DOCS / "safety.md").read_text()
     rows = [

@@ -10,8 +10,12 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 import engine
 import engine_import
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(engine.__file__).parent
 # The importers of dbt's and Flare's projects, a package beside the engine.

@@ -60,6 +60,7 @@ def asked_by(path: Path) -> int:
     return sum(1 for _ in questions(ast.parse(text))) if "aterialized" in text else 0
 
 
+@pytest.mark.slow
 def test_nobody_asks_a_model_for_the_word_of_its_materialization() -> None:
     found = {path.relative_to(ROOT.parent).as_posix(): asked_by(path) for path in modules()}
     assert {name: count for name, count in found.items() if count} == LEFT, (

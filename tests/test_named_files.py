@@ -8,6 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 _PACKAGES = frozenset({"engine", "engine_import"})
 # What may be a module or room of these: `plan/refresh`, `compile/sql/parse.py`, `engine.lake.commits`.
@@ -55,6 +57,7 @@ def _known(name: str) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_files_that_are_named_are_there() -> None:
     texts = [
         name for name in places().tracked

@@ -8,7 +8,11 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from tests.test_layers import IMPORTERS, ROOT, imported, imports_in, modules
+
+pytestmark = pytest.mark.slow
 
 
 def name_of(path: Path) -> str:

@@ -76,6 +76,7 @@ def asked_by(path: Path) -> int:
     return sum(1 for _ in questions(ast.parse(text))) if "format" in text.lower() or "KINDS" in text else 0
 
 
+@pytest.mark.slow
 def test_nobody_asks_a_source_for_its_name() -> None:
     paths = {path.relative_to(ROOT.parent).as_posix(): path for path in modules()}
     found = {name: asked_by(path) for name, path in paths.items() if not name.startswith(OWN)}

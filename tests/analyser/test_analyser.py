@@ -38,6 +38,7 @@ def test_streams_have_the_same_verdicts(lab_session: LabSession, tmp_path: Path)
     assert [str(found) for found in differences(queries, streams, tmp_path / "project")] == []
 
 
+@pytest.mark.slow
 def test_a_difference_becomes_short(tmp_path: Path) -> None:
     """With a Spark that accepts everything, each refusal is a difference."""
     sql = next(
@@ -48,17 +49,20 @@ def test_a_difference_becomes_short(tmp_path: Path) -> None:
     assert len(shortest(found, analyser).sql) < len(sql) / 2
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 def test_spark_still_says_so_of_what_was_found(analyser: Analyser, tmp_path: Path) -> None:
     queries = [*ACCEPTED, *(marked.replace("»", "") for _, marked in REFUSED)]
     assert [str(found) for found in differences(queries, analyser, tmp_path)] == []
 
 
+@pytest.mark.slow
 def test_what_spark_accepts_has_no_fault(tmp_path: Path) -> None:
     found = [(sql, here) for sql, here in zip(ACCEPTED, compiled(tmp_path, ACCEPTED), strict=True) if here.refused]
     assert found == []
 
 
+@pytest.mark.slow
 def test_what_spark_refuses_is_a_fault_with_its_place(tmp_path: Path) -> None:
     queries = [marked.replace("»", "") for _, marked in REFUSED]
     told = [(here.refused, here.place) for here in compiled(tmp_path, queries)]
@@ -70,6 +74,7 @@ def test_a_number_makes_one_query() -> None:
     assert len({query(1, number) for number in range(50)}) > 45
 
 
+@pytest.mark.slow
 def test_the_grammar_reaches_most_faults(tmp_path: Path) -> None:
     told = [here.refused for here in compiled(tmp_path, [query(2, number) for number in range(600)])]
     assert 0.2 < sum(map(bool, told)) / len(told) < 0.6

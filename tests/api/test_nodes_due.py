@@ -70,6 +70,7 @@ CASES = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_due(manifest: Manifest, name: str) -> None:
     known, touched, due = CASES[name]

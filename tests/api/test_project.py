@@ -16,6 +16,8 @@ from engine.events import Diagnosed, Event, RunResults, Step, StepStarted
 from tests.project.small_projects import ORDERS, write
 from tests.test_layers import HEAVY
 
+pytestmark = pytest.mark.slow
+
 FILES: dict[str, str | bytes] = {
     "models/orders.sql": f"/*---\ncolumns: {{id: {{tests: [not_null]}}}}\n---*/\n{ORDERS}",
     "models/other.sql": "select id, {{ var('n', 1) }} as n from {{ source('shop', 'customers') }}\n",

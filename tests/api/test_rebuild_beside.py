@@ -21,6 +21,8 @@ from engine.state.moved_offsets import offsets_to_move
 from engine.state.recorded_offsets import digest_of
 from tests.lab import EVENTS
 
+pytestmark = pytest.mark.slow
+
 FILES = {
     "project.yml": "name: shop\n",
     "sources/shop.yml": EVENTS,

@@ -55,6 +55,7 @@ def in_thread(work: Callable[[], Any]) -> Any:
         return pool.submit(work).result()
 
 
+@pytest.mark.nightly
 def test_builds_in_another_thread_one_after_another(shop: Lab, tmp_path: Path) -> None:
     threads = set(threading.enumerate())
     handlers = [signal.getsignal(number) for number in SIGNALS]
@@ -103,6 +104,7 @@ def test_builds_in_another_thread_one_after_another(shop: Lab, tmp_path: Path) -
     assert set(threading.enumerate()) <= threads
 
 
+@pytest.mark.nightly
 def test_a_second_run_beside_the_first_is_refused_at_once(shop: Lab, tmp_path: Path) -> None:
     other = Project(shop_in(tmp_path / "other").root)
     refused: list[EngineError] = []
@@ -120,6 +122,7 @@ def test_a_second_run_beside_the_first_is_refused_at_once(shop: Lab, tmp_path: P
     assert not other.run("events").failed
 
 
+@pytest.mark.nightly
 def test_what_a_handler_of_signals_raises_ends_a_build(shop: Lab) -> None:
     """As an orchestrator's task ends: its handler raises an exception of its own in the main thread."""
     shop.model(

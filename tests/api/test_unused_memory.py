@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = """
 import ctypes, threading
 from engine.api.unused_memory import keep_whole

@@ -96,6 +96,7 @@ def test_names_in_every_script_are_linked_and_found(window, tmp_path):
     one.shoot("names", whole=False)
 
 
+@pytest.mark.nightly
 def test_a_table_of_five_thousand_columns_opens_at_once(window, tmp_path):
     columns = tuple(Column(f"column_{i}", "What it is.", "string") for i in range(5000))
     one = window(
@@ -211,6 +212,7 @@ def test_a_thousand_models_fit_ten_megabytes(thousand):
     assert sum(path.stat().st_size for path in thousand.folder.rglob("*") if path.is_file()) < 10_000_000
 
 
+@pytest.mark.nightly
 def test_a_thousand_models_are_searched_and_narrowed(window, thousand):
     page = window(thousand).open("#/graph?select=2%2Bm500%2B2")
     assert 1 < page.locator(".box").count() < 200
@@ -221,6 +223,7 @@ def test_a_thousand_models_are_searched_and_narrowed(window, thousand):
     expect(page.locator("#nodes a[aria-current]")).to_have_text("m999")
 
 
+@pytest.mark.nightly
 def test_a_node_of_the_outline_is_put_in_the_light(window, thousand):
     page = window(thousand).open("#/graph")
     expect(page.locator(".mass.table")).to_have_count(1)
@@ -236,6 +239,7 @@ def test_a_node_of_the_outline_is_put_in_the_light(window, thousand):
     page.keyboard.press("Escape")
 
 
+@pytest.mark.nightly
 def test_a_node_out_of_sight_is_reached_with_the_keyboard(window, thousand):
     page = window(thousand).open("#/graph")
     page.get_by_role("button", name="Zoom in").click(click_count=12)

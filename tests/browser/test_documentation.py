@@ -15,6 +15,8 @@ from playwright.sync_api import expect
 
 from tests.lab import REPOSITORY
 
+pytestmark = pytest.mark.nightly
+
 PAGES = ["index", "docs/tutorial", "docs/reference/project", "docs/comparison", "docs/errors", "docs/concepts"]
 
 

@@ -189,6 +189,7 @@ def test_the_token_leaves_the_address_line_and_the_page_asks_with_a_cookie(windo
     expect(page.locator("dl.tiles")).to_contain_text("models")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
 def test_pictures(window, process: Process, scheme: str, width: int, height: int) -> None:

@@ -89,6 +89,7 @@ def test_the_node_and_the_part_of_the_graph_stay(window, live: Live, address: st
     assert page.locator("svg > g").first.get_attribute("transform") == world
 
 
+@pytest.mark.nightly
 def test_who_searches_is_not_interrupted(window, live: Live, address: str) -> None:
     page = window(address).open("#/")
     page.keyboard.press("/")

@@ -299,6 +299,7 @@ def test_data_that_did_not_change_are_not_read(process: Process) -> None:
     assert data.script("secret") is None
 
 
+@pytest.mark.nightly_cases("10000")
 @pytest.mark.parametrize("turns", [300, 10_000])
 def test_pages_that_stay_open_stay_small(window, process: Process, turns: int) -> None:
     watched = window(process.address)

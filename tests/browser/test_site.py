@@ -32,6 +32,7 @@ PAGES = {
 }
 
 
+@pytest.mark.nightly_except("overview", "graph", "model", "column")
 @pytest.mark.parametrize("name", PAGES)
 def test_every_page_opens_from_the_file_system(window, flights, name):
     one = window(flights)
@@ -135,6 +136,7 @@ def test_the_search_finds_models_columns_and_selections(window, flights, example
     expect(page.get_by_role("listbox")).to_be_hidden()
 
 
+@pytest.mark.nightly
 def test_the_search_keeps_the_keyboard_while_a_page_is_read(window, flights):
     page = window(flights).open("#/")
     page.evaluate(
@@ -328,6 +330,7 @@ AXE = """(rules) => axe.run({ preload: false, resultTypes: ["violations"], ...(r
 COLOURS = ["color-contrast", "link-in-text-block"]
 
 
+@pytest.mark.nightly_except("1440-light-None")
 @pytest.mark.parametrize(
     ("width", "scheme", "rules"), [(1440, "light", None), (390, "light", None), (390, "dark", COLOURS)]
 )
@@ -347,6 +350,7 @@ def test_no_serious_finding_about_accessibility(window, flights, width, scheme, 
             one.shoot(f"{name}-{scheme}-{width}")
 
 
+@pytest.mark.nightly
 def test_axe_finds_what_is_wrong(window, flights):
     one = window(flights, color_scheme="dark", bypass_csp=True)
     page = one.open("#/model/routes")
@@ -392,6 +396,7 @@ def test_a_page_prints_what_it_holds(window, flights):
     assert "scale" in page.locator(".world").first.get_attribute("transform")
 
 
+@pytest.mark.nightly
 def test_a_path_keeps_its_form_on_paper(window, flights):
     page = window(flights).open("#/column/model/routes/late_share")
     page.evaluate("""addEventListener("beforeprint", () => {

@@ -231,6 +231,7 @@ def test_tokens_are_renewed_and_one_alone_is_not(
         assert SECRET not in path.read_text()
 
 
+@pytest.mark.nightly
 def test_a_secret_is_in_no_argument_of_a_process(
     door: Door, rest_server: RestServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,12 +11,14 @@ from tests.lab import EVENTS, event
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.nightly
 def test_a_project_builds_and_plans_shows_maintains_and_drops(shared: CatalogLab) -> None:
     schema = shared.catalog.path / shared.schema.replace(".", "/")
     build_plan_show_maintain_and_drop(shared, lambda table: list((schema / table).rglob("*.parquet")))
     assert shared.table("plain") is not None
 
 
+@pytest.mark.nightly
 def test_a_renamed_model_keeps_its_table_and_its_readers(shared: CatalogLab) -> None:
     shared.write("sources/shop.yml", EVENTS)
     paid = "streams: [shop.events]\n---*/\nselect id, at from {{ source('shop', 'events') }}"
@@ -46,6 +48,7 @@ def test_a_renamed_model_keeps_its_table_and_its_readers(shared: CatalogLab) -> 
     assert shared.ids("paid") == [1, 2, 3, 4]
 
 
+@pytest.mark.nightly_cases("jdbc")
 def test_a_clone_shares_files_and_leaves_them_to_the_other_target(shared: CatalogLab) -> None:
     text = (shared.root / "project.yml").read_text()
     pr = text.split("targets:\n", 1)[1].replace("  dev:", "  pr:").replace(shared.schema, f"{shared.schema}_pr")

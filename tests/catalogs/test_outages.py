@@ -76,6 +76,7 @@ def test_an_answer_that_was_lost_is_found_by_its_marks(rest_lab: CatalogLab, doo
     check(rest_lab, *ALL)
 
 
+@pytest.mark.nightly
 def test_a_server_that_is_killed_before_and_after_a_commit_comes_back(
     rest_lab: CatalogLab, door: Door, rest_server: RestServer
 ) -> None:
@@ -102,6 +103,7 @@ def test_a_server_that_is_killed_before_and_after_a_commit_comes_back(
 
 
 # Iceberg repeats each call that is answered with 503 five times, over half a minute; one that is repeated once fails as well.
+@pytest.mark.nightly
 @pytest.mark.parametrize("rest_lab", [{"rest.client.max-retries": "1"}], indirect=True, ids=["one retry"])
 def test_a_server_that_stays_away_fails_the_build_and_nothing_is_lost(
     rest_lab: CatalogLab, rest_server: RestServer, monkeypatch: pytest.MonkeyPatch
@@ -136,6 +138,7 @@ def test_a_database_that_is_killed_before_a_commit_comes_back(shared: CatalogLab
     check(shared, "plain", "latest")
 
 
+@pytest.mark.nightly
 def test_a_build_that_is_killed_behind_its_commit_continues(shared: CatalogLab) -> None:
     prepare(shared, "plain", "latest")
     killed_alone(shared.root, "build", script=killing({"plain": ("appended", 1), "latest": ("committed", 1)}))

@@ -283,6 +283,7 @@ def test_one_dies_and_the_other_takes_over(two: Two) -> None:
     assert not (one.root / ".engine").exists(), "all state is in the bucket"
 
 
+@pytest.mark.nightly
 def test_one_that_wakes_up_after_the_other_took_over_writes_nothing(two: Two, tmp_path: Path) -> None:
     one, other = two.one, two.other
     two.land("a", event(1, "10:05"), event(2, "10:10"))
@@ -327,6 +328,7 @@ def test_one_that_wakes_up_after_the_other_took_over_writes_nothing(two: Two, tm
     assert unchanged(other)
 
 
+@pytest.mark.nightly
 def test_two_machines_keep_one_project_running_and_one_goes_on_alone(two: Two) -> None:
     two.land("a", event(1, "10:00", amount=1.0), event(2, "11:00", amount=2.0))
     with two.one.starting() as one, two.other.starting() as other:
@@ -373,6 +375,7 @@ def chain_is(two: Two, version: int, ids: list[int]) -> None:
     assert two.rows("counted") == [{"version": version, "n": len(set(ids))}]
 
 
+@pytest.mark.nightly
 def test_a_refresh_that_is_taken_over_is_finished_and_the_one_that_wakes_up_says_why(two: Two, tmp_path: Path) -> None:
     for machine in (two.one, two.other):
         for name in MODELS:

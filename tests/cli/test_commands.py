@@ -14,6 +14,8 @@ import pytest
 from engine.cli.main import invoke
 from tests.lab import REPOSITORY
 
+pytestmark = pytest.mark.slow
+
 PROJECT = """
 name: small
 target: dev

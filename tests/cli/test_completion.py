@@ -17,6 +17,8 @@ import pytest
 from tests.cli.processes import engine
 from tests.lab import REPOSITORY
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:

@@ -20,6 +20,8 @@ from tests.cli.test_completion import completed
 from tests.lab import REPOSITORY
 from tests.project.small_projects import compiled, line, lines
 
+pytestmark = pytest.mark.slow
+
 # Bash and zsh run them as they stand, fish those with parentheses.
 HOSTILE = (
     "a$(touch pwned_a)",
@@ -122,6 +124,7 @@ def typed(terminal: int, line: str) -> bytes:
     return shown + until(terminal, b"ended")
 
 
+@pytest.mark.nightly_except("zsh")
 @pytest.mark.parametrize("name", sorted(SETUP))
 def test_no_name_of_a_project_is_run(tmp_path, tmp_path_factory, name):
     if shutil.which(name) is None:

@@ -19,6 +19,7 @@ from tests.pages.terminal import UPDATE
 __all__ = ["small"]
 
 
+@pytest.mark.slow
 def test_list_is_ls(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(small, "list", "--output", "name", "-s", "b") == 0
     assert capsys.readouterr().out == "b\n"
@@ -76,6 +77,7 @@ def test_summaries_are_whole(capsys: pytest.CaptureFixture[str]) -> None:
     assert "..." not in capsys.readouterr().out.partition("Commands:")[2]
 
 
+@pytest.mark.slow
 def test_compile_prints_the_sql_of_what_is_selected(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(small, "compile", "-s", "b") == 0
     out = capsys.readouterr().out
@@ -89,6 +91,7 @@ def test_compile_prints_the_sql_of_what_is_selected(small: Path, capsys: pytest.
     assert "--" not in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_parse_and_compile_of_a_selection_show_its_warnings(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = "/*---\nstreams: [shop.events]\noutput_mode: complete\n---*/\nselect id, count(*) as n from {{ source('shop', 'events') }} group by id"
     write(small, "models/one.sql", text)

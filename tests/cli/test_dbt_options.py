@@ -17,6 +17,8 @@ from engine.runtime.data_tests.run_data_test import judged
 from tests.cli.test_commands import PROJECT, run, small, write
 from tests.test_layers import HEAVY
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["small"]
 
 # Held state grows without bound: a warning.

@@ -18,6 +18,8 @@ from tests.cli.test_commands import PROJECT, run, small, write
 from tests.lab import REPOSITORY, Lab
 from tests.runtime.test_crash import jvms_of
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["small"]
 
 PRINTING = [
@@ -30,6 +32,7 @@ PRINTING = [
 ]
 
 
+@pytest.mark.nightly_except("ls", "compile")
 @pytest.mark.parametrize("command", PRINTING, ids=" ".join)
 def test_without_a_reader_a_command_ends_as_ever(small: Path, command: list[str]) -> None:
     reader, writer = os.pipe()
@@ -64,6 +67,7 @@ def test_without_standard_streams_files_are_written_all_the_same(small: Path) ->
     json.loads((small / "target/manifest.json").read_text())
 
 
+@pytest.mark.nightly_except("{'PYTHONIOENCODING': 'ascii'}")
 @pytest.mark.parametrize(
     "env",
     [
@@ -107,6 +111,9 @@ def read_only(small: Path) -> Path:
     return small
 
 
+@pytest.mark.nightly_except(
+    "command0-0", "command3-1", "command5-1", "command6-0", "command7-1", "command8-1", "command13-2"
+)
 @pytest.mark.parametrize(
     ("command", "code"),
     [
@@ -224,6 +231,7 @@ def test_an_interruption_while_a_command_prints(small: Path) -> None:
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "interrupted\n")
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 def test_an_interruption_while_spark_starts_leaves_nothing_behind(lab: Lab) -> None:
     lab.model("one", "select count(*) as id from range(1000000000) a, range(1000000000) b")

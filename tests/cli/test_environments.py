@@ -11,6 +11,8 @@ from tests.cli.test_commands import run, small, write
 from tests.lab import writable_catalog
 from tests.runtime.orphaned import ROWS, Orphaned, project
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["small"]
 
 TARGETS = """

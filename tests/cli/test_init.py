@@ -29,6 +29,7 @@ def test_the_command_offers_the_templates():
     assert list(option.type.choices) == list(TEMPLATES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_a_new_project_has_no_finding(template, tmp_path):
     files = create_project(tmp_path / "my-shop", template)
@@ -62,6 +63,7 @@ def test_a_folder_that_cannot_be_used(name, hint, tmp_path, capsys):
     assert [path.name for path in (tmp_path / "full").iterdir()] == ["notes.txt"]
 
 
+@pytest.mark.nightly_except("cdc")
 @pytest.mark.spark
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_a_new_project_builds(template, tmp_path, capsys, monkeypatch, lab_session):

@@ -17,6 +17,8 @@ from engine.cli.commands.init_command import create_project
 from tests.cli import github_cli
 from tests.lab import REPOSITORY
 
+pytestmark = pytest.mark.slow
+
 _AUTHOR = ("-c", "user.name=a", "-c", "user.email=a@example.com")
 _MARK = "<!-- headrace plan -->\n"
 _PINNED = re.compile(r"[\w-]+/[\w-]+@[0-9a-f]{40}")

@@ -63,6 +63,7 @@ def live_threads() -> int:
     return sum(thread.name == "live-area" for thread in threading.enumerate())
 
 
+@pytest.mark.slow
 def test_compiling_is_shown_at_once_and_nothing_of_it_stays(tmp_path):
     root = write(tmp_path, BROKEN)
     watched = watch(["build"], {}, folder=root)
@@ -78,6 +79,7 @@ def test_compiling_is_shown_at_once_and_nothing_of_it_stays(tmp_path):
     assert comparable("\n".join(shown)).replace(f"{root}/", "") == comparable(plain.stdout + plain.stderr)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "environment"),
     [
@@ -101,6 +103,7 @@ def test_no_line_is_redrawn_where_that_is_not_wanted(tmp_path, arguments, enviro
     assert "Starting" not in watched.screen.text
 
 
+@pytest.mark.slow
 def test_a_command_that_is_mistyped_leaves_no_live_line(tmp_path):
     watched = watch(["build", "--no-such-option"], {}, folder=tmp_path)
     assert watched.code == 2
@@ -108,6 +111,7 @@ def test_a_command_that_is_mistyped_leaves_no_live_line(tmp_path):
     assert "Starting" not in watched.screen.text
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_compiling_leaves_one_word(tmp_path):
     models: dict[str, str | bytes] = {f"models/m{n}.sql": "select 1 as a" for n in range(300)}
     watched = watch(["build"], {}, folder=write(tmp_path, models), interrupt_at="Compiling")
@@ -116,6 +120,7 @@ def test_ctrl_c_while_compiling_leaves_one_word(tmp_path):
     assert "Compiling" not in watched.screen.text
 
 
+@pytest.mark.slow
 def test_the_first_line_is_drawn_before_the_command_line_is_loaded():
     code = "import engine.cli.console.live_area, sys; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
@@ -123,6 +128,7 @@ def test_the_first_line_is_drawn_before_the_command_line_is_loaded():
     assert {"click", "rich", "yaml", "json", "engine.events", "engine.cli.main"}.isdisjoint(loaded)
 
 
+@pytest.mark.slow
 def test_rich_is_loaded_on_a_terminal_alone(tmp_path):
     root = write(tmp_path, {"models/a.sql": "select 1 as a\n"})
     code = (
@@ -154,6 +160,7 @@ def test_no_thread_runs_while_the_project_is_compiled(on_a_terminal):
     assert live_threads() == 0
 
 
+@pytest.mark.slow
 def test_a_fork_draws_nothing(on_a_terminal, monkeypatch):
     AREA.by_timer(lambda: ("under way",))
     monkeypatch.setattr(live_area, "_put", lambda _: os._exit(7))
@@ -220,6 +227,7 @@ def test_a_terminal_that_was_not_asked_for_gets_nothing():
     assert not fits({"TERM": "xterm"})
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 def test_a_build_has_bars_that_leave_what_is_printed_without_a_terminal(tmp_path):
     roots = [write(tmp_path / name, SLOW) for name in ("terminal", "pipe")]
@@ -238,6 +246,7 @@ def test_a_build_has_bars_that_leave_what_is_printed_without_a_terminal(tmp_path
     assert comparable(without_progress(watched.screen.text)) == comparable(without_progress(plain.stdout))
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 def test_ctrl_c_takes_the_bars_away(tmp_path):
     root = write(tmp_path, SLOW)

@@ -14,6 +14,7 @@ from engine.cli.console.printing import JsonPrinter
 from engine.cli.log_output import logged
 
 
+@pytest.mark.slow
 def test_the_log_keeps_its_newest_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(target_folder, "_MOST_OF_A_LOG", 20_000)
     monkeypatch.setattr(target_folder, "_KEPT_OF_A_LOG", 5_000)

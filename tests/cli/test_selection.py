@@ -15,6 +15,8 @@ from engine.compile.artifacts.dbt_manifest import About, node_dict
 from engine.schema.model_keys import MODEL
 from tests.cli.test_commands import run, small, write
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["small"]
 
 COMMANDS = ("ls", "build", "run", "test", "maintain", "lineage", "source freshness")

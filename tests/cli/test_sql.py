@@ -31,6 +31,8 @@ from engine.lake.lake_reader import Lake
 from engine.lake.queries.duckdb_queries import DuckDBQueries
 from tests.lab import REPOSITORY, Lab, writable_catalog
 
+pytestmark = pytest.mark.slow
+
 TABLE = "/*---\nmaterialized: table\n---*/\nselect 1 as id"
 SALES = pa.table(
     {

@@ -12,6 +12,8 @@ import pytest
 from engine.cli.commands.init_command import TEMPLATES, create_project
 from tests.lab import REPOSITORY
 
+pytestmark = pytest.mark.slow
+
 STARTER = REPOSITORY / "engine" / "cli" / "starter" / "common" / "sqlfluff"
 EVERYTHING = """/*---
 streams: {orders: {watermark: ordered_at delay 10 minutes}}

@@ -29,6 +29,7 @@ FIRST, SECOND, OTHER = "unit_test.orders.first", "unit_test.orders.second", "uni
 NOT_NULL = "test.not_null_orders_id.a0fe0444db"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("selection", "tests"),
     [
@@ -72,6 +73,7 @@ def test_pytest_names_the_package_that_is_imported_in_place_of_the_engine(tmp_pa
     assert f"gives {tmp_path / 'engine' / '__init__.py'} here" in named.stdout
 
 
+@pytest.mark.slow
 def test_pytest_collects_the_tests_of_a_project_and_tells_its_mistakes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -18,6 +18,8 @@ from engine.cli.warm.handover import default_target, hand_over
 from engine.cli.warm.same_process import difference
 from engine.control import connect, socket_path
 
+pytestmark = pytest.mark.slow
+
 SERVER = """
     import os, sys, time
     from pathlib import Path

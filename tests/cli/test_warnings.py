@@ -40,12 +40,14 @@ def told(capsys: pytest.CaptureFixture[str]) -> list[str]:
 EVERY = ["loose.yml", "one.sql", "two.sql"]
 
 
+@pytest.mark.slow
 def test_compile_and_parse_show_all_warnings_each_time(warned: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for command in ("parse", "compile", "compile"):
         assert run(warned, command) == 0
         assert sorted(told(capsys)) == EVERY
 
 
+@pytest.mark.slow
 def test_a_build_shows_the_warnings_of_what_is_selected_each_time(
     warned: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -63,6 +65,7 @@ def test_a_build_shows_no_warning_of_what_is_not_selected(warned: Path, capsys: 
     assert told(capsys) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [["ls"], ["docs", "generate"], ["lineage"], ["debug"]], ids=" ".join)
 def test_other_commands_show_a_warning_once_a_day(
     warned: Path, capsys: pytest.CaptureFixture[str], command: list[str]
@@ -79,6 +82,7 @@ def test_other_commands_show_a_warning_once_a_day(
     assert told(capsys) == ["three.sql"]
 
 
+@pytest.mark.slow
 def test_ls_and_show_are_about_what_is_chosen(warned: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(warned, "ls", "-s", "one") == 0
     assert told(capsys) == ["one.sql"]
@@ -88,6 +92,7 @@ def test_ls_and_show_are_about_what_is_chosen(warned: Path, capsys: pytest.Captu
     assert told(capsys) == ["loose.yml"]
 
 
+@pytest.mark.slow
 def test_what_compile_showed_is_not_shown_by_ls(warned: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(warned, "compile")
     told(capsys)
@@ -95,6 +100,7 @@ def test_what_compile_showed_is_not_shown_by_ls(warned: Path, capsys: pytest.Cap
     assert told(capsys) == []
 
 
+@pytest.mark.slow
 def test_machines_get_every_warning_each_time(warned: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for _ in range(2):
         assert run(warned, "docs", "generate", "--log-format", "json") == 0
@@ -102,6 +108,7 @@ def test_machines_get_every_warning_each_time(warned: Path, capsys: pytest.Captu
         assert len([r for r in records if r["event"] == "Diagnosed"]) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_quiet_commands_show_errors_alone(warned: Path, capsys: pytest.CaptureFixture[str], form: str) -> None:
     for command in (["ls"], ["parse"], ["compile"], ["ls", "--exclude", "typo"]):

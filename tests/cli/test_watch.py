@@ -239,6 +239,7 @@ def test_edits_are_built_in_one_session(watching: Watching, root: Path) -> None:
     assert watching.stop() == (0, "")
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 def test_what_others_do_between_two_turns_counts(watching: Watching, root: Path, lab_session: LabSession) -> None:
     watching.turn()
@@ -292,6 +293,7 @@ def test_what_others_do_between_two_turns_counts(watching: Watching, root: Path,
     assert not Path(f"/proc/{java}").exists()
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 def test_tests_alone_are_watched_too(root: Path) -> None:
     watching = Watching(root, "test", "-s", "test_type:unit")
@@ -315,6 +317,7 @@ def locked_by_somebody(root: Path, name: str) -> subprocess.Popen[bytes]:
     return holder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "named"),
     [
@@ -331,6 +334,7 @@ def test_what_must_not_be_repeated_is_rejected(
     assert f"--watch and {named} cannot be combined: each edit would do it again" in error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "code"), [(["-s", "nothing"], 2), (["--target", "none"], 1)], ids=["selection", "target"]
 )

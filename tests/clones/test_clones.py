@@ -10,6 +10,8 @@ from tests.clones.__main__ import run
 from tests.clones.world import World
 from tests.lab import Lab
 
+pytestmark = pytest.mark.nightly
+
 
 @pytest.mark.spark
 @pytest.mark.parametrize("number", range(3))

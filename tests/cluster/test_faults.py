@@ -87,6 +87,7 @@ def a_busy_executor(
     raise AssertionError(f"no executor was seen at work\n{output}")
 
 
+@pytest.mark.nightly
 def test_an_executor_and_then_a_worker_are_killed_in_the_middle_of_a_batch(cluster_lab: ClusterLab) -> None:
     lab, cluster = cluster_lab, cluster_lab.cluster
     assert cluster is not None
@@ -130,6 +131,7 @@ def test_an_executor_and_then_a_worker_are_killed_in_the_middle_of_a_batch(clust
         assert not [text for text in texts if secret in text]
 
 
+@pytest.mark.nightly
 def test_the_master_is_gone_when_a_build_starts(cluster_lab: ClusterLab) -> None:
     lab, cluster = cluster_lab, cluster_lab.cluster
     assert cluster is not None

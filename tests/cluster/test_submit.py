@@ -68,6 +68,7 @@ def run(shop: Path, capsys: pytest.CaptureFixture[str], *arguments: str) -> tupl
     return code, captured.out, captured.err
 
 
+@pytest.mark.slow
 def test_the_configuration_is_shown_without_secrets_or_java(shop, capsys, monkeypatch):
     monkeypatch.setenv("PATH", "")
     code, out, err = run(shop, capsys, "debug", "--show-spark-conf")
@@ -84,6 +85,7 @@ def test_the_configuration_is_shown_without_secrets_or_java(shop, capsys, monkey
     assert list(conf) == sorted(conf)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("master", ["yarn", "k8s://https://h.example:6443"])
 def test_cluster_mode_ships_the_project_and_the_engine(shop, capsys, master):
     write(shop, master)
@@ -114,6 +116,7 @@ def test_arguments_of_the_command_are_handed_on_as_they_are(shop, capsys, value)
     assert command[command.index("headrace_main.py") :][:4] == ["headrace_main.py", "test", "--vars", value]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("master", "arguments", "said"),
     [
@@ -131,6 +134,7 @@ def test_what_cannot_be_submitted_is_rejected_by_name(shop, capsys, master, argu
     assert said in err
 
 
+@pytest.mark.slow
 def test_what_is_shipped_is_enough_to_run_a_command(shop, tmp_path_factory, monkeypatch):
     """The archive as YARN unpacks it: read-only, in the working folder of a Python that has no Headrace."""
     compiled = compile_project(load_project(shop), env={})
@@ -179,6 +183,7 @@ SEEN = (
 )
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc")
 def test_executors_of_a_submitted_command_get_no_variable_of_the_driver(cluster_lab: ClusterLab) -> None:

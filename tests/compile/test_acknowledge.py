@@ -102,6 +102,7 @@ def test_a_source_acknowledges_its_own_warnings(compile_model):
     assert found(compile_model(header, sql, source=stale)) == [("warning", "acknowledge-unused")]
 
 
+@pytest.mark.slow
 def test_warn_error_leaves_it_and_the_manifest_and_the_site_show_it(tmp_path, capsys):
     files = project(COMPLETE)
     for name, text in files.items():
@@ -129,6 +130,7 @@ def test_warn_error_leaves_it_and_the_manifest_and_the_site_show_it(tmp_path, ca
     assert "complete mode keeps every group in state, without bound (unbounded-complete)" in site
 
 
+@pytest.mark.slow
 def test_unused_acknowledgements_are_errors_with_warn_error(tmp_path):
     files = project(COMPLETE + "acknowledge: [unbounded-complete, window-week]\n")
     for name, text in files.items():

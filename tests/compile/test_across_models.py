@@ -191,6 +191,7 @@ def test_what_grows_for_ever_is_a_warning_at_its_place(header, sql, warning, tmp
     assert f"models/a.sql:{place}" in [str(d.location) for d in found if d.code == code and d.hint]
 
 
+@pytest.mark.slow
 def test_a_broken_model_says_nothing_of_its_unit_tests(tmp_path):
     files = model("a", "streams: [shop.orders]", f"select id, amount {FROM.replace('from', 'frm')}")
     tests = "unit_tests:\n  - name: t\n    model: a\n    given: {shop.orders: [{idd: x}]}\n    expect: {rows: [{amount: 1}]}\n"

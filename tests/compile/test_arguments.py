@@ -32,6 +32,7 @@ def calls(name: str) -> list[tuple[str, bool]]:
     ]
 
 
+@pytest.mark.slow
 def test_each_function_takes_as_many_arguments_as_spark_says() -> None:
     assert len(counts()) > 470
     for name in counts():
@@ -39,6 +40,7 @@ def test_each_function_takes_as_many_arguments_as_spark_says() -> None:
             assert ("argument-count" in codes(sql)) != right, sql
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 def test_spark_counts_so(lab_session: LabSession) -> None:
     spark: Any = lab_session.spark
@@ -56,12 +58,14 @@ def test_spark_counts_so(lab_session: LabSession) -> None:
     assert different == []
 
 
+@pytest.mark.slow
 def test_a_column_where_a_constant_must_be_is_a_fault() -> None:
     told = {sql: "argument-constant" in codes(sql) for _, sql in CONSTANTS}
     assert [sql for said, sql in CONSTANTS if told[sql] != (said == "refused")] == []
     assert len(CONSTANTS) > 150
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 def test_spark_wants_constants_there(lab_session: LabSession) -> None:
     spark: Any = lab_session.spark

@@ -41,6 +41,7 @@ def files(queries: list[str]) -> dict[str, str | bytes]:
     return {"sources/s.yml": SOURCES, **{f"models/m{i}.sql": model(sql) for i, sql in enumerate(queries)}}
 
 
+@pytest.mark.slow
 def test_what_spark_accepts_has_no_fault(tmp_path: Path):
     # What a table cannot hold is no fault of the query.
     of_tables = {"duplicate-name", "column-storage"}
@@ -49,6 +50,7 @@ def test_what_spark_accepts_has_no_fault(tmp_path: Path):
     assert len(ACCEPTED) > 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("code", "marked"), REFUSED + FAILING)
 def test_what_spark_refuses(code, marked, tmp_path: Path):
     found = findings(tmp_path, files([marked.replace("»", "")]))
@@ -106,6 +108,7 @@ STREAMED = [
 ]
 
 
+@pytest.mark.slow
 def test_queries_that_spark_runs_as_streams_have_no_fault_either(tmp_path: Path):
     """What holds for every query is asked of the oracle's queries, too."""
     tables = {

@@ -16,6 +16,8 @@ from engine.errors import ProjectError
 from engine.project import load_project
 from tests.project.small_projects import SOURCES, write
 
+pytestmark = pytest.mark.slow
+
 PROJECT = """\
 name: shop
 vars: {least: %(least)s}
@@ -116,6 +118,7 @@ def shown(result: Compiled) -> dict[str, object]:
     }
 
 
+@pytest.mark.nightly_except("0")
 @pytest.mark.parametrize("seed", range(3))
 def test_a_cached_result_is_a_cold_one_after_any_edits(tmp_path, seed):
     edits = Edits(seed, tmp_path / "project")

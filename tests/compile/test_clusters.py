@@ -89,6 +89,7 @@ def test_a_secret_is_accepted_where_it_stays_one(tmp_path, key):
     assert found(tmp_path, f"spark: {{conf: {{{key}: \"{{{{ env_var('ENGINE_SECRET_X') }}}}\"}}}}") == []
 
 
+@pytest.mark.slow
 def test_passes_of_tests_are_known_again_where_the_settings_have_a_secret(tmp_path):
     """What stands for the secret is another text in each process, and each compilation."""
     assert found(tmp_path, "spark: {conf: {spark.x.password: \"{{ env_var('ENGINE_SECRET_X') }}\"}}") == []

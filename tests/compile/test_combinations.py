@@ -60,6 +60,7 @@ MODES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("header", "sql", "mode", "key"), MODES, ids=lambda value: str(value)[-40:])
 def test_output_mode_and_key(header, sql, mode, key, tmp_path):
     # Some of these queries would be refused by the rules of streaming; the mode is inferred all the same.

@@ -81,6 +81,7 @@ WRITES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("header", "key", "value"), WRITES, ids=lambda value: str(value)[:40])
 def test_how_rows_reach_the_table(header, key, value, tmp_path):
     assert getattr(made(tmp_path, header).write, key) == value
@@ -174,6 +175,7 @@ def test_a_session_whose_gap_is_an_expression(tmp_path):
     assert "session_window(ts, case when" in a.sql
 
 
+@pytest.mark.slow
 def test_a_value_that_fails_makes_one_message(tmp_path):
     keys = [
         key
@@ -189,6 +191,7 @@ def test_a_value_that_fails_makes_one_message(tmp_path):
 # where settings are set
 
 
+@pytest.mark.slow
 def test_config_says_every_key_that_a_header_says(tmp_path):
     call = (
         "{{ config(streams=['shop.orders'], unique_key=['id'], sequence_by='ts', delete_when='amount < 0', "

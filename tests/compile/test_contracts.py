@@ -48,6 +48,7 @@ def test_the_hint_for_a_missing_column_can_be_pasted(tmp_path):
     assert clean(tmp_path, model(header.removesuffix("}") + ', item: {type: "struct<name:string,price:double>"}}'))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sql",
     [

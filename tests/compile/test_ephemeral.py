@@ -44,6 +44,7 @@ def test_the_text_the_inputs_and_the_lineage_of_a_streamed_one(tmp_path):
     assert manifest.order.index("model.cleaned") < manifest.order.index("model.counts")
 
 
+@pytest.mark.slow
 def test_its_meaning_is_part_of_that_of_its_readers(tmp_path):
     before = clean(tmp_path, FILES).model("counts").fingerprint
     assert clean(tmp_path, {"models/cleaned.sql": CLEAN + "-- a comment\n"}).model("counts").fingerprint == before

@@ -8,6 +8,8 @@ from engine.compile import Manifest, compile_project
 from engine.project import load_project
 from tests.lab import REPOSITORY
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def flights() -> Manifest:

@@ -85,6 +85,7 @@ def test_the_manifest_has_it_as_dbt_has(tmp_path):
     assert data["parent_map"]["exposure.shop.board"] == ["model.shop.b", "source.shop.shop.customers"]
 
 
+@pytest.mark.slow
 def test_a_changed_exposure_compiles_no_model_again(tmp_path):
     files = one(BOARD)
     compiled(tmp_path, files, cached=tmp_path / "kept")

@@ -52,6 +52,7 @@ GROUPS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("query", "keys", "mode"), GROUPS)
 def test_a_group_by_without_a_window(query: str, keys: str, mode: str, tmp_path) -> None:
     hint = f"{HEADER}, and write: group by {keys}. Or keep running totals: set output_mode: {mode}."

@@ -12,6 +12,8 @@ from tests.compile.test_batch_queries import files, model, relations
 from tests.lab import LabSession
 from tests.project.small_projects import compiled, line
 
+pytestmark = pytest.mark.slow
+
 
 def test_what_spark_accepts_has_no_fault(tmp_path: Path) -> None:
     of_tables = {"duplicate-name", "column-storage"}
@@ -34,6 +36,7 @@ def test_what_spark_refuses_is_a_fault_at_its_place(tmp_path: Path) -> None:
     assert len(REFUSED) > 180
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 def test_spark_says_so(lab_session: LabSession) -> None:
     spark: Any = lab_session.spark

@@ -23,6 +23,7 @@ def shown(diagnostic: Diagnostic) -> str:
     return f"{diagnostic.level.value} {diagnostic.code} {place} {diagnostic.message}{hint}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_what_is_wrong_with_a_header(case: Pair, tmp_path: Path) -> None:
     source = orders_with(case.parts.get("schema", COLUMNS))

@@ -25,6 +25,7 @@ FILES = {"project.yml": PROJECT + VARS, "macros/m.sql": MACROS}
 ENV = {"BUCKET": "bucket"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_what_a_template_becomes(case: Pair, tmp_path):
     manifest = compiled(tmp_path, {**FILES, **model(case.parts["header"], case.given)}, env=ENV).manifest
@@ -78,6 +79,7 @@ ANSWERS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sql", "finding", "hint"), ANSWERS, ids=lambda value: str(value)[:40])
 def test_what_cannot_hold_is_answered_by_name(sql, finding, hint, tmp_path):
     found = only(findings(tmp_path, {**FILES, "models/a.sql": f"{sql}select id {FROM}"}, env=ENV))
@@ -86,6 +88,7 @@ def test_what_cannot_hold_is_answered_by_name(sql, finding, hint, tmp_path):
     assert hint in found.hint
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(dbt_names().keys() - {"safe_cast", "run_started_at", "invocation_id"}))
 def test_every_name_of_dbt_has_an_answer(name, tmp_path):
     uses = {"a": f"{{{{ {name} }}}}", "b": f"{{{{ {name}() }}}}", "c": f"{{{{ {name}.part }}}}"}
@@ -144,6 +147,7 @@ def test_a_text_that_is_kept_holds_no_value_of_the_run(text, place, tmp_path):
     assert found.hint.endswith(f"Called from {place}.")
 
 
+@pytest.mark.slow
 def test_a_batch_table_may_hold_values_of_the_run(tmp_path):
     files = {"macros/m.sql": STAMP, "models/a.sql": "select {{ stamp() }} as at, '{{ run_started_at }}' as began"}
     first, second = (compiled(tmp_path, files, cached=tmp_path / "target").manifest for _ in range(2))

@@ -66,6 +66,7 @@ def numbered(text: str) -> str:
 templates = st.lists(st.recursive(leaf, blocks, max_leaves=12), max_size=5).map("".join).map(numbered)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None, phases=[Phase.explicit, Phase.generate])
 @given(templates)
 def test_rendering_is_jinjas_and_words_keep_their_place(template):

@@ -158,6 +158,7 @@ def chosen(root: Path, selection: Selection) -> tuple[str | None, list[str]]:
     return choice.selector, choice.nodes
 
 
+@pytest.mark.slow
 def test_the_default_selector_counts_where_nothing_is_selected(tmp_path: Path) -> None:
     (tmp_path / "selectors.yml").write_text(SELECTORS)
     named, nodes = chosen(tmp_path, Selection())

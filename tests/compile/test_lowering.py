@@ -18,6 +18,7 @@ OTHERS: dict[str, str | bytes] = {
 CASES = read_pairs(Path(__file__).parent / "fixtures" / "lowering")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_sql_that_runs(case: Pair, tmp_path):
     manifest = compiled(tmp_path, {**OTHERS, **model(case.parts["header"], case.given, "case")}).manifest

@@ -179,6 +179,7 @@ def test_an_error_in_a_block_that_a_macro_calls(tmp_path):
     assert found.hint.endswith("Called from models/a.sql:1:16.")
 
 
+@pytest.mark.slow
 def test_a_macro_that_calls_itself_for_ever(tmp_path):
     files = {"macros/m.sql": "{% macro m() %}\n  {{ m() }}{% endmacro %}"}
     found = only(findings(tmp_path, {**files, **selected("{{ m() }}")}))

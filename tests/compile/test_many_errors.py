@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.project.small_projects import PROJECT, compiled, lines
 
 FILES = {
@@ -86,12 +88,14 @@ EXPECTED = [
 ]
 
 
+@pytest.mark.slow
 def test_all_of_them_at_once(tmp_path):
     manifest = compiled(tmp_path, FILES).manifest
     assert lines(manifest.diagnostics) == EXPECTED
     assert all(d.hint for d in manifest.diagnostics)
 
 
+@pytest.mark.slow
 def test_a_broken_model_stays_in_the_manifest(tmp_path):
     manifest = compiled(tmp_path, FILES).manifest
     broken = {model.name for model in manifest.models if model.broken}

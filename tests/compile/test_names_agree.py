@@ -31,6 +31,8 @@ from tests.analyser.tables import TABLES
 from tests.fuzz import grammar as streaming_query
 from tests.fuzz.relations import RELATIONS
 
+pytestmark = pytest.mark.slow
+
 Place = tuple[str, str]
 _STEPS = (SourcePlan, Projection, Aggregate, UnionPlan, Generate)
 _MODULES = (build_plan, lower_from, lower_grouping, lower_pivots, watermark_clause)

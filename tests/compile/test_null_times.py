@@ -10,6 +10,8 @@ from engine.compile import Manifest
 from tests.lab import EVENTS, PROJECT
 from tests.project.small_projects import compiled, model
 
+pytestmark = pytest.mark.slow
+
 SOURCES = f"""{EVENTS}
       - name: refunds
         format: json

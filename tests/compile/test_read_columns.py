@@ -11,6 +11,8 @@ from engine.compile.nodes.fingerprint import definition
 from engine.plan.comparable_facts import names_column
 from tests.project.small_projects import clean, model
 
+pytestmark = pytest.mark.slow
+
 SOURCES = """
 sources:
   - name: shop

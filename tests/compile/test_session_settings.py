@@ -81,6 +81,7 @@ def project(root: Path, conf: str, text: str) -> Manifest:
     return clean(root, {"project.yml": target, "sources/shop.yml": EVENTS, "models/m.sql": text})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "change"),
     [

@@ -6,6 +6,8 @@ import graphlib
 import json
 from pathlib import Path
 
+import pytest
+
 from engine.compile.artifacts.write_artifacts import write_artifacts
 from engine.compile.nodes.manifest import Severity
 from engine.compile.selection.select_nodes import select
@@ -45,6 +47,7 @@ FILES: dict[str, str | bytes] = {
 }
 
 
+@pytest.mark.slow
 def test_they_are_nodes_of_the_source(tmp_path: Path) -> None:
     manifest = clean(tmp_path, FILES)
     tests = {t.name: t for t in manifest.tests}

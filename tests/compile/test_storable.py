@@ -39,6 +39,7 @@ def codes(tmp_path: Path, models: dict[str, str]) -> dict[str, list[str]]:
     return found
 
 
+@pytest.mark.slow
 def test_types_in_views(tmp_path: Path) -> None:
     models = {f"m{i}": f"/*---\nmaterialized: view\n---*/\nselect 1 as k, {sql} as c" for i, sql in enumerate(MEASURED)}
     found = codes(tmp_path, models)
@@ -47,6 +48,7 @@ def test_types_in_views(tmp_path: Path) -> None:
     assert wrong == {"array()": []}
 
 
+@pytest.mark.slow
 def test_types_in_both_versions_of_the_format(tmp_path: Path) -> None:
     models, wanted = {}, {}
     for number, (sql, measured) in enumerate(MEASURED.items()):
@@ -58,6 +60,7 @@ def test_types_in_both_versions_of_the_format(tmp_path: Path) -> None:
     assert {models[n]: f for n, f in found.items() if f != wanted[n]} == {}
 
 
+@pytest.mark.slow
 def test_partition_fields_and_orders_of_each_type(tmp_path: Path) -> None:
     models, wanted = {}, {}
     for number, (sql, measured) in enumerate(MEASURED.items()):

@@ -53,6 +53,7 @@ def test_a_key_that_is_no_column_names_those_near_it(key: str, hint: str, tmp_pa
     assert [(str(d.location), d.hint) for d in found] == [("models/a.sql:3:13", hint)]
 
 
+@pytest.mark.slow
 def test_relationships_to_a_column_that_is_not_there(tmp_path: Path) -> None:
     other: dict[str, str | bytes] = {"models/b.sql": f"select id as code from {ORDERS}"}
     wrong = model("{relationships: {to: b, field: cod}}")

@@ -13,6 +13,7 @@ from tests.project.small_projects import FROM, check, clean, model
 NULL = "it would be NULL in every row"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("call", "name", "unit", "hint"),
     [

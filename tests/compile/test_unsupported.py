@@ -23,6 +23,7 @@ BASE = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "after"),
     [

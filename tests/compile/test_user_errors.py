@@ -72,12 +72,14 @@ SQL = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sql", "finding", "hint"), SQL, ids=lambda value: str(value)[:40])
 def test_sql(sql, finding, hint, tmp_path):
     others = {"models/b_orders.sql": ORDERS, "models/off.sql": f"/*---\nenabled: false\n---*/\n{ORDERS}"}
     check(tmp_path, {**others, "models/a.sql": sql.replace("{o}", FROM)}, finding, hint)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sql",
     [
@@ -238,11 +240,13 @@ SOURCES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("more", "finding", "hint"), SOURCES, ids=lambda value: str(value)[:40])
 def test_sources(more, finding, hint, tmp_path):
     check(tmp_path, source(f"format: json\npath: x\nschema: id string\n{more}"), finding, hint)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "finding"),
     [

@@ -23,6 +23,7 @@ def told(root: Path, windows: str, query: str) -> Diagnostic:
     return only(findings(root, model(windows, query)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("day", "whole"),
     [

@@ -14,6 +14,8 @@ from tests.compile.test_batch_queries import files
 from tests.compile.test_many_errors import FILES
 from tests.project.small_projects import compiled
 
+pytestmark = pytest.mark.slow
+
 # Placeholders of references, hidden words of the parser, its classes, and Python's own.
 INTERNAL = re.compile(
     r"@(?:ref|source|REF|SOURCE|this)\b|\bw1nd0w\b|\b__tmp\d+|\bexp\.|\bsqlglot\b|<class|\bargs\b|\bNoneType\b|Traceback"

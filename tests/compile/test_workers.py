@@ -17,6 +17,8 @@ from engine.compile.templates import confined_process
 from engine.errors import SetupError
 from tests.compile.test_cache import Edits, shown
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[int]:

@@ -114,6 +114,7 @@ def until(condition: object) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 def test_answers_are_a_stream_and_one_connection_serves_many_requests(path: Path) -> None:
     with ControlServer(path, HANDLERS):
         client = connect(path)
@@ -161,6 +162,7 @@ def test_errors_reach_the_client_with_their_codes(path: Path, caplog: pytest.Log
     assert "a request failed" in caplog.text
 
 
+@pytest.mark.slow
 def test_a_second_owner_sees_the_first_and_a_killed_one_leaves_nothing_in_the_way(path: Path) -> None:
     with owner(path) as first:
         with pytest.raises(StateError) as caught:
@@ -183,6 +185,7 @@ def test_a_second_owner_sees_the_first_and_a_killed_one_leaves_nothing_in_the_wa
         assert asked(path, "count", to=1)[-1] == {"end": True, "sum": 0}
 
 
+@pytest.mark.slow
 def test_of_many_that_start_at_once_one_owns_it(path: Path) -> None:
     def start(_: int) -> ControlServer | None:
         try:
@@ -197,6 +200,7 @@ def test_of_many_that_start_at_once_one_owns_it(path: Path) -> None:
         owners[0].close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "data",
     [b"garbage\n", b"[1]\n", b'{"do": 3}\n', b"\xff\xfe\n", b'{"do": "x"}\n' * 3, b"[" * 100_000 + b"\n"],
@@ -212,6 +216,7 @@ def test_what_is_not_a_request_is_answered_and_the_server_lives(path: Path, data
         assert asked(path, "count", to=1)
 
 
+@pytest.mark.slow
 def test_half_lines_wait_for_their_end_and_for_a_bounded_time(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "REQUEST_SECONDS", 0.5)
     with ControlServer(path, HANDLERS), raw(path) as slow, raw(path) as never:
@@ -234,6 +239,7 @@ def test_a_line_without_an_end_is_cut_off(path: Path, monkeypatch: pytest.Monkey
         assert "longer than" in str(received(connection))
 
 
+@pytest.mark.slow
 def test_a_client_that_leaves_cancels_its_request(path: Path) -> None:
     seen: list[Request] = []
 
@@ -263,6 +269,7 @@ def test_a_client_passes_signals_on(path: Path) -> None:
         assert next(answers) == {"end": True, "signal": signal.SIGTERM}
 
 
+@pytest.mark.slow
 def test_a_client_that_does_not_read_is_taken_for_gone(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "ANSWER_SECONDS", 0.5)
     sent = 0
@@ -295,6 +302,7 @@ def test_descriptors_arrive_and_are_closed_afterwards(path: Path, tmp_path: Path
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
+@pytest.mark.slow
 def test_a_hundred_clients_at_once(path: Path) -> None:
     before = threading.active_count()
     with ControlServer(path, HANDLERS):
@@ -324,6 +332,7 @@ def test_closing_cancels_what_runs(path: Path) -> None:
     assert not path.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
 def test_another_user_is_not_answered(path: Path) -> None:
     code = textwrap.dedent("""
@@ -355,6 +364,7 @@ def test_another_user_is_not_answered(path: Path) -> None:
         assert asked(path, "count", to=1)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
 def test_a_process_of_another_user_is_not_asked(path: Path) -> None:
     code = textwrap.dedent("""

@@ -41,12 +41,14 @@ def test_the_form(one) -> None:
     assert not one.wrong or "compile" in one.found
 
 
+@pytest.mark.slow
 def test_a_code_that_nothing_reports_is_not_explained() -> None:
     sources = (path for path in modules() if path.parent != FOLDER)
     text = "\n".join(path.read_text(encoding="utf-8") for path in sources)
     assert sorted(code for code in CODES if f'"{code}"' not in text and f"[{code}]" not in text) == []
 
 
+@pytest.mark.slow
 def test_every_error_that_is_written_out_has_a_hint() -> None:
     without = []
     for path in modules():
@@ -74,12 +76,14 @@ def test_another_form_is_an_error(old: str, new: str) -> None:
         read_topic(SECTION.replace(old, new), "page")
 
 
+@pytest.mark.slow
 def test_the_explanations_are_in_the_wheel() -> None:
     builder = WheelBuilder(str(REPOSITORY))
     shipped = {file.distribution_path for file in builder.recurse_included_files()}
     assert {f"engine/diagnostics/{path.name}" for path in FOLDER.glob("*.md")} <= shipped
 
 
+@pytest.mark.slow
 def test_explain_needs_no_project_and_loads_little(tmp_path: Path) -> None:
     code = (
         "import sys\nfrom engine.cli.main import invoke\nassert invoke(['explain', '[agg-distinct]', 'Table-Locked']) == 0\n"
@@ -128,6 +132,7 @@ def test_explain_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_errors_in_a_terminal_end_with_the_command_that_explains_them(tmp_path: Path) -> None:
     (tmp_path / "models").mkdir()
     (tmp_path / "project.yml").write_text("name: small\n")

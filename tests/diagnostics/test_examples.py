@@ -9,6 +9,8 @@ from engine.diagnostics.explanations import Example, Explanation, example_projec
 from engine.errors import Diagnostic, EngineError
 from engine.project import load_project
 
+pytestmark = pytest.mark.slow
+
 WITH_EXAMPLES = [one for one in explanations().values() if one.wrong]
 
 

@@ -36,6 +36,7 @@ def parsed(project):
     return dbt().parse_manifest(json.loads(text)), json.loads(text)
 
 
+@pytest.mark.slow
 def test_the_example_is_a_manifest_of_version_12():
     project = compile_project(load_project(ROOT)).manifest
     found, _ = parsed(project)
@@ -111,6 +112,7 @@ def test_the_manifest_is_its_nodes_texts_joined():
     assert all(bytes(to_json(node_dict(node, about[i]))).decode() in whole for i, node in project.nodes.items())
 
 
+@pytest.mark.slow
 def test_the_compiler_keeps_the_records_that_would_be_made_of_its_nodes(tmp_path):
     manifest = compile_project(load_project(Path(__file__).parents[2]), env={}).manifest
     made = records_of(replace(manifest, records={}))
@@ -118,6 +120,7 @@ def test_the_compiler_keeps_the_records_that_would_be_made_of_its_nodes(tmp_path
     assert {i: r.depends_on for i, r in manifest.records.items()} == {i: r.depends_on for i, r in made.items()}
 
 
+@pytest.mark.slow
 def test_only_what_has_changed_is_written(tmp_path):
     files = {"models/a.sql": "select id from {{ source('shop', 'customers') }}", "models/b.sql": "select 1 as one"}
 
@@ -138,6 +141,7 @@ def test_only_what_has_changed_is_written(tmp_path):
     assert "spoilt" not in (tmp_path / "target/compiled/shop/models/a.sql").read_text()
 
 
+@pytest.mark.slow
 def test_commands_that_write_at_the_same_time_take_turns(tmp_path):
     files = {f"models/m{i}.sql": f"select {i} as id" for i in range(20)}
     manifests = [compiled(tmp_path, files).manifest]

@@ -13,6 +13,8 @@ import yaml
 
 from engine.cli.main import invoke
 
+pytestmark = pytest.mark.slow
+
 FILES = {
     "project.yml": "name: shop\n",
     "sources/web.yml": "sources: [{name: web, tables: [{name: orders, format: json, path: landing, "

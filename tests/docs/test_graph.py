@@ -87,6 +87,7 @@ def test_nothing_is_laid_out():
     assert lay_out([], []).height == BOX_HEIGHT // 2
 
 
+@pytest.mark.slow
 def test_a_thousand_nodes_are_laid_out_quickly():
     names, pairs = random_graph(1000, 1)
     begin = time.perf_counter()

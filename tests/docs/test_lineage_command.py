@@ -27,6 +27,7 @@ def lineage(capsys: pytest.CaptureFixture[str], *arguments: str, root: Path = RO
     return code, printed.out, printed.err
 
 
+@pytest.mark.slow
 def test_a_column_as_a_tree(capsys):
     code, out, _ = lineage(capsys, "routes.late_share", "--impact")
     assert code == 0
@@ -44,6 +45,7 @@ def test_a_column_as_json(capsys):
     assert {"from": "model.flights#origin", "to": "model.routes#origin", "sql": "f.origin"} in record["edges"]
 
 
+@pytest.mark.slow
 def test_the_graph_in_every_form(capsys):
     texts = {
         output: lineage(capsys, "-s", "+long_delays", "--output", output)[1]
@@ -125,6 +127,7 @@ def test_a_view_and_a_broken_reference_are_drawn():
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_lineage_imports_no_heavy_library():
     code = (
         "import sys\nfrom engine.cli.main import invoke\n"

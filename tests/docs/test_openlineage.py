@@ -18,6 +18,8 @@ from engine.events import BatchCommitted, ModelFinished, ModelStarted, RunFinish
 from tests.project.small_projects import compiled, only
 from tests.security.answering import answering, endless, redirect
 
+pytestmark = pytest.mark.slow
+
 AT = "2026-11-21T12:00:00+00:00"
 RUN = "0190a4b2-3c4d-7e5f-8a9b-0c1d2e3f4a5b"
 PROJECT = """\

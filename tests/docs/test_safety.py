@@ -79,6 +79,7 @@ def static(name: str) -> str:
     return (resources.files("engine.docs") / "static" / name).read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_texts_of_a_project_are_data_and_nothing_else(tmp_path):
     site = written(tmp_path, evil(), evil_results(), **evil_stores())
     assert site.index["project"] == EVIL
@@ -97,6 +98,7 @@ def test_texts_of_a_project_are_data_and_nothing_else(tmp_path):
     assert all(re.fullmatch(r'headrace\.put\("[a-z]+\d*",.*\);', line) for line in site.all_data.splitlines())
 
 
+@pytest.mark.slow
 def test_the_pages_are_the_same_for_every_project(tmp_path):
     written(tmp_path / "a", small())
     written(tmp_path / "b", evil(), evil_results())

@@ -16,6 +16,8 @@ from engine.docs.serve import serving
 from tests.docs.build import small, written
 from tests.project.small_projects import write
 
+pytestmark = pytest.mark.slow
+
 ACCESS = PageAccess("a-token-of-this-test-only", "the-session-of-this-test")
 
 

@@ -8,6 +8,8 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
+
 from engine.compile import Materialized, compile_project
 from engine.compile.nodes.manifest import Column, Macro
 from engine.docs.site.freshness_status import AgeBound, Fresh, FreshnessStatus, read_freshness, write_freshness
@@ -29,6 +31,7 @@ def test_every_node_has_a_place_and_a_record(tmp_path):
     assert site.node("model.daily")["sql"] == "select 1"
 
 
+@pytest.mark.slow
 def test_the_example_project_is_told_whole(tmp_path):
     project = compile_project(load_project(ROOT)).manifest
     site = written(tmp_path, project)
@@ -284,6 +287,7 @@ def test_writing_again_leaves_nothing_of_the_earlier_site(tmp_path):
     assert [node["id"] for node in site.index["nodes"]] == ["model.other"]
 
 
+@pytest.mark.slow
 def test_a_wide_table_is_one_record(tmp_path):
     columns = tuple(Column(f"c{i}", "what it is", "string") for i in range(5000))
     site = written(tmp_path, manifest(model("wide", columns=columns)))
@@ -291,6 +295,7 @@ def test_a_wide_table_is_one_record(tmp_path):
     assert sum(path.stat().st_size for path in tmp_path.rglob("*")) < 1_500_000
 
 
+@pytest.mark.slow
 def test_no_heavy_library_is_imported():
     code = "import sys, engine.docs, engine.docs.site.table_statistics; print(*({'pyspark', 'pyiceberg', 'pyarrow', 'igraph'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)

@@ -120,6 +120,7 @@ def test_a_column_that_is_not_there(columns, text, message, hint):
     assert caught.value.diagnostic.hint == hint
 
 
+@pytest.mark.slow
 def test_every_column_of_the_example_leads_where_the_compiler_says():
     manifest = compile_project(load_project(ROOT)).manifest
     columns = Columns(manifest)
@@ -132,6 +133,7 @@ def test_every_column_of_the_example_leads_where_the_compiler_says():
             assert all(node.startswith("source.") or not column.origins or node in manifest.nodes for node in ends)
 
 
+@pytest.mark.slow
 def test_up_and_down_agree_for_every_column_of_the_example():
     """A column is computed from another just when it goes with it."""
     manifest = compile_project(load_project(ROOT)).manifest

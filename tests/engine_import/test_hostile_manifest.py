@@ -65,6 +65,7 @@ def test_names_that_become_the_same_stay_apart(tmp_path):
     assert "select 'orders' as a" in (tmp_path / "new/models/orders.sql").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
 def test_texts_are_read_back_as_they_were(text, tmp_path):
     columns = {"a": {"name": "a", "description": text, "meta": {"k": text}, "tags": []}}
@@ -173,6 +174,7 @@ def test_other_versions_are_read(version, tmp_path):
     assert any("newest that is known" in note for note in report.notes) is (version == "v13")
 
 
+@pytest.mark.slow
 def test_values_of_wrong_types_are_left_out(tmp_path):
     wrong = [None, 7, "x", [], {}, [None, 3, {"a": {}}], {"a": [1]}, True]
     keys = (

@@ -18,6 +18,8 @@ from engine_import.dialects.translate import translated
 from engine_import.output.import_report import ImportOutcome, ImportReport
 from tests.engine_import.imported import model, real_project, written
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def imported(tmp_path_factory):

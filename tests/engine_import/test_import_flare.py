@@ -82,6 +82,7 @@ def lost(report) -> dict[str, str]:
     return {item.origin: item.reason for item in report.items if item.outcome is ImportOutcome.NOT_IMPORTED}
 
 
+@pytest.mark.slow
 def test_a_streamed_input_becomes_a_streaming_table(tmp_path):
     report = import_flare(job(tmp_path), tmp_path / "new")
     assert report.summary == "2 of 2 models compile", report.lines()

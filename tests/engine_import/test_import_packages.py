@@ -40,6 +40,7 @@ def imported(folder: Path, *nodes: dict[str, Any], adapter: str = "spark") -> tu
     return folder / "new", import_dbt(target, folder / "new")
 
 
+@pytest.mark.slow
 def test_tests_of_dbt_expectations_are_at_their_columns_and_compile(tmp_path: Path) -> None:
     root, _ = imported(
         tmp_path,
@@ -59,6 +60,7 @@ def test_tests_of_dbt_expectations_are_at_their_columns_and_compile(tmp_path: Pa
     assert compile_project(load_project(root)).manifest.errors == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("adapter", "more", "expected"),
     [("snowflake", {}, r"^\d+$"), ("snowflake", {"is_raw": True}, r"^\\d+$"), ("duckdb", {}, r"^\\d+$")],
@@ -70,6 +72,7 @@ def test_regular_expressions_lose_the_escapes_of_a_literal(adapter, more, expect
     assert found["dbt_expectations.expect_column_values_to_match_regex"]["arguments"]["regex"] == expected
 
 
+@pytest.mark.slow
 def test_types_of_dbt_expectations_are_those_of_spark(tmp_path: Path) -> None:
     test = generic("expect_column_values_to_be_of_type", "dbt_expectations", "id", column_type="integer")
     root, _ = imported(tmp_path, test, adapter="duckdb")
@@ -77,6 +80,7 @@ def test_types_of_dbt_expectations_are_those_of_spark(tmp_path: Path) -> None:
     assert found["dbt_expectations.expect_column_values_to_be_of_type"] == {"arguments": {"column_type": "int"}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("adapter", "code", "note"),
     [
@@ -114,6 +118,7 @@ def test_types_of_seeds(values: list[str], kind: str, note: str | None, tmp_path
     assert [*item(report, "codes", "seed").notes] == ([note] if note else [])
 
 
+@pytest.mark.slow
 def test_a_declared_type_of_a_seed_counts(tmp_path: Path) -> None:
     root, report = with_seed(tmp_path, ["007"], column_types={"code": "varchar(5)"})
     assert "code string" in (root / "sources/seeds.yml").read_text()

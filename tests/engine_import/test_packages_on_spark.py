@@ -360,6 +360,7 @@ def counts(spark: Any, queries: list[str]) -> list[int]:
     return [found[number] for number in range(len(queries))]
 
 
+@pytest.mark.nightly
 def test_failing_rows(spark: Any, sandbox: Sandbox) -> None:
     queries = [sandbox.render(called(*given), "a.sql").text for *given, _ in FAILING]
     found = zip(FAILING, counts(spark, queries), strict=True)

@@ -76,6 +76,7 @@ def micro_batches(lab: Lab, broker: Broker, *, after: int = 0) -> tuple[list[lis
     return [parts[number] for number in sorted(parts)], end
 
 
+@pytest.mark.nightly
 def test_the_tables_from_kafka_equal_golden_numbers_also_after_more_events(
     on_kafka: Lab, broker: Broker, capsys: pytest.CaptureFixture[str]
 ) -> None:

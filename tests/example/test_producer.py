@@ -195,6 +195,7 @@ def test_equal_flights_get_different_ids(package, land):
     assert ids == [f"UA1-EWR-IAH-20130301T1000Z{suffix}" for suffix in ("", "-2", "-3")]
 
 
+@pytest.mark.slow
 def test_the_same_arguments_give_the_same_bytes(package, land):
     package()
     arguments = ["--days", "4", LATE, "0.2", DUPLICATE, "0.2", SHUFFLED, "0.5"]
@@ -202,6 +203,7 @@ def test_the_same_arguments_give_the_same_bytes(package, land):
     assert contents(land(*arguments)) != contents(land(*arguments, "--seed", "8", out="other"))
 
 
+@pytest.mark.slow
 def test_duplicates_are_repeated_byte_for_byte_and_counted(package, land, capsys):
     package()
     departures = land("--days", "5", LATE, "0", DUPLICATE, "0.2") / "departures"
@@ -214,6 +216,7 @@ def test_duplicates_are_repeated_byte_for_byte_and_counted(package, land, capsys
     assert f"{found['rows']} events of {4 * 84} flights: {found['duplicates']} duplicates, 0 held back" in said
 
 
+@pytest.mark.slow
 def test_held_back_events_land_hours_after_they_were_emitted(package, land, capsys):
     package()
     departures = land("--days", "5", LATE, "1", DUPLICATE, "0", SHUFFLED, "0") / "departures"
@@ -228,6 +231,7 @@ def test_held_back_events_land_hours_after_they_were_emitted(package, land, caps
     assert f"{4 * 84} held back" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_shuffling_stays_within_the_file(package, land):
     package()
     straight = land("--days", "4", *PLAIN) / "departures"
@@ -238,6 +242,7 @@ def test_shuffling_stays_within_the_file(package, land):
         assert sorted(lines) == sorted(others)
 
 
+@pytest.mark.slow
 def test_modification_times_follow_the_names_across_calls(package, land):
     package()
     for start in ("2013-03-01", "2013-03-03"):
@@ -247,6 +252,7 @@ def test_modification_times_follow_the_names_across_calls(package, land):
     assert by_name == sorted(set(by_name))
 
 
+@pytest.mark.slow
 def test_one_call_spaces_the_files_by_a_second_up_to_now(package, land):
     package()
     values = sorted(stamps(land("--days", "2") / "departures").values())
@@ -254,6 +260,7 @@ def test_one_call_spaces_the_files_by_a_second_up_to_now(package, land):
     assert abs(datetime.now(UTC).timestamp() - values[-1] / landing.SECOND) < 60
 
 
+@pytest.mark.slow
 def test_a_second_equal_call_changes_nothing(package, land, capsys):
     package()
     out = land("--days", "3")
@@ -263,6 +270,7 @@ def test_a_second_equal_call_changes_nothing(package, land, capsys):
     assert ", 0 new, " in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_two_calls_land_what_one_call_lands(package, land):
     package()
     rates = [LATE, "0.2", DUPLICATE, "0.3"]
@@ -271,6 +279,7 @@ def test_two_calls_land_what_one_call_lands(package, land):
     assert contents(land(*rates, "--days", "4")) == contents(land("--days", "4", *rates, out="once"))
 
 
+@pytest.mark.slow
 def test_more_lands_the_next_files(package, land, tmp_path):
     package()
     before = landed_files(land("--days", "1") / "departures")
@@ -292,6 +301,7 @@ def test_more_needs_a_first_landing(package, land, capsys):
     assert "nothing has landed" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_more_says_when_the_data_ends(package, land, capsys):
     package()
     land("--days", "10")
@@ -299,6 +309,7 @@ def test_more_says_when_the_data_ends(package, land, capsys):
     assert "there are no more" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_no_draft_is_left_and_none_would_be_listed(package, land, monkeypatch):
     package()
     drafts = []
@@ -310,6 +321,7 @@ def test_no_draft_is_left_and_none_would_be_listed(package, land, monkeypatch):
     assert not list(out.rglob("_*"))
 
 
+@pytest.mark.slow
 def test_a_file_with_other_content_is_not_overwritten(package, land, capsys):
     package()
     before = contents(land("--days", "2"))
@@ -327,6 +339,7 @@ def test_reference_tables_have_empty_cells_for_missing_values(package, land):
     assert (out / "airlines/airlines.csv").read_text() == "carrier,name\nUA,United Air Lines Inc.\n"
 
 
+@pytest.mark.slow
 def test_weather_is_one_file_per_day_in_utc(package, land):
     row = dict.fromkeys(WEATHER.split(","), "1") | {"origin": "JFK", "wind_gust": "NA"}
     moments = ["2013-02-28T23:00:00Z", "2013-03-01T00:00:00Z", "2013-03-02T05:00:00Z", "2013-03-03T00:00:00Z"]

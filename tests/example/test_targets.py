@@ -86,6 +86,7 @@ class Example(Lab):
         return Lake(compile_project(load_project(self.root), target=self.target).target.catalog)
 
 
+@pytest.mark.nightly
 def test_the_tables_of_a_rest_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with iceberg_rest.running(tmp_path / "server") as server:
         monkeypatch.setenv("CATALOG_URI", server.url)
@@ -93,6 +94,7 @@ def test_the_tables_of_a_rest_server(tmp_path: Path, monkeypatch: pytest.MonkeyP
         Example(tmp_path / "project", None, None, "flights", target="rest").check(*_MODELS)
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(postgres.binaries() is None, reason="no PostgreSQL here")
 def test_the_tables_of_a_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with (

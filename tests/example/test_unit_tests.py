@@ -40,6 +40,7 @@ def red(result: Result) -> set[str]:
     return {e["node"].removeprefix("unit_test.") for e in ended if e["status"] == "fail"}
 
 
+@pytest.mark.nightly
 def test_they_pass_and_a_broken_model_turns_the_right_one_red(lab: Lab) -> None:
     copied(lab)
     whole = lab.run("test", "-s", "test_type:unit")

@@ -71,6 +71,7 @@ def test_a_kept_batch_is_finished_and_its_counts_are_those_of_the_first_time(lab
     assert sorted(r["key"]["id"] for r in lab.rows("latest__deleted")) == [1, 2]
 
 
+@pytest.mark.nightly
 def test_a_batch_between_whose_outputs_the_model_was_edited_follows_one_version(lab: Lab) -> None:
     lab.write("sources/shop.yml", EVENTS)
     lab.model("latest", EDITED)

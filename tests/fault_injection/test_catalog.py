@@ -150,6 +150,7 @@ kill_points.listen(hold)
 )
 
 
+@pytest.mark.nightly
 def test_a_rebuild_is_not_lost_where_the_catalog_is_held_as_it_is_published(lab: Lab) -> None:
     lab.write("sources/shop.yml", EVENTS)
     lab.model("paid", "/*---\nstreams: [shop.events]\n---*/\nselect id from {{ source('shop', 'events') }}\n")

@@ -32,6 +32,7 @@ def refused(lab: Lab, model: str, code: str = "checkpoint-damaged") -> str:
     return str(found["hint"])
 
 
+@pytest.mark.nightly
 def test_a_checkpoint_of_which_something_is_lost(lab: Lab) -> None:
     shop.prepare(lab)
     lab.build()

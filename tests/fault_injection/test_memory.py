@@ -7,7 +7,7 @@ import pytest
 from tests.fault_injection import shop
 from tests.lab import EVENTS, Lab, run_alone
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 
 # A row of 1 GB for each thousand of `amount`.
 BIG = """/*---

@@ -113,6 +113,7 @@ def test_a_commit_whose_answer_was_lost_is_made_once(lab: Lab) -> None:
     assert (lab.ids("paid"), lab.ids("latest")) == ([1, 2, 2, 3, 5], [1, 2, 3, 5])
 
 
+@pytest.mark.nightly_except("merge")
 @pytest.mark.parametrize("how", ["append", "overwrite", "merge"])
 def test_a_rollback_between_the_check_and_the_commit_is_found(lab: Lab, how: str) -> None:
     spark, table = lab.session.spark, f"lake.{lab.schema}.paid"  # type: ignore[union-attr]
@@ -175,6 +176,7 @@ end;
 """
 
 
+@pytest.mark.nightly
 def test_old_deletes_are_forgotten_beside_another_writer(lab: Lab) -> None:
     lab.write("sources/shop.yml", EVENTS)
     lab.model("latest", FORGETFUL)

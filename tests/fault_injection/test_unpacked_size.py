@@ -9,7 +9,7 @@ import pytest
 
 from tests.lab import Lab, run_alone
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 
 SOURCE = """
 sources:

@@ -14,6 +14,8 @@ from tests.fuzz.relations import RELATIONS
 from tests.fuzz.spark import CONF, Judge, prepared
 from tests.lab import LabSession
 
+pytestmark = pytest.mark.slow
+
 SEED = 7
 
 

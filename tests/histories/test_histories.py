@@ -37,12 +37,14 @@ def run(lab: Lab, history: Plan) -> None:
     History(World(lab, history.models), history, tell=print).run()
 
 
+@pytest.mark.nightly_except("2")
 @pytest.mark.spark
 @pytest.mark.parametrize("number", range(4))
 def test_a_random_history_leaves_the_rows_of_a_batch_computation(lab: Lab, number: int) -> None:
     run(lab, plan(SEED, number, LENGTH, QUICK, names=WITHOUT_A_TOPIC))
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 def test_a_random_history_of_a_project_that_is_kept_running(lab: Lab) -> None:
     steps = tuple(name for name in QUICK if name != "kill")
@@ -61,6 +63,7 @@ def test_a_row_that_never_landed_is_a_difference(lab: Lab) -> None:
         running.models["plain"].same()
 
 
+@pytest.mark.slow
 def test_a_seed_and_an_index_give_one_history() -> None:
     plans = [plan(1, number, 6) for number in range(60)]
     assert plans == [plan(1, number, 6) for number in range(60)]

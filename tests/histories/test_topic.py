@@ -21,6 +21,7 @@ def _no_points_are_left() -> Iterator[None]:
     Points.removed()
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 def test_a_random_history_of_a_topic_and_of_rows_that_wait_for_their_tests(lab: Lab, broker: Broker) -> None:
     history = plan(5, 2, 3, ("land", "bad", "accept", "kill"), names=("vetted", "shown", "fed", "polled"))

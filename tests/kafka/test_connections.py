@@ -80,6 +80,7 @@ def test_debug_says_whether_a_broker_answers(kafka: Kafka) -> None:
     assert "no broker of the connection 'main' answers" in bad.text
 
 
+@pytest.mark.nightly
 def test_the_jars_of_kafka_are_there_only_for_models_that_read_it(kafka: Kafka, broker: Broker, tmp_path: Path) -> None:
     topic = kafka.topic()
     kafka.source(topic)

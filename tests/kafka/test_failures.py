@@ -58,6 +58,7 @@ def test_a_broker_that_is_down_at_the_start_is_told_soon(kafka: Kafka) -> None:
     assert kafka.ids() == [1]
 
 
+@pytest.mark.nightly
 def test_something_else_that_listens_there_is_told_within_half_a_minute(kafka: Kafka) -> None:
     kafka.source(kafka.topic())
     kafka.stream("select id")
@@ -78,6 +79,7 @@ def test_a_topic_that_does_not_exist_is_told_with_its_likes(kafka: Kafka) -> Non
     assert f"Did you mean '{topic}'" in result.text
 
 
+@pytest.mark.nightly
 def test_a_broker_that_restarts_in_the_middle_only_delays_a_build(kafka: Kafka) -> None:
     topic = kafka.topic()
     kafka.source(topic, max_offsets_per_trigger=10)

@@ -56,6 +56,7 @@ select hour.start as hour, count(*) as n from {{{{ ref('again') }}}} group by ho
 """
 
 
+@pytest.mark.nightly
 def test_a_chain_over_an_empty_topic_continues_with_its_first_record(kafka: Kafka) -> None:
     lab, topic = kafka.lab, kafka.topic(partitions=2)
     lab.write("sources/shop.yml", SOURCES.format(topic=topic, columns=COLUMNS))

@@ -39,6 +39,7 @@ def planned(kafka: Kafka) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.nightly_cases("True")
 @pytest.mark.parametrize("transactions", [False, True])
 def test_a_topic_without_news_is_not_read(kafka: Kafka, transactions: bool) -> None:
     topic = kafka.topic(partitions=1 if transactions else 3)
@@ -94,6 +95,7 @@ DOUBTS: dict[str, tuple[Callable[[Kafka, str], None], int, list[str]]] = {
 }
 
 
+@pytest.mark.nightly_except("a topic of the same length that was recreated")
 @pytest.mark.parametrize("what", DOUBTS)
 def test_what_is_not_as_it_was_is_left_to_java_unless_it_forbids_the_build(kafka: Kafka, what: str) -> None:
     change, code, codes = DOUBTS[what]

@@ -18,6 +18,7 @@ from tests.kafka.conftest import Kafka
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.nightly
 def test_ends_change_with_records_partitions_and_topics_and_survive_the_broker(kafka: Kafka) -> None:
     broker = kafka.broker
     topic, other = kafka.topic(), kafka.topic(partitions=2)

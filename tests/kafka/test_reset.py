@@ -13,7 +13,7 @@ from tests.kafka.conftest import Kafka, event
 from tests.lab import Lab, killed_alone
 from tests.services.kafka import Broker
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 
 SOURCES = """
 sources:

@@ -113,6 +113,7 @@ ADMITTED: dict[str, tuple[str, Callable[[Secured], dict[str, str]]]] = {
 }
 
 
+@pytest.mark.nightly_cases("SCRAM-SHA-256", "PLAIN")
 @pytest.mark.parametrize("how", ADMITTED)
 @pytest.mark.usefixtures("secret")
 def test_spark_and_librdkafka_get_in(kafka: Kafka, secured: Secured, how: str) -> None:
@@ -182,6 +183,7 @@ REJECTED: dict[str, tuple[str, Callable[[Secured], dict[str, str]], str, str, st
 }  # fmt: skip
 
 
+@pytest.mark.nightly_cases("no certificate of the client")
 @pytest.mark.parametrize("what", REJECTED)
 @pytest.mark.usefixtures("secret")
 def test_who_does_not_get_in_is_told_why_and_soon(kafka: Kafka, secured: Secured, what: str) -> None:
@@ -212,6 +214,7 @@ def _java_major(kafka: Kafka) -> int:
     return int(kafka.lab.session.spark.sparkContext._jvm.java.lang.Runtime.version().feature())
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("secret")
 def test_a_query_that_fails_while_it_runs_shows_no_secret_anywhere(tmp_path: Path, secured: Secured) -> None:
     """Keys are handed to the client as text: they are in no file, of the project or a temporary one."""

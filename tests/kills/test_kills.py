@@ -9,6 +9,8 @@ from tests.kills.loop import kill_again_and_again
 from tests.kills.project import make
 from tests.lab import Lab
 
+pytestmark = pytest.mark.nightly
+
 KILLS = 2
 
 

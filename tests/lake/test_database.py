@@ -77,6 +77,7 @@ def test_what_was_read_of_many_tables_counts_until_the_file_is_written(tmp_path:
         assert (facts.properties["number"], asked) == ("2", ["t"])
 
 
+@pytest.mark.slow
 def test_a_reader_beside_a_writer_sees_whole_commits(tmp_path: Path) -> None:
     config = SimpleNamespace(type="sqlite", name="lake", objects="", store=None, path=tmp_path)
     with closing(sqlite3.connect(tmp_path / "catalog.db")) as connection, connection:

@@ -43,6 +43,7 @@ def make(root: Path, capsys: pytest.CaptureFixture[str], warehouse: str = "") ->
     return lab
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", READING, ids=" ".join)
 def test_a_renamed_folder_is_named_with_the_way_back(old: Lab, command: list[str]) -> None:
     before = old.root
@@ -60,6 +61,7 @@ def test_a_renamed_folder_is_named_with_the_way_back(old: Lab, command: list[str
     assert shown.code == 0, shown.text
 
 
+@pytest.mark.slow
 def test_debug_and_the_site_say_it_too(old: Lab, caplog: pytest.LogCaptureFixture) -> None:
     before = old.root
     old.root = before.rename(before.with_name("new"))

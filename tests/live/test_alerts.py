@@ -86,6 +86,7 @@ def test_an_alert_is_sent_once_and_once_when_it_is_over(hook: Hook, tmp_path: Pa
     assert alerts.failed == ""
 
 
+@pytest.mark.slow
 def test_lag_stall_and_restarts_have_limits(hook: Hook, tmp_path: Path) -> None:
     alerts = Alerts(AlertRules(url=web_address(hook.url), lag=60, restarts=1), tmp_path)
     status = status_of(state(ORDERS, NodeState.IDLE))
@@ -136,6 +137,7 @@ def test_a_failing_test_is_one_alert_until_it_passes(hook: Hook, tmp_path: Path)
     assert sent(hook) == [("firing", "failed", "orders"), ("resolved", "failed", "orders")]
 
 
+@pytest.mark.slow
 def test_bad_records_count_within_ten_minutes(hook: Hook, tmp_path: Path) -> None:
     alerts = Alerts(AlertRules(url=web_address(hook.url), bad_records=15), tmp_path)
     status = status_of()
@@ -147,6 +149,7 @@ def test_bad_records_count_within_ten_minutes(hook: Hook, tmp_path: Path) -> Non
     assert hook.got[0][0]["message"] == "18 bad records from shop.orders within ten minutes"
 
 
+@pytest.mark.slow
 def test_a_webhook_that_is_away_is_tried_again_and_one_that_rejects_is_not(hook: Hook, tmp_path: Path) -> None:
     bad = status_of(*turn(status=Status.ERROR, message="no")).to_json(BEGIN)
     hook.answers = [503, 429]
@@ -163,6 +166,7 @@ def test_a_webhook_that_is_away_is_tried_again_and_one_that_rejects_is_not(hook:
     assert (len(hook.got), "403" in rejected.failed) == (1, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", [302, 307])
 def test_a_redirect_carries_no_token_elsewhere_and_is_no_delivery(tmp_path: Path, status: int) -> None:
     bad = status_of(*turn(status=Status.ERROR, message="no")).to_json(BEGIN)
@@ -184,6 +188,7 @@ def wait_for(condition: Any) -> None:
     pytest.fail("it did not happen")
 
 
+@pytest.mark.slow
 def test_a_command_gets_the_alert_and_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ENGINE_SECRET_HOOK", "the-secret-value")
     code = "import os, sys; open('got', 'a').write(sys.stdin.read() + str('ENGINE_SECRET_HOOK' in os.environ))"

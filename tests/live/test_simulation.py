@@ -69,6 +69,7 @@ def test_what_is_shown_is_true(tmp_path: Path) -> None:
     assert min(checks) > 20, checks
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_a_fault_is_noticed(tmp_path: Path, mutant: str) -> None:
     owner, name, broken = MUTANTS[mutant]

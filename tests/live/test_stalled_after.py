@@ -90,6 +90,7 @@ def test_what_waits_for_its_schedule_or_trigger_is_not_stalled(tmp_path: Path) -
     assert shown == ["healthy", "healthy", "stalled"]
 
 
+@pytest.mark.slow
 def test_start_uses_it_and_what_an_edit_makes_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = tmp_path / "project"
     clean(root, {"project.yml": f"{PROJECT}    stalled_after: 10 minutes\n", **FILES})

@@ -159,6 +159,7 @@ def test_a_rejected_edit_is_not_healthy() -> None:
     assert not healthy(status.to_json(BEGIN))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turns", [10, 1000])
 def test_memory_does_not_grow_with_turns(turns: int) -> None:
     status = folded(started())

@@ -41,6 +41,7 @@ def until(condition: object, seconds: float = 20) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.slow
 def test_exit_codes_follow_what_happens(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert shown(capsys) == (3, "engine start does not run, and has not run with this target folder\n")
     with observing(project / "target", {}, lambda: {ORDERS: (Lag("shop.orders", "files", 3),)}) as observer:
@@ -92,6 +93,7 @@ def test_two_processes_do_not_write_one_status(project: Path) -> None:
         pass
 
 
+@pytest.mark.slow
 def test_a_killed_process_does_not_run(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code = """
         import sys, time
@@ -123,6 +125,7 @@ def test_nothing_of_a_message_reaches_the_terminal_raw(project: Path, capsys: py
     assert "gone[/]" in shown(capsys, "--output", "json")[1]
 
 
+@pytest.mark.slow
 def test_status_starts_without_spark_iceberg_and_sqlglot(project: Path) -> None:
     code = "import sys; from engine.cli.main import invoke; invoke(['status']); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=project)

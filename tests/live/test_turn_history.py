@@ -125,6 +125,7 @@ def test_age_and_number_bound_what_is_kept(tmp_path: Path) -> None:
     history.close()
 
 
+@pytest.mark.slow
 def test_what_cannot_be_written_stays_for_the_next_time(tmp_path: Path) -> None:
     history = TurnHistory(tmp_path)
     with sqlite3.connect(history.path, isolation_level=None) as other:

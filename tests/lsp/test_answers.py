@@ -12,6 +12,8 @@ from engine.compile.nodes.column_facts import Derivation
 from engine.lsp.opened.open_project import OpenProject
 from tests.lsp.conftest import connected
 
+pytestmark = pytest.mark.slow
+
 FILE = "models/marts/departures_hourly.sql"
 PLACES = 200
 

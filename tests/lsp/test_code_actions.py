@@ -10,6 +10,8 @@ from engine.lsp.language_server import _shown
 from engine.lsp.opened.open_project import OpenProject
 from tests.lsp.test_rename import applied, at, compiled
 
+pytestmark = pytest.mark.slow
+
 SOURCES = """\
 sources:
   - name: shop
@@ -72,6 +74,7 @@ def test_a_watermark_and_a_window_are_declared_at_once(root):
     assert model.inputs[0].watermark.column == "at"
 
 
+@pytest.mark.nightly_cases("columns: {kind: x}", "columns:\\n  id: The number.")
 @pytest.mark.parametrize(
     "header",
     ["materialized: table", "columns:\n  id: The number.", "columns:\n  id: {description: x}", "columns: {kind: x}"],

@@ -12,6 +12,8 @@ from engine.errors import Location
 from engine.lsp.text.text_positions import location_of_position, position_of
 from tests.lsp.conftest import connected
 
+pytestmark = pytest.mark.slow
+
 FILE = "models/marts/departures_hourly.sql"
 
 

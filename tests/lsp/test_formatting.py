@@ -9,6 +9,8 @@ from pygls.exceptions import JsonRpcException
 
 from tests.lsp.conftest import connected
 
+pytestmark = pytest.mark.slow
+
 FILE = "models/marts/aircraft.sql"
 UGLY = """/*---
 streams: [flights]
@@ -52,6 +54,7 @@ def test_sqlfluff_formats_a_model_once(project):
     assert not again
 
 
+@pytest.mark.nightly_except("changes", "fails")
 @pytest.mark.parametrize("kind", OTHER)
 def test_what_fails_or_changes_the_query_is_not_taken(project, kind):
     program, said = OTHER[kind]

@@ -12,6 +12,8 @@ from tests.security.answering import answering
 from tests.security.hostile_project import CALLABLE, SECRET, SHADOWED, disguises, write
 from tests.security.test_hostile_project import REPOSITORY, contents
 
+pytestmark = pytest.mark.slow
+
 BOMBS = {
     "loops": "select {% for i in range(99999) %}{% for j in range(99999) %}{{ i }}{% endfor %}{% endfor %} as a\n",
     "text": "select '{{ 'x' * 999999999 }}' as a\n",
@@ -46,6 +48,7 @@ async def everything(editor, file, text):
     return str(answers)
 
 
+@pytest.mark.nightly_cases("templates")
 @pytest.mark.parametrize("kind", ["names and links", "templates"])
 def test_a_hostile_project_is_only_read(tmp_path, kind):
     root, outside, home, log = (tmp_path / name for name in ("work/project", "work/outside", "home", "events"))

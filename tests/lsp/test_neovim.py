@@ -11,6 +11,8 @@ import pytest
 
 from engine import Project
 
+pytestmark = pytest.mark.slow
+
 SESSION = Path(__file__).with_name("neovim_session.lua")
 
 

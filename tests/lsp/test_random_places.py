@@ -20,6 +20,8 @@ from engine.lsp.opened.open_project import OpenProject
 from engine.lsp.text.text_positions import position_of
 from engine.schema.all_blocks import BLOCKS
 
+pytestmark = pytest.mark.slow
+
 PLACES = 200
 SEED = 37
 KEYS = {key.name for name in ("model", "stream", "expectation", "column") for key in BLOCKS[name].keys}

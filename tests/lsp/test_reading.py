@@ -10,6 +10,8 @@ from engine.lsp.answers.kept_state import state_text
 from engine.lsp.edits.renames import named_places
 from tests.lsp.test_rename import at, compiled
 
+pytestmark = pytest.mark.slow
+
 FILE = "models/marts/departures_hourly.sql"
 
 

@@ -18,6 +18,8 @@ from tests.lsp.conftest import connected
 from tests.lsp.renamed_project import renamed_project
 from tests.security.hostile_project import _metadata
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def opened(project):

@@ -25,7 +25,6 @@ from pathlib import Path
 from tests.mutants.asking import Run, collected, noticed, run_from_the_start
 from tests.mutants.callers import ROOT, UNDER, python_files
 from tests.mutants.mutations import Mutant, mutants
-from tests.slow_tests import file_of, function_of, listed
 
 # Where the tests are that belong to these modules.
 FILES = tuple(
@@ -39,6 +38,7 @@ FILES = tuple(
 _LOADED = ("sqlglot.optimizer", "yaml", "jinja2", "click", "rich.console", "pyiceberg.catalog.sql")
 # So many tests that run little else are asked first.
 _FIRST = 15
+_QUICK_SECONDS = 0.1
 
 
 def main() -> int:
@@ -169,9 +169,8 @@ class _Asked:
 
     def _order(self, one: Mutant) -> Iterator[list[str]]:
         """First what noticed a fault in the same module or runs little else, then all quick ones, slow ones last."""
-        names, chance = listed(), random.Random(0)
-        found = self.notes.of(one)
-        slow = {test for test in found if not names.isdisjoint((function_of(test), file_of(test)))}
+        found, chance = self.notes.of(one), random.Random(0)
+        slow = {test for test in found if self.notes.seconds.get(test, 0) > _QUICK_SECONDS}
         quick = [test for test in found if test not in slow]
         narrow = sorted(quick, key=self.notes.widths.__getitem__)[:_FIRST]
         first = dict.fromkeys([*narrow, *(test for test in self.noticing[one.path] if test in set(found) - slow)])

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.lab import REPOSITORY
 from tests.mutants.mutations import mutants
 
@@ -43,6 +45,7 @@ def test_each_fault_is_one_change_of_what_runs(tmp_path: Path) -> None:
     assert len({ast.dump(ast.parse(one.source)) for one in mutants(path)}) == len(shown)
 
 
+@pytest.mark.slow
 def test_a_fault_is_met_by_the_tests_that_run_it() -> None:
     """The numbers of intervals are tested."""
     command = [sys.executable, "-m", "tests.mutants", "--count", "2", "--under", "engine/times.py"]

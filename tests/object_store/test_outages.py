@@ -45,6 +45,7 @@ def commits(lab: StoreLab) -> int:
     return sum(key.endswith(".metadata.json") for key in lab.server.keys(lab.bucket, "warehouse/"))
 
 
+@pytest.mark.nightly
 def test_a_store_that_is_away_during_a_build_loses_and_doubles_nothing(stored: StoreLab) -> None:
     lab, server = stored, stored.server
     assert server is not None
@@ -68,6 +69,7 @@ def test_a_store_that_is_away_during_a_build_loses_and_doubles_nothing(stored: S
     assert lab.ids("plain") == list(range(FILES))
 
 
+@pytest.mark.nightly
 def test_a_login_that_expires_during_a_build_loses_and_doubles_nothing(
     stored: StoreLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:

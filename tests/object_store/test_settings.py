@@ -68,6 +68,7 @@ def test_without_a_login_the_chain_of_the_sdk_is_used(tmp_path):
     assert s3_settings.iceberg_properties(settings) == s3_settings.pyiceberg_properties(settings) == {}
 
 
+@pytest.mark.slow
 def test_no_secret_is_read_before_it_is_used_nor_shown(tmp_path):
     target = result(tmp_path, LOGIN, env={}).target
     assert "planted" not in repr(result(tmp_path / "b", LOGIN).target.s3())

@@ -42,6 +42,7 @@ def without_spark(lab: StoreLab, *arguments: str) -> Any:
         return lab.run(*arguments)
 
 
+@pytest.mark.nightly_cases("s3")
 @pytest.mark.parametrize("scheme", ["s3a", "s3"])
 def test_files_are_read_once_and_what_is_new_is_known_without_java(landing: StoreLab, scheme: str) -> None:
     lab = landing

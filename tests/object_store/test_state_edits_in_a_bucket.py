@@ -70,6 +70,7 @@ def requests_of(lab: StoreLab, *command: str) -> int:
     return len(found)
 
 
+@pytest.mark.nightly
 def test_state_is_renewed_reset_and_dropped(lab: StoreLab) -> None:
     models = {"plain": PLAIN, "latest": LATEST, "hourly": HOURLY, "checked": CHECKED}
     for name, text in models.items():

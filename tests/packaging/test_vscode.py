@@ -40,6 +40,7 @@ def test_which_program_is_started_is_not_for_a_workspace_to_say():
     assert "headrace.command" in MANIFEST["capabilities"]["untrustedWorkspaces"]["restrictedConfigurations"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 def test_its_text_is_javascript():
     subprocess.run(["node", "--check", str(FOLDER / "extension.js")], check=True)

@@ -25,10 +25,12 @@ def given(tmp_path: Path) -> Path:
     return project.parent
 
 
+@pytest.mark.slow
 def test_what_needs_no_java(tmp_path: Path, given: Path) -> None:
     follow_page(PAGE, tmp_path, session=None, given=given)
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 def test_the_whole_page(tmp_path: Path, given: Path, lab_session: LabSession) -> None:
     follow_page(PAGE, tmp_path, session=lab_session, given=given)

@@ -22,6 +22,7 @@ def compiled(folder: Path) -> Manifest:
     return compile_project(load_project(folder)).manifest
 
 
+@pytest.mark.slow
 def test_the_project_of_the_page_has_no_error(tmp_path: Path) -> None:
     manifest = compiled(tmp_path)
     assert [finding.code for finding in manifest.diagnostics] == ["unbounded-complete"]

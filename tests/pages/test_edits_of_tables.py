@@ -10,7 +10,7 @@ from tests.lab import EVENTS, REPOSITORY, Lab, event
 from tests.pages.command_lines import engine_commands
 from tests.pages.page_blocks import Block, blocks_of
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 
 SAFETY = REPOSITORY / "docs/safety.md"
 BACKFILL = REPOSITORY / "docs/how-to/backfill.md"

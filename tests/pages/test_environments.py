@@ -15,6 +15,7 @@ PAGE = REPOSITORY / "docs" / "how-to" / "environments.md"
 WORKFLOW = ".github/workflows/pull-request.yml"
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 def test_the_whole_page(tmp_path: Path, lab_session: LabSession) -> None:
     follow_page(PAGE, tmp_path, session=lab_session)

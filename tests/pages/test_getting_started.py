@@ -16,6 +16,7 @@ from tests.pages.terminal import follow_page
 PAGE = REPOSITORY / "docs" / "getting-started.md"
 
 
+@pytest.mark.slow
 def test_what_needs_no_java(tmp_path: Path) -> None:
     follow_page(PAGE, tmp_path, session=None)
 

@@ -116,6 +116,7 @@ def test_python_is_python_and_what_it_imports_of_the_engine_exists(page: Path) -
                 check_command(shlex.split(command)[1:])
 
 
+@pytest.mark.slow
 def test_units_of_systemd(tmp_path: Path) -> None:
     names = [block.file for block in blocks("how-to/deploy.md") if block.file.startswith("/etc/systemd")]
     assert len(names) == 3
@@ -158,6 +159,7 @@ def test_events_that_are_listed_exist() -> None:
         assert {key for part in keys.split(";") for key in part.replace("`", "").replace(" ", "").split(",")} <= known
 
 
+@pytest.mark.slow
 def test_the_script_that_reads_results(tmp_path: Path) -> None:
     put(next(block for block in blocks("how-to/orchestrate.md") if block.file == "results.py"), tmp_path)
     run = events.fold(
@@ -185,6 +187,7 @@ def test_the_script_that_reads_results(tmp_path: Path) -> None:
     assert ended.stdout.split()[-5:] == ["success", "5", "1", "2024-05-01", "09:00:00"]
 
 
+@pytest.mark.slow
 def test_only_what_changed_is_selected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (block,) = [block for block in blocks("how-to/ci.md") if "state:modified+" in block.text]
     commands = {" ".join(arguments): arguments for _, arguments in engine_commands(block)}

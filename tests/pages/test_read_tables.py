@@ -71,6 +71,7 @@ def test_duckdb_over_the_metadata(shop: Path) -> None:
     assert run("", text)["by_product"] == BY_PRODUCT
 
 
+@pytest.mark.nightly
 def test_spark_sql(shop: Path) -> None:
     put(block("lake.conf"), shop)
     jars = ",".join(str(path) for _, path, _ in status(("core",)))

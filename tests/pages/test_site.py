@@ -13,6 +13,8 @@ import pytest
 from scripts.site.pages import HOME, NAVIGATION, linked, pages, stage
 from tests.lab import REPOSITORY
 
+pytestmark = pytest.mark.slow
+
 # What a browser loads by itself, other than what a reader follows.
 _LOADED = re.compile(
     r"<(?:script|img|iframe|source)[^>]+src=\"([^\"]+)|<link[^>]+href=\"([^\"]+)|url\(([^)]+)\)|@import ([^;]+)"
@@ -62,12 +64,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.nightly
 def test_the_site_builds_without_a_warning(site: Path) -> None:
     for page in pages():
         assert (site / page).with_suffix(".html").is_file()
     assert (site / "index.html").read_bytes() == (site / "README.html").read_bytes()
 
 
+@pytest.mark.nightly
 def test_the_site_loads_nothing_from_elsewhere(site: Path) -> None:
     loaded = {
         next(filter(None, match)).strip("'\"")

@@ -13,6 +13,7 @@ from tests.pages.terminal import follow_page
 PAGE = REPOSITORY / "docs" / "tutorial.md"
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 def test_the_whole_page(tmp_path: Path, lab_session: LabSession) -> None:
     follow_page(PAGE, tmp_path, session=lab_session)

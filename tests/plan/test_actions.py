@@ -146,6 +146,7 @@ def test_what_the_header_does_with_each_build_is_work(tmp_path: Path, text: str)
     assert plan(known, deployed(known, {"m": found}, [A])).actions["model.m"].unchanged is False
 
 
+@pytest.mark.slow
 def test_a_watermark_that_moved_is_work_for_a_query_with_state(tmp_path: Path) -> None:
     assert of_m(tmp_path, changed(watermark_moved=True)).unchanged is True
     assert of_m(tmp_path, changed(watermark_moved=True), header() + WINDOWED).unchanged is False
@@ -159,6 +160,7 @@ def test_a_file_that_changed_after_it_was_read_is_rejected(tmp_path: Path) -> No
     assert of_m(tmp_path, accepted, now=[file("a", 2000)]).unchanged is True
 
 
+@pytest.mark.slow
 def test_a_file_that_was_listed_and_not_read_must_be_there(tmp_path: Path) -> None:
     def listed(found: DeployedModel) -> DeployedModel:
         assert found.checkpoint is not None
@@ -175,6 +177,7 @@ def test_a_file_that_was_listed_and_not_read_must_be_there(tmp_path: Path) -> No
     assert of_m(tmp_path, lambda found: found, now=[]).unchanged is True
 
 
+@pytest.mark.slow
 def test_an_edit_that_cannot_continue_is_rejected_unless_all_is_rebuilt_or_nothing_is_written(tmp_path: Path) -> None:
     old = project(tmp_path, m=header() + WINDOWED).model("m")
     now = project(tmp_path, m=header(size="2 hours") + WINDOWED)
@@ -292,6 +295,7 @@ def test_a_batch_table_that_reads_the_clock_is_always_rebuilt(tmp_path: Path) ->
     assert plan(now, deployed(now, {"m": upstream, "total": total}, [A])).actions["model.total"].unchanged is False
 
 
+@pytest.mark.slow
 def test_a_refused_build_names_what_could_be_built(tmp_path: Path) -> None:
     old = project(tmp_path, m=header() + WINDOWED).model("m")
     after = {"m": header(size="2 hours") + WINDOWED, "reader": TOTAL, "other": PLAIN, "more": PLAIN}

@@ -13,6 +13,8 @@ from engine.plan.changed_values import query_changes
 from engine.plan.edits.affected_columns import affected_exposures, affected_models, affected_text
 from tests.project.small_projects import clean, orders_with
 
+pytestmark = pytest.mark.slow
+
 ORDERS = (
     "select id, upper(kind) as kind, amount, amount * 2 as twice from {{ source('shop', 'orders') }} where id > 0\n"
 )

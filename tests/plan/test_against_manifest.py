@@ -15,6 +15,8 @@ from tests.lab import EVENTS
 from tests.plan.test_plan import PLAIN, WINDOWED, header
 from tests.plan.test_plan_command import run, write
 
+pytestmark = pytest.mark.slow
+
 # Nobody listens there.
 PROJECT = """
 name: shop

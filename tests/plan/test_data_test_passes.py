@@ -23,6 +23,8 @@ from engine.plan.test_passes.known_passes import KnownPasses
 from engine.state import ModelState, Phase
 from tests.plan.test_unit_test_passes import write
 
+pytestmark = pytest.mark.slow
+
 PROJECT = "name: s\n"
 SOURCES = """
 sources:

@@ -54,6 +54,7 @@ def resumed(root: Path, before: str, after: str, **options: object) -> Action:
     ]  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_a_new_checkpoint_does_not_allow_a_key_that_is_computed_in_another_way(tmp_path: Path) -> None:
     other = KEYED.replace("select id", "select id + 1 as id")
     assert [found.code for found in resumed(tmp_path, KEYED, other).refusals] == ["model-changed"]
@@ -107,6 +108,7 @@ select window(at, '1 hour').start as h, max(amount) as top from {E} group by win
 """
 
 
+@pytest.mark.slow
 def test_two_aggregates_over_a_stream_append_and_one_updates(tmp_path: Path) -> None:
     assert edit(tmp_path, ONCE).model("m").write.output_mode is OutputMode.UPDATE
     assert edit(tmp_path, TWICE).model("m").write.output_mode is OutputMode.APPEND
@@ -145,6 +147,7 @@ def test_a_filter_is_applied_below_the_columns_that_it_is_over(columns: str, con
     assert [step.kind for step in walk(plan) if isinstance(step, Join)] == [kind]
 
 
+@pytest.mark.slow
 def test_a_limit_keeps_state(tmp_path: Path) -> None:
     plain = f"streams: [shop.events]\n---\nselect id, kind from {E}"
     assert not edit(tmp_path, plain).model("m").stateful

@@ -17,6 +17,8 @@ from tests.lab import EVENTS
 from tests.plan.lake_by_hand import table
 from tests.plan.test_plan_command import alone, files, run, write
 
+pytestmark = pytest.mark.slow
+
 PROJECT = """
 name: shop
 target: dev

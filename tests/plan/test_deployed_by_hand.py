@@ -15,6 +15,8 @@ from tests.plan.test_actions import READER
 from tests.plan.test_plan import EVENTS, PLAIN
 from tests.plan.test_plan_command import PROJECT, write
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:

@@ -286,6 +286,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("key", "number", "kind"), CASES, ids=[f"{k[0]}.{k[1]}-{n}-{kind}" for k, n, kind in CASES])
 def test_what_an_edit_of_a_key_makes_due(tmp_path: Path, key: tuple[str, str], number: int, kind: str) -> None:
     row = ROWS_OF[key][number]

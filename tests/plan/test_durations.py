@@ -17,6 +17,8 @@ from engine.project import load_project
 from engine.user_cache import project_cache
 from tests.plan.test_plan_command import edited, forward, run
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["edited", "forward"]
 
 

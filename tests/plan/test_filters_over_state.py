@@ -9,6 +9,8 @@ import pytest
 from engine.plan import Change
 from tests.plan.edit_cases import E, K, P, compare
 
+pytestmark = pytest.mark.slow
+
 HEADER = "streams: {shop.events: {watermark: at delay 10 minutes}%s}\n---\n"
 TOTALS = f"select window(at, '10 minutes') as w, id, kind, sum(amount) as s from {E} group by window(at, '10 minutes'), id, kind"
 OF_STREAMS = f"select m.s, p.sum from ({TOTALS}) m join {P} p on m.id = p.id and p.paid_at >= m.w.end"

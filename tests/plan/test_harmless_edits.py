@@ -12,12 +12,16 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import pytest
+
 from engine.compile import Manifest
 from engine.plan import Change, LastWriter
 from engine.plan.compare_models import compare_model
 from tests.histories.kinds import FEED, KINDS, MACRO, PROJECT_SETTINGS, SOURCES, Kind
 from tests.lab import PROJECT
 from tests.project.small_projects import clean
+
+pytestmark = pytest.mark.slow
 
 # Of each setting the values that mean the same; of one that is not here all values mean something else.
 _SAME: Mapping[str, tuple[tuple[str, ...], ...]] = {

@@ -30,6 +30,7 @@ CHANGED = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("before", "after", "words"), CHANGED)
 def test_another_key_or_sequence_makes_another_table(tmp_path: Path, before: str, after: str, words: str) -> None:
     action = compare(tmp_path, before, after)
@@ -39,6 +40,7 @@ def test_another_key_or_sequence_makes_another_table(tmp_path: Path, before: str
     assert "engine build -f -s m" in action.refusal.hint
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("before", "after", "words"), CHANGED)
 def test_tables_of_before_are_compared_as_they_are_written(tmp_path: Path, before: str, after: str, words: str) -> None:
     old = manifest(tmp_path, before).model("m")
@@ -88,6 +90,7 @@ def test_an_aggregate_whose_key_is_made_in_another_way_is_another_table(tmp_path
 BERLIN = EVENTS.replace("        schema:", "        timezone: Europe/Berlin\n        schema:")
 
 
+@pytest.mark.slow
 def test_another_time_zone_of_a_source_makes_another_keyed_table_and_is_noted_elsewhere(tmp_path: Path) -> None:
     keyed = compare(tmp_path, PLAIN, PLAIN, sources=BERLIN)
     assert keyed.change is Change.KEY_CHANGED

@@ -14,6 +14,8 @@ from engine.plan.compare_models import compare_model
 from tests.lab import PROJECT
 from tests.project.small_projects import clean, model
 
+pytestmark = pytest.mark.slow
+
 SOURCES = """
 sources:
   - name: shop

@@ -28,6 +28,7 @@ def test_the_windows_of_a_query(tmp_path: Path, query: str, found: Windows | Non
     assert windows_of(manifest(tmp_path, query).model("m").facts) == found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "after", "follows"),
     [

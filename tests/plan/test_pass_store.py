@@ -110,6 +110,7 @@ print(*read_passes(Path(sys.argv[1]), "dev"))
 """
 
 
+@pytest.mark.slow
 def test_a_disk_that_takes_nothing_is_no_error_and_keeps_what_was_there(cache: Path) -> None:
     write_passes(cache, "dev", {"test.a": ONE}, (), ["test.a"])
     done = subprocess.run(
@@ -123,6 +124,7 @@ def test_a_disk_that_takes_nothing_is_no_error_and_keeps_what_was_there(cache: P
     assert done.stdout.split("\n") == ["File too large", "test.a", ""]
 
 
+@pytest.mark.slow
 def test_runs_at_once_keep_the_passes_of_each_other(cache: Path) -> None:
     names = [f"test.t{number}" for number in range(40)]
     with ThreadPoolExecutor(8) as pool:

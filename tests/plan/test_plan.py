@@ -84,6 +84,7 @@ def test_a_stateless_change_goes_on_for_new_rows(tmp_path: Path) -> None:
     assert action.reasons
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "after", "change", "words"),
     [
@@ -123,6 +124,7 @@ def test_lost_facts_are_no_permission(tmp_path: Path) -> None:
     assert compare_model(new, new.model("m"), LastWriter("other", None)).refusal is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["amount > 0", "max_future"])
 def test_what_is_expected_of_rows_may_change_while_state_stays(tmp_path: Path, rule: str) -> None:
     checks = "expectations: [{name: some, check: n > 0, on_fail: %s}]\n---*/"
@@ -195,6 +197,7 @@ def test_with_a_star_every_column_counts(tmp_path: Path) -> None:
     assert compare(tmp_path, starred, starred, sources=sources).change is Change.ADDITIVE
 
 
+@pytest.mark.slow
 def test_fields_of_a_struct_that_are_not_read_do_not_count(tmp_path: Path) -> None:
     read = COUNTED.replace("kind, count", "data.kind, count").replace("by kind", "by data.kind")
     whole = COUNTED.replace("select kind", "select data").replace("by kind", "by data")
@@ -336,6 +339,7 @@ JOINED = f"""{HEADER.format(delay="10 minutes", dedup="", size="1 hour")}select 
 from {{{{ source('shop', 'events') }}}} as e join {{{{ %s }}}} as p on p.id = e.id group by hour"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("alias", "change"),
     [
@@ -356,6 +360,7 @@ def test_a_static_input_that_is_renamed_keeps_its_table(tmp_path: Path, alias: s
     assert found.change is change, found.reasons
 
 
+@pytest.mark.slow
 def test_a_static_source_that_is_renamed_is_the_same_source(tmp_path: Path) -> None:
     more = "      - {name: people, format: csv, path: landing/people, schema: 'id int'}\n"
     old = manifest(tmp_path, JOINED % "source('shop', 'people')", sources=EVENTS + more).model("m")
@@ -387,6 +392,7 @@ def test_a_history_keeps_its_versions_unless_it_becomes_another_table(
         assert said == ("a filter was added; it applies to new versions",)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("said", "expected"), [("", True), ("full_refresh: true\n", False), ("full_refresh: false\n", True)]
 )

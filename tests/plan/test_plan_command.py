@@ -23,6 +23,8 @@ from tests.lab import EVENTS, REPOSITORY
 from tests.plan.lake_by_hand import built
 from tests.plan.test_plan import PLAIN, WINDOWED, header
 
+pytestmark = pytest.mark.slow
+
 PROJECT = """
 name: shop
 target: dev

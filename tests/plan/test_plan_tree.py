@@ -19,6 +19,8 @@ from tests.plan.random_chains import Columns, Link, affected, chain
 from tests.plan.test_plan_command import edited, forward, run, write
 from tests.project.small_projects import clean, orders_with
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["edited", "forward"]
 
 

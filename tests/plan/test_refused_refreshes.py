@@ -18,6 +18,8 @@ from tests.plan.deployed import batch, deployed, file, streaming, table
 from tests.plan.test_actions import TOTAL, project
 from tests.plan.test_plan import PLAIN, WINDOWED, header
 
+pytestmark = pytest.mark.slow
+
 A = file("a")
 BY_ID = "/*---\nrefresh: incremental\n---*/\nselect id, count(*) as n from {{ ref('m') }} group by id"
 

@@ -11,6 +11,8 @@ from engine.compile.stateful.stateful_steps import meaning
 from engine.plan import Change
 from tests.plan.edit_cases import E, compare, manifest
 
+pytestmark = pytest.mark.slow
+
 HEADER = "streams: {shop.events: {watermark: at delay 10 minutes}}\nwindows: {hour: 'tumbling(at, 1 hour)'}\n---\n"
 FROM = f"from {E}"
 GROUP = "group by hour, kind"

@@ -8,6 +8,8 @@ import pytest
 
 from tests.plan.test_plan import PLAIN, WINDOWED, compare, header
 
+pytestmark = pytest.mark.slow
+
 FROM = "from {{ source('shop', 'events') }}"
 MERGED = f"/*---\nstreams: [shop.events]\nunique_key: id\nsequence_by: at\n---*/\nselect id, at, kind {FROM}"
 KEYED = f"/*---\nstreams: [shop.events]\nunique_key: kind\n---*/\nselect kind, count(*) as n {FROM} group by kind"

@@ -36,6 +36,8 @@ from tests.plan.edit_cases import (
 )
 from tests.plan.edits_page import PAGE, page
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("name", SAME)
 def test_the_same_meaning_is_unchanged(tmp_path: Path, name: str) -> None:

@@ -120,6 +120,7 @@ def test_what_fits_or_is_not_known_is_left_to_the_build(tmp_path: Path, settings
     assert actions["model.m"].kind is ActionKind.RESUME
 
 
+@pytest.mark.slow
 def test_a_table_that_is_rebuilt_takes_any_columns_and_one_that_is_reset_does_not(tmp_path: Path) -> None:
     before, after = (text(columns, "unique_key: id") for columns in ("id, kind", "id, amount as kind"))
     assert [f.code for f in edited(tmp_path, before, after)] == ["table-schema"]
@@ -150,6 +151,7 @@ def test_a_column_that_others_dropped_is_missed_though_the_model_is_unchanged(tm
 READER = "/*---\nstreams: [m]\n---*/\nselect {} from {{{{ ref('m') }}}}\n"
 
 
+@pytest.mark.slow
 def test_a_table_that_is_read_counts_with_the_columns_that_it_has(tmp_path: Path) -> None:
     (tmp_path / "models").mkdir()
     reader = tmp_path / "models" / "reader.sql"
@@ -225,6 +227,7 @@ def test_what_no_table_holds_and_spark_lacks_is_not_known() -> None:
     assert spark_struct([{"name": "a", "type": {"type": "list", "element": "geometry"}}]) is None
 
 
+@pytest.mark.slow
 def test_a_reader_of_an_edited_table_is_rejected_where_that_is_built_before_it(tmp_path: Path) -> None:
     joined = text("e.id, s.* except (id)").replace(FROM, f"{FROM} e join {{{{ ref('static') }}}} s on s.id = e.id")
     static = tmp_path / "models" / "static.sql"

@@ -13,6 +13,8 @@ from engine.plan.test_passes import test_keys
 from engine.plan.test_passes.known_passes import KnownPasses
 from tests.lab import EVENTS
 
+pytestmark = pytest.mark.slow
+
 PROJECT = "name: shop\nvars: {least: 5}\n"
 MACRO = "{% macro big(column) %}{{ column }} > {{ var('least') }}{% endmacro %}\n"
 MODEL = """/*---

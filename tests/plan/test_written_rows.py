@@ -111,6 +111,7 @@ def test_an_action_has_what_it_writes(tmp_path: Path) -> None:
     assert (action.unchanged, action.writes) == (True, "")
 
 
+@pytest.mark.slow
 def test_what_is_written_in_another_way_is_named(tmp_path: Path) -> None:
     text = header() + WINDOWED.replace("group by", "where id > 0 group by")
     written = manifest(tmp_path / "before", text).model("m")

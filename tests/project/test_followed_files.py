@@ -14,6 +14,8 @@ from engine.project import load_project
 from engine.project.followed_files import FileFollower, look
 from tests.project.small_projects import ORDERS, write
 
+pytestmark = pytest.mark.slow
+
 FILES: dict[str, str | bytes] = {
     "models/orders.sql": ORDERS,
     "models/marts/deep.sql": ORDERS,

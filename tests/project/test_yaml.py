@@ -64,6 +64,7 @@ BOMB = "\n".join(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "finding"),
     [

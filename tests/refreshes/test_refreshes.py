@@ -19,6 +19,7 @@ from tests.refreshes.cases import cases
 from tests.refreshes.queries import TABLES
 
 
+@pytest.mark.slow
 def test_random_refreshes_leave_what_a_full_computation_gives() -> None:
     results = list(cases(seed=3, count=250))
     assert [one.fault for one in results if one.fault] == []
@@ -26,6 +27,7 @@ def test_random_refreshes_leave_what_a_full_computation_gives() -> None:
     assert sum(one.unread for one in results) > 10
 
 
+@pytest.mark.slow
 def test_removed_rows_must_meet_the_other_inputs_as_they_were() -> None:
     careless = ((InputState.AFTER, InputState.REMOVED), (InputState.AFTER, InputState.ADDED))
     with patch.object(changed_keys, "_SIDES", careless):
@@ -238,6 +240,7 @@ def test_a_filter_of_groups_is_followed(sql: str) -> None:
     assert follow(sql, TABLES).keys == ("k",)
 
 
+@pytest.mark.slow
 def test_a_cut_is_in_the_partition_of_its_value_where_that_is_said() -> None:
     """Inputs are read only where the partitions lie that are computed again: a cut in another one would be lost."""
     cuts: dict[str, Callable[[datetime], datetime]] = {

@@ -103,6 +103,7 @@ def test_streams_of_the_table_keep_their_rows_and_continue(lab: Lab) -> None:
     assert amounts(lab, "copy") == amounts(lab)
 
 
+@pytest.mark.nightly
 def test_rows_of_times_that_python_does_not_have(lab: Lab) -> None:
     """Milliseconds that were read as seconds: a range without an end has them, too."""
     far = STREAM.replace("id, at,", "id, if(kind = 'far', timestamp_seconds(1716000000000 + id), at) as at,")
@@ -120,6 +121,7 @@ def test_rows_of_times_that_python_does_not_have(lab: Lab) -> None:
 POINTS = ["backfilling", "committing", "checked", "backfilled", "reader moved"]
 
 
+@pytest.mark.nightly_except("backfilled")
 @pytest.mark.parametrize("point", POINTS)
 def test_a_backfill_that_is_killed_is_finished_by_the_same_command(lab: Lab, point: str) -> None:
     """Two commits; a build in between works, and the stream of the table has each of its rows once."""
@@ -150,6 +152,7 @@ def test_a_backfill_that_is_killed_is_finished_by_the_same_command(lab: Lab, poi
     assert amounts(lab, "copy") == {**dict.fromkeys((10, 11, 20, 21, 30, 31), 1), **dict.fromkeys((40, 41, 50, 51), 10)}
 
 
+@pytest.mark.nightly
 def test_rows_that_only_come_or_only_go_are_no_append_and_no_delete_to_a_stream(lab: Lab) -> None:
     """One file holds rows of several days: those outside of the range stay."""
     plain = STREAM.replace("partition_by: [day(at)]\n", "")
@@ -220,6 +223,7 @@ CHECKED = STREAM.replace(
 )
 
 
+@pytest.mark.nightly
 def test_rows_that_fail_an_expectation_are_left_out_and_counted(lab: Lab) -> None:
     shop(lab, CHECKED)
     lab.land("a", [*days(1, 2), *days(3, amount=9.0)])
@@ -249,6 +253,7 @@ def test_a_table_that_was_read_when_it_had_fewer_rows_is_read_as_it_was(lab: Lab
     assert amounts(lab, "copy") == {10: 1, 11: 1, 20: 2, 21: 2, 99: 2}
 
 
+@pytest.mark.nightly
 def test_the_commands_of_its_page(lab: Lab) -> None:
     lab.write("sources/shop.yml", EVENTS)
     lab.model("orders", text(OLD))

@@ -97,6 +97,7 @@ def quarantined(lab: Lab) -> list[str]:
     return sorted(r["raw"].decode() for r in rows)
 
 
+@pytest.mark.nightly_except("window")
 @pytest.mark.parametrize("kind", MODELS)
 def test_bad_records_are_taken_out_and_counted(lab: Lab, kind: str) -> None:
     for policy in ("drop", "quarantine"):
@@ -114,6 +115,7 @@ def test_bad_records_are_taken_out_and_counted(lab: Lab, kind: str) -> None:
         assert kept["results"][0]["adapter_response"]["quarantined"] == 0
 
 
+@pytest.mark.nightly_except("stateless")
 @pytest.mark.parametrize("kind", MODELS)
 def test_a_bad_record_stops_the_model_until_it_is_corrected(lab: Lab, kind: str) -> None:
     shop(lab, kind, "fail")
@@ -236,6 +238,7 @@ def test_a_batch_table_sets_aside_what_it_cannot_read(lab: Lab) -> None:
     assert "landing/events/a.json:2: " in failed.text
 
 
+@pytest.mark.nightly
 def test_a_full_refresh_quarantines_what_it_reads_again(lab: Lab) -> None:
     shop(lab, "window", "quarantine").build()
     lab.build("-f", "-s", "sales")
@@ -247,6 +250,7 @@ def test_a_full_refresh_quarantines_what_it_reads_again(lab: Lab) -> None:
     assert len(quarantined(lab)) == 9
 
 
+@pytest.mark.nightly
 def test_a_quarantine_that_was_dropped_is_made_again(lab: Lab) -> None:
     shop(lab, "stateless", "quarantine").build()
     assert lab.session is not None

@@ -120,6 +120,7 @@ def killed(compiled: Compiled, tmp_path: Path) -> Callable[..., TableState]:
     return settled
 
 
+@pytest.mark.slow
 def test_a_refresh_that_was_killed_before_its_table_was_replaced_goes(killed: Callable[..., TableState]) -> None:
     folder = killed("g1")
     assert folder.pending() is None
@@ -127,6 +128,7 @@ def test_a_refresh_that_was_killed_before_its_table_was_replaced_goes(killed: Ca
     assert BegunRefresh.of(folder.refresh() or {}) == BEGUN, "it is still to be done"
 
 
+@pytest.mark.slow
 def test_a_refresh_that_was_killed_behind_that_is_the_table_s(killed: Callable[..., TableState]) -> None:
     folder = killed("g2")
     known = folder.load()

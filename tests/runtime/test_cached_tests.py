@@ -157,6 +157,7 @@ def test_a_table_that_is_written_while_its_test_runs_is_tested_again(shop: Lab) 
     assert ended(shop.run("test", "-s", "kinds")) == {"test.unique_kinds_kind.97d26f70c2": ("fail", False)}
 
 
+@pytest.mark.nightly
 def test_every_test_runs_when_asked_for_and_after_clean(shop: Lab) -> None:
     shop.build()
     assert cached(shop.run("build", "--no-cache")) == set()
@@ -166,6 +167,7 @@ def test_every_test_runs_when_asked_for_and_after_clean(shop: Lab) -> None:
     assert cached(shop.run("test")) == set()
 
 
+@pytest.mark.nightly
 def test_without_a_folder_of_the_user_every_test_runs(shop: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ENGINE_CACHE", "relative")
     shop.build()

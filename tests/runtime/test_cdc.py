@@ -61,6 +61,7 @@ def changes(seed: int, count: int) -> tuple[list[Row], dict[int, Row]]:
     return told, table
 
 
+@pytest.mark.nightly
 def test_changes_that_come_out_of_order_make_the_table_again(lab: Lab) -> None:
     told, table = changes(3, 120)
     random.Random(4).shuffle(told)

@@ -131,6 +131,7 @@ def test_a_merged_table_is_read_as_a_stream_of_its_changes(crm):
     assert crm.snapshot("customer_changes") == snapshots["customer_changes"]
 
 
+@pytest.mark.nightly_cases("2")
 @pytest.mark.parametrize("seed", [1, 2])
 def test_changes_add_up_to_the_table_after_each_build(crm, seed):
     chance = random.Random(seed)
@@ -157,6 +158,7 @@ def test_changes_add_up_to_the_table_after_each_build(crm, seed):
 POINTS = ("merging", "written", "committing", "committed")
 
 
+@pytest.mark.nightly_except("few")
 @pytest.mark.parametrize(
     ("directly", "points"),
     [(True, POINTS[1::2]), (True, POINTS), (False, POINTS)],

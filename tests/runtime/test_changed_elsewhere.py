@@ -159,6 +159,7 @@ def test_a_view_that_another_program_replaced_is_made_again(shop: Shop) -> None:
     assert shop.planned("seen")["unchanged"] is True
 
 
+@pytest.mark.nightly_cases("False")
 @pytest.mark.parametrize("declared", [False, True])
 def test_unread_rows_with_values_of_a_column_that_was_added_again_stop_a_stream(shop: Shop, declared: bool) -> None:
     lab = shop.lab

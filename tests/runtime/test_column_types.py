@@ -146,6 +146,7 @@ def test_a_wider_type_alters_the_table_and_a_narrower_one_keeps_its_values(lab: 
     assert lab.snapshots() == again
 
 
+@pytest.mark.nightly
 def test_a_full_refresh_takes_a_key_of_another_type(lab: Lab) -> None:
     lab.write("sources/shop.yml", EVENTS)
     lab.model("merged", MERGED.format("id"))
@@ -173,6 +174,7 @@ CASED = {
 }  # fmt: skip
 
 
+@pytest.mark.nightly
 def test_letter_case_of_columns_makes_no_difference(lab: Lab) -> None:
     lab.write("sources/shop.yml", EVENTS)
 

@@ -60,6 +60,7 @@ def test_by_key(lab: Lab) -> None:
     assert "double, now int" in text
 
 
+@pytest.mark.nightly
 def test_by_whole_rows_with_repeated_ones_and_nulls(lab: Lab) -> None:
     shop(lab)
     lab.model("paid", PAID.format("nullif(kind, 'b') as kind, map('k', amount) as more", ""))

@@ -92,6 +92,7 @@ def test_what_a_rename_and_a_delete_leave_is_noted_and_dropped(lab: Lab) -> None
     assert "state_store" not in lab.build("-s", "hourly").model("hourly")["note"]
 
 
+@pytest.mark.nightly
 def test_another_alias_or_schema_leaves_the_table_and_moves_what_reads_it(lab: Lab) -> None:
     lab.write("sources/shop.yml", EVENTS)
     lab.model("orders", "/*---\nstreams: [shop.events]\n---*/\nselect id from {{ source('shop', 'events') }}")

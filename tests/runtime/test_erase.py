@@ -90,6 +90,7 @@ select id, at, kind, amount from {{ source('shop', 'events') }}
 """
 
 
+@pytest.mark.nightly_cases("3")
 @pytest.mark.parametrize("version", [2, 3])
 def test_rows_leave_quarantine_deleted_keys_kept_batches_and_earlier_versions(lab: Lab, version: int) -> None:
     """The row of id 1 was updated and then deleted: it is in no version that can be read now, and in files."""
@@ -122,6 +123,7 @@ def test_rows_leave_quarantine_deleted_keys_kept_batches_and_earlier_versions(la
     assert {row["id"]: row["amount"] for row in lab.rows("paid")}[2] == 7.0
 
 
+@pytest.mark.nightly
 def test_all_versions_of_a_history_go(lab: Lab) -> None:
     shop(lab, KEYED.replace("HISTORY", "history: true\n"))
     lab.land("a", [event(1, 1, "jane"), event(2, 1)])
@@ -152,6 +154,7 @@ def test_what_the_condition_cannot_be_asked_of_is_said_and_has_a_condition_of_it
     assert on_disk(lab, "paid", "paid__quarantine") == []
 
 
+@pytest.mark.nightly
 def test_a_reader_that_began_with_an_initial_snapshot_continues(lab: Lab) -> None:
     """Once before anything was committed after it, and once behind later commits."""
     shop(lab)
@@ -249,6 +252,7 @@ def test_unread_rows_tags_and_running_builds_keep_rows_from_being_erased(lab: La
 POINTS = ("committing", "written", "erased", "listed", "reader moved", "expired")
 
 
+@pytest.mark.nightly_except("committing")
 @pytest.mark.parametrize("point", POINTS)
 def test_a_failure_at_any_point_is_finished_by_the_same_command(lab: Lab, point: str) -> None:
     shop(lab)
@@ -279,6 +283,7 @@ def test_a_failure_at_any_point_is_finished_by_the_same_command(lab: Lab, point:
     assert lab.rows("total") == [{"n": len(lab.ids("paid"))}]
 
 
+@pytest.mark.nightly
 def test_a_killed_command_is_finished_and_so_are_the_files_of_a_killed_build(lab: Lab) -> None:
     shop(lab)
     lab.model("copy", READER)
@@ -341,6 +346,7 @@ def test_other_copies_are_listed_by_lineage_with_their_commands(lab: Lab) -> Non
     assert "deep             rows that were read from it" in shown
 
 
+@pytest.mark.nightly
 def test_batch_tables_windows_and_staged_models_continue(lab: Lab) -> None:
     shop(lab)
     lab.model("hourly", HOURLY)

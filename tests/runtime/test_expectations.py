@@ -78,6 +78,7 @@ def quarantined(lab: Lab) -> list[tuple[Any, ...]]:
     return sorted((json.loads(r["row"])["amount"] or 0.0, tuple(r["checks"])) for r in rows)
 
 
+@pytest.mark.nightly_except("window")
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_that_fail_are_counted_and_go_where_the_policy_says(lab: Lab, kind: str) -> None:
     kept = {"warn": [-5.0, 5.0, 7.0, None], "drop": [5.0, 7.0], "quarantine": [5.0, 7.0]}
@@ -95,6 +96,7 @@ def test_rows_that_fail_are_counted_and_go_where_the_policy_says(lab: Lab, kind:
         assert before == (own.snapshot("sales"), own.snapshot("sales__quarantine"))
 
 
+@pytest.mark.nightly_except("stateless")
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_row_that_must_not_be_stops_the_model_and_nothing_of_its_batch_is_written(lab: Lab, kind: str) -> None:
     shop(lab, kind, "fail", "amount <> 7")

@@ -69,6 +69,7 @@ def table(count: int, **properties: str) -> TableFacts:
     return TableFacts("a uuid", properties, history, ())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("snapshots", "properties", "minutes_kept"),
     [

@@ -143,6 +143,7 @@ def test_versions_by_a_column_begin_at_its_value_and_never_overlap(crm):
     ]  # fmt: skip
 
 
+@pytest.mark.nightly
 def test_a_build_that_ends_at_any_point_is_repeated_without_a_version_twice(crm):
     """Each dump in turn: the build ends at a point of it, and the next one continues."""
     model(crm)

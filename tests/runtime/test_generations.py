@@ -40,6 +40,7 @@ def generation_ids(lab: Lab, name: str) -> list[str | None]:
     return [snapshot.marker("generation-id") for snapshot in table.history]
 
 
+@pytest.mark.nightly
 def test_a_rebuild_that_failed_half_way_is_not_taken_for_a_generation_of_the_same_number(lab: Lab) -> None:
     lab.write("sources/shop.yml", ONE_BY_ONE)
     lab.model("latest", LATEST)
@@ -66,6 +67,7 @@ def test_a_rebuild_that_failed_half_way_is_not_taken_for_a_generation_of_the_sam
     assert lab.build().model("latest")["status"] == "unchanged"
 
 
+@pytest.mark.nightly
 def test_a_generation_that_began_before_there_were_ids_goes_by_its_number(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -128,6 +128,7 @@ def test_a_new_column_is_added_or_left_out_or_refused(lab: Lab) -> None:
     assert lab.snapshots() == again
 
 
+@pytest.mark.nightly
 def test_a_column_that_the_table_was_partitioned_by_gets_another_type(lab: Lab) -> None:
     lab.write("sources/shop.yml", EVENTS)
     lab.land("a", [event(1)])
@@ -154,6 +155,7 @@ select id, kind from {{ source('shop', 'events') }}
 """
 
 
+@pytest.mark.nightly
 def test_a_merge_takes_the_options_that_a_session_can_give_it(lab: Lab) -> None:
     from pyarrow.parquet import ParquetFile
 

@@ -91,6 +91,7 @@ def test_files_are_joined_and_snapshots_go_and_streams_go_on(shop: Lab) -> None:
     assert (again["joined"], again["expired"], again["orphans"]) == (0, 0, 0)
 
 
+@pytest.mark.nightly
 def test_what_a_reader_has_not_read_stays(shop: Lab) -> None:
     land(shop, 1, 2)
     shop.build()
@@ -105,6 +106,7 @@ def test_what_a_reader_has_not_read_stays(shop: Lab) -> None:
     assert cared(shop, "--older-than", "0 seconds")["paid"]["kept_for"] == []
 
 
+@pytest.mark.nightly
 def test_a_batch_that_comes_again_after_it_is_not_written_twice(shop: Lab) -> None:
     land(shop, 1, 6)
     shop.build()
@@ -122,6 +124,7 @@ def test_a_batch_that_comes_again_after_it_is_not_written_twice(shop: Lab) -> No
     assert shop.ids("copy") == [1, 2, 3, 4, 5, 6]
 
 
+@pytest.mark.nightly
 def test_tables_are_looked_after_beside_running_streams(shop: Lab) -> None:
     shop.model("total", TOTAL)
     land(shop, 1, 8)

@@ -71,6 +71,7 @@ def found(result: Result, code: str) -> dict[str, tuple[str, str]]:
     return {e["node"]: (e["message"], e["hint"]) for e in events}
 
 
+@pytest.mark.nightly
 def test_from_each_kind_to_each_other(lab: Lab) -> None:
     lab.write("sources/shop.yml", EVENTS)
     lab.model("base", BASE)
@@ -201,6 +202,7 @@ def test_a_table_that_was_never_made_may_become_anything(lab: Lab) -> None:
     assert seen(lab, "one")[1] == ["Row(id=1)"]
 
 
+@pytest.mark.nightly
 def test_a_kill_between_the_old_and_the_new_is_mended_by_the_next_full_refresh(lab: Lab) -> None:
     lab.write("sources/shop.yml", EVENTS)
     lab.model("base", BASE)
@@ -228,6 +230,7 @@ def test_a_kill_between_the_old_and_the_new_is_mended_by_the_next_full_refresh(l
     assert not [row["tableName"] for row in tables if "__" in row["tableName"]]
 
 
+@pytest.mark.nightly
 def test_a_partition_column_that_is_gone_does_not_stop_a_merge(lab: Lab) -> None:
     lab.write("sources/shop.yml", EVENTS)
     for name in ("two", "three"):

@@ -96,6 +96,7 @@ def out_of_order(seed: int, batches: int, rows: int = 30) -> list[list[Row]]:
     return [[one() for _ in range(rows)] for _ in range(batches)]
 
 
+@pytest.mark.nightly_cases("more")
 @pytest.mark.parametrize(("seed", "number"), [(1, 3), (2, 6)], ids=["few", "more"])
 def test_changes_in_any_order_give_the_newest_row_of_each_key(lab: Lab, seed: int, number: int) -> None:
     batches = out_of_order(seed, number)
@@ -181,6 +182,7 @@ select hour.start as hour, part, count(*) as n from {{ source('shop', 'events') 
 """
 
 
+@pytest.mark.nightly
 def test_an_aggregate_in_update_mode_holds_the_latest_of_each_group(lab: Lab) -> None:
     prepare(lab, more="", batches=[], name="unused")
     (lab.root / "models" / "unused.sql").unlink()

@@ -98,6 +98,7 @@ CAST = "{{column: at_2, as: try_cast(text as timestamp), delay: 10 minutes{}}}"
 COMPUTED = "streams: {{shop.events: {{watermark: {}, on_bad_record: {}}}}}\nwindows: {{hour: 'tumbling(at_2, 1 hour)'}}"
 
 
+@pytest.mark.nightly
 def test_a_cast_that_fails_everywhere_stops_the_build_or_is_counted(lab: Lab) -> None:
     write(lab, {
         "failing": (COMPUTED.format(CAST.format(""), "fail"), COUNTED),

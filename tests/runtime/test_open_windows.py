@@ -123,6 +123,7 @@ class Expected:
 VALUES = {"sum(id)": sum, "max(id)": max, "min(id)": min, "count(*)": len}
 
 
+@pytest.mark.nightly_cases("1")
 @pytest.mark.parametrize(
     "seed", [1, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(2, 22))]
 )  # fmt: skip

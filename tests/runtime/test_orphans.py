@@ -22,6 +22,8 @@ from engine.state import known_tables, locked
 from tests.lab import EVENTS, REPOSITORY
 from tests.runtime.orphaned import BUILT, PROJECT, TABLE, Orphaned, project
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def lab(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Orphaned:

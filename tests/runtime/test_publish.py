@@ -110,6 +110,7 @@ def test_rows_are_shown_when_the_tests_have_passed_and_held_back_until_then(lab:
     assert lab.ids("latest") == lab.ids("known") == [1, 2, 3, 4, 5, 6, 7]
 
 
+@pytest.mark.nightly
 def test_ways_on_after_a_failure(lab: Lab) -> None:
     lab.write("sources/shop.yml", EVENTS)
     lab.model("paid", PAID)
@@ -166,6 +167,7 @@ def test_ways_on_after_a_failure(lab: Lab) -> None:
     assert lab.ids("paid") == [1, 2, 3, 4, 5]
 
 
+@pytest.mark.nightly
 def test_files_that_are_rewritten_while_rows_are_staged_do_no_harm(lab: Lab) -> None:
     prepare(lab)
     for number in range(1, 6):

@@ -96,6 +96,7 @@ def test_the_table_is_replaced_when_the_tests_have_passed_and_left_as_it_was_unt
     assert parts == ["at_day", "kind"]
 
 
+@pytest.mark.nightly
 def test_ways_on_after_a_failure(lab: Lab) -> None:
     prepare(lab, paid(more="description: All that was paid.\npersist_docs: true\n"))
     lab.build()
@@ -132,6 +133,7 @@ def test_ways_on_after_a_failure(lab: Lab) -> None:
     assert STAGED_LAYOUT not in layout(lab)["properties"]
 
 
+@pytest.mark.nightly
 def test_partitions_wait_as_well(lab: Lab) -> None:
     text = paid("id, at, amount", more="overwrite: partitions\npartition_by: [id]\n")
     prepare(lab, text)
@@ -162,6 +164,7 @@ def test_partitions_wait_as_well(lab: Lab) -> None:
 POINTS = {"before": "staging", "written": "written", "behind": "staged", "held": "publishing", "shown": "published"}
 
 
+@pytest.mark.nightly
 def test_kills_on_each_side_of_both_commits(lab: Lab) -> None:
     prepare(lab)
     (lab.root / "models" / "paid.sql").unlink()

@@ -188,6 +188,7 @@ def check_pair(lab: Lab) -> None:
     assert hours(lab) == {10: 3, 12: 3}
 
 
+@pytest.mark.nightly_cases("all")
 @pytest.mark.parametrize("points", [FEW, POINTS], ids=["few", "all"])
 def test_a_rebuild_that_is_killed_at_every_point_is_finished_by_the_same_command(
     lab: Lab, points: list[tuple[str, str]]
@@ -204,6 +205,7 @@ def test_a_rebuild_that_is_killed_at_every_point_is_finished_by_the_same_command
     check_pair(lab)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("point", "table"), [("replacing", "paid"), ("replaced", "paid"), ("replaced", "hourly")])
 def test_a_build_between_a_kill_and_the_end_loses_nothing(lab: Lab, point: str, table: str) -> None:
     shop(lab)
@@ -239,6 +241,7 @@ select id, at, kind, amount, {0} as version from {{{{ source('shop', 'events') }
 """
 
 
+@pytest.mark.nightly
 def test_a_stream_of_a_rebuilt_and_of_another_table(lab: Lab) -> None:
     shop(lab)
     lab.model("paid", PAID.format(1))
@@ -256,6 +259,7 @@ def test_a_stream_of_a_rebuilt_and_of_another_table(lab: Lab) -> None:
     assert versions(lab, "both") == [(3, 2), (4, 2), (5, 2), *((n, 0) for n in (101, 102, 103, 104, 105))]
 
 
+@pytest.mark.nightly
 def test_a_table_without_a_row_is_published_with_its_streams(lab: Lab) -> None:
     shop(lab)
     for version in (1, 2):
@@ -330,6 +334,7 @@ def test_a_rebuild_is_discarded_and_is_of_the_same_models(lab: Lab) -> None:
     }
 
 
+@pytest.mark.nightly
 def test_deleted_keys_and_the_quarantine_of_the_new_generation_count(lab: Lab) -> None:
     shop(lab)
     lab.land("c", [event(1, "10:30", kind="gone"), event(9, "10:40", amount=None)])
@@ -366,6 +371,7 @@ def test_what_cannot_be_rebuilt_beside_its_table_is_rejected_before(lab: Lab) ->
     assert rebuild(lab, "-s", "total", code=2).codes() == ["usage"]
 
 
+@pytest.mark.nightly
 def test_the_lock_of_the_table_is_wanted_only_to_publish(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     shop(lab)
     lab.model("paid", PAID.format(1))
@@ -389,6 +395,7 @@ select kind, count(*) as id, FACTOR as version from {{ source('shop', 'events') 
 STAGED = CHECKED.replace("streams:", "publish: on_tests_pass\nstreams:")
 
 
+@pytest.mark.nightly
 def test_a_ranking_and_a_table_that_waits_for_its_tests_are_rebuilt(lab: Lab) -> None:
     shop(lab)
     for version in (1, 2):
@@ -419,6 +426,7 @@ def test_a_name_that_is_taken_blocks_a_rebuild(lab: Lab) -> None:
     assert lab.table("paid__next") is None
 
 
+@pytest.mark.nightly_cases("renamed before")
 @pytest.mark.parametrize("built", [True, False], ids=["renamed before", "not renamed yet"])
 def test_a_table_with_another_name_is_not_taken_for_the_one_beside_it(lab: Lab, *, built: bool) -> None:
     shop(lab)

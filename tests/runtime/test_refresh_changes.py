@@ -45,6 +45,7 @@ def same_as_full(lab: Lab, *names: str) -> None:
     assert refreshed == {name: sorted_rows(lab.rows(name)) for name in names}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("version", [2, 3])
 def test_affected_partitions_are_replaced_and_unread_columns_skip(lab: Lab, version: int) -> None:
     shop(lab, version).build()
@@ -113,6 +114,7 @@ def test_compaction_is_nothing_new_without_java(lab: Lab) -> None:
     assert lab.model_json("days")["inputs"] != before
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("header", ["publish: on_tests_pass", "overwrite: partitions\npartition_by: [kind]"])
 def test_compaction_of_an_input_is_nothing_new_however_the_table_is_written(lab: Lab, header: str) -> None:
     shop(lab)
@@ -132,6 +134,7 @@ def test_compaction_of_an_input_is_nothing_new_however_the_table_is_written(lab:
     assert {row["kind"]: row["n"] for row in lab.rows("whole")}["k1"] == 11
 
 
+@pytest.mark.nightly_cases("somebody else")
 @pytest.mark.parametrize("by", ["engine maintain", "somebody else"])
 def test_compaction_of_a_batch_table_is_no_change_of_it(lab: Lab, by: str) -> None:
     shop(lab).build()

@@ -63,6 +63,7 @@ def _by_spark(lab: Lab, table: str, before: int, after: int, columns: Sequence[s
     return tuple(Counter(_text(row[:-1]) for row in side) for side in sides)
 
 
+@pytest.mark.nightly_except("2-merge-on-read")
 @pytest.mark.parametrize(("version", "mode"), [(2, "merge-on-read"), (2, "copy-on-write"), (3, "merge-on-read")])
 def test_rows_of_every_plain_type_are_compared_as_spark_compares_them(lab: Lab, version: int, mode: str) -> None:
     lab.model("other", "select 1 as one\n")
@@ -108,6 +109,7 @@ def test_rows_of_every_plain_type_are_compared_as_spark_compares_them(lab: Lab, 
     assert found
 
 
+@pytest.mark.nightly_cases("2")
 @pytest.mark.parametrize("version", [2, 3])
 def test_files_that_no_change_touched_are_not_read(lab: Lab, version: int) -> None:
     """Deletion vectors of one data file are not those of its neighbours."""

@@ -56,6 +56,7 @@ def check(lab: Lab, version: int) -> None:
     assert lab.rows("total") == [{"version": version, "n": 3}]
 
 
+@pytest.mark.nightly_cases("all")
 @pytest.mark.parametrize("points", [FEW, POINTS], ids=["few", "all"])
 def test_a_refresh_that_fails_at_any_point_is_finished_by_the_next_build(
     lab: Lab, points: list[tuple[str, str]]
@@ -72,6 +73,7 @@ def test_a_refresh_that_fails_at_any_point_is_finished_by_the_next_build(
     assert not list(lab.state.rglob("refresh.json"))
 
 
+@pytest.mark.nightly
 def test_an_interrupted_refresh_is_finished_retried_or_discarded(lab: Lab) -> None:
     prepare(lab)
     lab.model("a", A.format(1))
@@ -103,6 +105,7 @@ def test_an_interrupted_refresh_is_finished_retried_or_discarded(lab: Lab) -> No
     assert not list(lab.state.rglob("refresh.json"))
 
 
+@pytest.mark.nightly
 def test_a_unit_test_that_stops_a_refresh_leaves_nothing_to_finish(lab: Lab) -> None:
     prepare(lab)
     lab.write("tests/a.yml", UNIT.format("a", "shop.events", "{id: 1, at: 2024-01-01 10:00:00}", "{id: 1, version: 0}"))

@@ -50,6 +50,7 @@ def test_rows_that_are_kept_come_from_the_files_and_are_not_computed(lab: Lab) -
     }  # fmt: skip
 
 
+@pytest.mark.nightly
 def test_small_tables_are_computed_in_full_under_auto(lab: Lab) -> None:
     shop(lab)
     lab.model("by_kind", KINDS)
@@ -69,6 +70,7 @@ def test_small_tables_are_computed_in_full_under_auto(lab: Lab) -> None:
     same_as_full(lab, "by_kind")
 
 
+@pytest.mark.nightly
 def test_many_rows_that_were_compared_in_vain_are_not_compared_in_some_builds(lab: Lab) -> None:
     shop(lab)
     lab.model("by_kind", KINDS)
@@ -118,6 +120,7 @@ def test_few_rows_are_compared_however_often_that_was_in_vain(lab: Lab) -> None:
     same_as_full(lab, "by_kind", "whole")
 
 
+@pytest.mark.nightly
 def test_keys_that_are_spread_over_all_files_are_not_followed_under_auto(lab: Lab) -> None:
     shop(lab)
     lab.model("ranked", RANKED)

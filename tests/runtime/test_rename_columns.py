@@ -86,6 +86,7 @@ def test_a_chain_goes_on_over_its_tables_and_its_state(built: Lab) -> None:
     assert built.run("plan").text.count("unchanged") == 5
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 @pytest.mark.parametrize("table", ["paid", "latest__deleted", "latest", "totals"])
 def test_a_build_that_is_killed_is_finished(built: Lab, table: str) -> None:
@@ -101,6 +102,7 @@ def test_a_build_that_is_killed_is_finished(built: Lab, table: str) -> None:
     is_continued(built, before)
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 def test_a_reader_that_began_with_an_initial_snapshot_continues(lab: Lab) -> None:
     lab.write("sources/shop.yml", EVENTS)
@@ -140,6 +142,7 @@ def compare(root: Path, name: str, old: str, new: str) -> tuple[Change, tuple[st
     return found.change, found.reasons
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [HOURLY, LATEST])
 def test_what_only_has_another_name_is_the_same(tmp_path: Path, text: str) -> None:
     found = compare(tmp_path, "m", text.format("", "client"), text.format(RENAMED, "customer"))
@@ -151,6 +154,7 @@ def test_what_only_has_another_name_is_the_same(tmp_path: Path, text: str) -> No
     assert found == (Change.UNCHANGED, ())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new", "change"),
     [

@@ -21,6 +21,8 @@ from engine.state import known_tables, locked
 from tests.fault_injection.points import KilledError, kill, reached
 from tests.runtime.orphaned import TABLE, Orphaned, project
 
+pytestmark = pytest.mark.slow
+
 HOOK = "post_hook: ['delete from {{ this }} where false']"
 NEW = TABLE.replace("materialized", f"renamed_from: old\n{HOOK}\nmaterialized")
 POINTS = ("renaming", "renamed", "rewritten", "moved")

@@ -110,6 +110,7 @@ def undisturbed(lab: Lab, models: tuple[str, ...]) -> dict[str, list[str]]:
     return _UNDISTURBED[models]
 
 
+@pytest.mark.nightly_cases("all")
 def test_tables_state_and_readers_continue(
     lab: Lab, models: tuple[str, ...], undisturbed: dict[str, list[str]]
 ) -> None:
@@ -165,6 +166,7 @@ def test_an_interrupted_rename_is_not_forgotten(lab: Lab) -> None:
     assert lab.ids("payments") == [1, 2, 3]
 
 
+@pytest.mark.nightly
 def test_an_edit_in_the_same_build_is_judged_as_any_other(lab: Lab) -> None:
     shop(lab, "paid", "hourly")
     rename(lab, "paid", "hourly")
@@ -189,6 +191,7 @@ def test_an_edit_in_the_same_build_is_judged_as_any_other(lab: Lab) -> None:
     assert "PAID" in {row["kind"] for row in lab.rows("moved")}
 
 
+@pytest.mark.nightly
 def test_a_generation_that_is_kept_comes_back_under_the_new_name(lab: Lab) -> None:
     shop(lab, "paid")
     lab.model("paid", f"/*---\n{PAID.replace('id, at, kind', 'id, at, upper(kind) as kind')}")
@@ -260,6 +263,7 @@ def test_a_new_model_of_the_old_name_has_files_of_its_own(lab: Lab) -> None:
     assert lab.ids("paid") == [1, 2, 3, 9]
 
 
+@pytest.mark.nightly_except("few-renaming")
 @pytest.mark.parametrize("point", POINTS)
 def test_a_kill_at_any_step_is_finished_by_the_next_build(
     lab: Lab, models: tuple[str, ...], undisturbed: dict[str, list[str]], point: str

@@ -111,6 +111,7 @@ def test_the_three_forms(lab: Lab) -> None:
     assert codes(lab.run("build", "--reset-checkpoint", text, "-s", "ticks")) == ["reset-position"]
 
 
+@pytest.mark.nightly
 def test_a_batch_that_comes_again_passes_over_the_same_files(lab: Lab) -> None:
     lab.write("sources/shop.yml", EVENTS)
     lab.model("latest", PAID.replace("]\n", "]\nunique_key: id\n"))
@@ -141,6 +142,7 @@ select id, at, kind from {{ source('shop', 'events') }}
 """
 
 
+@pytest.mark.nightly
 def test_a_deleted_key_stays_deleted_beyond_a_reset(lab: Lab) -> None:
     lab.write("sources/shop.yml", EVENTS)
     lab.model("latest", LATEST.replace("MORE", ""))
@@ -201,6 +203,7 @@ select hour.start as hour, sum(amount) as n from {{ source('shop', 'events') }} 
 """
 
 
+@pytest.mark.nightly
 def test_a_table_without_rows_is_reset_as_well(lab: Lab) -> None:
     lab.write("sources/shop.yml", EVENTS)
     lab.model("hourly", HOURLY)

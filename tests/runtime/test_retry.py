@@ -107,6 +107,7 @@ CORRECTED = {
 }
 
 
+@pytest.mark.nightly_except("build-the values of the test", "build-no test is left", "test-another test")
 @pytest.mark.parametrize("text", CORRECTED.values(), ids=CORRECTED)
 @pytest.mark.parametrize("command", ["build", "test"])
 def test_a_retry_after_a_corrected_test_publishes_what_is_staged(lab: Lab, command: str, text: str) -> None:

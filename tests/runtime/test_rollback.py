@@ -149,6 +149,7 @@ def test_a_stream_that_was_not_rebuilt_continues_with_what_came_back(lab: Lab) -
     assert lab.ids("copy") == [1, 2, 3, 4]
 
 
+@pytest.mark.nightly
 def test_a_stream_whose_input_has_expired_stays_as_it_is(lab: Lab) -> None:
     shop(lab)
     lab.model("paid", PAID.format(1))
@@ -173,6 +174,7 @@ def test_a_stream_whose_input_has_expired_stays_as_it_is(lab: Lab) -> None:
 POINTS = ["rolling back", "put back", "brought back", "retired", "unnoted"]
 
 
+@pytest.mark.nightly_except("put back")
 @pytest.mark.parametrize("point", POINTS)
 def test_a_rollback_that_is_killed_is_finished_by_the_same_command(lab: Lab, point: str) -> None:
     rebuilt(lab)
@@ -189,6 +191,7 @@ def test_a_rollback_that_is_killed_is_finished_by_the_same_command(lab: Lab, poi
     assert not list(lab.state.rglob("rollback.json"))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("point", ["previous kept", "replacing", "replaced", "noted"])
 def test_a_refresh_that_is_killed_keeps_what_it_replaced_and_nothing_else(lab: Lab, point: str) -> None:
     shop(lab)
@@ -215,6 +218,7 @@ def test_a_refresh_that_is_killed_keeps_what_it_replaced_and_nothing_else(lab: L
     assert [(row["id"], row["version"]) for row in rows(lab, "paid")] == [(1, 1), (2, 1), (3, 1)]
 
 
+@pytest.mark.nightly
 def test_what_was_kept_for_a_refresh_that_never_came_is_no_way_back(lab: Lab) -> None:
     """Its checkpoint has gone on since: with the rows of then, those in between would be missing."""
     shop(lab)
@@ -233,6 +237,7 @@ def test_what_was_kept_for_a_refresh_that_never_came_is_no_way_back(lab: Lab) ->
     assert lab.ids("paid") == [1, 2, 3, 4]
 
 
+@pytest.mark.nightly
 def test_deleted_keys_of_the_earlier_generation_count_again(lab: Lab) -> None:
     shop(lab)
     lab.model("last", LAST.format("id"))
@@ -275,6 +280,7 @@ def test_what_is_not_kept_is_not_brought_back(lab: Lab) -> None:
     assert roll_back(lab, "paid", code=1).codes() == ["rollback-unavailable"]
 
 
+@pytest.mark.nightly
 def test_maintenance_keeps_what_may_come_back_and_an_erasure_does_not(lab: Lab) -> None:
     rebuilt(lab)
     assert lab.run("maintain", "--older-than", "0 seconds").code == 0
@@ -290,6 +296,7 @@ def test_maintenance_keeps_what_may_come_back_and_an_erasure_does_not(lab: Lab) 
     assert lab.ids("paid") == [2, 3, 4]
 
 
+@pytest.mark.nightly
 def test_a_generation_whose_checkpoint_was_lost_does_not_come_back(lab: Lab) -> None:
     shop(lab)
     lab.model("paid", PAID.format(1))

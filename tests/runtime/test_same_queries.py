@@ -8,6 +8,8 @@ from tests.lab import Lab
 from tests.runtime import twins
 from tests.runtime.twins import E, P
 
+pytestmark = pytest.mark.nightly
+
 
 def windowed(select: str, group: str = "hour", *, where: str = "", watermark: str = "at", time: str = "at") -> str:
     header = f"streams: {{shop.events: {{watermark: {watermark} delay 10 minutes}}}}\nwindows: {{hour: 'tumbling({time}, 1 hour)'}}"

@@ -11,6 +11,8 @@ import pytest
 from engine.events import Status
 from engine.runtime.scheduler import execute
 
+pytestmark = pytest.mark.slow
+
 
 class EndedError(Exception):
     """What an orchestrator's handler raises."""

@@ -69,6 +69,7 @@ select id, parse_json(kind) as v, array(parse_json(kind)) as listed from {{{{ so
 """
 
 
+@pytest.mark.nightly
 def test_a_table_with_a_variant_lives_like_any_other(lab: Lab) -> None:
     lab.write("sources/shop.yml", EVENTS)
     lab.model("streamed", SHAPES.format(header="streams: [shop.events]"))

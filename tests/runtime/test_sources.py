@@ -169,6 +169,7 @@ def test_a_moved_project_with_state_elsewhere_reads_no_file_again(lab: Lab, tmp_
     assert lab.ids("m") == [1, 2, 4]
 
 
+@pytest.mark.nightly_cases("True")
 @pytest.mark.parametrize("old_state", [False, True])
 def test_the_keys_of_a_dedup_keep_the_order_of_the_state(lab: Lab, old_state: bool) -> None:
     """Spark keeps keys by position: 1, 2 and 2, 1 would be one key of two ids in another order."""

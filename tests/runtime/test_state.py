@@ -106,6 +106,7 @@ def rewritten_and_expired(lab: Lab) -> None:
     assert (len(facts.history), facts.complete) == (1, False)
 
 
+@pytest.mark.nightly
 def test_a_compaction_and_an_expiry_by_others_lose_no_rows_and_hide_no_rollback(built: Lab) -> None:
     older = built.model_json("paid")
     rewritten_and_expired(built)

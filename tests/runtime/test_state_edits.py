@@ -126,6 +126,7 @@ def pay(number: int, time: str, amount: float) -> dict[str, Any]:
     return {"id": number, "paid_at": f"2024-05-01T{time}:00Z", "sum": amount}
 
 
+@pytest.mark.nightly_cases("all")
 @pytest.mark.spark
 @pytest.mark.parametrize("names", [FEW, tuple(BEFORE)], ids=["few", "all"])
 def test_edits_that_leave_the_state_give_the_right_rows(lab: Lab, names: tuple[str, ...]) -> None:
@@ -167,6 +168,7 @@ select %s, p.sum from {{ ref('orders') }} o join {{ source('shop', 'pays') }} p
 ORDERS = "/*---\nstreams: [shop.events]\non_schema_change: append_columns\n---*/\nselect %s from {{ source('shop', 'events') }}"
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 def test_a_star_over_a_model_that_gained_a_column_is_rejected_before_anything_is_written(lab: Lab) -> None:
     lab.write("sources/shop.yml", EVENTS + PAYS)

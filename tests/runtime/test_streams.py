@@ -148,6 +148,7 @@ def test_a_watermark_by_expression_adds_the_column(lab: Lab) -> None:
     assert [(r["hour"], r["n"]) for r in lab.rows("hourly")] == [(hour(10), 1)]
 
 
+@pytest.mark.nightly_cases("hour, hour.end-hour.start as began", "began-hour.start as began", "1-hour.start as began")
 @pytest.mark.parametrize(
     ("group", "select"),
     [

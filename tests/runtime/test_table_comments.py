@@ -144,6 +144,7 @@ def test_descriptions_are_comments_and_change_with_the_project(shop: Lab) -> Non
     assert [row["id"] for row in shown] == [121]
 
 
+@pytest.mark.nightly
 def test_comments_that_were_not_written_are_written_by_the_next_build_and_outlive_a_refresh(shop: Lab) -> None:
     from py4j.protocol import Py4JError
 

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.spark
 SUM = " + ".join(["amount"] * 600)
 
 
+@pytest.mark.nightly
 def test_a_sum_of_600_terms_runs(lab: Lab) -> None:
     lab.write("sources/shop.yml", EVENTS)
     lab.model(

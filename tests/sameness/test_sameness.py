@@ -41,6 +41,7 @@ def test_what_is_called_the_same_has_the_same_rows(spark: Spark, tmp_path: Path)
     assert count.called["state-breaking"] > 10
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 def test_words_without_backticks_are_the_same_only_if_spark_reads_them_so(spark: Spark) -> None:
     words = [row.keyword for row in spark.session.sql("select lower(keyword) as keyword from sql_keywords()").collect()]
@@ -65,6 +66,7 @@ def _different(spark: Spark, word: str) -> Iterator[tuple[str, str]]:
                 yield bare, quoted
 
 
+@pytest.mark.slow
 def test_a_number_makes_one_pair() -> None:
     assert list(islice(pairs(3), 20)) == list(islice(pairs(3), 20))
     assert len({pair.other for pair in islice(pairs(3), 200)}) > 150

@@ -100,6 +100,7 @@ def of_selectors(root: Path, result: Compiled, errors: list[str]) -> list[Any]:
     return [hint, nodes]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("block", "key"), KEYS, ids=[f"{block}.{key.name}" for block, key in KEYS])
 def test_a_key_changes_something_or_is_rejected(block: str, key: ConfigKey, tmp_path: Path) -> None:
     name = f"{block}.{key.name}"

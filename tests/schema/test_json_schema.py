@@ -23,6 +23,8 @@ from engine.schema.all_blocks import BLOCKS, FILES_OF_A_PROJECT
 from engine.schema.json_schema import json_schema
 from tests.lab import REPOSITORY
 
+pytestmark = pytest.mark.slow
+
 FILES = {file.name: file for file in FILES_OF_A_PROJECT}
 PROJECTS = sorted(
     path.parent

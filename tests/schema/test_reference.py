@@ -67,12 +67,14 @@ def keys_read(path: Path) -> Iterator[str]:
             yield from (arg.value for arg in node.args if isinstance(arg, ast.Constant))
 
 
+@pytest.mark.slow
 def test_every_key_that_is_read_is_in_the_reference() -> None:
     read = {key for path in READERS for key in keys_read(path)}
     assert len(read) > 60
     assert read - NAMES == set()
 
 
+@pytest.mark.slow
 def test_keys_are_checked_with_the_blocks_of_the_schema_alone() -> None:
     """A set of keys beside them would be accepted and not documented."""
     calls = [

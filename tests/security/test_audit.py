@@ -13,6 +13,8 @@ import pytest
 
 from tests.lab import REPOSITORY
 
+pytestmark = pytest.mark.slow
+
 LOCK = """# made by hand
 bad-package==1.0 \\
     --hash=sha256:00

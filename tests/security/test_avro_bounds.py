@@ -18,6 +18,8 @@ from engine.sources.avro_schema.schema_limits import MOST_DEPTH, MOST_TYPES
 from tests.project.small_projects import PROJECT, compiled
 from tests.security.test_hostile_registry import INT, refers, serving, subject_of
 
+pytestmark = pytest.mark.slow
+
 
 def record(name: str, *types: Any) -> dict[str, Any]:
     return {

@@ -20,6 +20,8 @@ from engine.jinja import template_limits
 from engine.jinja.sandbox import Sandbox
 from engine.project import load_project
 
+pytestmark = pytest.mark.slow
+
 PROJECT = "name: shop\ntargets: {dev: {catalog: {type: sqlite, name: lake, path: .engine/lake}, schema: shop}}\n"
 TABLE = "/*---\nmaterialized: table\n---*/\n"
 SOURCE = "sources:\n  - name: s\n    tables:\n      - {name: e, format: csv, path: x, schema: 'x int, y int, ts timestamp'}\n"
@@ -150,6 +152,13 @@ TEMPLATES = {
 }  # fmt: skip
 
 
+@pytest.mark.nightly_cases(
+    "filter slice",
+    "filter sum",
+    "a list of itself, joined",
+    "a list of itself, as JSON by a function",
+    "a list of itself, in config",
+)
 @pytest.mark.parametrize("sql", TEMPLATES.values(), ids=TEMPLATES)
 def test_a_template_that_makes_too_much_is_an_error(tmp_path, monkeypatch, sql):
     # A third of the processor time that there is: `test_a_template_that_takes_too_long_ends_alone` has all of it.
@@ -248,6 +257,7 @@ DEEP = {
 }
 
 
+@pytest.mark.nightly_cases("plus", "concat", "sums in Jinja")
 @pytest.mark.parametrize("sql", DEEP.values(), ids=DEEP)
 def test_deep_and_long_expressions_end_in_a_finding_or_compile(tmp_path, sql):
     allowed = {"sql-too-deep", "jinja-error", "sql-syntax", "unknown-column", "undeclared-relation"}

@@ -21,6 +21,8 @@ from tests.lab import writable_catalog
 from tests.security.answering import answering
 from tests.security.test_hostile_catalogs import PLANTED
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = {
     "py-io-impl": "planted.Run",
     "py-catalog-impl": "planted.Run",

@@ -39,6 +39,7 @@ def environment(pid: int) -> bytes:
     return Path(f"/proc/{pid}/environ").read_bytes()
 
 
+@pytest.mark.slow
 def test_every_program_that_is_started_is_given_its_environment():
     """A call without `env` hands on all variables; each of them says what it gives."""
     without = []
@@ -101,6 +102,7 @@ def test_java_gets_no_secret_and_its_crash_leaves_a_private_report_and_no_core(t
     assert SECRET not in reports[0].read_text(errors="replace")
 
 
+@pytest.mark.slow
 def test_a_command_leaves_no_core_file(tmp_path):
     (tmp_path / "project.yml").write_text("name: shop\n")
     code = (

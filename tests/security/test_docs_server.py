@@ -16,6 +16,8 @@ from engine.cli.main import invoke
 from engine.docs.page_access import PageAccess
 from engine.docs.serve import Limits, serving
 
+pytestmark = pytest.mark.slow
+
 PAGE = b"<!doctype html><title>site</title>"
 ACCESS = PageAccess("a-token-of-this-test-only", "the-session-of-this-test")
 SHORT = 0.2

@@ -10,6 +10,8 @@ import pytest
 
 from tests.security.hostile import run, write
 
+pytestmark = pytest.mark.slow
+
 # Each would take minutes where its time grows with the square of its length.
 TEXTS = {
     "watermark": "from engine.compile.config.stream_config import _WATERMARK as p; p.fullmatch('a' + ' ' * n + 'b')",

@@ -5,9 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from tests.security.fuzz import REPOSITORY
 from tests.security.hostile_project import SECRET
 from tests.security.mutations import mutations
+
+pytestmark = pytest.mark.slow
 
 FILES = ["macros/share.sql", "models/a.sql", "project.yml", "sources/s.yml"]
 # What a command may not do, and what is said of it.
@@ -71,6 +75,7 @@ def test_damaged_records_end_in_an_answer_or_a_diagnostic():
     assert "40 of 40 cases of seed 1 ended in an answer or a diagnostic" in done.stdout
 
 
+@pytest.mark.nightly
 def test_what_is_no_diagnostic_is_noticed():
     """Cases that do what none may do: another error, an end of the process, no end, too much memory."""
     script = """\

@@ -18,6 +18,8 @@ from engine.lake.clients.catalog_client import CatalogClient, before_java, clien
 from engine.lake.lake_reader import Lake
 from tests.security.answering import Answering, answering, endless, redirect
 
+pytestmark = pytest.mark.slow
+
 LOGIN = "shop:s3cret-of-the-catalog"
 TOKEN = {"access_token": "issued-token", "token_type": "bearer", "expires_in": 60}
 VIEWS = "GET /v1/{prefix}/namespaces/{namespace}/views/{view}"
@@ -326,6 +328,9 @@ def _bomb() -> Any:
     return endless(packed, headers={"Content-Encoding": "gzip", "Content-Length": str(len(packed))}, limit=len(packed))
 
 
+@pytest.mark.nightly_cases(
+    "gzip that unpacks to much-POST /v1/oauth/tokens", "gzip that unpacks to much-GET /v1/namespaces/s/tables"
+)
 @pytest.mark.parametrize("begin", ["GET /v1/config", "POST /v1/oauth/tokens", "GET /v1/namespaces/s/tables"])
 @pytest.mark.parametrize("case", UNBOUNDED)
 def test_an_answer_without_bounds_is_a_diagnostic(

@@ -20,6 +20,8 @@ from engine.lake.catalog.catalog_settings import CatalogConfig, prepare
 from engine.lake.lake_reader import Lake
 from tests.lab import REPOSITORY, Lab, writable_catalog
 
+pytestmark = pytest.mark.slow
+
 PROJECT = """
 name: lab
 targets: {dev: {catalog: {type: sqlite, name: lake, path: .engine/lake}, schema: s}}

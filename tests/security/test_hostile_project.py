@@ -15,6 +15,8 @@ import pytest
 import engine
 from tests.security.hostile_project import CALLABLE, KINDS, SECRET, SHADOWED, disguises, write
 
+pytestmark = pytest.mark.slow
+
 COMMANDS = (
     ("parse",), ("compile",), ("ls",), ("ls", "--output", "json"), ("ls", "--output", "path"), ("docs", "generate"),
     ("lineage",), ("lineage", "fine.a"), ("show", "fine", "--table"),

@@ -28,6 +28,8 @@ from engine.sources.registry.registry_client import (
 )
 from tests.project.small_projects import PROJECT, compiled
 
+pytestmark = pytest.mark.slow
+
 INT = '{"type": "record", "name": "r", "fields": [{"name": "x", "type": "int"}]}'
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 

@@ -14,6 +14,8 @@ from engine.cli.main import invoke
 from tests.lab import EVENTS, Lab
 from tests.security import answers
 
+pytestmark = pytest.mark.slow
+
 PROJECT = """
 name: lab
 targets: {dev: {catalog: {type: sqlite, name: lake, path: .engine/lake}, schema: s}}

@@ -47,6 +47,7 @@ def poison(folder: Path) -> int:
     return spoilt
 
 
+@pytest.mark.slow
 def test_the_test_knows_what_a_poisoned_cache_does(root):
     assert run(root, "compile") == 0
     assert poison(kept(root)), "what is kept holds the query"
@@ -55,6 +56,7 @@ def test_the_test_knows_what_a_poisoned_cache_does(root):
     assert "poison" in (root / "target/compiled/small/models/a.sql").read_text(), "who can write there is believed"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["target/.cache", "target/compiled", "target"])
 def test_a_cache_that_comes_with_the_project_is_not_believed(root, place, caches):
     assert run(root, "compile") == 0
@@ -80,6 +82,7 @@ def test_compiled_files_that_come_with_the_project_are_written_again(root):
     assert path.read_text() == text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [".cache/headrace", "caches", "deep/er"])
 def test_a_cache_folder_inside_the_project_or_its_repository_is_not_used(root, name, monkeypatch):
     repository = root.parent / "repository"
@@ -96,6 +99,7 @@ def test_a_cache_folder_inside_the_project_or_its_repository_is_not_used(root, n
         assert not (base / name).exists()
 
 
+@pytest.mark.slow
 def test_a_folder_of_another_user_or_that_others_may_write_to_is_not_used(root, caches, tmp_path, monkeypatch):
     folder = kept(root)
     for mode in (0o770, 0o707, 0o777, 0o755):
@@ -120,6 +124,7 @@ def test_a_link_in_place_of_the_cache_is_not_followed(root, tmp_path):
     assert list((tmp_path / "theirs").iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("home", ["none", "missing", "a file", "read-only"])
 def test_without_a_home_that_can_be_written_nothing_is_kept_and_all_works(root, home, tmp_path, monkeypatch, capsys):
     monkeypatch.delenv("ENGINE_CACHE")
@@ -153,6 +158,7 @@ DAMAGE = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGE, ids=range(len(DAMAGE)))
 def test_a_damaged_file_costs_time_and_nothing_else(root, damage, capsys):
     (root.parent.parent / "x").unlink(missing_ok=True)
@@ -167,6 +173,7 @@ def test_a_damaged_file_costs_time_and_nothing_else(root, damage, capsys):
     assert precious.read_text() == "mine"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [
@@ -184,6 +191,7 @@ def test_an_entry_that_names_other_files_or_places_is_not_used(root, change, cap
     assert "clean!" in (root / "target/compiled/small/models/a.sql").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", [[9, 0, 1, 1], [-1, 0, 1, 1], [0, 1 << 40, 1, 1], [0, 0, -5, 1]], ids=str)
 def test_a_place_outside_its_pack_is_not_used(root, place):
     assert run(root, "compile") == 0

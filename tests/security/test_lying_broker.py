@@ -21,6 +21,8 @@ import pytest
 from engine.sources.kafka import native_client
 from engine.sources.kafka.native_client import ask
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("confluent_kafka")
 
 Script = Callable[[socket.socket], None]

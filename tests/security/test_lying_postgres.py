@@ -17,6 +17,8 @@ from engine.errors import SetupError
 from engine.lake.clients import postgres_catalog
 from engine.lake.clients.postgres_catalog import PostgresCatalog
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("psycopg")
 
 Script = Callable[[socket.socket], None]
@@ -145,6 +147,7 @@ def lying(script: Script) -> Iterator[int]:
             line.close()
 
 
+@pytest.mark.nightly_cases("endless_notices", "endless_rows")
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.__name__)
 def test_what_is_no_catalog_is_a_diagnostic(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postgres_catalog, "SECONDS", SECONDS)

@@ -66,6 +66,7 @@ def rendered(made: Sandbox, text: str) -> str:
     return made.render(text, "models/honest.sql", {"not_quick": 1}).text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", [True, False])
 def test_a_hostile_model_changes_nothing_for_an_honest_one(first):
     fresh = rendered(sandbox(), HONEST)
@@ -79,6 +80,7 @@ def test_a_hostile_model_changes_nothing_for_an_honest_one(first):
         assert rendered(made, HONEST) == fresh, attack
 
 
+@pytest.mark.slow
 def test_the_engines_macros_cannot_be_replaced(tmp_path):
     files = {
         "models/a.sql": "{% do star.load.func('engine/macros/columns.sql') %}select 1 as x",

@@ -12,6 +12,8 @@ import pytest
 
 from tests.lab import REPOSITORY
 
+pytestmark = pytest.mark.slow
+
 PROJECT = "name: lab\ntargets: {dev: {catalog: {type: sqlite, name: lake, path: .engine/lake}, schema: s}}\n"
 # What the engine and its libraries import: from the standard library, from packages, and their optional parts.
 MODULES = (

@@ -10,6 +10,8 @@ from engine.compile import compile_project
 from engine.project import load_project
 from tests.security.hostile import PROJECT, SOURCES, run, tree, write
 
+pytestmark = pytest.mark.slow
+
 OUT = "../../../trusted"
 NEIGHBOUR = "select 'what was reviewed' as text\n"
 COMMANDS = (["parse"], ["compile"], ["docs", "generate"], ["ls"], ["lineage"])

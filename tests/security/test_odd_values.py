@@ -11,6 +11,8 @@ from engine.docs.site.format_values import instant
 from tests.security.hostile import MODEL, PROJECT, SOURCES, run, write
 from tests.security.mutations import deep
 
+pytestmark = pytest.mark.slow
+
 AVRO = """\
 sources:
   - name: shop

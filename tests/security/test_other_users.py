@@ -192,6 +192,7 @@ def test_no_port_of_a_session_answers_who_knows_no_secret_and_no_file_is_open_to
     assert not any(folder.exists() for folder in folders)
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 @pytest.mark.usefixtures("_alone")
 def test_spark_answers_an_executor_without_a_secret_if_a_target_switches_authentication_off(tmp_path: Path) -> None:
@@ -233,6 +234,7 @@ def test_temporary_folders_are_private_and_lie_where_a_target_wants_them(tmp_pat
     assert not list((tmp_path / "e").iterdir())
 
 
+@pytest.mark.slow
 def test_folders_that_killed_sessions_left_are_removed_and_those_in_use_stay(tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.mkdir()

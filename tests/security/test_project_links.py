@@ -12,6 +12,8 @@ from engine.compile import compile_project
 from engine.project import load_project
 from tests.security.hostile import PROJECT, SOURCES, run, write
 
+pytestmark = pytest.mark.slow
+
 SECRET = "its_a_secret"
 SELECTORS = f"selectors: [{{name: mine, definition: a, description: {SECRET}}}]\n"
 TEXTS = {

@@ -80,6 +80,7 @@ FORMS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", VALUES, ids=range(len(VALUES)))
 @pytest.mark.parametrize("form", FORMS)
 def test_a_secret_is_masked_in_each_spelling(form, value):
@@ -167,6 +168,7 @@ def test_names_of_other_settings(key):
     assert not names_secret_setting(key)
 
 
+@pytest.mark.slow
 def test_long_texts_of_one_kind_take_no_longer_than_their_length():
     env = {"ENGINE_SECRET_A": "aaaa aaaa", "ENGINE_SECRET_B": "\\" * 20, "ENGINE_SECRET_C": "' \" ' \" '"}
     for text in (

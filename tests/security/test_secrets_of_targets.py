@@ -16,6 +16,8 @@ from engine.errors import ProjectError
 from engine.secrets import MASK, scrub
 from tests.project.small_projects import compiled, findings, line, only, write
 
+pytestmark = pytest.mark.slow
+
 SECRET = "Sup3r-s3cret&value"
 ENV = {"ENGINE_SECRET_X": SECRET, "PLAIN": "plain"}
 TARGET = """\

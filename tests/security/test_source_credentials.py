@@ -65,6 +65,7 @@ REJECTED = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("lines", "place"), REJECTED.values(), ids=REJECTED)
 def test_a_credential_in_a_declaration_is_an_error_at_its_place_and_reaches_no_file(tmp_path, capfd, lines, place):
     (tmp_path / "landing").mkdir()
@@ -97,6 +98,7 @@ def test_what_is_no_credential_is_taken(tmp_path, lines):
     assert [d for d in result.manifest.diagnostics if d.is_error] == []
 
 
+@pytest.mark.slow
 def test_what_may_be_a_credential_is_read_and_masked_where_it_is_shown(tmp_path, capfd):
     options = f"options: {{magic.auth: '{SECRET}', url: 'https://h/x?key={SECRET}', depth: '3'}}"
     files = {
@@ -132,6 +134,7 @@ def streams(tmp_path: Path, options: str, own: str = "{magic.auth: one}") -> tup
     return result.manifest, json.dumps([dict(s.identity) for s in found]), json.dumps(dict(model.facts))  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 def test_another_password_is_no_other_source_and_another_database_is(tmp_path):
     def identity(url: str, password: str = "Planted-1") -> str:
         options = f"{{url: '{url}', user: me, password: '{password}', fetchsize: 10}}"
@@ -148,6 +151,7 @@ def test_another_password_is_no_other_source_and_another_database_is(tmp_path):
     assert identity("jdbc:x://i/d") != first
 
 
+@pytest.mark.slow
 def test_a_secret_inside_an_address_is_no_part_of_its_identity(tmp_path, monkeypatch):
     def identity(secret: str, url: str) -> str:
         monkeypatch.setenv("ENGINE_SECRET_X", secret)
@@ -201,6 +205,7 @@ def test_a_connection_that_is_no_readers_is_an_error_before_anything_is_read(tmp
     assert error.value.diagnostic.code == code
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

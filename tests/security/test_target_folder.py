@@ -20,6 +20,8 @@ from engine.runtime.context.run_results import read_results, write_results
 from engine.spark.jvm import open_log
 from tests.security.hostile import HARMLESS, run, tree, write
 
+pytestmark = pytest.mark.slow
+
 BEFORE = ("manifest.json", "run_results.json", "catalog.json", "index.html", "engine.log", "spark.log", "a.sql", "a.py")
 
 

@@ -21,7 +21,10 @@ from engine.project import load_project
 from tests.security import template_attacks
 from tests.security.test_bombs import PROJECT, TABLE, compiled
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="templates are rendered without limits of the system")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="templates are rendered without limits of the system"),
+    pytest.mark.slow,
+]
 
 ATTACKS = template_attacks.special()
 # Each took more than 6 seconds or 500 MB when it was first tried; the rest of ATTACKS did, or grows like one of these.
@@ -99,6 +102,9 @@ def ends(root: Path, text: str, children: Children) -> list[Diagnostic]:
     return found
 
 
+@pytest.mark.nightly_except(
+    "doubled: '{0}{0}'.format(ns.x)", "kept: 'x' * 1900000 ~ i", "a percent with a name in brackets", "equal hashes"
+)
 @pytest.mark.parametrize("name", CHOSEN)
 def test_what_takes_too_much_is_an_error_at_its_place(tmp_path, children, name):
     found = ends(tmp_path, ATTACKS[name], children)
@@ -141,6 +147,7 @@ def test_a_command_keeps_to_the_bounds_with_all_its_processes(tmp_path):
     assert largest < MOST_OF_A_COMMAND
 
 
+@pytest.mark.nightly_cases("a macro file")
 @pytest.mark.parametrize(
     "files",
     [

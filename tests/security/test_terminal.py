@@ -136,6 +136,7 @@ COMMAND_LINES = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_no_command_prints_what_steers_a_terminal_or_a_ci_job(tmp_path, capfdbinary):
     root = hostile_project(tmp_path)
     for line in COMMAND_LINES:
@@ -143,6 +144,7 @@ def test_no_command_prints_what_steers_a_terminal_or_a_ci_job(tmp_path, capfdbin
         check(line, code, printed, terminal=False)
 
 
+@pytest.mark.slow
 def test_on_a_terminal_the_only_sequences_are_our_colours(tmp_path):
     # A terminal differs in colours and in the line that shows progress; most commands print the same to both.
     root = hostile_project(tmp_path)
@@ -159,6 +161,7 @@ def check(line: tuple[str, ...], code: int, printed: bytes, *, terminal: bool) -
     assert code in {0, 1, 2}
 
 
+@pytest.mark.slow
 def test_json_on_standard_output_is_json_with_the_exact_text(tmp_path, capfdbinary):
     root = hostile_project(tmp_path)
     _, printed = run(root, "compile", "--log-format", "json", capfdbinary=capfdbinary)
@@ -166,6 +169,7 @@ def test_json_on_standard_output_is_json_with_the_exact_text(tmp_path, capfdbina
     assert any(NASTY in record["message"] for record in records if record["event"] == "Diagnosed")
 
 
+@pytest.mark.slow
 def test_the_log_file_has_no_control_characters_either(tmp_path, capfdbinary):
     root = hostile_project(tmp_path)
     run(root, "test", capfdbinary=capfdbinary)
@@ -214,6 +218,7 @@ def test_a_record_as_json_gives_no_command():
     assert one_line("a\nb") == "a\\nb"
 
 
+@pytest.mark.slow
 def test_nothing_else_of_the_engine_writes_to_the_terminal():
     """Calls of print, click.echo and the like outside the one module; the messages of click itself are among them."""
     told = []

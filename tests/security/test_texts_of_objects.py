@@ -12,6 +12,8 @@ from engine.compile.templates.template_names import TemplateNames
 from engine.jinja import FAILURES, MacroFile, Sandbox
 from tests.project.small_projects import PROJECT, compiled
 
+pytestmark = pytest.mark.slow
+
 ENV = {
     "ENGINE_SECRET_X": "Sup3r-s3cret-value",
     "PLAIN": "what-the-environment-has",

@@ -15,6 +15,8 @@ from engine.project import load_project
 from engine.project.trojan_source import deceptions
 from tests.security.hostile import MODEL, PROJECT, SOURCES, run, write
 
+pytestmark = pytest.mark.slow
+
 OVERRIDE, ISOLATE, NO_WIDTH, CYRILLIC_A, GREEK_O = "\u202e", "\u2067", "\u200b", "\u0430", "\u03bf"
 
 # Ignorable for Unicode: joiners and selectors without a letter or symbol that takes them, soft hyphen, fillers, tags.

@@ -26,6 +26,8 @@ from tests.project.small_projects import compiled
 from tests.security.answering import Answering, answering
 from tests.security.test_hostile_catalogs import whole
 
+pytestmark = pytest.mark.slow
+
 SECRET = "planted-production-password"
 PROJECT = """
 name: lab

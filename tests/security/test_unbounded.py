@@ -28,6 +28,8 @@ from tests.lab import Lab
 from tests.security import answers
 from tests.security.answering import answering, endless
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def lab(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Lab:
@@ -135,6 +137,7 @@ def test_names_of_tables_do_not_multiply(lab: Lab, state: Path) -> None:
     assert time.monotonic() - started < 10
 
 
+@pytest.mark.nightly_cases("a terabyte")
 @pytest.mark.parametrize("what", PLANTED)
 def test_a_file_of_the_state_is_regular_and_bounded(tmp_path: Path, what: str) -> None:
     PLANTED[what](tmp_path / "model.json")

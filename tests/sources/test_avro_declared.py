@@ -39,6 +39,7 @@ def test_the_columns_of_a_schema_file_are_known(tmp_path: Path, place: str, name
     assert [(column.name, column.type) for column in model.columns] == [("id", "int"), ("at", "timestamp")]
 
 
+@pytest.mark.slow
 def test_a_schema_file_is_part_of_what_a_model_means(tmp_path: Path):
     def fingerprint(schema: str) -> str:
         manifest = clean(tmp_path, files("{format: avro, schema_file: e.avsc}", sources__e_avsc=schema))
@@ -67,6 +68,7 @@ def test_without_a_file_the_columns_are_unknown_and_that_is_said(tmp_path: Path)
     assert result.manifest.models[0].columns == ()
 
 
+@pytest.mark.slow
 def test_declared_columns_need_no_registry_to_be_known(tmp_path: Path):
     manifest = clean(tmp_path, files("{format: avro, schema_registry: main}", more="        schema: id int\n"))
     assert manifest.diagnostics == ()

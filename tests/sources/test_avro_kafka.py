@@ -178,6 +178,7 @@ def test_a_schema_that_was_not_known_when_the_query_began_is_looked_up(shop: Sho
     assert [path for path in shop.gateway.asked if path.startswith("/schemas/ids/")] == [f"/schemas/ids/{other}"]
 
 
+@pytest.mark.nightly
 def test_windows_over_avro_and_show(shop: Shop):
     topic = shop.topic()
     rows = [{**event(n), "at": 1_700_000_000_000 + n * 60_000} for n in range(120)]
@@ -217,6 +218,7 @@ def test_bad_records_are_quarantined_with_their_reason(shop: Shop):
     assert shop.lab.snapshots() == before
 
 
+@pytest.mark.nightly
 def test_a_bad_record_ends_the_build_and_is_named(shop: Shop):
     topic = shop.topic()
     shop.send(topic, ORDER, [event(1)])
@@ -228,6 +230,7 @@ def test_a_bad_record_ends_the_build_and_is_named(shop: Shop):
     assert topic in result.text
 
 
+@pytest.mark.nightly
 def test_a_registry_that_refuses_or_is_down_stops_the_build_and_the_next_goes_on(shop: Shop):
     topic = shop.topic()
     number = shop.send(topic, ORDER, [event(1)])

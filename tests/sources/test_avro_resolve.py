@@ -104,11 +104,13 @@ def test_a_list_in_a_list_in_a_list_ends():
         made.transcode(b"\2" * 100_000 + b"\0\6", 0)
 
 
+@pytest.mark.slow
 @given(st.integers(-(1 << 63), (1 << 63) - 1))
 def test_numbers_come_back(number):
     assert read_long(write_long(number), 0) == (number, len(write_long(number)))
 
 
+@pytest.mark.slow
 @given(st.integers(-(1 << 63), (1 << 63) - 1), st.none() | st.text(), st.binary(max_size=40))
 def test_any_bytes_are_read_or_refused(number, text, noise):
     writer = '{"type":"record","name":"r","fields":[{"name":"b","type":["null","string"]},{"name":"n","type":"bytes"},{"name":"a","type":"long"}]}'

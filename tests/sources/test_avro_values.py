@@ -63,6 +63,7 @@ def resolution_of(writer: str, reader: str) -> Resolution:
     return resolve(parse(writer), ours)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_a_value_is_read_as_it_was_written_or_not_at_all(seed):
     chance, seen = Avro(1000 + seed), Counter[str]()

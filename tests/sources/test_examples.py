@@ -51,6 +51,7 @@ def hour(day: int, number: int) -> datetime:
     return datetime(2024, 5, day, number, tzinfo=UTC)
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 def test_files(lab: Lab) -> None:
     copied(lab, "files")
@@ -71,6 +72,7 @@ def test_files(lab: Lab) -> None:
     assert [e["status"] for e in result.events if e["event"] == "FreshnessFinished"] == ["warn"]
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 def test_socket(lab: Lab) -> None:
     copied(lab, "socket")
@@ -91,6 +93,7 @@ def test_socket(lab: Lab) -> None:
     assert len(lab.rows("words")) == 9
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 def test_rate(lab: Lab) -> None:
     copied(lab, "rate")
@@ -143,6 +146,7 @@ def sessions(clicks: list[dict[str, Any]]) -> Counter[tuple[datetime, datetime, 
     return found
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 def test_windows(lab: Lab, broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
     copied(lab, "windows")

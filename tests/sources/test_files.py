@@ -238,6 +238,7 @@ CORRUPT = {
 FEW = [("json", "drop"), ("json", "fail"), ("parquet", "drop")]
 
 
+@pytest.mark.nightly_cases("all")
 @pytest.mark.parametrize("chosen", [FEW, list(product(CORRUPT, ["fail", "drop"]))], ids=["few", "all"])
 def test_a_file_that_ends_early_is_named_and_an_empty_one_in_its_place_goes_on(
     lab: Lab, chosen: list[tuple[str, str]]

@@ -132,6 +132,7 @@ def three(lab: Lab) -> Lab:
     return lab
 
 
+@pytest.mark.nightly
 def test_a_file_deleted_between_listing_and_reading(three: Lab) -> None:
     path = three.root / "landing/events/b.json"
     with after_first_batch(path.unlink):
@@ -164,6 +165,7 @@ def test_a_file_rewritten_between_listing_and_reading(three: Lab, text: str) -> 
     refused(three, "file-changed")
 
 
+@pytest.mark.nightly
 def test_a_file_cut_off_between_listing_and_reading(three: Lab) -> None:
     path = three.root / "landing/events/b.json"
     with after_first_batch(lambda: rewrite(path, '{"id"')):
@@ -226,6 +228,7 @@ def test_files_that_max_file_age_passes_over_are_counted(shop: Lab) -> None:
     assert shop.ids("events") == [1, 2, 3, 5]
 
 
+@pytest.mark.nightly
 def test_a_log_of_more_than_ten_entries(lab: Lab) -> None:
     declare(lab, "max_files_per_trigger: 1")
     lab.model("events", STREAM)

@@ -19,6 +19,7 @@ def source(body: str) -> str:
 FILES = "format: json\npath: landing/x\nschema: id int\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "finding"),
     [

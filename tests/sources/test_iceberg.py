@@ -200,6 +200,7 @@ def test_a_stream_begins_where_it_is_told_to(orders: Foreign) -> None:
     assert lab.ids("copy") == [5, 6]
 
 
+@pytest.mark.nightly
 def test_a_new_reader_of_a_table_without_its_history_reads_every_row(orders: Foreign) -> None:
     lab = orders.lab
     lab.model("copy", STREAM)

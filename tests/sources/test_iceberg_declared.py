@@ -46,6 +46,7 @@ FAULTS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("body", "finding", "hint"), FAULTS, ids=[fault[1][:70] for fault in FAULTS])
 def test_a_mistake_is_named_at_its_place(body, finding, hint, tmp_path):
     found = only(tuple(d for d in findings(tmp_path, files(body, WHOLE)) if d.is_error))

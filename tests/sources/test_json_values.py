@@ -92,6 +92,7 @@ def test_bad_records_are_told_with_their_bytes(lab_session: LabSession) -> None:
         assert row["__bad"]["raw"] == (record.encode() if isinstance(record, str) else record)
 
 
+@pytest.mark.nightly_except("used0")
 @pytest.mark.parametrize("used", [["a"], ["d.o"], []])
 def test_a_misfit_in_a_column_that_is_not_used_is_still_one(lab_session: LabSession, used: list[str]) -> None:
     frame = read(lab_session, ['{"a":"x","id":"no"}', '{"a":"y","d":{"n":"no"}}', '{"a":"z","id":1}'])

@@ -71,6 +71,7 @@ FAULTS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("body", "finding", "hint"), FAULTS, ids=[finding for _, finding, _ in FAULTS])
 def test_a_mistake_in_a_declaration(body, finding, hint, tmp_path):
     found = only(findings(tmp_path, files(body)))
@@ -91,6 +92,7 @@ RIGHT = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("body", RIGHT)
 def test_a_right_declaration(body, tmp_path):
     assert [c.name for c in clean(tmp_path, files(GOOD + body)).nodes["source.s.t"].columns] == ["id"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import time
 
+import pytest
+
 from engine.sources.polls import FolderTimes
 
 
@@ -14,6 +16,7 @@ def settled(folders: FolderTimes, top):
     return folders.poll(str(top))
 
 
+@pytest.mark.slow
 def test_a_file_that_lands_and_one_that_goes_change_the_poll(tmp_path):
     folders = FolderTimes()
     (tmp_path / "a").write_text("1")
@@ -26,6 +29,7 @@ def test_a_file_that_lands_and_one_that_goes_change_the_poll(tmp_path):
     assert settled(folders, tmp_path) != landed
 
 
+@pytest.mark.slow
 def test_files_in_folders_below_count(tmp_path):
     folders = FolderTimes()
     inner = tmp_path / "day=1" / "hour=2"

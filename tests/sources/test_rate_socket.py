@@ -69,6 +69,7 @@ def values(lab: Lab, name: str = "lines") -> list[str]:
     return sorted(row["value"] for row in lab.rows(name))
 
 
+@pytest.mark.nightly
 def test_lines_of_a_socket_are_read_build_by_build(lab: Lab, server: Server) -> None:
     declare(lab, "format: socket", "host: 127.0.0.1", f"port: {server.port}", "read_for: 5 minutes")
     lab.model("lines", STREAM.replace("select *", "select value, _metadata.received_at as at, _metadata.port as port"))
@@ -88,6 +89,7 @@ def test_lines_of_a_socket_are_read_build_by_build(lab: Lab, server: Server) -> 
     assert lab.build().model("lines")["status"] == "unchanged"
 
 
+@pytest.mark.nightly
 def test_a_server_that_keeps_the_connection_open_is_heard_for_a_time(lab: Lab, server: Server) -> None:
     server.closes = False
     declare(lab, "format: socket", "host: 127.0.0.1", f"port: {server.port}", "read_for: 2 seconds")
@@ -106,6 +108,7 @@ def test_nobody_at_the_port(lab: Lab, server: Server) -> None:
     assert "no server at 127.0.0.1:1 (Connection refused)" in result.text
 
 
+@pytest.mark.nightly
 def test_lines_that_were_under_way_when_a_build_was_killed_are_gone(lab: Lab, server: Server) -> None:
     declare(lab, "format: socket", "host: 127.0.0.1", f"port: {server.port}")
     lab.model("lines", STREAM)
@@ -144,6 +147,7 @@ def test_a_socket_as_a_whole_is_what_comes_within_the_time(lab: Lab, server: Ser
     assert values(lab) == ["two"]
 
 
+@pytest.mark.nightly
 def test_lines_of_a_socket_reach_every_output(lab: Lab, server: Server) -> None:
     said = f"host: 127.0.0.1, port: {server.port}, read_for: 5 minutes"
     tables = [

@@ -44,6 +44,7 @@ QUOTES = ("STOP_AT_CLOSING_QUOTE", "BACK_TO_DELIMITER", "STOP_AT_DELIMITER", "SK
 ALLOW = "To pass it unchecked, set 'allow_unknown_options: true' beside 'options:'."
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("format_", "text", "code", "message", "hint"),
     [

@@ -12,6 +12,7 @@ import pytest
 from engine.spark.session import end_accumulators_at_once
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by_path", [False, True], ids=["tcp", "unix"])
 def test_the_server_ends_at_once_and_for_good(tmp_path: Path, by_path: bool) -> None:
     from pyspark.accumulators import _start_update_server

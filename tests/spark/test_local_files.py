@@ -33,6 +33,7 @@ def builder() -> ModuleType:
     return module
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", [checkpoint_files, local_files, record_readers])
 def test_a_jar_is_made_from_the_sources_beside_it(package: ModuleType):
     script = builder()

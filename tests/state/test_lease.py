@@ -59,6 +59,7 @@ def refused(store: Store, owner: str, time: Time) -> str:
     return caught.value.diagnostic.message
 
 
+@pytest.mark.slow
 def test_a_holder_that_is_there_keeps_it_and_one_that_ended_lets_it_go_at_once(store: Store) -> None:
     time = Time()
     first = take_over(store, "first")
@@ -74,6 +75,7 @@ def test_a_holder_that_is_there_keeps_it_and_one_that_ended_lets_it_go_at_once(s
     assert store.list(f"{TABLE}/lock") == ("2",)
 
 
+@pytest.mark.slow
 def test_one_that_is_gone_is_followed_by_one_of_many_and_cannot_come_back(store: Store) -> None:
     gone = take_over(store, "gone")
 
@@ -118,6 +120,7 @@ def test_a_store_that_is_away_for_a_while_is_waited_for(store: Store, monkeypatc
     assert len(away) == 1
 
 
+@pytest.mark.slow
 def test_a_holder_that_a_store_had_cut_off_is_given_time_to_come_back(store: Store) -> None:
     class Old:
         def __getattr__(self, name: str) -> object:
@@ -134,6 +137,7 @@ def test_a_holder_that_a_store_had_cut_off_is_given_time_to_come_back(store: Sto
     assert 19 <= time.seconds - before <= 21
 
 
+@pytest.mark.slow
 def test_a_fence_that_is_owed_is_not_forgotten(store: Store) -> None:
     take_over(store, "killed")
     second = take_over(store, "second")
@@ -147,6 +151,7 @@ def test_a_fence_that_is_owed_is_not_forgotten(store: Store) -> None:
     assert take_over(store, "fourth").fenced
 
 
+@pytest.mark.slow
 def test_a_run_renews_one_file_for_all_its_tables(store: Store) -> None:
     with leased(store, "there", [TABLE, OTHER]) as (paid, sent):
         for lease in (paid, sent):
@@ -246,6 +251,7 @@ def test_a_lease_that_no_run_wrote_is_an_error_and_stays(store: Store, content: 
     assert store.list(f"{TABLE}/lock") == ("7",)
 
 
+@pytest.mark.slow
 def test_names_beside_leases_are_none(store: Store) -> None:
     odd = ("\u00b2", "\u0663", "x", "-1", "007", "9" * 200, ".hidden")
     for name in odd:

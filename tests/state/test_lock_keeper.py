@@ -67,6 +67,7 @@ def test_a_run_that_fails_gives_them_back(table: TableState, monkeypatch: pytest
         assert is_free(table, monkeypatch)
 
 
+@pytest.mark.slow
 def test_the_locks_of_a_killed_run_are_held_until_its_jvm_is_gone(
     table: TableState, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -71,6 +71,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     return Folder(tmp_path / "state") if request.param == "folder" else Table(tmp_path / "state.db")
 
 
+@pytest.mark.slow
 def test_files_are_written_read_listed_and_removed(store: Store) -> None:
     assert (store.get("a/b/c"), store.list("a"), store.list("")) == (None, (), ())
     store.put("a/b/c", b"one")
@@ -87,6 +88,7 @@ def test_files_are_written_read_listed_and_removed(store: Store) -> None:
     assert (store.list("a"), store.get("a/b/d")) == ((), None)
 
 
+@pytest.mark.slow
 def test_of_several_that_create_a_file_one_wins(store: Store) -> None:
     with ThreadPoolExecutor(8) as pool:
         for turn in range(20):

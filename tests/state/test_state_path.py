@@ -25,6 +25,8 @@ from engine.state.state_path import StatePath, remove_tree, spark_location, stor
 from engine.state.state_path import local as local_path
 from tests.state.test_objects import Table
 
+pytestmark = pytest.mark.slow
+
 BATCH = json.dumps({"batchWatermarkMs": 5, "conf": {"spark.sql.shuffle.partitions": "4"}})
 FILE = '{"path":"file:///landing/%s.json","timestamp":%d,"batchId":%d}'
 OPERATOR = json.dumps({"operatorInfo": {"operatorId": 0, "operatorName": "stateStoreSave"}})

@@ -13,6 +13,7 @@ from tests.store_faults.rounds import passing_faults, refusals, suspensions, wor
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.nightly
 def test_tables_are_right_after_some_faults_of_each_kind(
     s3_server: S3Server, postgres_server: Postgres, tmp_path: Path
 ) -> None:

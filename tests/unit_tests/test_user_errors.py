@@ -8,6 +8,8 @@ import pytest
 
 from tests.project.small_projects import clean, findings, line, only, sql
 
+pytestmark = pytest.mark.slow
+
 HOURLY = sql("""
     /*---
     streams: {shop.orders: {watermark: ts delay 10 minutes}}

@@ -48,12 +48,14 @@ def faults(sql: str) -> list[str]:
     return [*missing, *(fault.message for fault in (*found.faults, *misplaced(QueryNodes.of(tree))))]
 
 
+@pytest.mark.slow
 def test_compile_refuses_the_types_that_spark_refuses() -> None:
     different = {sql: told for sql, refused in ASKED if bool(told := faults(sql)) != refused}
     assert different == {}
     assert len(ASKED) > 9_000
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 def test_spark_says_so_still(lab_session: LabSession) -> None:
     assert answered_otherwise(lab_session.spark, TYPES, ASKED[::50]) == []

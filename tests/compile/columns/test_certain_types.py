@@ -68,6 +68,7 @@ def test_seconds_have_fractions_by_each_of_their_names(part: str, of: str) -> No
     assert {column(f"extract({part} from {of})").type, column(f"date_part('{part}', {of})").type} == {"decimal(8,6)"}
 
 
+@pytest.mark.nightly_cases("months", "span")
 @pytest.mark.spark
 @pytest.mark.parametrize("of", ["ts", "d", "ntz", "span", "months"])
 def test_parts_of_times_have_the_types_that_spark_gives_them(lab_session: LabSession, of: str) -> None:

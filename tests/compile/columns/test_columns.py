@@ -16,6 +16,7 @@ from tests.compile.columns.cases import Case, described, found_in, parsed, read_
 CASES = read_cases()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_the_columns_of_a_query(case: Case):
     found = found_in(case.sql, **case.windows)
@@ -27,6 +28,7 @@ def test_there_are_cases():
     assert len(CASES) > 110
 
 
+@pytest.mark.slow
 def test_the_tree_is_only_looked_at():
     for case in CASES:
         tree = parsed(case.sql)
@@ -35,6 +37,7 @@ def test_the_tree_is_only_looked_at():
         assert repr(tree) == before
 
 
+@pytest.mark.slow
 def test_nothing_raises_for_what_it_does_not_understand():
     chance, inputs, read = random.Random(7), tables(), 0
     while read < 400:
@@ -53,6 +56,7 @@ def test_nothing_raises_for_what_it_does_not_understand():
         read += 1
 
 
+@pytest.mark.slow
 def test_long_chains_are_no_harm():
     assert found_in(f"select {' or '.join(['rain'] * 3000)} as r from weather").columns[0].type == "boolean"
     assert found_in(f"select {' + '.join(['temp'] * 3000)} as r from weather").columns[0].type == "double"

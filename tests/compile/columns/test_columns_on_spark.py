@@ -93,6 +93,7 @@ def examples(spark: Any) -> Iterator[str]:
             yield from re.findall(r"^\s*> (SELECT .*?);\s*$", text, re.MULTILINE | re.DOTALL | re.IGNORECASE)[:1]
 
 
+@pytest.mark.nightly
 def test_every_function_returns_what_spark_says(spark: Any):
     score = Score()
     for sql in dict.fromkeys(examples(spark)):

@@ -60,6 +60,7 @@ def faults(sql: str) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_what_spark_takes_is_no_fault_and_most_of_what_it_refuses_is_one() -> None:
     told = {sql: faults(sql) for sql, _ in ASKED}
     assert [(sql, told[sql]) for sql, refused in ASKED if told[sql] and not refused] == []
@@ -69,6 +70,7 @@ def test_what_spark_takes_is_no_fault_and_most_of_what_it_refuses_is_one() -> No
     assert len(found) / len(refused) > 0.85, sorted(set(refused) - set(found))[:50]
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 def test_spark_says_so_still(lab_session: LabSession) -> None:
     assert answered_otherwise(lab_session.spark, TYPES, ASKED[::40]) == []

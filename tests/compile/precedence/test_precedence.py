@@ -27,6 +27,7 @@ def test_where_spark_needs_brackets_the_text_is_rejected(text: str) -> None:
         parse_text(text)
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 def test_every_pair_of_operators_is_grouped_as_by_sparks_parser(lab_session: LabSession) -> None:
     parser = lab_session.spark._jsparkSession.sessionState().sqlParser()

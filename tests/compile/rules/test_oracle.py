@@ -11,6 +11,8 @@ import pytest
 from engine.compile.streaming import check_text
 from tests.fuzz.relations import RELATIONS, STRICTER
 
+pytestmark = pytest.mark.slow
+
 RECORDS = json.loads((Path(__file__).parents[2] / "oracle" / "streaming_rules.json").read_text(encoding="utf-8"))
 
 

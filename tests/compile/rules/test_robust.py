@@ -100,6 +100,7 @@ def test_deep_nesting_is_a_finding() -> None:
     assert [f.code for f in check_text(sql, RELATIONS, "append")] == ["sql-too-deep"]
 
 
+@pytest.mark.slow
 def test_long_chains_of_operators_and_joins_are_no_fault() -> None:
     sums = " + ".join(["id"] * 500)
     assert not [f for f in check_text(f"select {sums} as n from sa", RELATIONS, "append") if f.is_error]

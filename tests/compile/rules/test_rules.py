@@ -11,6 +11,7 @@ from tests.fuzz.relations import COLUMNS, RELATIONS
 CASES = read_cases()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.name} ({case.mode})")
 def test_fixture(case: Case) -> None:
     found = check_text(case.sql, RELATIONS, case.mode)  # type: ignore[arg-type]

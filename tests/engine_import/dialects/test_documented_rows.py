@@ -11,6 +11,7 @@ from tests.engine_import.dialects.documented import DOCUMENTED
 from tests.lab import LabSession
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 def test_translations_have_the_documented_results(lab_session: LabSession) -> None:
     spark: Any = lab_session.spark

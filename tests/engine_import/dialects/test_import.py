@@ -12,6 +12,8 @@ from engine_import.dbt.import_dbt import import_dbt
 from engine_import.output.import_report import ImportOutcome, ImportReport, Item
 from tests.engine_import.imported import model, written
 
+pytestmark = pytest.mark.slow
+
 ORDERS = "select 1 as id, 7 as amount, 'a,b' as tags, timestamp '2024-01-31 10:00:00' as ordered_at"
 SOLD = """{{ config(materialized='table') }}
 

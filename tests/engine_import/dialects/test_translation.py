@@ -9,6 +9,7 @@ from engine_import.dialects.translate import WAREHOUSES, translated
 from tests.engine_import.dialects.pairs import NOTED, PAIRS, UNCHANGED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("adapter", "text", "expected"), PAIRS)
 def test_what_differs_is_replaced_at_its_place(adapter: str, text: str, expected: str) -> None:
     translation = translated(text, adapter)
