@@ -81,6 +81,7 @@ def killed_at(point: str, root: Path) -> None:
     assert not list(children())
 
 
+@pytest.mark.gate
 @pytest.mark.nightly_except("session opened")
 @pytest.mark.spark
 @pytest.mark.parametrize("point", POINTS)

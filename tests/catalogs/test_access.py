@@ -156,6 +156,7 @@ def test_a_wrong_password_database_and_right_of_postgres(
     assert codes == [f"catalog-denied {PLACE}"], text
 
 
+@pytest.mark.nightly
 def test_the_rights_that_the_security_page_gives_are_enough_and_no_more(
     postgres_server: Postgres, lab_session: LabSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -153,7 +153,7 @@ def partial_method(call: Callable[..., Any], kind: Callable[..., Any]) -> Callab
 CASES = [*(("rest", way) for way in WAYS), *(("jdbc", way) for way in (append, merge_rows, replace))]
 
 
-@pytest.mark.nightly_except("rest-append", "jdbc-merge_rows")
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("shared", "write"), CASES, indirect=["shared"], ids=[f"{name}-{way.__name__}" for name, way in CASES]
 )
@@ -197,7 +197,7 @@ def staged_table(writer: Writer) -> None:
     stage_replacement(writer.frame(9), writer.relation.sql, LAYOUT, {"run-id": "woken"}, {})
 
 
-@pytest.mark.nightly_cases("staged_table-rest")
+@pytest.mark.gate
 @pytest.mark.parametrize("shared", ["rest"], indirect=True)
 @pytest.mark.parametrize("stage", [staged_rows, staged_table], ids=lambda way: way.__name__)
 def test_a_writer_that_wakes_up_publishes_nothing(

@@ -60,6 +60,7 @@ def returns(server: Any, seconds: float = 3.0) -> Callable[[], None]:
     return kill
 
 
+@pytest.mark.gate
 def test_an_answer_that_was_lost_is_found_by_its_marks(rest_lab: CatalogLab, door: Door) -> None:
     prepare(rest_lab, *ALL)
     lost: list[str] = []
@@ -122,6 +123,7 @@ def test_a_server_that_stays_away_fails_the_build_and_nothing_is_lost(
     check(rest_lab, "plain")
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("shared", ["jdbc"], indirect=True)
 def test_a_database_that_is_killed_before_a_commit_comes_back(shared: CatalogLab, postgres_server: Postgres) -> None:
     prepare(shared, "plain", "latest")

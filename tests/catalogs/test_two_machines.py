@@ -265,6 +265,7 @@ def unchanged(machine: Machine) -> bool:
     return told == {"no new data"}
 
 
+@pytest.mark.gate
 def test_one_dies_and_the_other_takes_over(two: Two) -> None:
     one, other = two.one, two.other
     two.land("a", event(1, "10:05"), event(2, "10:10"))
@@ -283,7 +284,7 @@ def test_one_dies_and_the_other_takes_over(two: Two) -> None:
     assert not (one.root / ".engine").exists(), "all state is in the bucket"
 
 
-@pytest.mark.nightly
+@pytest.mark.gate
 def test_one_that_wakes_up_after_the_other_took_over_writes_nothing(two: Two, tmp_path: Path) -> None:
     one, other = two.one, two.other
     two.land("a", event(1, "10:05"), event(2, "10:10"))

@@ -179,6 +179,7 @@ def _edited(root: Path, starting: Starting) -> None:
 
 
 # Seconds after a turn began; `make test` kills once, the night at three times.
+@pytest.mark.gate
 @pytest.mark.nightly_cases("often")
 @pytest.mark.parametrize("kills", [(0.7,), (0.0, 0.7, 1.4)], ids=["once", "often"])
 def test_it_may_be_killed_at_any_time_and_ends_in_seconds_on_sigterm(root: Path, kills: tuple[float, ...]) -> None:

@@ -51,6 +51,7 @@ def test_it_does_not_wait_for_a_broker_that_does_not_answer(tmp_path: Path, sile
     wait_for_locks(tmp_path)
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 def test_it_does_not_wait_for_java_that_starts_or_stands_still(tmp_path: Path) -> None:
     clean(tmp_path, FILES)

@@ -51,6 +51,7 @@ def failing_before(batch: int) -> Iterator[None]:
         yield
 
 
+@pytest.mark.gate
 def test_a_kept_batch_is_finished_and_its_counts_are_those_of_the_first_time(lab: Lab) -> None:
     lab.write("sources/shop.yml", EVENTS)
     lab.model("latest", KEPT)
@@ -102,6 +103,7 @@ select hour.start as hour, count(*) as n from {{ source('shop', 'events') }} gro
 """
 
 
+@pytest.mark.gate
 def test_a_batch_is_repeated_only_if_its_files_are_there(lab: Lab) -> None:
     lab.write("sources/shop.yml", EVENTS)
     lab.model("hourly", WINDOWED)

@@ -27,6 +27,7 @@ catalog_settings.spark_conf = lambda c: {k: v.replace("busy_timeout=30000", "bus
 """
 
 
+@pytest.mark.gate
 def test_a_commit_is_on_disk_before_the_state_notes_it(lab: Lab) -> None:
     # Else a power loss takes back commits that model.json, which is synced, holds for done: quarantined rows were lost.
     spark: Any = lab.session.spark  # type: ignore[union-attr]
@@ -36,6 +37,7 @@ def test_a_commit_is_on_disk_before_the_state_notes_it(lab: Lab) -> None:
     connection.close()
 
 
+@pytest.mark.gate
 def test_a_catalog_that_another_process_holds(lab: Lab) -> None:
     shop.prepare(lab)
     lab.build()

@@ -64,6 +64,7 @@ def small_disk(folder: Path, mounted: list[Path]) -> SmallDisk:
     return SmallDisk(folder)
 
 
+@pytest.mark.gate
 def test_a_full_disk_loses_no_row(lab: Lab, mounted: list[Path]) -> None:
     shop.prepare(lab)
     state = small_disk(lab.root / ".engine" / "state", mounted)

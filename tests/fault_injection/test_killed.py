@@ -29,6 +29,7 @@ select id from {{ source('shop', 'events') }} limit 2
 """
 
 
+@pytest.mark.gate
 @pytest.mark.nightly_cases("all")
 @pytest.mark.parametrize("endings", [("_committed", "_owing"), tuple(POINTS)], ids=["few", "all"])
 def test_a_batch_of_each_kind_of_state_is_written_once(

@@ -35,6 +35,7 @@ STREAMS = ("k_latest", "k_ranking", "i_copy", "i_latest", "i_ranking")
 KILL = killing(dict.fromkeys(STREAMS, ("committed", 1)))
 
 
+@pytest.mark.gate
 def test_kafka_and_tables_take_effect_once_in_every_output(lab: Lab, broker: Broker) -> None:
     kafka = Kafka(lab, broker.start())
     topic, spark = kafka.topic(), lab.session.spark  # type: ignore[union-attr]

@@ -22,6 +22,7 @@ pytestmark = pytest.mark.spark
 PACKED = Path(__file__).parent / "checkpoints" / "spark-4.1.1.tar.gz"
 
 
+@pytest.mark.nightly
 def test_it_goes_on_with_the_state_of_an_older_spark(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     shop.prepare(lab)
     # Versions of that time recorded nothing of offsets.

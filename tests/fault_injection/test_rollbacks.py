@@ -89,6 +89,7 @@ end;
 """
 
 
+@pytest.mark.gate
 def test_a_commit_whose_answer_was_lost_is_made_once(lab: Lab) -> None:
     lab.write("sources/shop.yml", EVENTS)
     lab.model("paid", PAID)

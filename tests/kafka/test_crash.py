@@ -20,7 +20,7 @@ MODEL = "/*---\nstreams: [shop.{0}]\n---*/\nselect id, _metadata.offset as place
 POINTS = {"before": ("written", 1), "behind": ("committed", 1), "noted": ("recorded", 1), "first": ("recorded", 0)}
 
 
-@pytest.mark.nightly
+@pytest.mark.gate
 def test_a_batch_of_kafka_that_is_killed_is_written_once_and_never_over_a_gap(kafka: Kafka) -> None:
     lab, topic, short = kafka.lab, kafka.topic(partitions=2), kafka.topic()
     tables = [TABLE.format(name=n, topic=t, columns=COLUMNS) for n, t in (("events", topic), ("short", short))]

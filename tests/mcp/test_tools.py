@@ -175,6 +175,7 @@ def test_an_answer_is_bounded():
     assert len(answer({str(i): "x" * 5000 for i in range(1000)})) <= MOST_CHARACTERS + 200
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 def test_models_are_built_and_tested_only_where_the_command_line_allows_it(root):
     shop(root)

@@ -32,6 +32,7 @@ def texts(cell: nbformat.NotebookNode) -> str:
     return "\n".join(found)
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 def test_queries_and_tables_are_data_frames_and_mistakes_have_no_traceback(lab: Lab) -> None:
     lab.write("sources/shop.yml", EVENTS)

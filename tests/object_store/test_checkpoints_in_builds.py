@@ -49,6 +49,7 @@ def refused(*ending: str) -> Callable[[Request], Fault | None]:
     return lambda request: Fault.REFUSE if request.method == "PUT" and request.key.endswith(ending) else None
 
 
+@pytest.mark.gate
 def test_a_build_whose_checkpoint_is_refused_commits_nothing_and_says_so(stored: StoreLab, proxy: FaultProxy) -> None:
     lab = stored
     lab.model("plain", PLAIN)
@@ -76,6 +77,7 @@ def test_a_build_whose_checkpoint_is_refused_commits_nothing_and_says_so(stored:
     assert sum(row["n"] for row in lab.rows("counted")) == 3
 
 
+@pytest.mark.gate
 def test_offsets_that_another_run_wrote_meanwhile_are_not_overwritten(stored: StoreLab, proxy: FaultProxy) -> None:
     lab = stored
     lab.model("plain", PLAIN)

@@ -10,6 +10,7 @@ from tests.object_store.conftest import StoreLab
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.nightly
 def test_a_project_builds_and_plans_shows_maintains_and_drops(stored: StoreLab) -> None:
     server, schema = stored.server, stored.schema.replace(".", "/")
     assert server is not None

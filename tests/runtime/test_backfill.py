@@ -121,7 +121,7 @@ def test_rows_of_times_that_python_does_not_have(lab: Lab) -> None:
 POINTS = ["backfilling", "committing", "checked", "backfilled", "reader moved"]
 
 
-@pytest.mark.nightly_except("backfilled")
+@pytest.mark.gate
 @pytest.mark.parametrize("point", POINTS)
 def test_a_backfill_that_is_killed_is_finished_by_the_same_command(lab: Lab, point: str) -> None:
     """Two commits; a build in between works, and the stream of the table has each of its rows once."""

@@ -49,7 +49,7 @@ def marks(lab: Lab, table: str) -> Iterator[str | None]:
     yield from (snapshot.marker("batch-id") for snapshot in facts.history if facts) if facts else ()
 
 
-@pytest.mark.nightly
+@pytest.mark.gate
 def test_a_batch_killed_between_its_commits_takes_effect_once(lab: Lab) -> None:
     shop(lab, "stateless", "quarantine")
     land(lab, "c", [json.dumps({"id": 9, "refunded_at": "2024-05-01T16:30:00Z"})], "landing/refunds")

@@ -158,6 +158,7 @@ def test_changes_add_up_to_the_table_after_each_build(crm, seed):
 POINTS = ("merging", "written", "committing", "committed")
 
 
+@pytest.mark.gate
 @pytest.mark.nightly_except("few")
 @pytest.mark.parametrize(
     ("directly", "points"),

@@ -126,7 +126,7 @@ def test_a_clone_that_is_dropped_takes_no_file_of_production(lab: Lab, request_:
     assert versions(lab.rows("copy")) == [(1, 1), (2, 1), (3, 1), (4, 1)]
 
 
-@pytest.mark.nightly_except("copy-state cloned")
+@pytest.mark.gate
 @pytest.mark.parametrize("point", ["table cloned", "state cloned", "clone noted"])
 @pytest.mark.parametrize("table", ["paid", "copy"])
 def test_a_clone_that_is_killed_is_made_by_the_same_command(

@@ -60,7 +60,7 @@ def check_tables(shop: Shop) -> None:
     assert shop.lab.ids("copy") == [1, 2, 3, 4, 5]
 
 
-@pytest.mark.nightly
+@pytest.mark.gate
 def test_a_stream_of_a_table_killed_after_its_commit_writes_its_rows_once(shop: Shop) -> None:
     killed_alone(shop.lab.root, "build", script=killing({"copy": ("committed", 0)}))
     assert spark_checkpoint.last_committed(shop.checkpoint("copy")) is None
@@ -70,7 +70,7 @@ def test_a_stream_of_a_table_killed_after_its_commit_writes_its_rows_once(shop: 
     assert shop.lab.ids("copy") == [1, 2, 3, 4, 5, 6]
 
 
-@pytest.mark.nightly
+@pytest.mark.gate
 def test_a_kill_between_making_a_table_and_its_state_is_made_good(shop: Shop) -> None:
     killed_alone(shop.lab.root, "build", "-s", "plain", script=killing({"plain": "created"}))
     assert shop.lab.table("plain") is not None
@@ -79,7 +79,7 @@ def test_a_kill_between_making_a_table_and_its_state_is_made_good(shop: Shop) ->
     check_tables(shop)
 
 
-@pytest.mark.nightly
+@pytest.mark.gate
 def test_a_batch_table_killed_after_its_commit_is_built_again(shop: Shop) -> None:
     shop.lab.model("total", "select count(*) as n from {{ ref('plain') }}")
     killed_alone(shop.lab.root, "build", script=killing({"total": "replaced"}))

@@ -48,6 +48,7 @@ def ids(lab: Lab, name: str) -> list[int]:
     return sorted(row["id"] for row in lab.session.spark.table(f"lake.{lab.schema}.{name}").collect())
 
 
+@pytest.mark.nightly
 def test_what_a_rename_and_a_delete_leave_is_noted_and_dropped(lab: Lab) -> None:
     lab.write("sources/shop.yml", EVENTS)
     lab.model("orders", STREAM)

@@ -252,7 +252,7 @@ def test_unread_rows_tags_and_running_builds_keep_rows_from_being_erased(lab: La
 POINTS = ("committing", "written", "erased", "listed", "reader moved", "expired")
 
 
-@pytest.mark.nightly_except("committing")
+@pytest.mark.gate
 @pytest.mark.parametrize("point", POINTS)
 def test_a_failure_at_any_point_is_finished_by_the_same_command(lab: Lab, point: str) -> None:
     shop(lab)
@@ -283,7 +283,7 @@ def test_a_failure_at_any_point_is_finished_by_the_same_command(lab: Lab, point:
     assert lab.rows("total") == [{"n": len(lab.ids("paid"))}]
 
 
-@pytest.mark.nightly
+@pytest.mark.gate
 def test_a_killed_command_is_finished_and_so_are_the_files_of_a_killed_build(lab: Lab) -> None:
     shop(lab)
     lab.model("copy", READER)

@@ -76,7 +76,7 @@ def check(lab: Lab, names: Iterable[str], ids: list[int], hours: int) -> None:
     assert lab.rows("total") == [{"n": len(ids)}]
 
 
-@pytest.mark.nightly_cases("all")
+@pytest.mark.nightly
 @pytest.mark.parametrize("names", [FEW, tuple(MODELS)], ids=["few", "all"])
 def test_it_continues_with_the_first_event_whatever_was_done_before(lab: Lab, names: tuple[str, ...]) -> None:
     missing = prepared(lab, names).run("build")

@@ -70,7 +70,7 @@ FIRST = {"latest": ("merging", 1), "counts": ("committed", 1), "ranking": ("writ
 SECOND = {"latest": ("committed", 1), "ranking": ("committed", 1)}
 
 
-@pytest.mark.nightly
+@pytest.mark.gate
 def test_batches_that_are_killed_at_every_point_are_written_once(lab: Lab) -> None:
     prepare(lab)
     for points in (FIRST, SECOND):

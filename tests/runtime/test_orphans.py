@@ -427,6 +427,7 @@ def _dying(root: Path, step: int) -> int:
     return os.waitstatus_to_exitcode(status)
 
 
+@pytest.mark.gate
 def test_a_drop_that_is_killed_at_any_step_is_finished_by_the_next(lab: Orphaned) -> None:
     lab.built("current")
     kept = files(lab.warehouse / "s" / "current"), files(lab.state / "current")

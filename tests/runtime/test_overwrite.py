@@ -82,7 +82,7 @@ def test_the_partitions_of_the_new_rows_are_replaced_and_no_other(lab: Lab) -> N
     assert lab.run("build").codes() == ["table-missing"]
 
 
-@pytest.mark.nightly
+@pytest.mark.gate
 @pytest.mark.parametrize("point", ["written", "appended"])
 def test_a_build_that_is_killed_at_its_commit_is_made_again(lab: Lab, point: str) -> None:
     prepare(lab)

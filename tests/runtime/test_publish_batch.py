@@ -164,7 +164,7 @@ def test_partitions_wait_as_well(lab: Lab) -> None:
 POINTS = {"before": "staging", "written": "written", "behind": "staged", "held": "publishing", "shown": "published"}
 
 
-@pytest.mark.nightly
+@pytest.mark.gate
 def test_kills_on_each_side_of_both_commits(lab: Lab) -> None:
     prepare(lab)
     (lab.root / "models" / "paid.sql").unlink()

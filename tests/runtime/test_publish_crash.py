@@ -24,6 +24,7 @@ def batches(table: TableFacts | None) -> list[str]:
     return [batch for s in table.history if (batch := s.marker("batch-id")) is not None]
 
 
+@pytest.mark.gate
 def test_kills_on_each_side_of_both_commits(lab: Lab) -> None:
     lab.write("sources/shop.yml", EVENTS)
     lab.model("paid", PAID)

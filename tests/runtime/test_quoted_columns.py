@@ -22,6 +22,7 @@ SQL = "select id as `order id`, at as `made at`, kind as `made-by`, amount from 
 MODELS = {"merged": "", "deleted": "delete_when: amount < 0", "old": "history: true"}
 
 
+@pytest.mark.nightly
 def test_a_merge_and_its_tests(lab: Lab) -> None:
     lab.write("sources/shop.yml", EVENTS)
     for name, more in MODELS.items():

@@ -128,6 +128,7 @@ def check_chain(lab: Lab) -> None:
     assert lab.build().model("copy")["status"] == "unchanged"
 
 
+@pytest.mark.nightly
 def test_a_chain_is_rebuilt_together(lab: Lab) -> None:
     shop(lab)
     chain(lab, 1)
@@ -188,6 +189,7 @@ def check_pair(lab: Lab) -> None:
     assert hours(lab) == {10: 3, 12: 3}
 
 
+@pytest.mark.gate
 @pytest.mark.nightly_cases("all")
 @pytest.mark.parametrize("points", [FEW, POINTS], ids=["few", "all"])
 def test_a_rebuild_that_is_killed_at_every_point_is_finished_by_the_same_command(
@@ -205,7 +207,7 @@ def test_a_rebuild_that_is_killed_at_every_point_is_finished_by_the_same_command
     check_pair(lab)
 
 
-@pytest.mark.nightly
+@pytest.mark.gate
 @pytest.mark.parametrize(("point", "table"), [("replacing", "paid"), ("replaced", "paid"), ("replaced", "hourly")])
 def test_a_build_between_a_kill_and_the_end_loses_nothing(lab: Lab, point: str, table: str) -> None:
     shop(lab)

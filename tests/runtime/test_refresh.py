@@ -147,7 +147,7 @@ POINTS = {
 }
 
 
-@pytest.mark.nightly
+@pytest.mark.gate
 def test_a_kill_on_either_side_of_the_publishing_commit_is_decided_by_its_marker(lab: Lab) -> None:
     lab.write("sources/shop.yml", EVENTS)
     lab.land("a", [event(1, "10:00"), event(2, "10:01")])

@@ -134,7 +134,7 @@ def test_compaction_of_an_input_is_nothing_new_however_the_table_is_written(lab:
     assert {row["kind"]: row["n"] for row in lab.rows("whole")}["k1"] == 11
 
 
-@pytest.mark.nightly_cases("somebody else")
+@pytest.mark.nightly
 @pytest.mark.parametrize("by", ["engine maintain", "somebody else"])
 def test_compaction_of_a_batch_table_is_no_change_of_it(lab: Lab, by: str) -> None:
     shop(lab).build()

@@ -56,6 +56,7 @@ def check(lab: Lab, version: int) -> None:
     assert lab.rows("total") == [{"version": version, "n": 3}]
 
 
+@pytest.mark.gate
 @pytest.mark.nightly_cases("all")
 @pytest.mark.parametrize("points", [FEW, POINTS], ids=["few", "all"])
 def test_a_refresh_that_fails_at_any_point_is_finished_by_the_next_build(
@@ -73,7 +74,7 @@ def test_a_refresh_that_fails_at_any_point_is_finished_by_the_next_build(
     assert not list(lab.state.rglob("refresh.json"))
 
 
-@pytest.mark.nightly
+@pytest.mark.gate
 def test_an_interrupted_refresh_is_finished_retried_or_discarded(lab: Lab) -> None:
     prepare(lab)
     lab.model("a", A.format(1))

@@ -86,7 +86,7 @@ def test_a_chain_goes_on_over_its_tables_and_its_state(built: Lab) -> None:
     assert built.run("plan").text.count("unchanged") == 5
 
 
-@pytest.mark.nightly
+@pytest.mark.gate
 @pytest.mark.spark
 @pytest.mark.parametrize("table", ["paid", "latest__deleted", "latest", "totals"])
 def test_a_build_that_is_killed_is_finished(built: Lab, table: str) -> None:

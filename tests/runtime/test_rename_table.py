@@ -127,6 +127,7 @@ def test_where_folders_cannot_be_exchanged(lab: Orphaned, monkeypatch: pytest.Mo
 
 
 # One point is reached several times.
+@pytest.mark.gate
 @pytest.mark.parametrize(("point", "skipped"), [*((point, 0) for point in POINTS), ("renamed", 2)])
 def test_a_kill_at_any_step_is_finished(lab: Orphaned, point: str, skipped: int) -> None:
     uuid = built(lab)

@@ -39,7 +39,7 @@ def renamed(text: str) -> str:
     return text.replace("shop.events", "store.happenings").replace("'shop', 'events'", "'store', 'happenings'")
 
 
-@pytest.mark.nightly_cases("all")
+@pytest.mark.nightly
 @pytest.mark.parametrize("names", [FEW, tuple(MODELS)], ids=["few", "all"])
 def test_renamed_models_and_sources_keep_tables_state_and_readers(lab: Lab, names: tuple[str, ...]) -> None:
     models = {name: MODELS[name] for name in names}

@@ -150,6 +150,7 @@ def test_tables_state_and_readers_continue(
     assert f"lake.{lab.schema}.payments__quarantine" in maintained.text
 
 
+@pytest.mark.gate
 def test_an_interrupted_rename_is_not_forgotten(lab: Lab) -> None:
     shop(lab, "paid")
     rename(lab, "paid")
@@ -263,7 +264,8 @@ def test_a_new_model_of_the_old_name_has_files_of_its_own(lab: Lab) -> None:
     assert lab.ids("paid") == [1, 2, 3, 9]
 
 
-@pytest.mark.nightly_except("few-renaming")
+@pytest.mark.gate
+@pytest.mark.nightly_cases("all-renaming", "all-renamed", "all-rewritten", "all-moved")
 @pytest.mark.parametrize("point", POINTS)
 def test_a_kill_at_any_step_is_finished_by_the_next_build(
     lab: Lab, models: tuple[str, ...], undisturbed: dict[str, list[str]], point: str

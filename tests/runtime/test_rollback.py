@@ -174,7 +174,7 @@ def test_a_stream_whose_input_has_expired_stays_as_it_is(lab: Lab) -> None:
 POINTS = ["rolling back", "put back", "brought back", "retired", "unnoted"]
 
 
-@pytest.mark.nightly_except("put back")
+@pytest.mark.gate
 @pytest.mark.parametrize("point", POINTS)
 def test_a_rollback_that_is_killed_is_finished_by_the_same_command(lab: Lab, point: str) -> None:
     rebuilt(lab)
@@ -191,7 +191,7 @@ def test_a_rollback_that_is_killed_is_finished_by_the_same_command(lab: Lab, poi
     assert not list(lab.state.rglob("rollback.json"))
 
 
-@pytest.mark.nightly
+@pytest.mark.gate
 @pytest.mark.parametrize("point", ["previous kept", "replacing", "replaced", "noted"])
 def test_a_refresh_that_is_killed_keeps_what_it_replaced_and_nothing_else(lab: Lab, point: str) -> None:
     shop(lab)

@@ -39,6 +39,7 @@ def rows(lab: Lab, *command: str) -> list[dict[str, Any]]:
     return sorted((json.loads(line) for line in result.out.splitlines()), key=str)
 
 
+@pytest.mark.nightly
 def test_deleted_rows_are_gone_in_both_versions_of_the_format(lab: Lab) -> None:
     lab.write("sources/shop.yml", EVENTS)
     for version in (2, 3):

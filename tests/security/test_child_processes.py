@@ -161,6 +161,7 @@ def test_spark_hides_settings_whose_value_is_a_secret_whatever_their_name(tmp_pa
     assert conf["spark.sql.redaction.options.regex"] == conf["spark.redaction.regex"]
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 def test_an_event_log_holds_no_secret_whatever_the_names_of_settings(tmp_path):
     """In a process of its own: the session of these tests has no event log."""

@@ -141,6 +141,7 @@ def test_a_script_holds_its_texts_and_nothing_runs_of_them(tmp_path: Path) -> No
     }  # fmt: skip
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 def test_hostile_texts_are_values_in_all_that_is_built(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLANTED", "'); planted secret")

@@ -137,6 +137,7 @@ def _alone(lab_session: LabSession) -> None:
     lab_session.close()
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.usefixtures("_alone")

@@ -178,6 +178,7 @@ def test_a_file_cut_off_between_listing_and_reading(three: Lab) -> None:
     assert three.build().model("events")["status"] == "unchanged"
 
 
+@pytest.mark.gate
 def test_a_batch_that_comes_again_finds_its_file_gone(shop: Lab) -> None:
     path = shop.land("c", [{"id": 4}])
     shop.land("d", [{"id": 5}])
@@ -195,6 +196,7 @@ def test_a_batch_that_comes_again_finds_its_file_gone(shop: Lab) -> None:
     assert shop.build().model("events")["status"] == "unchanged"
 
 
+@pytest.mark.gate
 def test_a_file_rewritten_after_its_rows_were_committed_and_before_spark_noted_it(lab: Lab) -> None:
     declare(lab)
     lab.model("events", STREAM)

@@ -187,6 +187,7 @@ def test_rows_of_a_rate_go_on_from_build_to_build(lab: Lab) -> None:
     assert {round((b[1] - a[1]).total_seconds(), 3) for a, b in pairwise(rows)} == {0.1}
 
 
+@pytest.mark.gate
 def test_a_rate_gives_a_killed_batch_again(lab: Lab) -> None:
     declare(lab, "format: rate", "rows_per_second: 10")
     lab.model("ticks", STREAM)

@@ -55,6 +55,7 @@ def test_what_was_read_is_deleted(shop: Lab) -> None:
     assert shop.ids("events") == [1, 2]
 
 
+@pytest.mark.gate
 def test_a_build_that_dies_before_the_commit_puts_nothing_away(shop: Lab) -> None:
     with reached("written", kill):
         assert shop.run("build").code != 0
@@ -64,6 +65,7 @@ def test_a_build_that_dies_before_the_commit_puts_nothing_away(shop: Lab) -> Non
     assert shop.ids("events") == [1, 2]
 
 
+@pytest.mark.gate
 def test_a_build_that_dies_after_the_commit_leaves_it_to_the_next(shop: Lab) -> None:
     with reached("reading ended", kill):
         assert shop.run("build").code != 0
