@@ -51,9 +51,6 @@ _BY_DAY = """\
 select date_trunc('day', at) as day, country, count(*) as n, sum(amount) as total
 from {{ ref('orders') }} group by 1, 2"""
 _BY_CUSTOMER = "select customer, count(*) as n, sum(amount) as total from {{ ref('orders') }} group by customer"
-_RANKED = """\
-select id, customer, amount, row_number() over (partition by customer order by at, id) as place
-from {{ ref('orders') }}"""
 _RANKED_BY_DAY = """\
 select id, date_trunc('day', at) as day, country, amount,
     row_number() over (partition by date_trunc('day', at), country order by amount desc, id) as place
@@ -62,7 +59,6 @@ from {{ ref('orders') }}"""
 _MODELS = {
     "by_day": ("partition_by: [day(day)]", _BY_DAY),
     "by_customer": ("", _BY_CUSTOMER),
-    "ranked": ("", _RANKED),
     "ranked_by_day": ("partition_by: [day(day)]", _RANKED_BY_DAY),
     "changes": ("history: changes\nunique_key: id", "select id, customer, amount from {{ ref('orders') }}"),
 }
@@ -75,25 +71,21 @@ class Change:
     Attributes:
         work: in words.
         tables: those whose refresh is looked at.
-        days: that change, of 100.
-        part: of their rows that change.
+        part: of the rows of the last day that change.
         column: that changes.
     """
 
     work: str
     tables: tuple[str, ...]
-    days: int
     part: float
     column: str
 
 
 _ONE_ROW = "select 1 as one\n"
 _SKIPPED = ("by_day", "by_customer", "ranked_by_day")
-_CHANGES = (
-    Change("a column that is not read, on one day", (*_SKIPPED, "changes"), 1, 0.5, "note"),
-    Change("amounts of one day", ("by_day", "ranked_by_day", "changes"), 1, 0.1, "amount"),
-    Change("amounts of customers that lie together", ("by_customer", "ranked"), 1, 0.02, "amount"),
-    Change("amounts of orders of all days", ("by_customer", "ranked"), _DAYS, 0.001, "amount"),
+CHANGES = (
+    Change("a column that is not read, on one day", (*_SKIPPED, "changes"), 0.5, "note"),
+    Change("amounts of one day", ("by_day", "ranked_by_day", "changes"), 0.1, "amount"),
 )
 
 
@@ -161,7 +153,7 @@ def _measured(root: Path, rows: int, rounds: int, tables: frozenset[str]) -> Ite
     _build(root)
     number = 0
     one_row: list[float] = []
-    for change in _CHANGES:
+    for change in CHANGES:
         looked_at = [table for table in change.tables if table in tables]
         if not looked_at:
             continue
@@ -169,8 +161,7 @@ def _measured(root: Path, rows: int, rounds: int, tables: frozenset[str]) -> Ite
         said: dict[str, str] = {}
         for turn in range(rounds):
             number += 1
-            days = range(_DAYS - change.days, _DAYS) if change.days == 1 else range(_DAYS)
-            _land(root, number, rows, days, change.part, change.column)
+            _land(root, number, rows, range(_DAYS - 1, _DAYS), change.part, change.column)
             _build(root, "orders")
             for table in looked_at:
                 found = _build(root, *sorted((f"{table}_auto", f"{table}_full"), reverse=bool(turn % 2)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -24,8 +23,7 @@ from engine.plan.deployed.checkpoint_facts import read_checkpoint
 from engine.plan.refresh.batch_inputs import changed_view, same_rows, same_tables
 from engine.plan.refresh.refresh_choice import RefreshChoice, Way
 from engine.plan.tables.column_checks import given_before, gone
-from engine.runtime.batch.changed_inputs import InFull, choose, read_markers, refresh_changes, why_full
-from engine.runtime.batch.comparison_costs import after_full
+from engine.runtime.batch.changed_inputs import choose, read_markers, refresh_changes, why_full
 from engine.runtime.batch.history.build_history import build_history
 from engine.runtime.batch.input_positions import positions
 from engine.runtime.batch.replace_table import replace_table
@@ -77,7 +75,7 @@ def run_batch(run: Run, model: Model) -> Outcome:
     done = _from_changes(run, session, model, choice, folder, state, written, inputs)
     if isinstance(done, Outcome):
         return done
-    session = run.spark.newSession() if done.note or done.compared else session
+    session = run.spark.newSession() if done else session
     known = replace(_begun(run, model, folder, state, table), pinned=False)
     folder.save_facts(known.generation, model.fingerprint, model.facts)
     state = replace(run.signed(model, known), inputs=inputs)
@@ -98,8 +96,8 @@ def run_batch(run: Run, model: Model) -> Outcome:
         # Before the commit: a kill between commit and record must leave a table that is known to be ours.
         folder.save(replace(state, phase=Phase.BUILDING, inputs={}))
         state = replace(state, columns=tuple(frame.columns))
-        outcome = _make_table(run, frame, model, watched, folder, state, kept, done.compared)
-        outcome = replace(outcome, note=note or done.note or why_full(model, choice))
+        outcome = _make_table(run, frame, model, watched, folder, state, kept)
+        outcome = replace(outcome, note=note or done or why_full(model, choice))
     _end(run, session, model, folder, state)
     return outcome
 
@@ -122,16 +120,16 @@ def _from_changes(
     state: ModelState | None,
     table: TableFacts | None,
     inputs: Mapping[str, Any],
-) -> Outcome | InFull:
-    """Build a table from what changed, or say that it has to be computed in full."""
+) -> Outcome | str:
+    """Build a table from what changed, or say why it has to be computed in full; empty: that goes without saying."""
     if choice is None or state is None or table is None:
-        return InFull()
+        return ""
     if choice.way is Way.NOTHING:
         # The snapshots that it was computed from may expire now.
         folder.save(replace(state, inputs=inputs))
         return Outcome(Status.UNCHANGED, choice.reason or "no new data", snapshot_id=state.snapshot)
     if choice.way is not Way.CHANGES or model.write.history:
-        return InFull()
+        return ""
     return refresh_changes(run, session, model, choice, folder, state, table, inputs)
 
 
@@ -184,9 +182,7 @@ def _make_table(
     folder: TableState,
     state: ModelState,
     table: TableFacts | None,
-    compared: float | None,
 ) -> Outcome:
-    begin = time.monotonic()
     view = replaced_materialization.stands_as_view(run, frame.sparkSession, model, table)
     branch, kept = publish.branch_of(model), table
     if branch is not None and not view:
@@ -203,7 +199,6 @@ def _make_table(
     now = there.made if there is not None else {}
     # Others may have committed to an input after its position was noted, and the query read that.
     pinned = positions(run, model) == state.inputs
-    state = replace(state, costs=after_full(state.costs, time.monotonic() - begin, compared))
     folder.save(replace(state, phase=Phase.PUBLISHED, uuid=uuid, snapshot=snapshot, made=now, pinned=pinned))
     return Outcome(Status.SUCCESS, snapshot_id=snapshot, **made.metrics.numbers())
 

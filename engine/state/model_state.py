@@ -79,7 +79,6 @@ class ModelState:
             `engine.lake.table_facts`: `TableFacts.made`, `ViewFacts.made`); empty: not known.
         extracts: of a history of full extracts, the files that were taken (`files`: modification time in milliseconds
             by URI) and the time of the last one (`at`, microseconds since 1970); empty: it reads no files so.
-        costs: of a batch table, what full computations and comparisons took (`engine.runtime.batch.comparison_costs`).
         columns: of the query that wrote last, as its table has them; empty: a version wrote it that did not note them.
         model: name of the model that wrote last; empty: a version wrote it that did not note it.
         environment: of the build that wrote last: `project`, `target` and `schema`, which is the target's own.
@@ -107,7 +106,6 @@ class ModelState:
     event_times: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     made: Mapping[str, Any] = field(default_factory=dict)
     extracts: Mapping[str, Any] = field(default_factory=dict)
-    costs: Mapping[str, float] = field(default_factory=dict)
     columns: Sequence[str] = ()
     model: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)

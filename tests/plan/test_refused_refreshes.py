@@ -21,7 +21,9 @@ from tests.plan.test_plan import PLAIN, WINDOWED, header
 pytestmark = pytest.mark.slow
 
 A = file("a")
-BY_ID = "/*---\nrefresh: incremental\n---*/\nselect id, count(*) as n from {{ ref('m') }} group by id"
+BY_ID = (
+    "/*---\nrefresh: incremental\npartition_by: [id]\n---*/\nselect id, count(*) as n from {{ ref('m') }} group by id"
+)
 
 
 def of_total(root: Path, text: str = BY_ID, *, built: bool = True, **state: object) -> Action:
@@ -60,10 +62,10 @@ def test_a_query_that_can_never_be_incremental_is_rejected_at_once(tmp_path: Pat
         assert "it reads the clock" in refusal.message
 
 
-def of_query(root: Path, query: str) -> Diagnostic | None:
+def of_query(root: Path, query: str, part: str = "id") -> Diagnostic | None:
     """Why a query over a stream of events can only be computed in full; None: it need not."""
     events = "/*---\nstreams: [shop.events]\n---*/\nselect * from {{ source('shop', 'events') }}"
-    now = project(root, m=events, total=f"/*---\nrefresh: incremental\n---*/\n{query}")
+    now = project(root, m=events, total=f"/*---\nrefresh: incremental\npartition_by: [{part}]\n---*/\n{query}")
     return refused_query(now, now.model("total"))
 
 
@@ -80,7 +82,7 @@ def of_query(root: Path, query: str) -> Diagnostic | None:
     ],
 )  # fmt: skip
 def test_a_query_may_be_incremental_however_it_is_written(tmp_path: Path, query: str) -> None:
-    assert of_query(tmp_path, query) is None
+    assert of_query(tmp_path, query, "a" if query.startswith("select a,") else "id") is None
 
 
 @pytest.mark.parametrize(
@@ -101,6 +103,18 @@ def test_a_query_that_hides_its_columns_is_not_incremental(tmp_path: Path, query
     refusal = of_query(tmp_path, query)
     assert refusal is not None
     assert reason in refusal.message
+
+
+def test_without_partitions_that_say_which_rows_change_it_is_not_incremental(tmp_path: Path) -> None:
+    query = "select id, count(*) as n from {{ ref('m') }} group by id"
+    refusal = of_query(tmp_path / "by", query, "n")
+    assert refusal is not None
+    assert "rows that belong together may have several values of 'n'" in refusal.message
+    now = project(tmp_path / "none", m=PLAIN, total=BY_ID.replace("partition_by: [id]\n", ""))
+    refusal = refused_query(now, now.model("total"))
+    assert refusal is not None
+    assert "it has no 'partition_by'" in refusal.message
+    assert refusal.hint.startswith("Set partition_by")
 
 
 def rejected(root: Path, **others: str) -> tuple[Manifest, list[str]]:

@@ -53,9 +53,9 @@ def test_of_an_action(header: str, kind: ActionKind, expected: str, tmp_path: Pa
     ("choice", "edited", "expected"),
     [
         (RefreshChoice(Way.FULL, "why"), False, "replaces all rows"),
-        (RefreshChoice(Way.CHANGES, "", partitions=True), False, "replaces the affected partitions"),
-        (RefreshChoice(Way.CHANGES, "", keys=("kind",)), False, "replaces the rows of the affected kind"),
-        (RefreshChoice(Way.CHANGES, "", keys=("kind",)), True, "replaces all rows"),
+        (RefreshChoice(Way.CHANGES, ""), False, "replaces the affected partitions"),
+        (RefreshChoice(Way.CHANGES, "", unfollowed="why"), False, "replaces the affected rows, at most all rows"),
+        (RefreshChoice(Way.CHANGES, ""), True, "replaces all rows"),
     ],
 )
 def test_of_a_refresh(choice: RefreshChoice, edited: bool, expected: str, tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def _on_sqlite(given: argparse.Namespace) -> int:
         counts["left rows as they were"] += bool(one.kept)
         if one.fault:
             counts["wrong"] += 1
-            print(f"--- fault {counts['wrong']}, keys {one.keys}\n{one.written.text}\n{one.fault}", flush=True)
+            print(f"--- fault {counts['wrong']}, by {one.keys}\n{one.written.text}\n{one.fault}", flush=True)
     print(
         f"{given.count} refreshes of {len(queries)} queries in {time.monotonic() - started:.0f} s: {counts['wrong']} wrong"
     )

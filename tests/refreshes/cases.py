@@ -1,7 +1,7 @@
 """Random queries, and random changes of their tables.
 
 The rules are tried on SQLite: they are SQL, and a refresh there takes a millisecond. What is left as it is must be what
-a full computation gives: all of the rows where no column that is read changed, else those of other keys.
+a full computation gives: all of the rows where no column that is read changed, else those of other partitions.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Refreshed:
 
     Attributes:
         written: the query.
-        keys: by which its rows were looked at; none: it is not followed.
+        keys: columns that partition its rows; none: it is not followed.
         fault: what is wrong; empty: nothing.
         kept: how many rows were left as they were.
         unread: none of the columns that it reads changed.

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 from engine import kill_points
+from engine.runtime.batch import refresh_table
 from tests.lab import EVENTS, Lab
 
 pytestmark = pytest.mark.spark
@@ -72,7 +74,7 @@ def test_affected_partitions_are_replaced_and_unread_columns_skip(lab: Lab, vers
 
 def test_columns_that_are_read_under_other_names_and_by_their_places(lab: Lab) -> None:
     shop(lab)
-    lab.model("listed", "select p, q from {{ ref('events') }} as x(n, q, p, r)\n")
+    lab.model("listed", "/*---\npartition_by: [p]\n---*/\nselect p, q from {{ ref('events') }} as x(n, q, p, r)\n")
     lab.model("named", "select identifier('ki' || 'nd') as a, count(*) as n from {{ ref('events') }} group by 1\n")
     lab.model(
         "pairs",
@@ -163,8 +165,7 @@ def test_what_is_not_proven_is_computed_in_full_and_said(lab: Lab) -> None:
     lab.build()
     lab.land("b", [event(100, 3, "k1", 1.0)])
     built = lab.build()
-    reason = "computed in full: rows of 'events' changed, and an aggregate over all rows is not followed"
-    assert built.model("whole")["note"] == reason
+    assert built.model("whole")["note"] == "computed in full: rows of 'events' changed, and it has no 'partition_by'"
     # A start snapshot that somebody else expired.
     lab.land("c", [event(101, 3, "k1", 1.0)])
     lab.build("-s", "events")
@@ -175,6 +176,31 @@ def test_what_is_not_proven_is_computed_in_full_and_said(lab: Lab) -> None:
     built = lab.build()
     assert built.model("days")["note"].endswith("has expired")
     same_as_full(lab, "days", "whole")
+
+
+def test_a_table_without_partitions_is_left_where_nothing_that_it_reads_changed(lab: Lab) -> None:
+    shop(lab)
+    lab.model("by_kind", "select kind, count(*) as n, sum(amount) as total from {{ ref('events') }} group by kind")
+    lab.model("whole", "select count(*) as n, max(amount) as most from {{ ref('events') }}")
+    names = "by_kind", "whole"
+    lab.build()
+    lab.land("read", [event(10, 7, "k9", 5.0, 11)])
+    lab.build("-s", "events")
+    assert "computed in full unless no row that it reads changed" in lab.run("plan", "-s", "by_kind").text
+    built = lab.build()
+    reason = "computed in full: rows of 'events' changed, and it has no 'partition_by'"
+    assert [built.model(name)["note"] for name in names] == [reason] * 2
+    before = [lab.snapshot(name) for name in names]
+    lab.land("unread", [event(10, 7, "k9", 5.0, 12)])
+    built = lab.build()
+    assert all(built.model(name)["message"].startswith("no column that it reads changed") for name in names)
+    assert [lab.snapshot(name) for name in names] == before
+    # Many rows are compared only where they are few of all.
+    with patch.object(refresh_table, "_FEW_ROWS", 0), patch.object(refresh_table, "_MOST_READ_WHOLE", 0):
+        lab.land("more", [event(10, 7, "k9", 5.0, 13)])
+        built = lab.build("-s", "events", "by_kind")
+    assert "rows are in files that changed, of" in built.model("by_kind")["note"]
+    same_as_full(lab, *names)
 
 
 def test_a_commit_of_others_during_a_build_makes_the_next_one_full(lab: Lab) -> None:
@@ -203,4 +229,4 @@ def test_incremental_is_an_error_where_it_would_be_full(lab: Lab) -> None:
     assert result.code == 1
     assert "refresh-not-incremental" in result.codes()
     hints = [e["hint"] for e in result.events if e["event"] == "Diagnosed" and e["code"] == "refresh-not-incremental"]
-    assert hints[0].startswith("Add a GROUP BY.")
+    assert hints[0].startswith("Set partition_by to columns of its GROUP BY")

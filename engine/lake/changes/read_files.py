@@ -6,23 +6,14 @@ as for staged files.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from engine.lake.table_layout import activate
 from engine.lake.table_writer import tables_by_name
-from engine.spark.executions import each
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-
-def tasks_of(table: Any, snapshot: int, locations: Collection[str]) -> list[Any]:
-    """Return the scan tasks of some data files of a snapshot, all in Java."""
-    return [
-        task for task in each(table.newScan().useSnapshot(snapshot).planFiles())
-        if str(task.file().location()) in locations
-    ]  # fmt: skip
 
 
 def read_tasks(session: SparkSession, table: Any, tasks: Sequence[Any], name: str) -> DataFrame:

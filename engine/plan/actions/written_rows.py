@@ -59,6 +59,4 @@ def _of_batch(model: Model, every: str, choice: RefreshChoice | None, *, edited:
         return f"replaces {every}"
     if choice is not None and choice.partitions:
         return "replaces the affected partitions"
-    if choice is not None and choice.keys:
-        return f"replaces the rows of the affected {', '.join(choice.keys)}"
     return f"replaces the affected rows, at most {every}"

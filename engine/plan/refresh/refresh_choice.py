@@ -64,9 +64,7 @@ class RefreshChoice:
         reason: why, in a sentence.
         hint: how the query can be written so that less is computed; empty: not known.
         inputs: the tables that are read.
-        partitions: whole partitions can be replaced.
-        keys: columns of the output by whose values rows can be replaced; none: they cannot.
-        unfollowed: why rows cannot be replaced in part; empty: they can.
+        unfollowed: why the partitions that change cannot be derived; empty: they can.
         row_by_row: there is one input, and each row of it gives a row of the result or none; and a history of changes
             has all of these rows.
     """
@@ -75,10 +73,13 @@ class RefreshChoice:
     reason: str
     hint: str = ""
     inputs: tuple[InputChange, ...] = ()
-    partitions: bool = False
-    keys: tuple[str, ...] = ()
     unfollowed: str = ""
     row_by_row: bool = False
+
+    @property
+    def partitions(self) -> bool:
+        """Whether whole partitions can be replaced."""
+        return self.way is Way.CHANGES and not self.unfollowed
 
     @property
     def shown(self) -> str:
@@ -89,8 +90,6 @@ class RefreshChoice:
             return f"computed in full: {self.reason}"
         if self.partitions:
             return "the affected partitions are computed again"
-        if self.keys:
-            return f"the rows of the affected {', '.join(self.keys)} are computed again, or all where that reads less"
         return f"computed in full unless no row that it reads changed: {self.unfollowed}"
 
     @property
@@ -147,12 +146,10 @@ def refresh_choice(
         return RefreshChoice(Way.NOTHING, f"only files of {names} were rewritten" if names else "", inputs=found)
     names = ", ".join(f"'{one.name}'" for one in changed)
     # Whether anything that is read changed is found for any query.
-    parts = _replaceable(model, {plain(one.view): one.columns for one in found})
-    return RefreshChoice(
-        Way.CHANGES, f"{names} changed", parts.hint, found,
-        partitions=parts.partitions, keys=parts.keys, unfollowed=parts.unfollowed,
-        row_by_row=parts.row_by_row and len(found) == 1 and _has_every_row(model.write),
-    )  # fmt: skip
+    columns = {plain(one.view): one.columns for one in found}
+    unfollowed, hint = _unfollowed(model, columns)
+    rows = bool(model.write.history) and len(found) == 1 and _has_every_row(model.write) and _row_by_row(model, columns)
+    return RefreshChoice(Way.CHANGES, f"{names} changed", hint, found, unfollowed, row_by_row=rows)
 
 
 def _has_every_row(write: Write) -> bool:
@@ -160,34 +157,33 @@ def _has_every_row(write: Write) -> bool:
     return write.check_all and write.deletes is Deletes.CLOSE
 
 
-@dataclass(frozen=True, slots=True)
-class _Replaceable:
-    """What can be computed apart from the rest of a table; nothing: why, and the rewrite."""
+def _unfollowed(model: Model, columns: Mapping[str, Sequence[str]]) -> tuple[str, str]:
+    """Why the partitions that change cannot be derived (empty: they can), and the rewrite."""
+    from engine.compile.refresh.changed_keys import follow
+    from engine.compile.refresh.query_block import NotFollowedError
 
-    partitions: bool = False
-    keys: tuple[str, ...] = ()
-    unfollowed: str = ""
-    hint: str = ""
-    row_by_row: bool = False
+    parts = [part.column.lower() for part in model.write.partition_by]
+    if not parts:
+        return "it has no 'partition_by'", "Set partition_by to columns of its GROUP BY or PARTITION BY."
+    try:
+        keys = follow(model.sql, columns).keys
+    except NotFollowedError as fault:
+        return fault.reason, fault.hint
+    odd = next((part for part in parts if part not in keys), None)
+    if odd is None:
+        return "", ""
+    hint = "Partition by columns of GROUP BY or PARTITION BY, and not by those of a LEFT JOIN."
+    return f"rows that belong together may have several values of '{odd}'", hint
 
 
-def _replaceable(model: Model, columns: Mapping[str, Sequence[str]]) -> _Replaceable:
+def _row_by_row(model: Model, columns: Mapping[str, Sequence[str]]) -> bool:
     from engine.compile.refresh.changed_keys import follow
     from engine.compile.refresh.query_block import NotFollowedError
 
     try:
-        query = follow(model.sql, columns)
-    except NotFollowedError as fault:
-        return _Replaceable(unfollowed=fault.reason, hint=fault.hint)
-    parts = [part.column.lower() for part in model.write.partition_by]
-    rows = all(branch.row_by_row for branch in query.branches)
-    if parts and all(part in query.keys for part in parts):
-        return _Replaceable(partitions=True, row_by_row=rows)
-    if query.keys:
-        return _Replaceable(keys=query.keys, row_by_row=rows)
-    hint = "Select the columns of GROUP BY or PARTITION BY, and not only those of a LEFT JOIN."
-    reason = "none of its columns says which rows belong together"
-    return _Replaceable(unfollowed=reason, hint=hint, row_by_row=rows)
+        return all(branch.row_by_row for branch in follow(model.sql, columns).branches)
+    except NotFollowedError:
+        return False
 
 
 def plain(view: str) -> str:
@@ -349,8 +345,8 @@ def refused_query(manifest: Manifest, model: Model) -> Diagnostic | None:
         columns[plain(item.view)] = [column.name for column in getattr(manifest.nodes[item.node], "columns", ())]
     if not all(columns.values()):
         return None
-    parts = _replaceable(model, columns)
-    return refused(model, RefreshChoice(Way.CHANGES, "", parts.hint, unfollowed=parts.unfollowed))
+    unfollowed, hint = _unfollowed(model, columns)
+    return refused(model, RefreshChoice(Way.CHANGES, "", hint, unfollowed=unfollowed))
 
 
 def refused(model: Model, choice: RefreshChoice, state: ModelState | None = None) -> Diagnostic | None:

@@ -40,7 +40,7 @@ def affected_partitions(changes: FollowedChanges) -> Affected:
     if not same_partitions(current, table_setup.layout(model, 1)):
         raise FullRefreshError("the table is not partitioned as 'partition_by' declares")
     keys = list(dict.fromkeys(part.column.lower() for part in parts))
-    found = changes.affected_keys(keys)
+    found = changes.affected_values(keys)
     values = partition_values(found, parts, catalog, _MOST_PARTITIONS)
     if values is None:
         raise FullRefreshError(f"more than {_MOST_PARTITIONS:,} partitions are affected")

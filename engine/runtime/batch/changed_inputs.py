@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from engine import kill_points
@@ -16,7 +15,6 @@ from engine.errors import StateError
 from engine.events import Outcome, Status
 from engine.lake.table_facts import TableFacts
 from engine.plan.refresh.refresh_choice import RefreshChoice, Way, refresh_choice, refused
-from engine.runtime.batch import comparison_costs
 from engine.runtime.batch.followed_changes import FullRefreshError
 from engine.runtime.batch.refresh_table import affected
 from engine.runtime.batch.replace_table import replace_table
@@ -28,19 +26,6 @@ from engine.state import ModelState, Phase, TableState
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-@dataclass(frozen=True, slots=True)
-class InFull:
-    """A table has to be computed in full.
-
-    Attributes:
-        note: why, for the line of the build; empty: that goes without saying.
-        compared: seconds in which many rows were compared to find that out; None: they were not.
-    """
-
-    note: str = ""
-    compared: float | None = None
 
 
 def choose(
@@ -83,27 +68,23 @@ def refresh_changes(
     state: ModelState,
     table: TableFacts,
     inputs: Mapping[str, Any],
-) -> Outcome | InFull:
-    """Refresh a table from the changes of its inputs, or say that it has to be computed in full.
+) -> Outcome | str:
+    """Refresh a table from the changes of its inputs, or say in a sentence why it has to be computed in full.
 
     Raises:
         StateError: `refresh-not-incremental`.
     """
     if register(session, run.manifest, model, run.place, bounded=True):
         reason = "bad records of a source are counted with all of its rows"
-        return InFull(_full(model, choice, reason))
-    begin = time.monotonic()
+        return _full(model, choice, reason)
     with ExitStack() as stack:
         try:
-            dear = comparison_costs.why_not_compared(state.costs)
-            found = affected(session, run.lake, run.manifest, model, choice, table, dear, stack)
+            found = affected(session, run.lake, run.manifest, model, choice, table, stack)
         except FullRefreshError as full:
-            why = _full(model, choice, full.reason)
-            return InFull(why, time.monotonic() - begin if full.compared else None)
+            return _full(model, choice, full.reason)
         except spark_exceptions() as error:
-            return InFull(_full(model, choice, f"the changes could not be read: {summary(str(error))}"))
-        costs = comparison_costs.after_comparison(state.costs)
-        signed = replace(run.signed(model, state), inputs=inputs, costs=costs)
+            return _full(model, choice, f"the changes could not be read: {summary(str(error))}")
+        signed = replace(run.signed(model, state), inputs=inputs)
         if found.frame is None:
             folder.save(signed)
             return Outcome(Status.UNCHANGED, found.note, snapshot_id=state.snapshot)

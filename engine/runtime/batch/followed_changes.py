@@ -27,17 +27,11 @@ Ranges = Sequence[tuple[str, str]]
 
 
 class FullRefreshError(Exception):
-    """The table has to be computed in full.
+    """The table has to be computed in full; `reason` is a clause."""
 
-    Attributes:
-        reason: why, in a clause.
-        compared: whether many rows were compared to find that out.
-    """
-
-    def __init__(self, reason: str, *, compared: bool = False) -> None:
+    def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
-        self.compared = compared
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,20 +80,20 @@ class FollowedChanges:
         """Whether the table is computed in full where that is quicker."""
         return self.model.write.refresh is Refresh.AUTO
 
-    def now(self, ranges: Mapping[str, Ranges] | None = None, units: Mapping[str, str] | None = None) -> DataFrame:
+    def now(self, ranges: Mapping[str, Ranges], units: Mapping[str, str]) -> DataFrame:
         """The query over its inputs as they are now, by the snapshots that are compared.
 
         Args:
-            ranges: by key column, where it is known in which ranges the values lie that are looked at. Inputs are
+            ranges: by partition column, where it is known in which ranges the values lie that are looked at. Inputs are
                 narrowed by those of a time that the query cuts to a unit; its rows still are those of other values too.
-            units: by key column, the partition transform of which the ranges are whole values.
+            units: by partition column, the transform of which the ranges are whole values.
         """
         names = {one.view: state_name(self.choice, plain(one.view), InputState.AFTER) for one in self.choice.inputs}
-        for key, known in (ranges or {}).items():
+        for key, known in ranges.items():
             found = truncated(self.query.branches[0], key) if len(self.query.branches) == 1 else None
             view = next((one.view for one in self.choice.inputs if found and plain(one.view) == found.view), None)
             if found is not None and view is not None and known:
-                names[view] = self._narrowed(names[view], found, known, (units or {}).get(key, ""))
+                names[view] = self._narrowed(names[view], found, known, units[key])
         return self.session.sql(self.model.sql_with(names))
 
     def _narrowed(self, name: str, found: TruncatedTime, ranges: Ranges, unit: str) -> str:
@@ -112,8 +106,8 @@ class FollowedChanges:
         frame.where(" OR ".join(parts)).createOrReplaceTempView(f"{name}_part")
         return f"{name}_part"
 
-    def affected_keys(self, keys: Sequence[str]) -> DataFrame:
-        """The values of some key columns in all rows of the output that may have changed, in the types they have there.
+    def affected_values(self, keys: Sequence[str]) -> DataFrame:
+        """The values of some columns in all rows of the output that may have changed, in the types they have there.
 
         A branch of a UNION ALL may give another type than the union has. Values may come more than once; where no more
         is read than few changed rows, all are in one partition, so that one job finds them.

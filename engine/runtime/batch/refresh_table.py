@@ -1,4 +1,4 @@
-"""Refreshing a batch table from the rows of its inputs that changed: nothing, affected partitions, or affected keys."""
+"""Refreshing a batch table from the rows of its inputs that changed: nothing, or the affected partitions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from engine.lake.lake_reader import Lake
 from engine.lake.quoted_names import quoted
 from engine.lake.table_facts import TableFacts
 from engine.plan.refresh.refresh_choice import RefreshChoice, plain
-from engine.runtime.batch.affected_keys import affected_keys
 from engine.runtime.batch.affected_partitions import affected_partitions
 from engine.runtime.batch.followed_changes import Affected, FollowedChanges, FullRefreshError, no_commit, state_name
 from engine.runtime.batch.input_differences import InputReading, table_of
@@ -20,8 +19,9 @@ from engine.runtime.batch.input_differences import InputReading, table_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Under `auto` all is computed where more rows would be read to find the changes than this part of the rows there are.
-_MOST_READ = 0.5
+# Under `auto` all is computed where more rows would be read to find the changes than this part of the rows there are. A
+# table of which no partition can be replaced gains only where nothing that it reads changed: less is tried for it.
+_MOST_READ, _MOST_READ_WHOLE = 0.5, 0.1
 # So few rows are always compared: that takes less than to write a table again without need, and whatever reads it.
 _FEW_ROWS = 100_000
 
@@ -33,7 +33,6 @@ def affected(
     model: Model,
     choice: RefreshChoice,
     table: TableFacts,
-    dear: str,
     stack: ExitStack,
 ) -> Affected:
     """Find what the changes of a model's inputs affect.
@@ -45,7 +44,6 @@ def affected(
         model: a batch table.
         choice: what the plan found.
         table: of the model, as it was written.
-        dear: why many rows should not be compared; empty: they should.
         stack: releases what was read, once the rows are committed.
 
     Raises:
@@ -58,10 +56,9 @@ def affected(
     files = {view: differing for view, differing in found_files.items() if not differing.none}
     read = sum(one.rows for one in files.values())
     rows = sum(one.total for one in files.values())
-    if auto and read > max(_FEW_ROWS, _MOST_READ * rows):
+    most = _MOST_READ_WHOLE if choice.unfollowed else _MOST_READ
+    if auto and read > max(_FEW_ROWS, most * rows):
         raise FullRefreshError(f"{read:,} rows are in files that changed, of {rows:,}")
-    if auto and read > _FEW_ROWS and dear and not choice.partitions:
-        raise FullRefreshError(dear)
     changed, few = [], True
     for one in choice.inputs:
         view = plain(one.view)
@@ -76,8 +73,7 @@ def affected(
         return _replaced(reading, model, choice, table, tuple(changed), few=few)
     except FullRefreshError as full:
         names = ", ".join(f"'{one.name}'" for one in choice.inputs if plain(one.view) in changed)
-        reason = f"rows of {names} changed, and {full.reason}"
-        raise FullRefreshError(reason, compared=read > _FEW_ROWS) from full
+        raise FullRefreshError(f"rows of {names} changed, and {full.reason}") from full
 
 
 def _replaced(
@@ -101,8 +97,7 @@ def _replaced(
     _register(session, reading.manifest, choice)
     # The registered inputs have the types of those that are compared.
     types = {field.name.lower(): field.dataType.simpleString() for field in session.sql(model.sql).schema.fields}
-    changes = FollowedChanges(session, reading.lake, model, choice, query, changed, table, types, few)
-    return affected_partitions(changes) if choice.partitions else affected_keys(changes, reading.stack)
+    return affected_partitions(FollowedChanges(session, reading.lake, model, choice, query, changed, table, types, few))
 
 
 def _register(session: SparkSession, manifest: Manifest, choice: RefreshChoice) -> None:
