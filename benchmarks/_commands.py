@@ -24,6 +24,9 @@ ROOT = Path(__file__).parents[1]
 # prctl(2): the JVM that a script leaves behind becomes a child of this process, so that its processor time counts.
 _SET_CHILD_SUBREAPER = 36
 RESULTS = Path(__file__).parent / "results"
+# Of a minute, of what else runs on the machine.
+MOST_LOAD = 0.5
+_LOADS: list[float] = []
 _FIRST = datetime(2024, 5, 1, tzinfo=UTC)
 _KINDS = ("paid", "refund", "sent", "lost")
 
@@ -45,9 +48,26 @@ class Measured:
 
 
 def prepare() -> None:
-    """Let the time of grandchildren count, and write the class archive."""
+    """Wait for a quiet machine, let the time of grandchildren count, and write the class archive."""
+    wait_until_quiet()
     ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     subprocess.run([sys.executable, "-m", "engine", "warmup"], check=True, capture_output=True)
+
+
+def wait_until_quiet() -> None:
+    """Wait until the load of the last minute is at most `MOST_LOAD`; end the process after ten minutes.
+
+    With `BUSY=1` in the environment it goes on, and the results say what the load was.
+    """
+    until = time.monotonic() + 600
+    while (load := os.getloadavg()[0]) > MOST_LOAD and not os.environ.get("BUSY"):
+        if time.monotonic() > until:
+            sys.exit(
+                f"the load of the last minute is {load:.1f}, more than {MOST_LOAD}: other work would be measured too"
+            )
+        print(f"waiting for a quiet machine: load {load:.1f}", file=sys.stderr)
+        time.sleep(20)
+    _LOADS.append(load)
 
 
 def write_project(root: Path, models: Mapping[str, str], project: str = PROJECT) -> None:
@@ -111,6 +131,7 @@ def _reap(others: set[int]) -> None:
 
 
 def keep(name: str, results: Sequence[Any], turns: int) -> None:
+    """Write results with the commit, the versions and the load that they were measured with."""
     RESULTS.mkdir(exist_ok=True)
     at = datetime.now(UTC)
     model = next((line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
@@ -120,7 +141,9 @@ def keep(name: str, results: Sequence[Any], turns: int) -> None:
     cores = len(os.sched_getaffinity(0))
     document = {
         "at": at.strftime("%Y-%m-%dT%H:%MZ"),
-        "machine": {"processor": model, "cores": cores, "load_before": round(os.getloadavg()[2], 1)},
+        "commit": _commit(),
+        "machine": {"processor": model, "cores": cores,
+                    "load_before": round(_LOADS[-1] if _LOADS else os.getloadavg()[2], 1)},
         "versions": {"headrace": __version__, "pyspark": pyspark.__version__, "python": platform.python_version(),
                      "java": find_java().version_text},
         "turns": turns,
@@ -129,3 +152,12 @@ def keep(name: str, results: Sequence[Any], turns: int) -> None:
     path = RESULTS / f"{at:%Y-%m-%d}-{name}.json"
     path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     print(f"kept in {path.relative_to(ROOT)}", file=sys.stderr)
+
+
+def _commit() -> str:
+    """The commit that is measured, with `+` where files of the package differ from it."""
+
+    def git(*arguments: str) -> str:
+        return subprocess.run(["git", "-C", str(ROOT), *arguments], capture_output=True, text=True, check=True).stdout
+
+    return git("rev-parse", "--short=10", "HEAD").strip() + ("+" if git("status", "--porcelain", "engine") else "")

@@ -1,4 +1,4 @@
-"""Draws docs/benchmarks.md and its pictures from the newest results of each kind in benchmarks/results/.
+"""Draws docs/benchmarks.md, its pictures and the section of README.md from the newest results of each kind.
 
 python -m benchmarks._page
 """
@@ -16,6 +16,7 @@ from benchmarks._commands import RESULTS, ROOT
 from benchmarks.incremental import CHANGES
 
 PAGE = ROOT / "docs/benchmarks.md"
+README = ROOT / "README.md"
 IMAGES = ROOT / "docs/images"
 # What each piece of work is, for readers.
 WORKS = {
@@ -52,10 +53,47 @@ def pages() -> dict[Path, str]:
     streams, records, tables, hour = map(_newest, ("streams", "records", "tables", "hour"))
     (long,) = hour["results"]
     return {
+        README: _with_section(README.read_text(encoding="utf-8"), _readme_section(streams)),
         PAGE: _page(streams, records, tables, hour, long) + _scale() + _live() + _refreshed() + _editor(),
         IMAGES / "benchmark-ratios.svg": _ratios(streams["results"]),
         IMAGES / "benchmark-hour.svg": _tenths(long["batch_seconds"]),
     }
+
+
+def _with_section(text: str, section: str) -> str:
+    """A page whose section of the same title is replaced."""
+    title = section[: section.index("\n")]
+    before, _, rest = text.partition(f"{title}\n")
+    return f"{before}{section}\n{rest[rest.index('## ') :]}"
+
+
+def _readme_section(streams: Mapping[str, Any]) -> str:
+    machine, rows = streams["machine"], [_in_readme(WORKS[one["work"]], one["ratio"]) for one in streams["results"]]
+    for kind, name in (("kafka", "a million records of Kafka, {work}"), ("compile", "1,000 models compiled, {work}")):
+        if document := _newest_or_none(kind):
+            rows += [
+                _in_readme(f"{name.format(work=one['work'])} ([results]({document['file']}))", one["ratio"])
+                for one in document["results"]
+                if one["ratio"] is not None
+            ]
+    return f"""## Benchmarks
+
+Each command from a new process to its end, in turns with a PySpark script that was written by hand for the same job;
+the median of {streams["turns"]} turns ([results]({streams["file"]}), [all benchmarks](docs/benchmarks.md)).
+{machine["cores"]} cores, load before {machine["load_before"]}. The scripts run with PySpark's default settings and
+without the class archive of Java, which the engine's first build writes; ten scripts are ten processes.
+
+{_table(("job", "seconds of Headrace, as a part of the script's"), rows)}
+"""
+
+
+def _in_readme(work: str, ratio: float) -> list[str]:
+    faster, slower = f"{1 / ratio:.{0 if ratio < 0.1 else 1}f}x faster", f"{100 * (ratio - 1):.0f} % slower"
+    return [work, f"{ratio:.2f} ({faster if ratio < 1 else slower})"]
+
+
+def _newest_or_none(kind: str) -> dict[str, Any] | None:
+    return _newest(kind) if any(RESULTS.glob(f"*-{kind}.json")) else None
 
 
 def _newest(kind: str) -> dict[str, Any]:

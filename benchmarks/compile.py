@@ -17,10 +17,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from benchmarks import projects
+from benchmarks._commands import keep, wait_until_quiet
 
 Command = list[str]
 _REPOSITORY = str(Path(__file__).resolve().parent.parent)
@@ -33,12 +34,32 @@ sys.exit(code)
 """
 
 
-class Cost(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Cost:
     """What a run took: seconds from command to end, seconds of CPU, megabytes of the largest process."""
 
     seconds: float
     cpu: float
     size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Every run of a piece of work, those of Headrace and, in turns with them, those of a peer.
+
+    Attributes:
+        work: what runs.
+        models: of the project.
+        ours: the runs of Headrace.
+        theirs: the runs of the peer, none where there is none.
+        ratio: the least seconds of Headrace by those of the peer.
+    """
+
+    work: str
+    models: int
+    ours: list[Cost]
+    theirs: list[Cost]
+    ratio: float | None = None
 
 
 def main() -> None:
@@ -48,6 +69,7 @@ def main() -> None:
     parser.add_argument("--peers", type=Path, nargs="*", default=[])
     parser.add_argument("--peer-size", type=int, default=1000)
     options = parser.parse_args()
+    wait_until_quiet()
     print(f"{'work':<44}{'seconds':>9}{'CPU':>9}{'MB':>7}")
     with tempfile.TemporaryDirectory() as bytecode, tempfile.TemporaryDirectory() as small:
         os.environ["PYTHONPYCACHEPREFIX"] = bytecode
@@ -55,37 +77,39 @@ def main() -> None:
         os.environ["ENGINE_CACHE"] = str(Path(bytecode) / "kept")
         projects.headrace(5, Path(small))
         _run([sys.executable, "-m", "engine", "compile", "--quiet"], Path(small))
-        _line("engine --help", _best(options.runs, [sys.executable, "-m", "engine", "--help"], Path()))
+        results = [_alone("engine --help", 0, options.runs, [sys.executable, "-m", "engine", "--help"], Path())]
         for size in options.sizes:
-            _headrace(size, options.runs)
+            results += _headrace(size, options.runs)
         for peer in options.peers:
-            _peer(peer.absolute(), options.peer_size, options.runs)
+            results += _peer(peer.absolute(), options.peer_size, options.runs)
+    keep("compile", results, options.runs)
 
 
-def _headrace(size: int, runs: int) -> None:
+def _headrace(size: int, runs: int) -> list[Result]:
     command = [sys.executable, "-m", "engine", "compile", "--quiet"]
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         projects.headrace(size, root)
-        cold = _best(runs, command, root, lambda: _all_aside(root / "target"))
-        _line(f"headrace, {size} models, cold", cold)
-        _line(f"headrace, {size} models, unchanged", _best(runs, command, root))
         edited = root / f"models/f{(size // 2) % 20}/m{size // 2}.sql"
 
         def edit() -> None:
             edited.write_text(edited.read_text() + "-- \n")
 
-        _line(f"headrace, {size} models, one edit", _best(runs, command, root, edit))
-
         def widen() -> None:
             edited.write_text(edited.read_text().replace("select a.id,", "select 1 as one, a.id,"))
 
-        _line(f"headrace, {size} models, one new column", _best(1, command, root, widen))
         listing = [sys.executable, "-m", "engine", "ls", "--quiet", "--resource-type", "model"]
-        _line(f"headrace, {size} models, ls unchanged", _best(runs, listing, root))
+        return [
+            _alone("cold", size, runs, command, root, lambda: _all_aside(root / "target")),
+            _alone("unchanged", size, runs, command, root),
+            _alone("one edit", size, runs, command, root, edit),
+            _alone("one new column", size, 1, command, root, widen),
+            _alone("ls unchanged", size, runs, listing, root),
+        ]
 
 
-def _peer(peer: Path, size: int, runs: int) -> None:
+def _peer(peer: Path, size: int, runs: int) -> list[Result]:
+    results = []
     with tempfile.TemporaryDirectory() as folder:
         root, own = Path(folder) / "peer", Path(folder) / "own"
         if (peer / "bin" / "dbt").exists():
@@ -103,18 +127,22 @@ def _peer(peer: Path, size: int, runs: int) -> None:
                     if kind == "cold":
                         _all_aside(where / kept)
                     costs[index].append(_run(line, where))
-            theirs, mine = _fastest(costs[0]), _fastest(costs[1])
-            _line(f"{name}, {size} models, {kind}", theirs)
-            _line("  headrace beside it", mine)
-            print(f"  {theirs.seconds / mine.seconds:.1f} times as fast, {theirs.cpu / mine.cpu:.1f} times less CPU")
+            ratio = round(_fastest(costs[1]).seconds / _fastest(costs[0]).seconds, 3)
+            results.append(Result(f"{kind}, beside {name}", size, costs[1], costs[0], ratio))
+            _line(f"{name}, {kind}", size, _fastest(costs[0]))
+            _line("  headrace beside it", size, _fastest(costs[1]))
+    return results
 
 
-def _best(runs: int, command: Command, root: Path, before: Callable[[], None] = lambda: None) -> Cost:
-    results = []
+def _alone(
+    work: str, size: int, runs: int, command: Command, root: Path, before: Callable[[], None] = lambda: None
+) -> Result:
+    costs = []
     for _ in range(runs):
         before()
-        results.append(_run(command, root))
-    return _fastest(results)
+        costs.append(_run(command, root))
+    _line(work, size, _fastest(costs))
+    return Result(work, size, costs, [])
 
 
 def _aside(folder: Path) -> None:
@@ -150,8 +178,8 @@ def _run(command: Command, root: Path) -> Cost:
     return Cost(seconds, float(cpu), int(size))
 
 
-def _line(what: str, cost: Cost) -> None:
-    print(f"{what:<44}{cost.seconds:>9.2f}{cost.cpu:>9.2f}{cost.size:>7}", flush=True)
+def _line(what: str, size: int, cost: Cost) -> None:
+    print(f"{what:<36}{size or '':>8}{cost.seconds:>9.2f}{cost.cpu:>9.2f}{cost.size:>7}", flush=True)
 
 
 if __name__ == "__main__":

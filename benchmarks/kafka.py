@@ -19,12 +19,13 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from benchmarks._by_hand import RECORD, pass_on
-from benchmarks._commands import prepare, timed
+from benchmarks._commands import Measured, keep, prepare, timed
 from engine.compile import compile_project
 from engine.lake.catalog import catalog_settings
 from engine.project import load_project
@@ -65,6 +66,16 @@ where {condition}
 CONDITIONS = {"every record": "true", "with a filter": "kind <> 'refund'"}
 
 
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A piece of work with every pair of the engine and the script, and the median of their ratios."""
+
+    work: str
+    pairs: list[tuple[Measured, Measured]]
+    ratio: float
+    cpu_ratio: float
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--records", type=int, default=1_000_000)
@@ -72,15 +83,19 @@ def main() -> None:
     parser.add_argument("--partitions", type=int, default=4)
     parser.add_argument("--batch", type=int, default=250_000)
     options = parser.parse_args()
+    prepare()
     with tempfile.TemporaryDirectory() as folder, running(Path(folder) / "broker") as broker:
         _fill(broker, options.records, options.partitions)
         root = Path(folder) / "project"
         root.mkdir()
         lake = SimpleNamespace(type="sqlite", name="lake", objects="", store=None, path=Path(folder) / "lake")
         with _session(lake, root) as session:
-            for name, condition in CONDITIONS.items():
+            results = [
                 _compare(session, broker, root, lake, name, condition, options)
-        _commands(broker, Path(folder), options)
+                for name, condition in CONDITIONS.items()
+            ]
+        results.append(_commands(broker, Path(folder), options))
+    keep("kafka", results, options.runs)
 
 
 def _fill(broker: Broker, records: int, partitions: int) -> None:
@@ -108,30 +123,30 @@ def _session(lake: Any, root: Path) -> Session:
 
 def _compare(
     session: Session, broker: Broker, root: Path, lake: Any, name: str, condition: str, options: argparse.Namespace
-) -> None:
+) -> Result:
     works: dict[str, Callable[[int], int]] = {
         "engine build": lambda turn: _engine(session, broker, root, lake, condition, options, turn),
         "hand-written foreachBatch": lambda turn: _by_hand(session, broker, root, condition, options, turn),
     }
-    found: dict[str, list[tuple[float, float]]] = {work: [] for work in works}
+    measured: dict[str, list[Measured]] = {work: [] for work in works}
     rows = set()
     # The first turn only warms the machine up.
     for turn in range(options.runs + 1):
         for work, run in works.items():
             begin, cpu = time.monotonic(), _cpu(session.jvm.pid)
             rows.add(run(turn))
-            found[work].append((time.monotonic() - begin, _cpu(session.jvm.pid) - cpu))
+            measured[work].append(Measured(time.monotonic() - begin, _cpu(session.jvm.pid) - cpu))
     assert len(rows) == 1, f"the tables differ: {rows}"
     print(f"{options.records:,} records, {options.partitions} partitions, {name}: {rows.pop():,} rows")
-    medians = {}
-    for work, times in found.items():
-        seconds, cpu = (statistics.median(column) for column in zip(*times[1:], strict=True))
-        medians[work] = (seconds, cpu)
-        print(
-            f"  {work:<28}{seconds:7.1f} s  {cpu:7.1f} s cpu  {options.records / seconds:>11,.0f} records/s", flush=True
-        )
-    (ours, ours_cpu), (theirs, theirs_cpu) = medians.values()
-    print(f"  as fast as by hand: {theirs / ours:.2f} by the clock, {theirs_cpu / ours_cpu:.2f} by cpu", flush=True)
+    ours, theirs = (costs[1:] for costs in measured.values())
+    return _result(f"warm session, {name}", list(zip(ours, theirs, strict=True)))
+
+
+def _result(work: str, pairs: list[tuple[Measured, Measured]]) -> Result:
+    ratio = statistics.median(ours.seconds / theirs.seconds for ours, theirs in pairs)
+    cpu_ratio = statistics.median(ours.cpu / theirs.cpu for ours, theirs in pairs)
+    print(f"  {work:<40} {ratio:.2f} of the seconds of the script, {cpu_ratio:.2f} of its processor time", flush=True)
+    return Result(work, pairs, round(ratio, 3), round(cpu_ratio, 3))
 
 
 def _cpu(pid: int) -> float:
@@ -179,10 +194,9 @@ def _by_hand(
     return session.spark.table(table).count()
 
 
-def _commands(broker: Broker, folder: Path, options: argparse.Namespace) -> None:
+def _commands(broker: Broker, folder: Path, options: argparse.Namespace) -> Result:
     """The same as an analyst has it: a command and a script, each in a process of its own."""
     jars = ",".join(map(str, jar_paths(("core", "kafka"), fetch=True, java=find_java())))
-    prepare()
     pairs = []
     for turn in range(options.runs):
         root = folder / f"command_{turn}"
@@ -192,13 +206,7 @@ def _commands(broker: Broker, folder: Path, options: argparse.Namespace) -> None
         ours = timed([sys.executable, "-m", "engine", "build", "--project-dir", str(root)])
         script = [sys.executable, "-m", "benchmarks._by_hand", "kafka", str(root), jars]
         pairs.append((ours, timed(script, environment={"BOOTSTRAP": broker.address})))
-    print(f"{options.records:,} records, from the command line to its end")
-    for name, measured in zip(("engine build", "hand-written script"), zip(*pairs, strict=True), strict=True):
-        seconds = statistics.median(one.seconds for one in measured)
-        print(f"  {name:<28}{seconds:7.1f} s  {statistics.median(one.cpu for one in measured):7.1f} s cpu")
-    ratio = statistics.median(theirs.seconds / ours.seconds for ours, theirs in pairs)
-    by_cpu = statistics.median(theirs.cpu / ours.cpu for ours, theirs in pairs)
-    print(f"  as fast as by hand: {ratio:.2f} by the clock, {by_cpu:.2f} by cpu")
+    return _result("whole commands", pairs)
 
 
 if __name__ == "__main__":

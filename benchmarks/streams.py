@@ -91,11 +91,12 @@ QUICK = ("nothing_new", "window", "forty_batches")
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The medians of a piece of work, and the median of its turns' ratios."""
+    """The medians of a piece of work, every pair of the build and its peer, and the median of the pairs' ratios."""
 
     work: str
     ours: Measured
     theirs: Measured
+    pairs: Sequence[tuple[Measured, Measured]]
     ratio: float
     cpu_ratio: float
     goal: float
@@ -115,7 +116,8 @@ def main() -> None:
     results = [_compare(work, turns, jars) for work in WORKS if work.name in names]
     if options.pipelines is not None:
         results.append(_against_pipelines(options.pipelines, turns))
-    keep("streams", results, turns)
+    if not options.quick:
+        keep("streams", results, turns)
 
 
 def _compare(work: Work, turns: int, jars: str) -> Result:
@@ -158,6 +160,7 @@ def _result(name: str, pairs: Sequence[tuple[Measured, Measured]], goal: float) 
         name,
         Measured(median(lambda pair: pair[0].seconds), median(lambda pair: pair[0].cpu)),
         Measured(median(lambda pair: pair[1].seconds), median(lambda pair: pair[1].cpu)),
+        pairs,
         median(lambda pair: pair[0].seconds / pair[1].seconds),
         median(lambda pair: pair[0].cpu / pair[1].cpu),
         goal,

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import re
 from pathlib import Path
-
-import pytest
 
 from tests.lab import REPOSITORY
 from tests.pages.page_blocks import Command, blocks_of, commands_of, comparable, put
@@ -38,24 +34,3 @@ def test_each_output_is_one_of_the_tutorial() -> None:
             set(comparable(other.output).splitlines()) for other in commands(TUTORIAL) if other.text == command.text
         ]
         assert any(lines and lines <= output for output in outputs), command.text
-
-
-SHOWN = {
-    "README.md": ("window", "forty_batches", "ten_models", "pipelines", "nothing_new"),
-    "docs/comparison.md": ("window", "forty_batches", "nothing_new"),
-}
-
-
-@pytest.mark.parametrize("page", SHOWN)
-def test_ratios_are_those_of_the_results(page: str) -> None:
-    (name,) = re.findall(r"\(benchmarks/results/(.+?\.json)\)", README)
-    results = json.loads((REPOSITORY / "benchmarks" / "results" / name).read_text(encoding="utf-8"))
-    ratios = {result["work"]: result["ratio"] for result in results["results"]}
-    forms = {work: (f"{ratio:.2f}", faster(ratio)) for work, ratio in ratios.items()}
-    text = (REPOSITORY / page).read_text(encoding="utf-8")
-    assert [work for work in SHOWN[page] if not any(form in text for form in forms[work])] == []
-
-
-def faster(ratio: float) -> str:
-    """0.44 of the time is 2.3x faster."""
-    return f"{1 / ratio:.{0 if ratio < 0.1 else 1}f}x faster"
