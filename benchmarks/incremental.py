@@ -6,28 +6,29 @@ One table of orders, merged by its key and partitioned by day (100 days); tables
 `refresh: auto` and `refresh: full`. One of them is a log of changes, which with `full` compares all rows.
 
 After each change the orders are built, then each pair, one after the other in
-changing order, each by a command of its own that a warm process carries out (`engine warmup --stay`). Seconds are those
-of the table in the build's own report. What the least table costs is measured beside them: one row that reads nothing.
+changing order, each by a command of its own, all in one process that keeps its Java. Seconds are those of the table in
+the build's own report. What the least table costs is measured beside them: one row that reads nothing.
 Results are kept as JSON in benchmarks/results/.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import json
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks._commands import ROOT, keep
-from engine.spark.java import find_java
+from benchmarks._commands import keep
+from engine.api.warm_session import WarmSession
+from engine.cli.main import invoke
+from engine.runtime.build import sessions_from
 
 _DAYS = 100
 _SCHEMA = "id bigint, seq int, at timestamp, customer bigint, country string, amount double, note string"
@@ -131,7 +132,7 @@ def main() -> None:
 
 @contextmanager
 def _warm(root: Path, tables: frozenset[str]) -> Iterator[None]:
-    """The project with some tables, and a process that keeps Spark open for it."""
+    """The project with some tables, and a Java that its commands share."""
     for name, text in {"project.yml": _PROJECT, "sources/shop.yml": _SOURCE, "models/orders.sql": _ORDERS}.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text, encoding="utf-8")
@@ -141,11 +142,8 @@ def _warm(root: Path, tables: frozenset[str]) -> Iterator[None]:
             (root / f"models/{name}_{way}.sql").write_text(lines + "\n", encoding="utf-8")
     (root / "models/one_row.sql").write_text(_ONE_ROW, encoding="utf-8")
     (root / "landing").mkdir()
-    _engine(root, "warmup", "--stay", "60m")
-    try:
+    with WarmSession(lambda reason: print(reason, file=sys.stderr)) as session, sessions_from(session.run):
         yield
-    finally:
-        _engine(root, "warmup", "--stop")
 
 
 def _measured(root: Path, rows: int, rounds: int, tables: frozenset[str]) -> Iterator[Result]:
@@ -192,12 +190,12 @@ def _build(root: Path, *models: str, full: bool = False) -> dict[str, Any]:
 
 def _engine(root: Path, *arguments: str) -> str:
     """What a command prints."""
-    environment = {**os.environ, "JAVA_HOME": str(find_java().home)}
-    command = [sys.executable, "-m", "engine", *arguments, "--project-dir", str(root)]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode:
-        sys.exit(done.stdout[-3000:] + done.stderr[-3000:])
-    return done.stdout
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = invoke([*arguments, "--project-dir", str(root)])
+    if code:
+        sys.exit(out.getvalue()[-3000:] + err.getvalue()[-3000:])
+    return out.getvalue()
 
 
 def _land(root: Path, number: int, rows: int, days: range, part: float, column: str) -> None:

@@ -8,7 +8,7 @@ if not sys.flags.safe_path:
     del sys.path[0]
 
 try:
-    from engine.cli.warm.entry import main
+    from engine.cli.entry import main
 except KeyboardInterrupt:
     sys.exit(130)
 

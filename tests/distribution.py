@@ -43,7 +43,7 @@ _FIRST = (
     "tests/runtime/test_renamed.py", "tests/runtime/test_extract_history.py", "tests/runtime/test_clone.py",
     "tests/runtime/test_joins.py", "tests/runtime/test_state_edits.py", "tests/example/test_build.py",
     "tests/fault_injection/test_catalog.py", "tests/fault_injection/test_killed.py", "tests/cli/test_watch.py",
-    "tests/cli/test_warm_process.py", "tests/runtime/test_history.py",
+    "tests/runtime/test_history.py",
     "tests/runtime/test_first_event.py", "tests/unit_tests/test_runs.py",
 )  # fmt: skip
 

@@ -175,13 +175,6 @@ fail_fast_option = _option(
 )  # fmt: skip
 
 
-# Read before the command line is (`engine.cli.warm.handover`).
-no_warm_option = click.option(
-    "--no-warm", is_flag=True, expose_value=False,
-    help="Do not use the process of engine warmup --stay (also: ENGINE_NO_WARM=1).",
-)  # fmt: skip
-
-
 def threads_option(command: Command) -> Command:
     """How many nodes are run side by side."""
     threads = _option(
@@ -193,7 +186,7 @@ def threads_option(command: Command) -> Command:
 
 def run_options(command: Command) -> Command:
     """How nodes are run."""
-    return threads_option(fail_fast_option(no_warm_option(command)))
+    return threads_option(fail_fast_option(command))
 
 
 def split(options: Mapping[str, Any]) -> tuple[Selection, dict[str, Any]]:

@@ -71,39 +71,14 @@ def clean(**shared: Any) -> int:
     "--driver-memory", default="", metavar="SIZE", help="Heap size of the drivers to prepare for; it matters from 32g."
 )
 @click.option("--background", is_flag=True, hidden=True)
-@click.option(
-    "--stay",
-    metavar="DURATION",
-    help="Start a process that keeps Spark open for build, run, test and show, until none came for this long: 30m.",
-)
-@click.option("--foreground", is_flag=True, help="With --stay: be that process, until Ctrl-C.")
-@click.option("--stop", is_flag=True, help="Stop the process of --stay.")
 @project_options
-@click.pass_context
-def warmup(
-    context: click.Context,
-    /,
-    *,
-    force: bool,
-    driver_memory: str,
-    background: bool,
-    stay: str | None,
-    foreground: bool,
-    stop: bool,
-    **shared: Any,
-) -> int:
+def warmup(*, force: bool, driver_memory: str, background: bool, **shared: Any) -> int:
     """Pre-build the Java class cache (once, about a minute); later starts take half the time.
 
-    Left alone, the first session that finds none has it written in the background when it ends. With --stay, a process
-    of this project and target keeps Spark open, and commands that use it start in a fraction of a second.
+    Left alone, the first session that finds none has it written in the background when it ends.
     """
 
     def work(chosen: CommandSettings) -> None:
-        if stop or stay is not None:
-            from engine.cli.commands.warmup_command import warm_process
-
-            warm_process(chosen, stay, context.find_root().command, foreground=foreground, stop=stop)
-            return
         from engine.cli.commands.warmup_command import warm_up
 
         path = warm_up(force=force, memory=driver_memory, background=background)

@@ -10,7 +10,7 @@ import click
 from engine.cli.arguments import Command, Group
 from engine.cli.command_setup import CommandSettings
 from engine.cli.exits import carry_out
-from engine.cli.options import no_warm_option, project_options, selection_options, split
+from engine.cli.options import project_options, selection_options, split
 from engine.cli.shell_completion import of_models, of_sources
 from engine.errors import UsageError
 
@@ -32,7 +32,6 @@ from engine.errors import UsageError
     help="Format of the rows; json: one object per line.",
 )  # fmt: skip
 @click.option("--out", "file", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False), help="Write to a file.")
-@no_warm_option
 @project_options
 def show(
     model: str | None,

@@ -113,5 +113,5 @@ def _lock_file(path: Path) -> Path:
 def _running(path: Path) -> StateError:
     number = owner(path)
     which = f"process {number}" if number else "another process"
-    hint = "Use it, or stop it first: engine stop. A warm process is stopped by engine warmup --stop."
+    hint = "Use it, or stop it first: engine stop."
     return StateError("project-running", f"{which} keeps this project and target running already", hint)

@@ -118,7 +118,7 @@ def watch(
     begin = time.monotonic()
     process = subprocess.Popen(
         [sys.executable, "-m", "engine", *arguments], stdin=theirs, stdout=theirs, stderr=theirs, cwd=folder,
-        env={**variables, "TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8", "ENGINE_NO_WARM": "1", **environment},
+        env={**variables, "TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8", **environment},
         # Ctrl-C is a signal to the processes whose terminal it is.
         start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509
     )  # fmt: skip

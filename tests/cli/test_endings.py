@@ -253,7 +253,7 @@ def test_an_interruption_while_spark_starts_leaves_nothing_behind(lab: Lab) -> N
     assert lab.rows("one") == [{"id": 1}]
 
 
-@pytest.mark.parametrize("module", ["engine.cli.warm.handover", "engine.cli.main", "click", "engine.cli.run_commands"])
+@pytest.mark.parametrize("module", ["engine.cli.main", "click", "engine.cli.run_commands"])
 def test_an_interruption_while_modules_are_loaded_is_one_line(small: Path, module: str) -> None:
     code = (
         "import os, signal, sys\n"
@@ -264,7 +264,7 @@ def test_an_interruption_while_modules_are_loaded_is_one_line(small: Path, modul
         "            self.came = True\n"
         "            os.kill(os.getpid(), signal.SIGINT)\n"
         "sys.meta_path.insert(0, Interrupting())\n"
-        "from engine.cli.warm.entry import main\n"
+        "from engine.cli.entry import main\n"
         "sys.argv = ['engine', 'ls']\n"
         "main()\n"
     )

@@ -73,7 +73,7 @@ def test_compiling_is_shown_at_once_and_nothing_of_it_stays(tmp_path):
     assert len(spinners) > 1
     assert "Compiling the project" in "\n".join(watched.last_lines())
     assert watched.screen.unknown == []
-    plain = engine(root, "build", env={"ENGINE_NO_WARM": "1"})
+    plain = engine(root, "build")
     # The command on a terminal names `engine explain` beside that.
     shown = [line for line in watched.screen.text.split("\n") if "engine explain" not in line]
     assert comparable("\n".join(shown)).replace(f"{root}/", "") == comparable(plain.stdout + plain.stderr)
@@ -240,7 +240,7 @@ def test_a_build_has_bars_that_leave_what_is_printed_without_a_terminal(tmp_path
     for text in ("Starting", "Compiling the project", "Starting Spark", "0 of 4 files", "1 of 4 files", "0 of 2 nodes"):
         assert text in seen
     assert watched.screen.unknown == []
-    plain = engine(roots[1], "build", env={"ENGINE_NO_WARM": "1"})
+    plain = engine(roots[1], "build")
     assert plain.returncode == 0
     assert progress_lines(watched.screen.text) >= 1
     assert comparable(without_progress(watched.screen.text)) == comparable(without_progress(plain.stdout))

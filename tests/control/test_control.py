@@ -12,15 +12,16 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from engine.control import Client, ControlServer, Request, connect, messages, server, socket_path
+from engine.control import ControlServer, ask, messages, server, socket_path
 from engine.control.private_socket import address
-from engine.errors import EngineError, SetupError, StateError
+from engine.errors import SetupError, StateError
 
 
 @pytest.fixture
@@ -33,33 +34,24 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return found
 
 
-def count(request: Request) -> Iterator[dict[str, object]]:
-    for number in range(request["to"]):
-        yield {"number": number}
-    yield {"end": True, "sum": sum(range(request["to"]))}
+CAME: list[Mapping[str, Any]] = []
 
 
-def wait(request: Request) -> Iterator[dict[str, object]]:
-    yield {"waiting": True}
-    assert request.cancelled.wait(20)
-    yield {"end": True, "signal": request.signal}
-
-
-def fails(_: Request) -> Iterator[dict[str, object]]:
+def fails(_: Mapping[str, Any]) -> None:
     raise StateError("table-locked", "held", "Wait.")
 
 
-def breaks(_: Request) -> Iterator[dict[str, object]]:
+def breaks(_: Mapping[str, Any]) -> None:
     raise ValueError("odd")
 
 
-HANDLERS = {"count": count, "wait": wait, "fails": fails, "breaks": breaks}
+HANDLERS = {"note": CAME.append, "fails": fails, "breaks": breaks}
 OWNER = """
     import sys, time
     from pathlib import Path
     from engine.control import ControlServer
     def slow(_):
-        yield {"begun": True}
+        print("begun", flush=True)
         time.sleep(60)
     with ControlServer(Path(sys.argv[1]), {"slow": slow}):
         print("ready", flush=True)
@@ -100,31 +92,26 @@ def received(connection: socket.socket) -> list[dict[str, object]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-def asked(path: Path, name: str, **arguments: object) -> list[dict[str, object]]:
-    client = connect(path)
-    assert client is not None
-    with client:
-        return list(client.ask(name, **arguments))
-
-
-def until(condition: object) -> None:
+def until(condition: Callable[[], object]) -> None:
     deadline = time.monotonic() + 20
-    while not condition():  # type: ignore[operator]
+    while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
 
-@pytest.mark.slow
-def test_answers_are_a_stream_and_one_connection_serves_many_requests(path: Path) -> None:
+def answers(path: Path) -> bool:
+    CAME.clear()
+    return ask(path, "note", number=1) == os.getpid() and CAME == [{"number": 1}]
+
+
+def test_a_request_reaches_its_handler_and_nobody_is_asked_when_the_owner_has_closed(path: Path) -> None:
+    before = len(list(Path("/proc/self/fd").iterdir()))
     with ControlServer(path, HANDLERS):
-        client = connect(path)
-        assert client is not None
-        assert client.pid == os.getpid()
-        with client:
-            for _ in range(200):
-                assert list(client.ask("count", to=2)) == [{"number": 0}, {"number": 1}, {"end": True, "sum": 1}]
-    assert connect(path) is None
+        assert all(answers(path) for _ in range(50))
+    assert ask(path, "note") is None
+    assert ask(None, "note") is None
     assert list(path.parent.iterdir()) == []
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 def test_the_folder_and_the_socket_are_the_users_alone(path: Path) -> None:
@@ -132,7 +119,7 @@ def test_the_folder_and_the_socket_are_the_users_alone(path: Path) -> None:
         assert path.parent.stat().st_mode & 0o777 == 0o700
         assert path.stat().st_mode & 0o777 == 0o600
         path.parent.chmod(0o755)
-        assert connect(path) is None
+        assert ask(path, "note") is None
         path.parent.chmod(0o700)
 
 
@@ -157,7 +144,7 @@ def test_errors_reach_the_client_with_their_codes(path: Path, caplog: pytest.Log
     with ControlServer(path, HANDLERS):
         for name, code in (("fails", "table-locked"), ("breaks", "internal-error"), ("none", "request-invalid")):
             with pytest.raises(StateError) as caught:
-                asked(path, name)
+                ask(path, name)
             assert caught.value.diagnostic.code == code
     assert "a request failed" in caplog.text
 
@@ -169,20 +156,20 @@ def test_a_second_owner_sees_the_first_and_a_killed_one_leaves_nothing_in_the_wa
             ControlServer(path, HANDLERS)
         assert caught.value.diagnostic.code == "project-running"
         assert f"process {first.pid} " in str(caught.value)
-        client = connect(path)
-        assert client is not None
-        assert client.pid == first.pid
-        answers = client.ask("slow")
-        assert next(answers) == {"begun": True}
-        first.send_signal(signal.SIGKILL)
-        with pytest.raises(StateError) as lost:
-            next(answers)
+        with ThreadPoolExecutor(1) as pool:
+            asking = pool.submit(ask, path, "slow")
+            assert first.stdout is not None
+            assert first.stdout.readline() == "begun\n"
+            first.send_signal(signal.SIGKILL)
+            with pytest.raises(StateError) as lost:
+                asking.result(20)
         assert lost.value.diagnostic.code == "process-lost"
+        assert f"process {first.pid}," in str(lost.value)
         first.wait()
     assert path.exists()
-    assert connect(path) is None
+    assert ask(path, "note") is None
     with ControlServer(path, HANDLERS):
-        assert asked(path, "count", to=1)[-1] == {"end": True, "sum": 0}
+        assert answers(path)
 
 
 @pytest.mark.slow
@@ -210,24 +197,24 @@ def test_what_is_not_a_request_is_answered_and_the_server_lives(path: Path, data
     with ControlServer(path, HANDLERS):
         with raw(path) as connection:
             connection.sendall(data)
-            connection.shutdown(socket.SHUT_WR)
-            answers = received(connection)
-        assert all(answer["error"]["code"] == "request-invalid" for answer in answers)  # type: ignore[index]
-        assert asked(path, "count", to=1)
+            (answer,) = received(connection)
+        assert answer["error"]["code"] == "request-invalid"  # type: ignore[index]
+        assert answers(path)
 
 
 @pytest.mark.slow
 def test_half_lines_wait_for_their_end_and_for_a_bounded_time(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "REQUEST_SECONDS", 0.5)
-    with ControlServer(path, HANDLERS), raw(path) as slow, raw(path) as never:
-        for byte in b'{"do": "count", "to": 1}\n':
+    with ControlServer(path, HANDLERS), raw(path) as slow, raw(path) as never, raw(path) as silent:
+        for byte in b'{"do": "note", "to": 1}\n':
             slow.sendall(bytes([byte]))
         never.sendall(b'{"do": "cou')
         begin = time.monotonic()
-        answers = received(never)
+        for late in (received(never), received(silent)):
+            assert late[0]["error"]["message"] == "no complete request came in time"  # type: ignore[index]
         assert 0.2 < time.monotonic() - begin < 10
-        assert answers[0]["error"]["message"] == "no complete request came in time"  # type: ignore[index]
-        assert received(slow)[:2] == [{"number": 0}, {"end": True, "sum": 0}]
+        assert received(slow) == [{}]
+        assert answers(path)
 
 
 def test_a_line_without_an_end_is_cut_off(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,99 +227,51 @@ def test_a_line_without_an_end_is_cut_off(path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.slow
-def test_a_client_that_leaves_cancels_its_request(path: Path) -> None:
-    seen: list[Request] = []
-
-    def noted(request: Request) -> Iterator[dict[str, object]]:
-        seen.append(request)
-        return wait(request)
-
-    with ControlServer(path, {"wait": noted}) as control:
-        client = connect(path)
-        assert client is not None
-        answers = client.ask("wait")
-        assert next(answers) == {"waiting": True}
-        assert control.busy
-        client.close()
-        until(seen[0].cancelled.is_set)
-        assert seen[0].signal == 0
-        until(lambda: not control.busy)
-
-
-def test_a_client_passes_signals_on(path: Path) -> None:
-    with ControlServer(path, HANDLERS):
-        client = connect(path)
-        assert client is not None
-        answers = client.ask("wait")
-        next(answers)
-        client.cancel(signal.SIGTERM)
-        assert next(answers) == {"end": True, "signal": signal.SIGTERM}
-
-
-@pytest.mark.slow
-def test_a_client_that_does_not_read_is_taken_for_gone(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "ANSWER_SECONDS", 0.5)
-    sent = 0
-
-    def endless(_: Request) -> Iterator[dict[str, object]]:
-        nonlocal sent
-        while True:
-            sent += 1
-            yield {"text": "x" * 10_000}
-
-    with ControlServer(path, {"endless": endless}) as control, raw(path) as connection:
-        connection.sendall(b'{"do": "endless"}\n')
-        until(lambda: control.busy)
-        until(lambda: not control.busy)
-        assert 0 < sent < 1000
-
-
-def test_descriptors_arrive_and_are_closed_afterwards(path: Path, tmp_path: Path) -> None:
-    def writes(request: Request) -> Iterator[dict[str, object]]:
-        os.write(request.files[0], b"written by the server")
-        yield {"end": True, "files": len(request.files)}
-
-    before = len(list(Path("/proc/self/fd").iterdir()))
-    with ControlServer(path, {"writes": writes}), (tmp_path / "out").open("wb") as out:
-        client = connect(path)
-        assert client is not None
-        with client:
-            assert list(client.ask("writes", files=(out.fileno(),))) == [{"end": True, "files": 1}]
-    assert (tmp_path / "out").read_bytes() == b"written by the server"
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
-
-
-@pytest.mark.slow
-def test_a_hundred_clients_at_once(path: Path) -> None:
+def test_a_hundred_clients_at_once_and_more_than_it_serves(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = threading.active_count()
     with ControlServer(path, HANDLERS):
-        clients = [c for c in (connect(path) for _ in range(100)) if isinstance(c, Client)]
-        assert len(clients) == 100
-
-        def sums(client: Client) -> object:
-            with client:
-                return [list(client.ask("count", to=number))[-1]["sum"] for number in range(10)]
-
+        CAME.clear()
         with ThreadPoolExecutor(100) as pool:
-            results = list(pool.map(sums, clients))
-        assert results == [[sum(range(number)) for number in range(10)]] * 100
+            assert list(pool.map(lambda number: ask(path, "note", number=number), range(100))) == [os.getpid()] * 100
+        assert sorted(request["number"] for request in CAME) == list(range(100))
+        monkeypatch.setattr(server, "CONNECTIONS", 2)
+        waiting = [raw(path) for _ in range(2)]
+        with pytest.raises(StateError) as caught:
+            ask(path, "note")
+        assert caught.value.diagnostic.code == "process-lost"
+        for connection in waiting:
+            connection.close()
+        until(lambda: threading.active_count() == before + 1)
+        assert answers(path)
     assert threading.active_count() == before
 
 
-def test_closing_cancels_what_runs(path: Path) -> None:
-    control = ControlServer(path, HANDLERS)
-    client = connect(path)
-    assert client is not None
-    answers = client.ask("wait")
-    next(answers)
-    control.close()
-    # The handler's last words, or the end of the connection, whichever comes first.
-    with contextlib.suppress(EngineError):
-        assert next(answers) == {"end": True, "signal": 0}
-    assert not path.exists()
-
-
 @pytest.mark.slow
+def test_closing_waits_for_what_runs_and_not_for_ever(path: Path) -> None:
+    going_on = threading.Event()
+
+    def wait(_: Mapping[str, Any]) -> None:
+        going_on.wait(20)
+
+    control = ControlServer(path, {"waits": wait})
+    with ThreadPoolExecutor(1) as pool:
+        asking = pool.submit(ask, path, "waits")
+        until(lambda: control._workers)
+        threading.Timer(0.3, going_on.set).start()
+        control.close()
+        assert asking.result(20) == os.getpid()
+    going_on.clear()
+    control = ControlServer(path, {"waits": wait})
+    with raw(path) as connection:
+        connection.sendall(b'{"do": "waits"}\n')
+        until(lambda: control._workers)
+        begin = time.monotonic()
+        control.close(0.2)
+        assert time.monotonic() - begin < 10
+        assert not path.exists()
+        going_on.set()
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
 def test_another_user_is_not_answered(path: Path) -> None:
     code = textwrap.dedent("""
@@ -343,7 +282,7 @@ def test_another_user_is_not_answered(path: Path) -> None:
         connection.settimeout(10)
         try:
             connection.connect(f"/proc/self/fd/{folder}/{os.path.basename(sys.argv[1])}")
-            connection.sendall(b'{"do": "count", "to": 1}\\n')
+            connection.sendall(b'{"do": "note"}\\n')
             print(connection.recv(100))
         except OSError as error:
             print(type(error).__name__)
@@ -361,10 +300,9 @@ def test_another_user_is_not_answered(path: Path) -> None:
         path.chmod(0o777)
         assert attempt() in {"b''\n", "BrokenPipeError\n", "ConnectionResetError\n"}
         path.parent.chmod(0o700)
-        assert asked(path, "count", to=1)
+        assert answers(path)
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
 def test_a_process_of_another_user_is_not_asked(path: Path) -> None:
     code = textwrap.dedent("""
@@ -384,6 +322,6 @@ def test_a_process_of_another_user_is_not_asked(path: Path) -> None:
     process.stdout.readline()
     try:
         assert raw(path).close() is None
-        assert connect(path) is None
+        assert ask(path, "note") is None
     finally:
         process.communicate("")

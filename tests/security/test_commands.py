@@ -73,8 +73,6 @@ ARGUMENTS = {
     "source inspect": ["shop.events"],
     "submit": ["--dry-run", "build"],
     "trust": ["--list"],
-    # There is no session to be had, or nothing to wait for.
-    "warmup --stay": ["1s", "--foreground"],
 }
 # `docs serve` and `jars fetch` have tests of their own (test_docs_server.py, test_jars_and_archives.py), `lsp` is below,
 # `mcp` in tests/mcp, and `warmup` is about the machine alone.
@@ -276,7 +274,6 @@ CODES = {"status": {3}}
 WRITES = (
     "build",
     "start",
-    "warmup --stay",
     "run",
     "test",
     "retry",

@@ -6,7 +6,6 @@ Which classes a build needs is found by building: a project of a few models in a
 from __future__ import annotations
 
 import json
-import re
 import tempfile
 from contextlib import nullcontext
 from dataclasses import replace
@@ -14,13 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.api import Project
-from engine.errors import EngineError, SetupError, UsageError
-from engine.times import duration_seconds, parse_duration
+from engine.errors import EngineError, SetupError
 
 if TYPE_CHECKING:
-    import click
-
-    from engine.cli.command_setup import CommandSettings
     from engine.spark.archive import Classes
 
 _PROJECT = """name: warmup
@@ -144,46 +139,3 @@ def _write_project(root: Path) -> None:
         path = root / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
-
-
-def warm_process(
-    chosen: CommandSettings, stay: str | None, command: click.Command, *, foreground: bool, stop: bool
-) -> None:
-    """Start or stop the process that keeps a project warm.
-
-    Args:
-        chosen: the shared options.
-        stay: for how long it waits for commands.
-        command: the command line that it carries out.
-        foreground: be that process.
-        stop: end it.
-
-    Raises:
-        UsageError: the duration cannot be read.
-        EngineError: as for `engine.cli.warm.stay`.
-    """
-    from engine.cli.exits import exit_code
-    from engine.cli.warm import stay as warm
-
-    if stop:
-        chosen.out.say("Stopped" if warm.stop(chosen) else "Nothing to stop: no process keeps this project warm")
-        return
-    seconds = _seconds(stay or "")
-    if foreground:
-        warm.stay(chosen, seconds, lambda arguments: exit_code(command, arguments))
-        return
-    arguments = ["--stay", stay or "", "--project-dir", str(chosen.root), "--target-path", str(chosen.target_dir)]
-    if chosen.project.target:
-        arguments += ["--target", chosen.project.target]
-    pid = warm.start(chosen, arguments)
-    chosen.out.say(f"Warm: process {pid} carries out build, run, test and show until none came for {stay}")
-
-
-def _seconds(text: str) -> float:
-    """The length of `30m`, `1h`, `90s` or `30 minutes` in seconds."""
-    short = re.fullmatch(r"([0-9]{1,9})\s*([smh])", text.strip())
-    units = {"s": "seconds", "m": "minutes", "h": "hours"}
-    duration = parse_duration(f"{short[1]} {units[short[2]]}" if short else text)
-    if duration is None or duration_seconds(duration) == 0:
-        raise UsageError("usage", f"--stay is not a duration: {text}", "Write --stay 30m, or --stay '1 hour'.")
-    return float(duration_seconds(duration))

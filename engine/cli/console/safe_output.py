@@ -103,12 +103,6 @@ def reader_left() -> bool:
     return bool(_left)
 
 
-def reset_streams() -> None:
-    """Forget what happened to earlier standard streams: this process has others now."""
-    _failures.clear()
-    _left.clear()
-
-
 _failures: list[OSError] = []
 _left: list[BrokenPipeError] = []
 

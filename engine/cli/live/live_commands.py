@@ -115,10 +115,10 @@ def reload(**shared: Any) -> int:
 
 
 def _ask(request: str, models: tuple[str, ...], **shared: Any) -> int:
-    def work(chosen: CommandSettings) -> bool:
+    def work(chosen: CommandSettings) -> None:
         from engine.cli.live.start_command import ask_running
 
-        return ask_running(chosen, request, models)
+        ask_running(chosen, request, models)
 
     return carry_out(work, **shared)
 

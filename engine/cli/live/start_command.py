@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from engine.cli.command_setup import CommandSettings, Warnings, compiled, deferr
 from engine.cli.console.live_area import AREA
 from engine.compile import Compiled, DataTest, Target, UnitTest
 from engine.compile.artifacts.write_artifacts import write_artifacts
-from engine.control import ControlServer, Request, connect, socket_path
+from engine.control import ControlServer, ask, socket_path
 from engine.errors import StateError, UsageError
 from engine.events import Event, ProjectReloaded, Step, StepStarted
 from engine.live.lag import LagReader
@@ -181,23 +181,13 @@ def _signals(live: LiveProject) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _handlers(live: LiveProject) -> Mapping[str, Callable[[Request], Iterable[Mapping[str, Any]]]]:
-    def stop(_: Request) -> Iterable[Mapping[str, Any]]:
-        live.stop("engine stop")
-        return [{"pid": os.getpid()}]
-
-    def of_nodes(act: Callable[[Sequence[str]], None]) -> Callable[[Request], Iterable[Mapping[str, Any]]]:
-        def handle(request: Request) -> Iterable[Mapping[str, Any]]:
-            act(_nodes(live, request.get("models", [])))
-            return []
-
-        return handle
-
-    def reload(_: Request) -> Iterable[Mapping[str, Any]]:
-        live.reload()
-        return []
-
-    return {"stop": stop, "pause": of_nodes(live.pause), "resume": of_nodes(live.resume), "reload": reload}
+def _handlers(live: LiveProject) -> Mapping[str, Callable[[Mapping[str, Any]], None]]:
+    return {
+        "stop": lambda _: live.stop("engine stop"),
+        "pause": lambda request: live.pause(_nodes(live, request.get("models", []))),
+        "resume": lambda request: live.resume(_nodes(live, request.get("models", []))),
+        "reload": lambda _: live.reload(),
+    }
 
 
 def _nodes(live: LiveProject, names: Any) -> list[str]:
@@ -215,7 +205,7 @@ def _nodes(live: LiveProject, names: Any) -> list[str]:
     return [node for name in wanted for node in (known[name], f"{TESTS}{known[name]}")]
 
 
-def ask_running(chosen: CommandSettings, request: str, models: Sequence[str]) -> bool:
+def ask_running(chosen: CommandSettings, request: str, models: Sequence[str]) -> None:
     """Ask the process that keeps a project running for something; report what it did.
 
     Raises:
@@ -223,18 +213,15 @@ def ask_running(chosen: CommandSettings, request: str, models: Sequence[str]) ->
         UsageError: a model is not kept running.
     """
     target = chosen.project.compile().target.name
-    client = connect(_socket(chosen, target))
-    if client is None:
+    pid = ask(_socket(chosen, target), request, models=list(models))
+    if pid is None:
         message = f"no engine start runs for this project with the target {target}"
         raise StateError("not-running", message, "Start it: engine start")
-    with client:
-        answers = list(client.ask(request, models=list(models)))
-        if request == "stop":
-            _await_end(client.pid)
+    if request == "stop":
+        _await_end(pid)
     done = {"stop": "Stopped", "pause": "Paused", "resume": "Resumed", "reload": "Reading the project again"}
     named = f": {', '.join(models)}" if models else ""
     chosen.out.say(f"{done[request]}{named}")
-    return bool(answers) or True
 
 
 def _await_end(pid: int) -> None:
