@@ -19,7 +19,7 @@ import pytest
 
 from engine.cli.live import start_command
 from engine.cli.main import cli, invoke
-from engine.control import ControlServer, Request, socket_path
+from engine.control import ControlServer, socket_path
 from engine.lake.clients import catalog_client
 from tests.lab import REPOSITORY, Lab
 from tests.security.answering import Answering, answering
@@ -206,12 +206,8 @@ def test_a_command_that_reaches_a_process_asks_nobody_else(
     monkeypatch.setattr(start_command, "_SECONDS_TO_STOP", 0.2)
     done = list[str]()
 
-    def noting(name: str) -> Callable[[Request], Iterator[dict[str, Any]]]:
-        def note(_: Request) -> Iterator[dict[str, Any]]:
-            done.append(name)
-            yield {"end": True}
-
-        return note
+    def noting(name: str) -> Callable[[object], None]:
+        return lambda _: done.append(name)
 
     before = files(lab)
     with ControlServer(socket_path(lab.root, "dev"), {name: noting(name) for name in REACHING}):
