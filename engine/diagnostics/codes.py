@@ -87,8 +87,8 @@ _BY_PAGE = {
         unbounded-groups unbounded-complete unbounded-distinct unbounded-collection unbounded-join
     """,
     "watermarks-and-windows": """
-        watermark-syntax watermark-type watermark-missing-column watermark-needs-name watermark-delay
-        duplicate-watermark watermark-two-columns watermark-unused watermark-held watermark-ahead dedup-needs-watermark
+        watermark-syntax watermark-type watermark-missing-column
+        watermark-two-columns watermark-unused watermark-held watermark-ahead dedup-needs-watermark
         window-syntax window-unused window-name-clash window-ambiguous window-many window-week window-slide
         window-months window-length window-type window-no-watermark session-no-watermark session-mode
         session-needs-key session-grouping-sets

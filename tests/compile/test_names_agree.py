@@ -14,9 +14,9 @@ from engine.compile.columns import InputColumns
 from engine.compile.columns.find_columns import bind
 from engine.compile.columns.walk import path
 from engine.compile.streaming import StreamFacts
-from engine.compile.streaming.lowering import build_plan, lower_from, lower_grouping, lower_pivots, watermark_clause
+from engine.compile.streaming.lowering import build_plan, lower_from, lower_grouping, lower_pivots
 from engine.compile.streaming.lowering.build_plan import Builder
-from engine.compile.streaming.lowering.streaming_clauses import parse
+from engine.compile.streaming.lowering.parse_statement import parse
 from engine.compile.streaming.query_plan.logical_plan import (
     Aggregate,
     Generate,
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.slow
 
 Place = tuple[str, str]
 _STEPS = (SourcePlan, Projection, Aggregate, UnionPlan, Generate)
-_MODULES = (build_plan, lower_from, lower_grouping, lower_pivots, watermark_clause)
+_MODULES = (build_plan, lower_from, lower_grouping, lower_pivots)
 _TABLES = {name: StreamFacts(streaming=False, columns=dict(columns)) for name, columns in TABLES.items()}
 
 
@@ -92,7 +92,7 @@ def _names(
         return
     inputs = {name: InputColumns(name, tuple((facts.columns or {}).items())) for name, facts in relations.items()}
     bound = bind(parsed.tree, inputs, {}, text)
-    builder = Builder(relations, parsed.native, bound.types)
+    builder = Builder(relations, bound.types)
     builder.query(parsed.tree, {}, None)
     origins = _Origins(steps, builder)
     for node in parsed.tree.find_all(exp.Column):

@@ -89,11 +89,6 @@ class _Grammar:
             return f"({part.sql})", part.columns
         if self.maybe(0.06):
             return "ba", COLUMNS
-        if self.maybe(0.04):
-            return "stream t_par", COLUMNS
-        if self.maybe(0.06):
-            base = self.any(("sa", "stream t_par", "(select * from sa)"))
-            return f"{base} watermark ts delay of interval 5 minutes", COLUMNS
         if self.maybe(0.03):
             return "sa tablesample (50 percent)", COLUMNS
         return self.any(STREAMS), COLUMNS

@@ -10,8 +10,7 @@ RELATIONS = {
     "sb": StreamFacts(streaming=True, columns=COLUMNS),
     "wa": StreamFacts(streaming=True, columns=COLUMNS, watermark="ts", delay=600),
     "wb": StreamFacts(streaming=True, columns=COLUMNS, watermark="ts", delay=1200),
-    "ba": StreamFacts(streaming=False, columns=COLUMNS, streamable=False),
-    "t_par": StreamFacts(streaming=False, columns=COLUMNS),
+    "ba": StreamFacts(streaming=False, columns=COLUMNS),
 }
 
 # What Spark starts, and would never write.

@@ -114,8 +114,6 @@ def prepared(spark: Any, folder: Path) -> Judge:
     view("wa", "a", "10 minutes")
     view("wb", "b", "20 minutes")
     view("ba", "a", stream=False)
-    spark.sql(f"create table if not exists t_par ({SCHEMA}) using parquet location '{folder / 't_par'}'")
-    spark.sql("insert overwrite t_par select * from ba")
     return Judge(spark, folder)
 
 

@@ -28,7 +28,6 @@ def judge(lab_session: LabSession, tmp_path_factory: pytest.TempPathFactory) -> 
     yield prepared(spark, tmp_path_factory.mktemp("fuzz") / "data")
     for key, value in before.items():
         spark.conf.set(key, value)
-    spark.sql("drop table t_par")
     for name in ("sa", "sb", "wa", "wb", "ba"):
         spark.catalog.dropTempView(name)
 

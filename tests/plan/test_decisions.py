@@ -15,7 +15,7 @@ from sqlglot import exp
 from engine.compile import Manifest
 from engine.compile.nodes.model_settings import OutputMode
 from engine.compile.streaming.lowering.build_plan import Builder
-from engine.compile.streaming.lowering.streaming_clauses import Native, parse
+from engine.compile.streaming.lowering.parse_statement import parse
 from engine.compile.streaming.query_plan.logical_plan import Join, walk
 from engine.compile.streaming.query_plan.optimize import as_it_runs
 from engine.compile.streaming.query_plan.stream_facts import StreamFacts
@@ -123,7 +123,7 @@ def test_a_full_join_becomes_the_outer_join_of_the_side_that_a_filter_needs(cond
     streams = {name: StreamFacts(streaming=True, columns=columns, watermark="at", alias=name) for name in ("e", "p")}
     tree = parse(f"select e.id from e full join p on e.id = p.id and e.at = p.at where {condition}").tree
     assert isinstance(tree, exp.Query)
-    plan = as_it_runs(Builder(streams, Native()).query(tree, {}, None))
+    plan = as_it_runs(Builder(streams).query(tree, {}, None))
     assert [step.kind for step in walk(plan) if isinstance(step, Join)] == [kind]
 
 
@@ -143,7 +143,7 @@ def test_a_filter_is_applied_below_the_columns_that_it_is_over(columns: str, con
     joined = f"select {columns} from e full join p on e.id = p.id and e.at = p.at"
     tree = parse(f"select a from ({joined}) where {condition}").tree
     assert isinstance(tree, exp.Query)
-    plan = as_it_runs(Builder(streams, Native()).query(tree, {}, None))
+    plan = as_it_runs(Builder(streams).query(tree, {}, None))
     assert [step.kind for step in walk(plan) if isinstance(step, Join)] == [kind]
 
 

@@ -32,8 +32,8 @@ from engine.compile.stateful.bound_expressions import (
 from engine.compile.stateful.equivalent_expressions import EVENT_TIME, MADE, TYPE, gap_of, is_constant, key_of
 from engine.compile.stateful.written_calls import LostArgumentError, WrittenCall, said_beside, written_calls
 from engine.compile.streaming.lowering.build_plan import Builder
+from engine.compile.streaming.lowering.parse_statement import parse
 from engine.compile.streaming.lowering.plan_scope import Found, path_of
-from engine.compile.streaming.lowering.streaming_clauses import parse
 from engine.compile.streaming.query_plan import logical_plan as p
 from engine.compile.streaming.query_plan.optimize import needed
 from engine.compile.streaming.query_plan.redundant_aggregates import RANDOM
@@ -61,13 +61,12 @@ def meaning(facts: Mapping[str, Any]) -> Meaning:
     """
     inputs = {str(item["view"]).replace("`", "").lower(): item for item in facts["inputs"]}
     text = str(facts["sql"])
-    parsed = parse(text, synonyms=SYNONYMS)
-    tree = parsed.tree
-    if not isinstance(tree, exp.Query) or parsed.native.clauses or parsed.native.streams:
+    tree = parse(text, synonyms=SYNONYMS).tree
+    if not isinstance(tree, exp.Query):
         raise UnprovableError("the SQL is not read")
     if tree.find(*RANDOM) is not None or any(clause.args.get("recursive") for clause in tree.find_all(exp.With)):
         raise UnprovableError("random values and recursion")
-    builder = Builder({name: _facts(item) for name, item in inputs.items()}, parsed.native)
+    builder = Builder({name: _facts(item) for name, item in inputs.items()})
     try:
         plan = builder.query(tree, {}, None)
         if builder.found or builder.domains or plan.open:

@@ -6,9 +6,9 @@ watermark; the rules are functions over that plan. `plan.optimize` derives the p
 
 from engine.compile.nodes.query_finding import QueryFinding
 from engine.compile.streaming.check_query import check, check_text
-from engine.compile.streaming.lowering.streaming_clauses import Native, ParsedStatement, parse
+from engine.compile.streaming.lowering.parse_statement import ParsedStatement, parse
 from engine.compile.streaming.query_plan.stream_facts import MODES, Mode, StreamFacts
 
 __all__ = [
-    "MODES", "Mode", "Native", "ParsedStatement", "QueryFinding", "StreamFacts", "check", "check_text", "parse",
+    "MODES", "Mode", "ParsedStatement", "QueryFinding", "StreamFacts", "check", "check_text", "parse",
 ]  # fmt: skip

@@ -13,7 +13,7 @@ from engine.compile.sql.aggregates import is_stateful
 from engine.compile.sql.dialect import DIALECT, parse_text
 from engine.compile.sql.query_nodes import QueryNodes
 from engine.compile.streaming import Mode, StreamFacts, check, check_text
-from engine.compile.streaming.lowering.streaming_clauses import parse
+from engine.compile.streaming.lowering.parse_statement import parse
 from engine.compile.templates.template_names import REF, SOURCE, spoken
 from engine.errors import Diagnostic
 from engine.jinja import Rendered

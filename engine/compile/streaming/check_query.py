@@ -14,7 +14,7 @@ from engine.compile.streaming.join_rules import joins, running_joins
 from engine.compile.streaming.limit_rules import limits
 from engine.compile.streaming.lowering.build_plan import Builder
 from engine.compile.streaming.lowering.lowered_query import LoweredQuery
-from engine.compile.streaming.lowering.streaming_clauses import Native, parse
+from engine.compile.streaming.lowering.parse_statement import parse
 from engine.compile.streaming.query_plan.logical_plan import MAX_STEPS, PlanTooLargeError, steps
 from engine.compile.streaming.query_plan.optimize import as_it_runs
 from engine.compile.streaming.query_plan.stream_facts import Mode, StreamFacts, error
@@ -26,9 +26,7 @@ _RULES: tuple[Callable[[LoweredQuery], Iterator[QueryFinding]], ...] = (
 )  # fmt: skip
 
 
-def check(
-    bound: BoundQuery, relations: Mapping[str, StreamFacts], mode: Mode, *, native: Native | None = None
-) -> tuple[QueryFinding, ...]:
+def check(bound: BoundQuery, relations: Mapping[str, StreamFacts], mode: Mode) -> tuple[QueryFinding, ...]:
     """Check a query against Spark's rules of streaming.
 
     Args:
@@ -36,7 +34,6 @@ def check(
         relations: facts of what it reads, by the name in the SQL (of several parts: joined by dots). A
             relation that is not among them counts as a table of unknown columns.
         mode: the output mode.
-        native: Spark's clauses of streams, if `parse` of this package took some out.
 
     Returns:
         All findings by their place. The query runs on Spark if none of them is an error.
@@ -47,7 +44,7 @@ def check(
         return (error("not-a-query", message, "Write the SELECT alone.", tree),)
     by_name = {name.replace("`", "").lower(): facts for name, facts in relations.items()}
     try:
-        findings = _found(tree, Builder(by_name, native or Native(), bound.types), mode)
+        findings = _found(tree, Builder(by_name, bound.types), mode)
     except RecursionError:
         return (error("sql-too-deep", "the SQL is nested too deeply", "Use CTEs.", tree),)
     except PlanTooLargeError as large:
@@ -76,12 +73,12 @@ def _found(tree: exp.Expr, builder: Builder, mode: Mode) -> list[QueryFinding]:
 
 
 def check_text(text: str, relations: Mapping[str, StreamFacts], mode: Mode) -> tuple[QueryFinding, ...]:
-    """The same for a text in Spark's own SQL, with `STREAM` and `WATERMARK` clauses."""
+    """The same for a text in Spark's SQL; its `STREAM` and `WATERMARK` clauses are findings, as in a model."""
     parsed = parse(text)
     if parsed.tree is None:
         return parsed.findings
     inputs = {name.replace("`", ""): _columns(name, facts) for name, facts in relations.items()}
-    return check(bind(parsed.tree, inputs, {}, text, quiet=True), relations, mode, native=parsed.native)
+    return check(bind(parsed.tree, inputs, {}, text, quiet=True), relations, mode)
 
 
 def _columns(name: str, facts: StreamFacts) -> InputColumns:

@@ -9,7 +9,6 @@ from engine.compile.streaming.lowering.lowered_query import LoweredQuery
 from engine.compile.streaming.query_plan.logical_plan import (
     Aggregate,
     Distinct,
-    EventTime,
     Except,
     Join,
     Limit,
@@ -23,11 +22,7 @@ from engine.compile.streaming.query_plan.stream_facts import error, warning
 
 
 def watermarks(query: LoweredQuery) -> Iterator[QueryFinding]:
-    """Two event-time columns at one step, and a watermark set twice."""
-    for step in walk(query.plan):
-        if isinstance(step, EventTime) and step.before is not None and step.before.watermark:
-            message = f"'{step.before.name}' already has a watermark"
-            yield error("duplicate-watermark", message, "Keep one of them.", step.node)
+    """Two event-time columns at one step."""
     selected = frozenset(column.id for column in query.runs.columns)
     for step, of_children in needed(query.runs, selected):
         for columns in _reaching(query, step, of_children):

@@ -68,7 +68,7 @@ STATEMENTS = [
     "select -id, +v, ~id, id | v, id & v, id || s, not (id > 1), id <> v, id div 2 from wa",
     "table wa",
     "describe wa",
-    "merge into t_par using wa on t_par.id = wa.id when matched then delete",
+    "merge into ba using wa on ba.id = wa.id when matched then delete",
     "explain select * from wa",
     "select * from wa;",
     "select * from wa; select * from wb",

@@ -109,15 +109,15 @@ def test_streams_with_names_of_their_own(sql: str, codes: list[str]) -> None:
 @pytest.mark.parametrize(
     ("sql", "codes"),
     [
-        ("select count(*) n from t_par group by upper(s) having upper(s) = 'A'", []),
-        ("select count(*) n from t_par group by upper(s) order by upper(s)", []),
-        ("select count(*) n from t_par group by upper(s) having s = 'A'", ["agg-not-grouped"]),
-        ("select upper(s) u, count(*) n from t_par group by s having upper(s) = 'A'", []),
+        ("select count(*) n from ba group by upper(s) having upper(s) = 'A'", []),
+        ("select count(*) n from ba group by upper(s) order by upper(s)", []),
+        ("select count(*) n from ba group by upper(s) having s = 'A'", ["agg-not-grouped"]),
+        ("select upper(s) u, count(*) n from ba group by s having upper(s) = 'A'", []),
         # An alias may be part of a key, and not stand for a key that uses one.
-        ("select id + 1 as x, count(*) n from t_par group by x, x + 1", []),
-        ("select id + 1 as x, x + 1 as y, count(*) n from t_par group by id, x + 1", []),
-        ("select id + 1 as x, x + 1 as y, count(*) n from t_par group by x, y", ["agg-alias-key"]),
-        ("select id + 1 as x, x + 1 as y, count(*) n from t_par group by all", ["agg-alias-key"]),
+        ("select id + 1 as x, count(*) n from ba group by x, x + 1", []),
+        ("select id + 1 as x, x + 1 as y, count(*) n from ba group by id, x + 1", []),
+        ("select id + 1 as x, x + 1 as y, count(*) n from ba group by x, y", ["agg-alias-key"]),
+        ("select id + 1 as x, x + 1 as y, count(*) n from ba group by all", ["agg-alias-key"]),
     ],
 )
 def test_groups_of_a_table(sql: str, codes: list[str]) -> None:

@@ -19,7 +19,6 @@ from engine.compile.streaming.lowering.lower_grouping import GroupedItem, group,
 from engine.compile.streaming.lowering.lower_subqueries import misplaced, over_union
 from engine.compile.streaming.lowering.lowering_context import Env
 from engine.compile.streaming.lowering.plan_scope import Found, PlanScope
-from engine.compile.streaming.lowering.streaming_clauses import Native
 from engine.compile.streaming.query_plan.logical_plan import (
     NO_IDS,
     Distinct,
@@ -59,7 +58,6 @@ class Builder:
 
     Attributes:
         relations: what they may read, by name.
-        native: WATERMARK and STREAM clauses.
         types: of their expressions, as far as they are known, by the identity of the node.
         found: faults of the SQL itself.
         domains: correlated subqueries that group rows of a stream.
@@ -68,7 +66,6 @@ class Builder:
     """
 
     relations: Mapping[str, StreamFacts]
-    native: Native
     types: Mapping[int, str] = field(default_factory=dict)
     found: list[QueryFinding] = field(default_factory=list)
     domains: list[Domain] = field(default_factory=list)

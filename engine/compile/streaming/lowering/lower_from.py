@@ -14,7 +14,6 @@ from engine.compile.streaming.lowering.lower_conditions import conditions, equal
 from engine.compile.streaming.lowering.lower_subqueries import GENERATORS
 from engine.compile.streaming.lowering.lowering_context import Env, Queries
 from engine.compile.streaming.lowering.plan_scope import NamedRelation, PlanScope
-from engine.compile.streaming.lowering.watermark_clause import event_time
 from engine.compile.streaming.query_plan.logical_plan import (
     NO_IDS,
     Generate,
@@ -75,9 +74,6 @@ def _item(queries: Queries, node: exp.Expr, env: Env, outer: PlanScope | None) -
         )
     else:
         plan, alias = SourcePlan(node=node, open=True), ""
-    clause = queries.native.clauses.get(id(node))
-    if clause is not None:
-        plan = event_time(queries, plan, clause, env)
     plan = _sampled_plan(plan, node.args.get("sample"))
     relation = From(plan, (NamedRelation(alias, plan.columns, plan.open),), plan.columns)
     return _behind(queries, _named(queries, relation, node), node, env, outer)
@@ -117,16 +113,13 @@ def _table(queries: Queries, node: exp.Table, name: str, env: Env) -> LogicalPla
     facts = queries.relations.get(name)
     if facts is None:
         return SourcePlan(node=node, name=name, open=True)
-    first = next(node.find_all(exp.Identifier))
-    declared = first.meta.get("start") in queries.native.streams and facts.streamable
     marked = (facts.watermark or "").lower()
     # The names of fields keep their letter case: those of a JSON record have one.
     types = {n.lower(): t if t and "<" in t else (t or "").lower() for n, t in (facts.columns or {}).items()}
-    streaming = facts.streaming or declared
-    if marked and streaming:
+    if marked and facts.streaming:
         types.setdefault(marked, "timestamp")
+    streaming, unknown = facts.streaming, facts.columns is None
     columns = tuple(PlanColumn(queries.number(), n, t, watermark=streaming and n == marked) for n, t in types.items())
-    unknown = facts.columns is None
     return SourcePlan(node=node, name=name, columns=columns, open=unknown, streaming=streaming, dedup=facts.dedup)
 
 

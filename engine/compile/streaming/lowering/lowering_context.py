@@ -10,7 +10,6 @@ from sqlglot import exp
 from engine.compile.nodes.query_finding import QueryFinding
 from engine.compile.streaming.lowering.lower_expressions import ExpressionReader
 from engine.compile.streaming.lowering.plan_scope import PlanScope
-from engine.compile.streaming.lowering.streaming_clauses import Native
 from engine.compile.streaming.query_plan.logical_plan import LogicalPlan
 from engine.compile.streaming.query_plan.stream_facts import StreamFacts
 
@@ -22,7 +21,6 @@ class Queries(Protocol):
     """What FROM needs of the lowering of queries."""
 
     relations: Mapping[str, StreamFacts]
-    native: Native
 
     def number(self) -> int:
         """A new id."""

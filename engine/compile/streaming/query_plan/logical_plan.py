@@ -160,12 +160,6 @@ class SourcePlan(LogicalPlan, frozen=True, kw_only=True):
     dedup: bool = False
 
 
-class EventTime(LogicalPlan, frozen=True, kw_only=True):
-    """A WATERMARK clause in the SQL; `before` is the column as it was."""
-
-    before: PlanColumn | None = None
-
-
 class Filter(LogicalPlan, frozen=True, kw_only=True):
     """WHERE and HAVING."""
 

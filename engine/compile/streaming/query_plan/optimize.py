@@ -17,7 +17,6 @@ from engine.compile.streaming.query_plan.logical_plan import (
     Aggregate,
     Condition,
     Distinct,
-    EventTime,
     Except,
     Filter,
     Generate,
@@ -66,7 +65,7 @@ def optimised(plan: LogicalPlan, above: _Conditions = ()) -> LogicalPlan:
         return _filtered(replace(plan, children=(child,)), stays)
     if isinstance(plan, Limit) and is_one(plan):
         return _filtered(replace(plan, children=(_ungrouped(optimised(plan.child)),)), above)
-    if isinstance(plan, (Distinct, EventTime)) or (isinstance(plan, Except) and plan.node.args.get("distinct")):
+    if isinstance(plan, Distinct) or (isinstance(plan, Except) and plan.node.args.get("distinct")):
         down = tuple(c for c in above if c.node.find(*RANDOM) is None)
         children = optimised(plan.child, down), *map(optimised, plan.children[1:])
         return _filtered(replace(plan, children=children), tuple(c for c in above if c not in down))

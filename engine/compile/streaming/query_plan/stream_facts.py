@@ -25,7 +25,6 @@ class StreamFacts:
         watermark: the column that carries the watermark.
         delay: of the watermark, in seconds.
         dedup: repeats are dropped within the watermark's delay.
-        streamable: `STREAM name` makes a stream of it.
         alias: the name of its columns where the query gives none; empty: its own.
     """
 
@@ -34,7 +33,6 @@ class StreamFacts:
     watermark: str | None = None
     delay: float | None = None
     dedup: bool = False
-    streamable: bool = True
     alias: str = ""
 
 
