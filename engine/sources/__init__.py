@@ -24,7 +24,7 @@ BUILT_IN = {
     "iceberg": "engine.sources.iceberg",
     "kafka": "engine.sources.kafka",
     "rate": "engine.sources.rate",
-    "socket": "engine.sources.socket.socket_source",
+    "socket": "engine.sources.socket",
 }
 
 

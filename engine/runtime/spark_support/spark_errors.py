@@ -16,8 +16,7 @@ from engine.runtime.spark_support.error_texts import deepest, explained, summary
 from engine.runtime.spark_support.too_deep import too_deep
 from engine.runtime.spark_support.unreadable_files import unreadable
 from engine.secrets import scrub
-from engine.sources import avro
-from engine.sources.socket import socket_source
+from engine.sources import avro, socket
 from engine.spark.executions import spark_exceptions
 
 __all__ = ["diagnose", "diagnose_test", "spark_exceptions", "summary"]
@@ -103,7 +102,7 @@ def diagnose(error: Exception, model: Model | Source) -> tuple[Diagnostic, ...]:
     if isinstance(error, EngineError):
         return tuple(d.at(Location(model.file), model.name) for d in error.diagnostics)
     text = plain_name(str(error))
-    told = from_text(text) or avro.told_by_worker(text) or socket_source.told_by_worker(text)
+    told = from_text(text) or avro.told_by_worker(text) or socket.told_by_worker(text)
     if told is not None:
         return tuple(d.at(Location(model.file), model.name) for d in told.diagnostics)
     if (around := surroundings(text)) is not None:

@@ -9,8 +9,10 @@ way when a build was killed are lost: nobody can send them again.
 from __future__ import annotations
 
 import json
+import socket
 import time
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import RunError
@@ -23,6 +25,9 @@ from engine.times import duration_seconds
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.datasource import DataSource
+
+    Line = tuple[bytes, datetime]
 
 FORMATS: tuple[str, ...] = ("socket",)
 KEYS: Mapping[str, ValueForm] = SOCKET_KEYS.forms
@@ -34,6 +39,10 @@ ANSWERS: Mapping[str, Answers] = {"socket": Answers(closed_options=True, rows_wa
 _READ_FOR = "5 seconds"
 _PORTS = 65535
 _PLAIN = {"format": "string"}
+_CONNECT_SECONDS = 5.0
+_COLUMNS = "value binary, received_at timestamp"
+# How the error begins when there is no server; it comes as text from a worker of Spark.
+_RAISED = "headrace: socket: "
 
 
 def faults(spec: SourceSpec) -> Iterator[SpecFault]:
@@ -96,25 +105,109 @@ def read_batch(session: SparkSession, spec: SourceSpec, place: Place) -> DataFra
     Raises:
         RunError: `socket-unreachable`.
     """
-    from engine.sources.socket.socket_reader import Lines, UnreachableError
-
-    settings = _settings(spec)
-    lines = Lines(settings["host"], int(settings["port"]))
+    lines = _Lines(_settings(spec))
     try:
-        rows = lines.wait(float(settings["read_for"]))
-    except UnreachableError as error:
-        raise _unreachable(str(error)) from error
+        rows = lines.first()
+    except RuntimeError as error:
+        raise told_by_worker(str(error)) or error from error
     finally:
         lines.close()
-    return _decoded(session.createDataFrame(rows, "value binary, received_at timestamp"), spec, place)
+    return _decoded(session.createDataFrame(rows, _COLUMNS), spec, place)
 
 
 def read_stream(session: SparkSession, spec: SourceSpec, place: Place) -> DataFrame:
     """Each line as it comes."""
-    from engine.sources.socket.socket_reader import NAME, SocketSource
+    source = _data_source()
+    session.dataSource.register(source)
+    return _decoded(session.readStream.format(source.name()).options(**_settings(spec)).load(), spec, place)
 
-    session.dataSource.register(SocketSource)
-    return _decoded(session.readStream.format(NAME).options(**_settings(spec)).load(), spec, place)
+
+class _Lines:
+    """A connection whose bytes are cut into lines, each with the time when it came."""
+
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        self._server = (settings["host"], int(settings["port"]))
+        self._read_for = float(settings["read_for"])
+        self._socket: socket.socket | None = None
+        self._rest = b""
+
+    def first(self) -> list[Line]:
+        """The lines that come within `read_for`, or until the server closes the connection.
+
+        Raises:
+            RuntimeError: there is no server (see `told_by_worker`).
+        """
+        try:
+            self._socket = socket.create_connection(self._server, timeout=_CONNECT_SECONDS)
+        except OSError as error:
+            host, port = self._server
+            raise RuntimeError(f"{_RAISED}no server at {host}:{port} ({error.strerror or error})") from None
+        return self.more(self._read_for)
+
+    def more(self, seconds: float = 0.0) -> list[Line]:
+        """The lines that are there by now, or come within some seconds."""
+        end = time.monotonic() + seconds
+        lines: list[Line] = []
+        while self._socket is not None:
+            self._socket.settimeout(max(0.0, end - time.monotonic()))
+            try:
+                data = self._socket.recv(65536)
+            except (BlockingIOError, TimeoutError):
+                break
+            except ConnectionError:
+                data = b""
+            # The last line may have no end.
+            *whole, self._rest = (self._rest + (data or b"\n" * bool(self._rest))).split(b"\n")
+            lines += ((line.removesuffix(b"\r"), datetime.now(UTC)) for line in whole)
+            if not data:
+                self.close()
+        return lines
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+        self._socket = None
+
+
+def _data_source() -> type[DataSource]:
+    """Spark's side: it runs in a Python process of its own beside the driver."""
+    from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
+    from pyspark.sql.types import StructType
+
+    class SocketStream(SimpleDataSourceStreamReader):
+        """The lines as a stream; an offset is the number of lines so far, through all builds."""
+
+        def __init__(self, options: Mapping[str, str]) -> None:
+            self._options = options
+            self._lines: _Lines | None = None
+
+        def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
+            return {"lines": 0}
+
+        def read(self, start: dict[str, int]) -> tuple[Iterator[Line], dict[str, int]]:
+            if self._lines is None:
+                lines = _Lines(self._options)
+                rows, self._lines = lines.first(), lines
+            else:
+                rows = self._lines.more()
+            return iter(rows), {"lines": start["lines"] + len(rows)}
+
+        def readBetweenOffsets(self, start: dict[str, int], end: dict[str, int]) -> Iterator[Line]:  # noqa: N802
+            del start, end  # Lines of a batch that was not finished are gone.
+            return iter(())
+
+    class SocketSource(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return "headrace_socket"
+
+        def schema(self) -> str:
+            return _COLUMNS
+
+        def simpleStreamReader(self, schema: StructType) -> SocketStream:  # noqa: N802, ARG002 - Spark's name
+            return SocketStream(dict(self.options))
+
+    return SocketSource
 
 
 def _settings(spec: SourceSpec) -> dict[str, str]:
@@ -132,13 +225,10 @@ def _decoded(rows: DataFrame, spec: SourceSpec, place: Place) -> DataFrame:
 
 def told_by_worker(text: str) -> RunError | None:
     """The error that a worker of Spark ended with, from Spark's text of it; None if it is another one."""
-    from engine.sources.socket.socket_reader import RAISED
-
-    begin = text.find(RAISED)
-    return _unreachable(text[begin + len(RAISED) :].splitlines()[0]) if begin >= 0 else None
-
-
-def _unreachable(reason: str) -> RunError:
+    begin = text.find(_RAISED)
+    if begin < 0:
+        return None
+    reason = text[begin + len(_RAISED) :].splitlines()[0]
     hint = "Start the server first (to try it out: nc -lk 9999), or correct 'host' and 'port' of the source."
     return RunError("socket-unreachable", reason.strip(), hint)
 

@@ -1,1 +1,0 @@
-"""Lines of a TCP server, for development."""
