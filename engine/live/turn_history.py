@@ -30,33 +30,21 @@ FILE = f"{FOLDER}/history.db"
 # Which file this user made there: SQLite is to open no other.
 _PROOF = f"{FOLDER}/history.json"
 _VERSION = 4
-# What a file of an earlier version does not have.
-_SINCE_2 = (
-    "alter table series add column held integer default 0;"
-    " alter table series add column state_memory integer default 0;"
-)
-_SINCE_3 = f"""
-create table nodes (target text, node text, at real, record text, primary key (target, node)) without rowid;
-create table log (id integer primary key, at text, level text, line text);
-{open_alerts.SCHEMA}"""
-_SINCE_4 = (
-    "alter table turns add column duplicates integer default 0;"
-    " alter table series add column duplicates integer default 0;"
-)
-_UPGRADES = {1: _SINCE_2 + _SINCE_3 + _SINCE_4, 2: _SINCE_3 + _SINCE_4, 3: _SINCE_4}
 _SCHEMA = f"""
 create table turns (id integer primary key, node text, number integer, begin real, end real, waited real, reason text,
     status text, rows_in integer, rows_out integer, late integer, bad integer, batches integer, watermark text,
-    message text);
+    message text, duplicates integer default 0);
 create index turns_by_node on turns (node, begin);
 create index turns_by_end on turns (end);
 create table series (node text, minute integer, rows_in integer, rows_out integer, late integer, bad integer,
     batches integer, seconds real, held integer default 0, state_memory integer default 0,
-    primary key (node, minute)) without rowid;
+    duplicates integer default 0, primary key (node, minute)) without rowid;
 create index series_by_minute on series (minute);
 create table states (id integer primary key, node text, at real, state text, reason text);
 create index states_by_node on states (node, at);
-{_SINCE_3}{_SINCE_4}"""
+create table nodes (target text, node text, at real, record text, primary key (target, node)) without rowid;
+create table log (id integer primary key, at text, level text, line text);
+{open_alerts.SCHEMA}"""
 _SECONDS_OF_A_DAY = 86_400
 _PRUNED_EACH = 600.0
 _MOST_UNWRITTEN = 20_000
@@ -343,8 +331,6 @@ def _connect(path: Path) -> sqlite3.Connection:
         (tables,) = connection.execute("select count(*) from sqlite_master").fetchone()
         if tables == 0:
             connection.executescript(f"{_SCHEMA}pragma user_version = {_VERSION};")
-        elif version in _UPGRADES:
-            connection.executescript(f"begin; {_UPGRADES[version]} pragma user_version = {_VERSION}; commit;")
         elif version != _VERSION:
             raise _OtherFormError  # noqa: TRY301
         connection.execute("select id, bad, watermark, message from turns limit 1")

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engine.compile import Manifest, Model
-from engine.compile.sql.normalize import same_meaning
+from engine.compile.sql.normalize import FORM, same_meaning
 from engine.errors import Diagnostic, Location
 from engine.plan import (
     changed_materialization,
@@ -25,7 +25,6 @@ from engine.plan import (
 from engine.plan.comparable_facts import comparable, keeps_columns, renamed
 from engine.plan.comparison import Change, Comparison, StreamsRead
 from engine.plan.deployed.deployed_facts import LastWriter
-from engine.plan.earlier_facts import in_one_form, is_first_form, noted
 from engine.plan.edits.backfill_obstacles import not_recomputed
 from engine.plan.edits.changed_clauses import with_clauses
 from engine.plan.edits.open_windows import can_follow
@@ -43,10 +42,10 @@ def changed_query(manifest: Manifest, model: Model, writer: LastWriter, read: St
     """Compare the facts of a model with those of another query that wrote its table last."""
     if (facts := writer.facts) is None:
         return _refused(model, Change.IDENTITY_CHANGED, ("the query that wrote the table is unknown",))
-    old, said = with_present_names(manifest, model, facts, writer, read), model.facts
-    both = in_one_form(old, said)
-    found = _compared(manifest, model, both.before, both.now, writer, read)
-    return noted(found, both.note, streaming=model.streaming)
+    if (form := facts.get("form")) != FORM:
+        other = f"the query that wrote the table is recorded in format {form}, and this version reads format {FORM}"
+        return _refused(model, Change.IDENTITY_CHANGED, (other,))
+    return _compared(manifest, model, with_present_names(manifest, model, facts, writer, read), writer, read)
 
 
 def with_present_names(
@@ -69,13 +68,13 @@ def _compared(
     manifest: Manifest,
     model: Model,
     old: Mapping[str, Any],
-    said: Mapping[str, Any],
     writer: LastWriter,
     read: StreamsRead,
 ) -> Comparison:
+    said = model.facts
     now = said.get("settings", {})
     recorded = writer.recorded.settings if writer.recorded else None
-    before = setting_changes.before(old, recorded, now, few=is_first_form(writer.facts or {}))
+    before = now if "settings" not in old and recorded is None else old.get("settings", {})
     changed, frozen = setting_changes.differences(before, now)
     old, new = comparable(_without_settings(old), said), _without_settings(comparable(said, old))
     if _same(old, new) and _same_inputs(old, new) and not changed:

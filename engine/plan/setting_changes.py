@@ -6,32 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine.compile import Model
-from engine.compile.config.session_settings import FROZEN, recorded_first
+from engine.compile.config.session_settings import FROZEN
 from engine.pinned_settings import PINNED
 
 _PARTITIONS = "spark.sql.shuffle.partitions"
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _PROVIDERS = {"RocksDBStateStoreProvider": "rocksdb", "HDFSBackedStateStoreProvider": "hdfs"}
-
-
-def before(
-    facts: Mapping[str, Any], recorded: Mapping[str, Any] | None, now: Mapping[str, Any], *, few: bool
-) -> Mapping[str, Any]:
-    """The settings that wrote a table.
-
-    Args:
-        facts: of the query that wrote it; settings at their defaults are not among them.
-        recorded: the settings that its generation has recorded; None: it was begun by a version that recorded none.
-        now: taken for what is not known of a table.
-        few: a version wrote the facts that recorded few settings.
-    """
-    if "settings" not in facts and recorded is None:
-        return now
-    known = dict(facts.get("settings", {}))
-    if few:
-        others = {key: text for key, text in now.get("conf", {}).items() if not recorded_first(key)}
-        known["conf"] = {**others, **known.get("conf", {})}
-    return known
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[list[str], list[str]]:

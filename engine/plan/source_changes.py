@@ -275,7 +275,6 @@ def with_new_names(state: ModelState, before: Sequence[StreamSource], now: Seque
     return replace(
         state,
         starts=moved(state.starts, nodes),
-        upstreams=moved(state.upstreams, nodes),
         sources=moved(state.sources, nodes),
         settled=moved(state.settled, names),
         event_times=moved(state.event_times, names),

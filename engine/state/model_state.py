@@ -26,6 +26,8 @@ from engine.state.read_once import ReadOnce
 from engine.state.state_path import StatePath, store_of
 from engine.state.taken_over import BATCHES, CHECKPOINT, continue_in_copies, folder_in_use
 
+# Of model.json. A change of its meaning gets another number, and a new version of the package.
+FORMAT = 1
 MODEL_FILE = "model.json"
 DROP_FILE = "drop.json"
 REFRESH_FILE = "refresh.json"
@@ -54,7 +56,7 @@ class ModelState:
     Attributes:
         table: full name of the Iceberg table or view.
         generation: number of the checkpoint, from 1.
-        generation_id: random, and in the markers of its commits; empty: the generation began before there were ids.
+        generation_id: random, and in the markers of its commits.
         phase: `published` when the table exists and belongs to this generation; before that `building`, or `staged`
             if it is whole and waits for its tests.
         uuid: the table's UUID; a table that is dropped and recreated has another one.
@@ -66,7 +68,6 @@ class ModelState:
         inputs: for batch tables, what was read (see `engine.runtime.run_batch`).
         pinned: for batch tables, `inputs` were the same before and after the rows were computed, so that they are what
             was read.
-        upstreams: of generations that began before `starts`, the UUID of each table read as a stream.
         starts: for streams of tables, where each begins (see `engine.sources.iceberg.Start`), by node.
         sources: for streams of sources, what each gave to be remembered (see `engine.sources.spec.Resumption`).
         begin: of a checkpoint that was reset, from which time on its sources are read (`at`, milliseconds since 1970;
@@ -79,11 +80,12 @@ class ModelState:
             `engine.lake.table_facts`: `TableFacts.made`, `ViewFacts.made`); empty: not known.
         extracts: of a history of full extracts, the files that were taken (`files`: modification time in milliseconds
             by URI) and the time of the last one (`at`, microseconds since 1970); empty: it reads no files so.
-        columns: of the query that wrote last, as its table has them; empty: a version wrote it that did not note them.
-        model: name of the model that wrote last; empty: a version wrote it that did not note it.
+        columns: of the query that wrote last, as its table has them.
+        model: name of the model that wrote last.
         environment: of the build that wrote last: `project`, `target` and `schema`, which is the target's own.
         engine_version: that wrote last.
         spark_version: that wrote last.
+        format: of the file (docs/how-to/upgrade.md); one of another format is not read.
     """
 
     table: str
@@ -97,7 +99,6 @@ class ModelState:
     inputs: Mapping[str, Any] = field(default_factory=dict)
     pinned: bool = False
     ends: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    upstreams: Mapping[str, str] = field(default_factory=dict)
     starts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     sources: Mapping[str, Any] = field(default_factory=dict)
     begin: Mapping[str, Any] = field(default_factory=dict)
@@ -112,6 +113,7 @@ class ModelState:
     engine_version: str = ""
     spark_version: str = ""
     generation_id: str = ""
+    format: int = FORMAT
 
 
 @dataclass(frozen=True, slots=True)
@@ -435,6 +437,8 @@ def _check(state: ModelState, number: int) -> None:
     Raises:
         ValueError: the content is not one that a run wrote.
     """
+    if state.format != FORMAT:
+        raise ValueError(f"it has format {state.format}, and this version reads format {FORMAT}")
     if state.generation != number:
         raise ValueError("it is of another generation")
     if not _FINGERPRINT.fullmatch(state.fingerprint):

@@ -55,35 +55,6 @@ def test_what_is_held_is_a_level_of_the_minute_and_not_a_sum(tmp_path: Path) -> 
     history.close()
 
 
-@pytest.mark.parametrize("version", [1, 2, 3])
-def test_a_file_of_an_earlier_version_keeps_what_it_has(tmp_path: Path, version: int) -> None:
-    history = TurnHistory(tmp_path)
-    fed(history, *turn(rows=7))
-    history.close()
-    with sqlite3.connect(history.path) as db:
-        columns = "alter table turns drop column duplicates; alter table series drop column duplicates;"
-        tables = "drop table nodes; drop table log; drop table alerts; drop table messages; drop table bad_counts;"
-        db.executescript(f"{columns}{tables if version < 3 else ''} pragma user_version = {version};")
-        if version == 1:
-            db.executescript(
-                "create table old (node text, minute integer, rows_in integer, rows_out integer, late integer, bad integer,"
-                " batches integer, seconds real, primary key (node, minute)) without rowid;"
-                "insert into old select node, minute, rows_in, rows_out, late, bad, batches, seconds from series;"
-                "drop table series; alter table old rename to series;"
-            )
-    history = TurnHistory(tmp_path)
-    assert history.note == ""
-    fed(history, batch(rows_in=1, state_rows=6, duplicates=5, held=held(6, 7)))
-    history.keep("dev", {ORDERS: {"late": 3}})
-    history.flush()
-    assert history.kept("dev") == {ORDERS: {"late": 3}}
-    history.close()
-    assert len(turn_history.turns(history.path)) == 1
-    found = turn_history.series(history.path, ORDERS, since=time.time() - 3600, step=600)
-    assert sum(row["duplicates"] for row in found) == 5
-    assert (sum(row["rows_in"] for row in found), max(row["held"] for row in found)) == (8, 6)
-
-
 def test_the_file_is_the_owners_alone_and_no_link(tmp_path: Path) -> None:
     TurnHistory(tmp_path / "target").close()
     assert stat.S_IMODE((tmp_path / "target/live").stat().st_mode) == 0o700

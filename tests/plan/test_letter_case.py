@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -188,34 +187,6 @@ def test_columns_of_parquet_have_none(tmp_path: Path) -> None:
 
 def test_fields_of_a_struct_are_found_in_any_letter_case(tmp_path: Path) -> None:
     assert both_ways(tmp_path, WINDOWED, ("s.B.C", "S.b.c"), 3) == [Change.UNCHANGED] * 2
-
-
-FIRST_FORM = json.loads(Path(__file__).with_name("facts_of_the_first_form.json").read_text())
-
-
-@pytest.mark.parametrize(
-    ("name", "pattern", "same", "other"),
-    [
-        ("batch", BATCH, Change.REBUILT, Change.REBUILT),
-        (
-            "windowed",
-            WINDOWED.replace("%s", "{0}").replace("sum({0})", "sum(v)"),
-            Change.FORWARD,
-            Change.STATE_BREAKING,
-        ),
-        ("keyed", KEYED, Change.FORWARD, Change.KEY_CHANGED),
-    ],
-)
-def test_facts_without_letter_case_are_not_taken_for_the_same(
-    tmp_path: Path, name: str, pattern: str, same: Change, other: Change
-) -> None:
-    """Facts that the version before wrote for `m.A`: what it did not record is said, and what differs is changed."""
-    for key, change in (("m.A", same), ("m.a", same), ("m.B", other)):
-        after = manifest(tmp_path, pattern.replace("%s", key).replace("{0}", key))
-        found = compare_model(after, after.model("m"), LastWriter("0", FIRST_FORM[name]))
-        assert found.change is change
-        if change is not other or name == "batch":
-            assert "without letter case" in " ".join(found.reasons)
 
 
 def test_an_alias_that_is_called_as_is_another_column(tmp_path: Path) -> None:

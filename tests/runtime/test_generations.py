@@ -67,36 +67,6 @@ def test_a_rebuild_that_failed_half_way_is_not_taken_for_a_generation_of_the_sam
     assert lab.build().model("latest")["status"] == "unchanged"
 
 
-@pytest.mark.nightly
-def test_a_generation_that_began_before_there_were_ids_goes_by_its_number(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lab.write("sources/shop.yml", ONE_BY_ONE)
-    lab.model("latest", LATEST)
-    lab.land("a", [event(1)])
-    with monkeypatch.context() as patched:
-        patched.setattr("engine.plan.deployed.generations.new_id", lambda: "")
-        lab.build()
-    state = lab.state / "latest" / "1" / "model.json"
-    state.write_text(json.dumps({k: v for k, v in lab.model_json("latest").items() if k != "generation_id"}))
-    assert generation_ids(lab, "latest") == [None]
-    assert lab.build().model("latest")["status"] == "unchanged"
-    # The note of the last commit is lost, as after a kill: its marker still counts.
-    lab.land("b", [event(2)])
-    lab.build()
-    state.write_text(json.dumps({**lab.model_json("latest"), "batch": 0, "snapshot": None}))
-    checkpoint = lab.state / "latest" / "1" / "checkpoint"
-    for name in ("1", ".1.crc"):
-        (checkpoint / "commits" / name).unlink()
-    assert lab.build().model("latest")["rows_out"] == 0
-    assert generation_ids(lab, "latest") == [None, None]
-    lab.build("-f")
-    (identifier,) = generation_ids(lab, "latest")
-    assert identifier == lab.model_json("latest", 2)["generation_id"]
-    assert len(str(identifier)) == 32
-    assert lab.ids("latest") == [1, 2]
-
-
 PAID = "/*---\nstreams: [shop.events]\n---*/\nselect id, at from {{ source('shop', 'events') }}\n"
 
 

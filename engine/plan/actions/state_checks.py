@@ -121,7 +121,7 @@ def _check_history(model: Model, state: ModelState, table: TableFacts) -> None:
 
 def _check_alone(model: Model, state: ModelState, table: TableFacts) -> None:
     """Check that the generation wrote each micro-batch once, and last the one that the state knows of or the next."""
-    commits = (s for s in table.history if state.generation_id and wrote(state, s))
+    commits = (s for s in table.history if wrote(state, s))
     ours = [s for s in commits if s.marker("batch-id") is not None and not (s.erases or s.backfills)]
     numbers = [whole_number(s.marker("batch-id") or "") for s in ours]
     batches = [NO_BATCH if number is None else number for number in numbers]

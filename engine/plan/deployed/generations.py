@@ -1,8 +1,7 @@
 """Which generation of a table a commit belongs to.
 
 A generation has a number, which names its folder and its staging table, and a random id, which its commits carry.
-Numbers can come again (a table outlives a lost state), ids cannot. A generation that began before there were ids
-has none, and its commits are known by their number; a commit with an id is never one of those.
+Numbers can come again (a table outlives a lost state), ids cannot.
 """
 
 from __future__ import annotations
@@ -29,10 +28,7 @@ def new_id() -> str:
 
 def wrote(state: ModelState, snapshot: SnapshotFacts) -> bool:
     """Return whether a snapshot was committed by the generation of a state."""
-    identifier = snapshot.marker(ID)
-    if state.generation_id or identifier is not None:
-        return identifier == state.generation_id
-    return snapshot.marker(NUMBER) == str(state.generation)
+    return snapshot.marker(ID) == state.generation_id
 
 
 def has_commits(table: TableFacts | None) -> bool:

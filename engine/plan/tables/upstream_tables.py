@@ -196,7 +196,7 @@ def continued(
 def start_of(state: ModelState, upstream: Upstream) -> Start:
     """Where a stream of the generation began."""
     kept = state.starts.get(upstream.node)
-    return Start(**kept) if kept else Start(state.upstreams.get(upstream.node) or upstream.facts.uuid)
+    return Start(**kept) if kept else Start(upstream.facts.uuid)
 
 
 def _snapshots(offsets: Iterable[Mapping[str, Any]]) -> frozenset[int]:

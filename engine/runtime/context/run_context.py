@@ -90,7 +90,7 @@ class Run:
         known = {
             "model": model.name,
             generations.NUMBER: str(state.generation),
-            **({generations.ID: state.generation_id} if state.generation_id else {}),
+            generations.ID: state.generation_id,
             "run-id": self.id,
             "fingerprint": model.fingerprint,
             "version": __version__,

@@ -106,7 +106,7 @@ def _reads(manifest: Manifest, model: Model, state: ModelState, table: KnownTabl
             return True
     uuid = table.state.uuid if table.state is not None else None
     # Whatever a version notes of a table that was read has its UUID.
-    read = as_json({"inputs": state.inputs, "starts": state.starts, "upstreams": state.upstreams}).decode()
+    read = as_json({"inputs": state.inputs, "starts": state.starts}).decode()
     return bool(uuid) and f'"{uuid}"' in read
 
 

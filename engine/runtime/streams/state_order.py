@@ -7,8 +7,7 @@ text with which it began.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,11 +19,10 @@ from engine.errors import Location, StateError
 from engine.plan.changed_query import with_present_names
 from engine.plan.comparison import StreamsRead
 from engine.plan.deployed.deployed_facts import LastWriter
-from engine.plan.deployed.recorded_streams import recorded
+from engine.plan.deployed.recorded_streams import RECORD, recorded
 from engine.runtime.context.run_context import Run
 from engine.runtime.inputs.stream_sources import present_streams
 from engine.runtime.spark_support.aggregate_trees import stored_aggregates
-from engine.runtime.spark_support.spark_errors import spark_exceptions
 from engine.runtime.streams.groups_left_out import with_groups_left_out
 from engine.state import ModelState, TableState
 
@@ -74,7 +72,7 @@ def in_order_of_state(
         return OrderedQuery(ran, session.sql(ran.sql), order)
     frame = session.sql(model.sql)
     now = _groups(model, frame)
-    before = _before(run, model, folder, state, frame) if state is not None and state.fingerprint else None
+    before = _before(run, model, folder, state, now) if state is not None and state.fingerprint else None
     if before is None or not (now or before["groups"]):
         return OrderedQuery(model, frame, _record(model, now, frame) if now else None)
     if now is not None and _fits(before, now, model):
@@ -105,63 +103,23 @@ def _views(facts: _Facts) -> dict[str, int]:
     return {str(item["view"]).replace("`", "").lower(): number for number, item in enumerate(facts["inputs"])}
 
 
-def _before(run: Run, model: Model, folder: TableState, state: ModelState, frame: DataFrame) -> _Facts | None:
-    """The query that has the order of a state, with the names of now and its `groups`; None: it is that of now.
-
-    Of a checkpoint that a version began that recorded no order, it is derived from the text.
-    """
+def _before(run: Run, model: Model, folder: TableState, state: ModelState, now: Groups | None) -> _Facts | None:
+    """The query that has the order of a state, with the names of now and its `groups`; None: the state has no order."""
     facts = folder.facts(state)
     if facts is None or "state" not in facts:
         # The plan compares such facts as text: it is the same.
         return None
     known = recorded(folder, state.generation)
-    writer = LastWriter(state.fingerprint, facts, known)
-    read = StreamsRead.of(model, writer, present_streams(run, model, known.streams if known is not None else ()))
-    named = with_present_names(run.manifest, model, facts, writer, read)
     if known is not None and known.order is not None:
-        return dict(named["began"])
-    if state.fingerprint == model.fingerprint and "began" not in named:
-        groups = stored_aggregates(frame, _views(model.facts["state"]))
-        return None if groups is None else {**named["state"], "groups": groups}
-    began = named.get("began") or named["state"]
-    with _earlier_views(frame.sparkSession, model, began) as session:
-        try:
-            groups = stored_aggregates(session.sql(str(began["sql"])), _views(began))
-        except spark_exceptions():
-            groups = None
-    if groups is not None:
-        return {**began, "groups": groups}
-    message = (
-        f"the state of '{model.name}' was begun by an earlier version, which did not record the order of its "
-        "aggregates, and the query with which it began cannot be read any more"
-    )
-    hint = (
-        "Restore the query and its sources as they were when it was last built, build once, and repeat the edit; or "
-        f"rebuild the table: engine build -f -s {model.name}"
-    )
+        writer = LastWriter(state.fingerprint, facts, known)
+        read = StreamsRead.of(model, writer, present_streams(run, model, known.streams))
+        return dict(with_present_names(run.manifest, model, facts, writer, read)["began"])
+    if not now:
+        return None
+    message = f"the state of '{model.name}' does not record the order of its aggregates, which it stores by position"
+    path = folder.generation(state.generation) / RECORD
+    hint = f"Restore {path} from a backup, or rebuild the table: engine build -f -s {model.name}"
     raise _changed(model, message, hint)
-
-
-@contextmanager
-def _earlier_views(session: SparkSession, model: Model, began: _Facts) -> Iterator[SparkSession]:
-    """A session in which the inputs have the names, also of their columns, that an earlier query has for them."""
-    views = {item.name: item.view.strip("`") for item in model.inputs if "." not in item.view}
-    frames = {view: session.table(f"`{view}`") for view in views.values()}
-    earlier = {}
-    for item in began["inputs"]:
-        view, name = views.get(str(item["name"])), str(item["view"]).strip("`")
-        if view is not None:
-            names = {new: old for old, new in (item.get("renamed") or {}).items()}
-            earlier[name] = frames[view].withColumnsRenamed(names)
-    for name, frame in earlier.items():
-        frame.createOrReplaceTempView(name)
-    try:
-        yield session
-    finally:
-        for name in earlier:
-            session.catalog.dropTempView(name)
-        for view, frame in frames.items():
-            frame.createOrReplaceTempView(view)
 
 
 def _fits(before: _Facts, now: Groups, model: Model) -> bool:

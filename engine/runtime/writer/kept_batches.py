@@ -7,12 +7,14 @@ written to its generation's `batches/` before the first commit, and all outputs 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from engine import kill_points
+from engine.errors import StateError
 from engine.local_paths import AS_IT_IS
 from engine.state.model_state import as_json
 from engine.state.state_path import StatePath, remove_tree, spark_location, store_of
@@ -27,10 +29,10 @@ _COUNTS = "_counts.json"
 
 @dataclass(frozen=True, slots=True)
 class KeptBatch:
-    """The rows of a batch that was kept, and how many failed each expectation; None: that is not known."""
+    """The rows of a batch that was kept, and how many failed each expectation."""
 
     rows: DataFrame
-    failed: Mapping[str, int] | None
+    failed: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +71,12 @@ class KeptBatches:
         if not (path / _WHOLE).exists():
             return None
         rows = session.read.options(**AS_IT_IS).parquet(spark_location(path))
+        counts = self.folder / (path.name + _COUNTS)
         try:
-            return KeptBatch(rows, json.loads((self.folder / (path.name + _COUNTS)).read_text(encoding="utf-8")))
-        except FileNotFoundError:
-            # Kept by a version that did not note them.
-            return KeptBatch(rows, None)
+            return KeptBatch(rows, msgspec.json.decode(counts.read_text(encoding="utf-8"), type=dict[str, int]))
+        except (OSError, ValueError, msgspec.MsgspecError) as error:
+            hint = "Restore the file from a backup: it counts the rows of a micro-batch that is not committed yet."
+            raise StateError("state-unreadable", f"{counts} cannot be read: {error}", hint) from error
 
     def clear(self) -> None:
         """Remove what is kept; the batch is committed."""

@@ -246,7 +246,7 @@ def _failed(kept: KeptBatch | None, execution: Any, checks: tuple[Expectation, .
     """How many rows failed each check, by its name."""
     if kept is None:
         return expectations.counted(execution, checks)
-    if kept.failed is not None and all(check.name in kept.failed for check in checks):
+    if all(check.name in kept.failed for check in checks):
         return kept.failed
     # Without marks in its rows only what was computed again can tell.
     return (
