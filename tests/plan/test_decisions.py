@@ -14,9 +14,10 @@ from sqlglot import exp
 
 from engine.compile import Manifest
 from engine.compile.nodes.model_settings import OutputMode
+from engine.compile.streaming.check_query import bound
 from engine.compile.streaming.lowering.build_plan import Builder
 from engine.compile.streaming.lowering.parse_statement import parse
-from engine.compile.streaming.query_plan.logical_plan import Join, walk
+from engine.compile.streaming.query_plan.logical_plan import Join, LogicalPlan, walk
 from engine.compile.streaming.query_plan.optimize import as_it_runs
 from engine.compile.streaming.query_plan.stream_facts import StreamFacts
 from engine.errors import StateError
@@ -110,6 +111,13 @@ def test_two_aggregates_over_a_stream_append_and_one_updates(tmp_path: Path) -> 
     assert edit(tmp_path, TWICE).model("m").write.output_mode is OutputMode.APPEND
 
 
+def _running(sql: str, streams: dict[str, StreamFacts]) -> LogicalPlan:
+    """The plan of a query as Spark runs it."""
+    parsed = parse(sql)
+    assert isinstance(parsed.tree, exp.Query)
+    return as_it_runs(Builder(bound(parsed.tree, streams, sql), streams).query(parsed.tree, {}, None))
+
+
 @pytest.mark.parametrize(
     ("condition", "kind"),
     [("e.id > 0", "left"), ("p.sum > 0", "right"), ("e.id > p.id", "inner"), ("coalesce(e.id, p.id) > 0", "full")],
@@ -117,9 +125,7 @@ def test_two_aggregates_over_a_stream_append_and_one_updates(tmp_path: Path) -> 
 def test_a_full_join_becomes_the_outer_join_of_the_side_that_a_filter_needs(condition: str, kind: str) -> None:
     columns = {"id": "int", "at": "timestamp", "sum": "double"}
     streams = {name: StreamFacts(streaming=True, columns=columns, watermark="at", alias=name) for name in ("e", "p")}
-    tree = parse(f"select e.id from e full join p on e.id = p.id and e.at = p.at where {condition}").tree
-    assert isinstance(tree, exp.Query)
-    plan = as_it_runs(Builder(streams).query(tree, {}, None))
+    plan = _running(f"select e.id from e full join p on e.id = p.id and e.at = p.at where {condition}", streams)
     assert [step.kind for step in walk(plan) if isinstance(step, Join)] == [kind]
 
 
@@ -137,9 +143,7 @@ def test_a_filter_is_applied_below_the_columns_that_it_is_over(columns: str, con
     known = {"id": "int", "at": "timestamp", "sum": "double"}
     streams = {name: StreamFacts(streaming=True, columns=known, watermark="at", alias=name) for name in ("e", "p")}
     joined = f"select {columns} from e full join p on e.id = p.id and e.at = p.at"
-    tree = parse(f"select a from ({joined}) where {condition}").tree
-    assert isinstance(tree, exp.Query)
-    plan = as_it_runs(Builder(streams).query(tree, {}, None))
+    plan = _running(f"select a from ({joined}) where {condition}", streams)
     assert [step.kind for step in walk(plan) if isinstance(step, Join)] == [kind]
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.compile.types import spark_types
 
@@ -31,6 +32,7 @@ class ColumnValue(Struct, frozen=True):
         certain: its type is declared or follows from what is; else it is what compile takes it to be.
         named_at: what gave the column its name: the offset of an alias in the query, `window <name>`, or
             `watermark <node>`; -1: what it comes from has the name.
+        id: of the column that it is; a new one where an expression, an alias or a reading makes a new column; 0: none.
     """
 
     type: str | None
@@ -40,6 +42,7 @@ class ColumnValue(Struct, frozen=True):
     window: str = ""
     certain: bool = False
     named_at: int | str = -1
+    id: int = 0
 
 
 NOTHING = ColumnValue(None)
@@ -75,16 +78,54 @@ class OutputColumns:
     stored: bool = False
 
 
+class NameRef(Struct, frozen=True):
+    """What a dotted name refers to.
+
+    Attributes:
+        ids: of the columns that it may be: none, one, or several if it is ambiguous.
+        name: of the column, in lower case.
+        path: the field in it, as it is written.
+        relation: the qualifier in lower case, or empty.
+        outer: it is a column of the SELECT around.
+    """
+
+    ids: tuple[int, ...]
+    name: str
+    path: tuple[str, ...] = ()
+    relation: str = ""
+    outer: bool = False
+
+
+class Found(Struct, frozen=True):
+    """A dotted name that was looked up.
+
+    Attributes:
+        value: of the whole name.
+        columns: that its begin can mean.
+        taken: how many parts that took.
+        unknown: the ids of such columns, by name, if nobody knows whether there is one of this name.
+        outer: it was found in the SELECT around.
+    """
+
+    value: ColumnValue
+    columns: Sequence[ColumnValue]
+    taken: int
+    unknown: dict[str, int] | None = None
+    outer: bool = False
+
+
 @dataclass(slots=True)
 class ScopeRelation:
     """An item of FROM under the names by which its columns may be qualified, in lower case.
 
     `named_at`: the offset of its alias, or of the CTE that it is; or the node whose name it has; -1: none of these.
+    `unknown`: ids of columns that it may have, by name.
     """
 
     names: tuple[str, ...]
     output: OutputColumns
     named_at: int | str = -1
+    unknown: dict[str, int] = field(default_factory=dict)
     _index: dict[str, list[ColumnValue]] | None = None
 
     def find(self, name: str) -> list[ColumnValue]:
@@ -127,6 +168,7 @@ class ColumnScope:
         variables: parameters of the lambda around.
         quiet: names that are not found are not to be reported here.
         outside: a column of the SELECT around it was used.
+        unknown: ids of columns that some of several relations may have, by name.
     """
 
     ctes: Mapping[str, Any]
@@ -139,6 +181,7 @@ class ColumnScope:
     variables: dict[str, ColumnValue] = field(default_factory=dict)
     quiet: bool = False
     outside: bool = False
+    unknown: dict[str, int] = field(default_factory=dict)
     _index: dict[str, list[ColumnValue]] | None = None
 
     @property
@@ -174,28 +217,40 @@ class ColumnScope:
 
     def look_up(self, parts: Sequence[str]) -> ColumnValue:
         """The value of a dotted name; raises Missing if certainly nothing has it."""
+        return self.find(parts).value
+
+    def find(self, parts: Sequence[str]) -> Found:
+        """What a dotted name means; raises Missing if certainly nothing has it."""
         lower = [part.lower() for part in parts]
         missing: Missing | None = None
         # Spark looks into the SELECT around a subquery, and no further.
         for scope in (self, self.outer):
             try:
-                value = scope.here(parts, lower) if scope is not None else None
+                found = scope.here(parts, lower) if scope is not None else None
             except Missing as error:
-                value, missing = None, missing or error
-            if value is not None:
-                self.outside = self.outside or (scope is not self)
-                return value
+                found, missing = None, missing or error
+            if found is not None:
+                if scope is self:
+                    return found
+                self.outside = True
+                return replace(found, outer=True)
         raise missing or Missing(".".join(parts), list(self.candidates(lower)), 0)
 
-    def here(self, parts: Sequence[str], lower: list[str]) -> ColumnValue | None:
-        """The value of a dotted name in this SELECT alone; None if it is not there."""
+    def here(self, parts: Sequence[str], lower: list[str]) -> Found | None:
+        """What a dotted name means in this SELECT alone; None if it is not there."""
         resolved, taken = self.resolved(parts, lower)
+        unknown = None
         if not resolved:
-            return self._unknown(parts)
+            resolved, taken, unknown = self._unknown(parts), 1, self._unknown_ids()
+            if not resolved:
+                return None
+        elif taken > 1 and not resolved[0].id:
+            relation = self.named(lower[0])
+            unknown = relation.unknown if relation is not None else None
         value = resolved[0] if len(resolved) == 1 else _either(resolved)
         for position in range(taken, len(parts)):
             value = member(value, parts, position)
-        return value
+        return Found(value, resolved, taken, unknown)
 
     def resolved(self, parts: Sequence[str], lower: list[str]) -> tuple[list[ColumnValue], int]:
         """The columns that the begin of a dotted name can mean, and how many parts that took."""
@@ -218,21 +273,22 @@ class ColumnScope:
             for relation in self.relations:
                 if lower[at] in relation.names:
                     value = relation.find(lower[at + 1])
-                    if not value and relation.output.open and relation.output.rest is not None:
-                        return [_unseen(relation.output.rest, parts[at + 1 :])], len(parts)
                     if not value and relation.output.open:
-                        return [NOTHING], len(parts)
+                        return [unseen(relation.output.rest, parts[at + 1])], at + 2
                     if value:
                         return value, at + 2
         return [], 0
 
-    def _unknown(self, parts: Sequence[str]) -> ColumnValue | None:
+    def _unknown(self, parts: Sequence[str]) -> list[ColumnValue]:
         """A column of the one relation whose columns are not known."""
         if not self.open or self._surely_not(parts):
-            return None
+            return []
         nodes = {r.output.rest for r in self.relations if r.output.open}
-        node = nodes.pop()
-        return NOTHING if nodes or node is None else _unseen(node, parts)
+        return [unseen(nodes.pop() if len(nodes) == 1 else None, parts[0])]
+
+    def _unknown_ids(self) -> dict[str, int]:
+        unknown = [relation for relation in self.relations if relation.output.open]
+        return unknown[0].unknown if len(unknown) == 1 else self.unknown
 
     def _surely_not(self, parts: Sequence[str]) -> bool:
         """Whether a name is qualified by a relation that has no such column, and all else is lost.
@@ -254,8 +310,9 @@ class ColumnScope:
             yield from self.outer.candidates(lower)
 
 
-def _unseen(node: str, parts: Sequence[str]) -> ColumnValue:
-    return ColumnValue(None, ((node, ".".join(parts)),), exact=True)
+def unseen(node: str | None, name: str) -> ColumnValue:
+    """A column that a node may have; None: nobody knows which."""
+    return NOTHING if node is None else ColumnValue(None, ((node, name),), exact=True)
 
 
 def _either(values: list[ColumnValue]) -> ColumnValue:

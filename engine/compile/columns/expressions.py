@@ -13,6 +13,7 @@ from engine.compile.columns.column_scope import (
     NOTHING,
     ColumnScope,
     ColumnValue,
+    Found,
     Missing,
     OutputColumns,
     ScopeColumn,
@@ -139,7 +140,9 @@ def _column(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
         bound = _result(node, parts, scope)
     try:
         # The parser finds the parameters of lambdas that have the same letter case.
-        found = scope.look_up(parts) if bound is None else _inner(bound, parts)
+        looked_up = scope.find(parts) if bound is None else Found(_inner(bound, parts), [bound], 1)
+        found = looked_up.value
+        walk.refer(node, parts, looked_up)
         meta = identifiers[0].meta
         if "start" in meta:
             walk.names[meta["start"]] = identifiers[-1].meta.get("end", meta["end"]) + 1, found
@@ -147,6 +150,7 @@ def _column(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
                 note_column(walk.uses, identifiers, scope, bound)
     except Missing as missing:
         walk.miss(missing, identifiers, scope)
+        walk.refer(node, parts, None)
         name = parts[0].lower() if len(parts) == 1 else ""
         return ColumnValue(function_calls.constant(name))
     return found

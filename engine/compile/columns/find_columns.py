@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 
 from sqlglot import exp
 
-from engine.compile.columns.column_scope import MAX_COLUMNS, ColumnValue, OutputColumns, ScopeColumn, TooWideError
+from engine.compile.columns.column_scope import (
+    MAX_COLUMNS,
+    ColumnValue,
+    NameRef,
+    OutputColumns,
+    ScopeColumn,
+    TooWideError,
+)
 from engine.compile.columns.column_texts import first_select, projections
 from engine.compile.columns.expressions import value
 from engine.compile.columns.name_uses import NameUse
@@ -43,6 +51,10 @@ class BoundQuery:
         uses: what each name in it refers to, if that was asked for.
         unaliased: begin and end of the names in it that give a column its name without an alias.
         named_at: what gives each of its columns its name, in their order.
+        refs: what each name in it refers to, by the identity of the node.
+        reads: the columns of each item of FROM and each set operation, by the identity of the node (see `Walk`).
+        merged: the columns that USING and NATURAL compare, by the identity of the join.
+        ids: for more columns.
     """
 
     tree: exp.Expr
@@ -55,6 +67,10 @@ class BoundQuery:
     uses: tuple[NameUse, ...] = ()
     unaliased: Mapping[int, int] = field(default_factory=dict)
     named_at: tuple[int | str, ...] = ()
+    refs: Mapping[int, NameRef] = field(default_factory=dict)
+    reads: Mapping[int, list[OutputColumns]] = field(default_factory=dict)
+    merged: Mapping[int, list[tuple[exp.Expr, int, int, int]]] = field(default_factory=dict)
+    ids: Iterator[int] = field(default_factory=count)
 
 
 def bind(
@@ -91,6 +107,10 @@ def bind(
         tuple((walk.uses or {}).values()),
         walk.unaliased,
         tuple(column.value.named_at for column in output.columns),
+        walk.refs,
+        walk.reads,
+        walk.merged,
+        walk.ids,
     )
 
 

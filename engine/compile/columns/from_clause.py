@@ -21,6 +21,7 @@ from engine.compile.columns.column_scope import (
     TooWideError,
     index,
     origins,
+    unseen,
 )
 from engine.compile.columns.column_texts import expression
 from engine.compile.columns.expressions import tested
@@ -104,8 +105,18 @@ def renamed(walk: Walk, output: OutputColumns, alias: exp.Expr | None) -> Output
     values = [column.value for column in output.columns]
     if output.open or len(names) != len(output.columns):
         values = [ColumnValue(None) for _ in names]
-    pairs = zip(names, values, strict=True)
-    return OutputColumns([ScopeColumn(i.name, with_fields(v, named_at=name_uses.place_of(i))) for i, v in pairs])
+    return OutputColumns([_called(walk, i, v) for i, v in zip(names, values, strict=True)])
+
+
+def _called(walk: Walk, identifier: exp.Identifier, value: ColumnValue) -> ScopeColumn:
+    named = with_fields(value, named_at=name_uses.place_of(identifier), id=next(walk.ids))
+    return ScopeColumn(identifier.name, named)
+
+
+def again(walk: Walk, output: OutputColumns) -> OutputColumns:
+    """The same columns where they are read once more."""
+    columns = [with_fields(column, value=walk.renewed(column.value)) for column in output.columns]
+    return replace(output, columns=columns)
 
 
 def read_from(walk: Walk, select: exp.Select, scope: ColumnScope) -> None:
@@ -152,7 +163,9 @@ def _one(
     walk: Walk, node: exp.Expr, output: OutputColumns, names: list[str], scope: ColumnScope
 ) -> tuple[list[ScopeRelation], list[ScopeColumn]]:
     alias = node.args.get("alias")
+    stages = walk.reads[id(node)] = [output]
     output = renamed(walk, output, alias)
+    stages.append(output)
     called = alias.name.lower() if alias is not None else ""
     candidates = [called, *names[1:]] if called else names
     given = alias.this if isinstance(alias, exp.TableAlias) else None
@@ -161,7 +174,8 @@ def _one(
     for pivot in node.args.get("pivots") or ():
         before = ColumnScope(scope.ctes, scope.outer, [ScopeRelation(tuple(candidates), output)], output.columns)
         alias = pivot.args.get("alias")
-        output = renamed(walk, pivot_columns.pivoted(walk, pivot, before), alias)
+        stages += [pivot_columns.pivoted(walk, pivot, before)]
+        output = renamed(walk, stages[-1], alias)
         if alias is not None and alias.name:
             candidates, named_at = [alias.name.lower()], name_uses.place_of(alias.this)
             name_uses.note_alias(walk.uses, alias.this)
@@ -196,16 +210,17 @@ def _table(walk: Walk, node: exp.Expr, scope: ColumnScope) -> tuple[OutputColumn
         if made is None and name and (name not in BUILTIN or function_calls.scalar(name)):
             hint = "Read files through a source: {{ source('name', 'table') }}."
             walk.fault("unknown-function", f"Spark has no table function '{name}'", hint, identifier)
-        columns = [ScopeColumn(name, value) for name, value in made or ()]
+        columns = [ScopeColumn(name, walk.renewed(value)) for name, value in made or ()]
         return OutputColumns(columns, open=made is None), [walk.name_of(identifier)]
     written = identifier.name
     if node.args.get("db") is None:
         cte = scope.ctes.get(written.lower())
         if isinstance(cte, Cte):
             name_uses.note_cte(walk.uses, identifier, _cte_place(cte))
-            return cte_output(walk, cte), [written.lower()]
+            return again(walk, cte_output(walk, cte)), [written.lower()]
     parts = [part.name for part in node.parts]  # type: ignore[attr-defined]
-    relation = walk.inputs.get(".".join(parts))
+    name = ".".join(parts)
+    relation = walk.inputs.get(name) or walk.inputs.get(name.lower())
     short = written.split(" ", 1)[-1] if written.startswith(_PLACEHOLDER) else written
     names = [short.rsplit(".", 1)[-1].lower(), *([written.lower()] if short is not written else [])]
     return (LOST if relation is None else _input(walk, relation)), names
@@ -228,17 +243,21 @@ def _input(walk: Walk, columns_known: InputColumns) -> OutputColumns:
 
     def column(name: str, type_: str | None) -> ScopeColumn:
         known = spark_types.normal(type_) if type_ else None
-        return ScopeColumn(name, ColumnValue(known, ((node, name),), exact=True, certain=known is not None))
+        certain = known is not None
+        return ScopeColumn(name, ColumnValue(known, ((node, name),), exact=True, certain=certain, id=next(walk.ids)))
 
     columns = [column(name, type_) for name, type_ in columns_known.columns or ()]
     hidden = {name.lower(): column(name, type_).value for name, type_ in columns_known.hidden}
     more = columns_known.columns is None or not columns_known.complete
+    time = columns_known.event_time
+    if more and time and time.lower() not in {*hidden, *(known.name.lower() for known in columns)}:
+        columns.append(ScopeColumn(time, walk.renewed(unseen(node, time))))
     output = OutputColumns(columns, more, node if more else None, hidden, stored=True)
     if columns_known.added:
         base = ColumnScope({}, None, [ScopeRelation((), output)], columns, quiet=True)
         by_name = {column.name.lower(): column for column in columns}
         for name, sql in columns_known.added:
-            made = with_fields(_added(walk, sql, base), named_at=f"watermark {node}")
+            made = with_fields(_added(walk, sql, base), named_at=f"watermark {node}", id=next(walk.ids))
             by_name[name.lower()] = ScopeColumn(name, made)
         output = replace(output, columns=list(by_name.values()))
     return output
@@ -261,7 +280,7 @@ def _lateral(walk: Walk, node: exp.Expr, scope: ColumnScope) -> tuple[OutputColu
         return walk.query(walk, inner.this, with_ctes(inner, scope.ctes, scope), scope), []
     made = function_calls.generated(walk, inner, scope)
     if made is not None:
-        return OutputColumns([ScopeColumn(name, value) for name, value in made]), []
+        return OutputColumns([ScopeColumn(name, walk.renewed(value)) for name, value in made]), []
     name = walk.name_of(inner)
     if function_calls.scalar(name):
         walk.fault("unknown-function", f"{name}() does not return rows", "Write explode(..), or a subquery.", inner)
@@ -269,7 +288,7 @@ def _lateral(walk: Walk, node: exp.Expr, scope: ColumnScope) -> tuple[OutputColu
     alias = node.args.get("alias")
     names = alias.args.get("columns") if alias is not None else None
     return OutputColumns(
-        [ScopeColumn(i.name, ColumnValue(None, value.origins)) for i in names or ()], open=not names
+        [ScopeColumn(i.name, walk.renewed(ColumnValue(None, value.origins))) for i in names or ()], open=not names
     ), []
 
 
@@ -284,7 +303,7 @@ def _values(walk: Walk, node: exp.Expr, scope: ColumnScope) -> tuple[OutputColum
                 )
     width = len(rows_of_values[0]) if rows_of_values else 0
     places = [[row[place] for row in rows_of_values if place < len(row)] for place in range(width)]
-    columns = (ColumnValue(widest(v.type for v in place), origins(place)) for place in places)
+    columns = (walk.renewed(ColumnValue(widest(v.type for v in place), origins(place))) for place in places)
     return OutputColumns([ScopeColumn(f"col{number}", value) for number, value in enumerate(columns, 1)]), []
 
 
@@ -302,7 +321,7 @@ def _join(walk: Walk, join: exp.Expr, scope: ColumnScope) -> None:
     # What is LATERAL sees the tables before it, and none around the query.
     around = before if isinstance(join.this, exp.Lateral) else scope
     added = ColumnScope(scope.ctes, None, *_item(walk, join.this, around))
-    kind, side, method = (str(join.args.get(key) or "").upper() for key in ("kind", "side", "method"))
+    kind, method = (str(join.args.get(key) or "").upper() for key in ("kind", "method"))
     scope.relations = [*before.relations, *added.relations]
     common = list(join.args.get("using") or ())
     if method == "NATURAL":
@@ -311,7 +330,7 @@ def _join(walk: Walk, join: exp.Expr, scope: ColumnScope) -> None:
     scope.columns = [*before.columns, *added.columns]
     scope.forget()
     if common:
-        scope.columns = _merged(walk, common, before, added, side)
+        scope.columns = _merged(walk, join, common, before, added)
     elif (on := join.args.get("on")) is not None:
         tested(walk, on, scope, "join", "ON")
     if kind in {"SEMI", "ANTI"}:
@@ -320,17 +339,19 @@ def _join(walk: Walk, join: exp.Expr, scope: ColumnScope) -> None:
 
 
 def _merged(
-    walk: Walk, common: list[exp.Identifier], left: ColumnScope, right: ColumnScope, side: str
+    walk: Walk, join: exp.Expr, common: list[exp.Identifier], left: ColumnScope, right: ColumnScope
 ) -> list[ScopeColumn]:
     """The columns of a join by USING: the common ones once and first."""
-    merged = []
+    side, using = str(join.args.get("side") or "").upper(), bool(join.args.get("using"))
+    pairs, merged = walk.merged.setdefault(id(join), []), []
     for identifier in common:
         ours, theirs = _common(walk, identifier, left), _common(walk, identifier, right)
         walk.influence(origins([ours, theirs]), "join")
         type_mismatch.compared(walk, identifier, (identifier, ours), (identifier, theirs))
         value = theirs if side == "RIGHT" else ours
         if side == "FULL":
-            value = ColumnValue(wider(ours.type, theirs.type), origins([ours, theirs]))
+            value = walk.renewed(ColumnValue(wider(ours.type, theirs.type), origins([ours, theirs])))
+        pairs.append((identifier if using else join, ours.id, theirs.id, value.id))
         columns = right.columns if side == "RIGHT" else left.columns
         like = (c.name for c in columns if c.name.lower() == identifier.name.lower())
         merged.append(ScopeColumn(next(like, identifier.name), value))

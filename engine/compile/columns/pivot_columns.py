@@ -47,7 +47,8 @@ def _pivoted(walk: Walk, pivot: exp.Expr, scope: ColumnScope) -> Iterator[ScopeC
             for name, certain, result in results:
                 several = len(results) > 1
                 shown = f"{value}_{name}" if several else value
-                yield ScopeColumn(shown, ColumnValue(result.type, result.origins), sure and (certain or not several))
+                made = walk.renewed(ColumnValue(result.type, result.origins))
+                yield ScopeColumn(shown, made, sure and (certain or not several))
 
 
 def _aggregated(walk: Walk, call: exp.Expr, scope: ColumnScope) -> None:
@@ -95,12 +96,13 @@ def _unpivoted(walk: Walk, pivot: exp.Expr, scope: ColumnScope) -> Iterator[Scop
     yield from (column for column in scope.columns if column.name.lower() not in named)
     rows = [[(part, walk.value(part, scope)) for part in _parts(item)] for item in items]
     for field in fields:
-        yield ScopeColumn(field.this.name, ColumnValue("string"))
+        yield ScopeColumn(field.this.name, walk.renewed(ColumnValue("string")))
     targets = [part for given in pivot.expressions for part in _parts(given)]
     for place, target in enumerate(targets):
         parts = [row[place] for row in rows if place < len(row)]
         type_mismatch.joined(walk, pivot, parts, "UNPIVOT")
-        yield ScopeColumn(target.name, ColumnValue(widest(v.type for _, v in parts), origins([v for _, v in parts])))
+        made = ColumnValue(widest(v.type for _, v in parts), origins([v for _, v in parts]))
+        yield ScopeColumn(target.name, walk.renewed(made))
 
 
 def _bare(item: exp.Expr) -> exp.Expr:

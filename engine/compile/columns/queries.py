@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-from msgspec.structs import replace
+from msgspec.structs import replace as with_fields
 from sqlglot import exp
 
 from engine.compile.columns import function_calls, name_uses, type_mismatch
@@ -14,12 +15,14 @@ from engine.compile.columns.column_scope import (
     ColumnScope,
     ColumnValue,
     Missing,
+    NameRef,
     OutputColumns,
     ScopeColumn,
     ScopeRelation,
     TooWideError,
     index,
     origins,
+    unseen,
 )
 from engine.compile.columns.default_names import column_name
 from engine.compile.columns.expressions import number, ranked, tested
@@ -138,26 +141,30 @@ def _make_windows(walk: Walk, node: exp.Select, scope: ColumnScope) -> None:
     for item in group.expressions if group is not None else ():
         bare = item.this if isinstance(item, exp.Paren) else item
         if isinstance(bare, exp.Anonymous) and (name := bare.name.lower()) in {"window", "session_window"}:
-            scope.made[name] = walk.value(bare, scope)
+            scope.made[name] = walk.renewed(walk.value(bare, scope))
+            walk.refs[id(bare)] = NameRef((scope.made[name].id,), name)
 
 
 def _projected(walk: Walk, node: exp.Select, scope: ColumnScope) -> OutputColumns:
-    output = OutputColumns([])
+    output, given = OutputColumns([]), set[int]()
     for item, projection in enumerate(node.expressions):
         if len(output.columns) > MAX_COLUMNS:
             raise TooWideError
         star = _star(walk, projection, scope)
         if star is not None:
-            output.columns += [ScopeColumn(c.name, c.value, c.named, item) for c in star.columns]
+            output.columns += [ScopeColumn(c.name, _own(walk, c.value), c.named, item) for c in star.columns]
             if star.open:
                 output.open, output.rest = True, None if output.open else star.rest
             continue
         made = _generated(walk, projection, scope)
         if made is not None:
-            output.columns += [ScopeColumn(name, value, item=item) for name, value in made]
+            output.columns += [ScopeColumn(name, walk.renewed(value), item=item) for name, value in made]
             output.open = output.open or not made
             continue
         value = _with_name(walk, node, projection, walk.value(projection, scope))
+        if not isinstance(projection.unnest(), exp.Column) or not value.id or value.id in given:
+            value = walk.renewed(value)
+            given.add(value.id)
         name, sure = column_name(walk, projection, scope)
         output.columns.append(ScopeColumn(name, value, sure, item))
         if isinstance(projection, exp.Alias):
@@ -168,6 +175,10 @@ def _projected(walk: Walk, node: exp.Select, scope: ColumnScope) -> OutputColumn
     return output
 
 
+def _own(walk: Walk, value: ColumnValue) -> ColumnValue:
+    return value if value.id else walk.renewed(value)
+
+
 def _with_name(walk: Walk, select: exp.Select, projection: exp.Expr, value: ColumnValue) -> ColumnValue:
     """The value of an item, with what gives its column the name: its alias, itself, or what it comes from."""
     if walk.uses is None:
@@ -175,14 +186,14 @@ def _with_name(walk: Walk, select: exp.Select, projection: exp.Expr, value: Colu
     if isinstance(projection, exp.Alias):
         alias = projection.args.get("alias")
         name_uses.note_alias(walk.uses, alias, UseKind.COLUMN)
-        return replace(value, named_at=name_uses.place_of(alias))
+        return with_fields(value, named_at=name_uses.place_of(alias))
     identifier = name_uses.last_identifier(projection)
     last = name_uses.place_of(identifier)
     # Where nothing was noted the name is that of a field.
     if identifier is None or (last in walk.uses and not name_uses.gives_names(select)):
-        return value if identifier is not None else replace(value, named_at=-1)
+        return value if identifier is not None else with_fields(value, named_at=-1)
     walk.unaliased[last] = identifier.meta["end"] + 1
-    return replace(value, named_at=last)
+    return with_fields(value, named_at=last)
 
 
 def _star(walk: Walk, node: exp.Expr, scope: ColumnScope) -> OutputColumns | None:
@@ -199,15 +210,24 @@ def _star(walk: Walk, node: exp.Expr, scope: ColumnScope) -> OutputColumns | Non
         parts = [part.name for part in before]
         output = scope.starred(parts[-1].lower()) or _members(walk, node, parts, scope)
     for part in star.args.get("except_") or ():
+        if isinstance(part, exp.Identifier) or not part.args.get("table"):
+            _refer(walk, part, part.name.lower(), output)
         output = _without(walk, part, output, scope)
     for alias in star.args.get("replace") or ():
+        _refer(walk, alias, alias.alias.lower(), output)
         output = _assigned(walk, alias, output, scope)
     return output
 
 
+def _refer(walk: Walk, node: exp.Expr, name: str, output: OutputColumns) -> None:
+    """Note the columns of a star that a name in EXCEPT or SET means."""
+    ids = dict.fromkeys(column.value.id for column in output.columns if column.name.lower() == name)
+    walk.refs[id(node)] = NameRef(tuple(ids), name)
+
+
 def _assigned(walk: Walk, alias: exp.Expr, output: OutputColumns, scope: ColumnScope) -> OutputColumns:
     """The columns with another value for one of them: `|> SET a = ..`."""
-    name, value = alias.alias.lower(), walk.value(alias, scope)
+    name, value = alias.alias.lower(), walk.renewed(walk.value(alias, scope))
     if not output.open and not any(column.name.lower() == name for column in output.columns):
         missing = Missing(alias.alias, [column.name for column in output.columns], 0)
         walk.miss(missing, [alias.args["alias"]], scope)
@@ -236,7 +256,7 @@ def _without(walk: Walk, node: exp.Expr, output: OutputColumns, scope: ColumnSco
 
 def _is_of(column: ScopeColumn, relation: ScopeRelation | None) -> bool:
     """Whether a column of a star may be one of a relation; those that USING has made are of both."""
-    return relation is None or any(own.value is column.value for own in relation.output.columns)
+    return relation is None or any(own.value.id == column.value.id for own in relation.output.columns)
 
 
 def _cut(value: ColumnValue, names: list[str]) -> ColumnValue:
@@ -255,7 +275,9 @@ def _cut_type(type_: str | None, names: list[str]) -> str | None:
 
 def _members(walk: Walk, node: exp.Expr, parts: list[str], scope: ColumnScope) -> OutputColumns:
     try:
-        value = scope.look_up(parts)
+        found = scope.find(parts)
+        walk.refer(node, parts, found)
+        value = found.value
         if family(value.type) and spark_types.fields(value.type) is None and value.parts is None:
             message = f"'{parts[-1]}' is {value.type}, which has no fields"
             walk.fault(type_mismatch.CODE, message, "Write its name without '.*'.", node)
@@ -297,7 +319,7 @@ def _generated(walk: Walk, projection: exp.Expr, scope: ColumnScope) -> list[tup
         )
     found = [(names[i] if i < len(names) else name, value) for i, (name, value) in enumerate(made)]
     places = [name_uses.place_of(identifier) for identifier in aliases] + [-1] * len(found)
-    return [(name, replace(value, named_at=at)) for (name, value), at in zip(found, places, strict=False)]
+    return [(name, with_fields(value, named_at=at)) for (name, value), at in zip(found, places, strict=False)]
 
 
 def _grouped(
@@ -366,6 +388,7 @@ def _sort(walk: Walk, node: exp.Select, output: OutputColumns, scope: ColumnScop
         _place(walk, clause, item, node, output)
         value = _by_position(item, output)
         if value is None and (value := _by_name(item, output)) is not None:
+            walk.refs[id(item)] = NameRef((value.id,), item.name.lower())
             name_uses.note_result(walk.uses, item, value)
         value = value or walk.value(item, scope)
         _sorted(walk, item, value, clause)
@@ -431,14 +454,15 @@ def _set_operation(
     by_name = bool(node.args.get("by_name"))
     if not (left.open or right.open or by_name) and len(left.columns) != len(right.columns):
         _uneven(walk, node, len(left.columns), len(right.columns))
-    output = _united(left, right, by_name=by_name)
+    output = _united(walk, left, right, by_name=by_name)
     _fit(walk, node, left, right, by_name=by_name)
     if not isinstance(node, exp.Union) or node.args.get("distinct"):
         told_apart(walk, node, left, type(node).__name__.upper())
     if not isinstance(node, exp.Union):
         walk.influence(origins([column.value for column in right.columns]), "filter")
-        output = OutputColumns([_typed(o, c) for o, c in zip(output.columns, left.columns, strict=False)], output.open)
+        output = replace(output, columns=[_typed(*pair) for pair in zip(output.columns, left.columns, strict=False)])
     sorted_by_columns(walk, node, output, type(node).__name__.upper())
+    walk.reads[id(node)] = [output]
     _sort_output(walk, node, output)
     return output
 
@@ -470,18 +494,21 @@ def _fit(walk: Walk, node: exp.SetOperation, left: OutputColumns, right: OutputC
 
 def _typed(column: ScopeColumn, like: ScopeColumn) -> ScopeColumn:
     """The column with the origins of the left side only."""
-    value = ColumnValue(column.value.type, like.value.origins, named_at=like.value.named_at)
+    value = ColumnValue(column.value.type, like.value.origins, named_at=like.value.named_at, id=like.value.id)
     return ScopeColumn(column.name, value, column.named, column.item)
 
 
-def _united(left: OutputColumns, right: OutputColumns, *, by_name: bool) -> OutputColumns:
+def _united(walk: Walk, left: OutputColumns, right: OutputColumns, *, by_name: bool) -> OutputColumns:
     if left.open or right.open:
-        return OutputColumns([], open=True, rest=left.rest if left.rest == right.rest else None)
+        rest = left.rest if left.rest == right.rest else None
+        columns = [ScopeColumn(c.name, walk.renewed(unseen(rest, c.name)), c.named, c.item) for c in left.columns]
+        return OutputColumns(columns, open=True, rest=rest)
     theirs = right.columns
     if by_name:
         by_column = {column.name.lower(): column for column in theirs}
         theirs = [by_column.get(column.name.lower(), column) for column in left.columns]
     columns = [_both(*pair) for pair in zip(left.columns, theirs, strict=False)]
+    columns = [with_fields(column, value=walk.renewed(column.value)) for column in columns]
     if by_name:
         # Both sides have the names.
         columns = [_named_at(column, _BY_NAME) for column in columns]
@@ -489,7 +516,7 @@ def _united(left: OutputColumns, right: OutputColumns, *, by_name: bool) -> Outp
 
 
 def _named_at(column: ScopeColumn, place: int | str) -> ScopeColumn:
-    return replace(column, value=replace(column.value, named_at=place))
+    return with_fields(column, value=with_fields(column.value, named_at=place))
 
 
 def _both(left: ScopeColumn, right: ScopeColumn) -> ScopeColumn:

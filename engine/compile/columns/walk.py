@@ -5,11 +5,21 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
+from msgspec.structs import replace
 from sqlglot import exp
 
-from engine.compile.columns.column_scope import ColumnScope, ColumnValue, Missing, OutputColumns, Place
+from engine.compile.columns.column_scope import (
+    ColumnScope,
+    ColumnValue,
+    Found,
+    Missing,
+    NameRef,
+    OutputColumns,
+    Place,
+)
 from engine.compile.columns.name_uses import NameUse
 from engine.compile.nodes.column_facts import InputColumns, Unresolved
 from engine.compile.nodes.model_settings import TimeWindow
@@ -59,6 +69,11 @@ class Walk:
         selects: what each SELECT gives, by the identity of the node.
         uses: by offset, what each name in the query refers to; None: nobody asks.
         unaliased: begin and end of the names that give a column its name without an alias.
+        refs: what each name refers to, by the identity of the node.
+        reads: the columns of each item of FROM, and of each set operation, by the identity of the node: as it is read,
+            under the names of an alias, and behind each of its pivots.
+        merged: the columns that USING and NATURAL compare, by the identity of the join: where that is said, the ids of
+            both sides, and of the column that is seen.
     """
 
     text: str
@@ -79,6 +94,29 @@ class Walk:
     selects: dict[int, OutputColumns] = field(default_factory=dict)
     uses: dict[int, NameUse] | None = None
     unaliased: dict[int, int] = field(default_factory=dict)
+    refs: dict[int, NameRef] = field(default_factory=dict)
+    reads: dict[int, list[OutputColumns]] = field(default_factory=dict)
+    merged: dict[int, list[tuple[exp.Expr, int, int, int]]] = field(default_factory=dict)
+    ids: Iterator[int] = field(default_factory=lambda: count(1))
+
+    def renewed(self, value: ColumnValue) -> ColumnValue:
+        """The value as a new column."""
+        return replace(value, id=next(self.ids))
+
+    def refer(self, node: exp.Expr, parts: Sequence[str], found: Found | None) -> None:
+        """Note what a dotted name refers to; None: nothing has it. Fields behind the column are nodes of their own."""
+        while isinstance(node, exp.Dot) and len(parts) > 1:
+            node, parts = node.this, parts[:-1]
+        if found is None:
+            self.refs[id(node)] = NameRef((), parts[0].lower())
+            return
+        name = parts[found.taken - 1].lower()
+        ids = tuple(dict.fromkeys(column.id for column in found.columns))
+        if ids == (0,) and found.unknown is not None:
+            ids = (found.unknown.setdefault(name, 0) or next(self.ids),)
+            found.unknown[name] = ids[0]
+        relation = parts[0].lower() if found.taken > 1 else ""
+        self.refs[id(node)] = NameRef(ids, name, tuple(parts[found.taken :]), relation, found.outer)
 
     def value(self, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
         """What is known of an expression."""

@@ -66,6 +66,7 @@ class InputColumns:
         added: name and SQL of columns that a watermark adds (`data.scheduled_at as scheduled_at`).
         hidden: columns that a star leaves out (`_metadata`).
         complete: whether there are no others.
+        event_time: the column of a watermark, which is there even if the others are not known.
     """
 
     node: str
@@ -73,6 +74,7 @@ class InputColumns:
     added: tuple[tuple[str, str], ...] = ()
     hidden: tuple[tuple[str, str | None], ...] = ()
     complete: bool = True
+    event_time: str = ""
 
 
 @dataclass(frozen=True, slots=True)

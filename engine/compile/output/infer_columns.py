@@ -142,7 +142,8 @@ def bound_query(
     for item in reads[0]:
         if not item.through:
             columns = known.get(item.node, InputColumns(item.node, None))
-            inputs[placeholder(item)] = replace(columns, added=_added(item))
+            time = item.watermark.column if item.stream and item.watermark is not None else ""
+            inputs[placeholder(item)] = replace(columns, added=_added(item), event_time=time)
     times = {window.name: window.time for window in windows}
     return bind(query.tree, inputs, times, rendered.text, query.items, with_uses=with_uses)
 

@@ -31,6 +31,7 @@ from engine.compile.stateful.bound_expressions import (
 )
 from engine.compile.stateful.equivalent_expressions import EVENT_TIME, MADE, TYPE, gap_of, is_constant, key_of
 from engine.compile.stateful.written_calls import LostArgumentError, WrittenCall, said_beside, written_calls
+from engine.compile.streaming.check_query import bound
 from engine.compile.streaming.lowering.build_plan import Builder
 from engine.compile.streaming.lowering.parse_statement import parse
 from engine.compile.streaming.lowering.plan_scope import Found, path_of
@@ -66,7 +67,8 @@ def meaning(facts: Mapping[str, Any]) -> Meaning:
         raise UnprovableError("the SQL is not read")
     if tree.find(*RANDOM) is not None or any(clause.args.get("recursive") for clause in tree.find_all(exp.With)):
         raise UnprovableError("random values and recursion")
-    builder = Builder({name: _facts(item) for name, item in inputs.items()})
+    relations = {name: _facts(item) for name, item in inputs.items()}
+    builder = Builder(bound(tree, relations, text), relations)
     try:
         plan = builder.query(tree, {}, None)
         if builder.found or builder.domains or plan.open:

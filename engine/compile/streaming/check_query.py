@@ -44,7 +44,7 @@ def check(bound: BoundQuery, relations: Mapping[str, StreamFacts], mode: Mode) -
         return (error("not-a-query", message, "Write the SELECT alone.", tree),)
     by_name = {name.replace("`", "").lower(): facts for name, facts in relations.items()}
     try:
-        findings = _found(tree, Builder(by_name, bound.types), mode)
+        findings = _found(tree, Builder(bound, by_name), mode)
     except RecursionError:
         return (error("sql-too-deep", "the SQL is nested too deeply", "Use CTEs.", tree),)
     except PlanTooLargeError as large:
@@ -77,9 +77,16 @@ def check_text(text: str, relations: Mapping[str, StreamFacts], mode: Mode) -> t
     parsed = parse(text)
     if parsed.tree is None:
         return parsed.findings
-    inputs = {name.replace("`", ""): _columns(name, facts) for name, facts in relations.items()}
-    return check(bind(parsed.tree, inputs, {}, text, quiet=True), relations, mode)
+    return check(bound(parsed.tree, relations, text), relations, mode)
+
+
+def bound(tree: exp.Expr, relations: Mapping[str, StreamFacts], text: str) -> BoundQuery:
+    """The tree of a text, bound to what it reads."""
+    inputs = {name.replace("`", "").lower(): _columns(name, facts) for name, facts in relations.items()}
+    return bind(tree, inputs, {}, text, quiet=True)
 
 
 def _columns(name: str, facts: StreamFacts) -> InputColumns:
-    return InputColumns(name, None if facts.columns is None else tuple(facts.columns.items()))
+    by_name = {column.lower(): (column, type_) for column, type_ in (facts.columns or {}).items()}
+    columns = None if facts.columns is None else tuple(by_name.values())
+    return InputColumns(name, columns, event_time=facts.watermark or "")

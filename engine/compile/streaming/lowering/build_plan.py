@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import count
 
 from msgspec.structs import replace
 from sqlglot import exp
 
+from engine.compile.columns.column_scope import OutputColumns, ScopeColumn
+from engine.compile.columns.find_columns import BoundQuery
 from engine.compile.nodes.query_finding import QueryFinding
 from engine.compile.streaming.lowering.lower_conditions import conditions, keeps_null
 from engine.compile.streaming.lowering.lower_expressions import ExpressionReader, PlanValue
-from engine.compile.streaming.lowering.lower_from import From, lower_from
+from engine.compile.streaming.lowering.lower_from import lower_from
 from engine.compile.streaming.lowering.lower_grouping import GroupedItem, group, read_order, read_windows
 from engine.compile.streaming.lowering.lower_subqueries import misplaced, over_union
 from engine.compile.streaming.lowering.lowering_context import Env
@@ -57,36 +58,55 @@ class Builder:
     """Lowers queries.
 
     Attributes:
+        bound: what the names in them refer to, and the types of their expressions.
         relations: what they may read, by name.
-        types: of their expressions, as far as they are known, by the identity of the node.
         found: faults of the SQL itself.
         domains: correlated subqueries that group rows of a stream.
         names: what a column of the SQL refers to, by the identity of the node.
         made: the expression that makes a column, by the column's id.
     """
 
+    bound: BoundQuery
     relations: Mapping[str, StreamFacts]
-    types: Mapping[int, str] = field(default_factory=dict)
     found: list[QueryFinding] = field(default_factory=list)
     domains: list[Domain] = field(default_factory=list)
     names: dict[int, Found] = field(default_factory=dict)
     made: dict[int, exp.Expr] = field(default_factory=dict)
-    _ids: count[int] = field(default_factory=lambda: count(1))
     _depth: int = 0
 
     def number(self) -> int:
         """A new id."""
-        return next(self._ids)
+        return next(self.bound.ids)
 
     def report(self, finding: QueryFinding) -> None:
         """Note a fault of the SQL itself."""
         self.found.append(finding)
 
+    def scope(self, outer: PlanScope | None, *plans: LogicalPlan) -> PlanScope:
+        """The columns of plans, for the names in expressions over them."""
+        columns = {column.id: column for plan in plans for column in plan.columns}
+        return PlanScope(columns, self.bound.refs, outer, frozenset(columns))
+
+    def stage(self, node: exp.Expr, number: int) -> OutputColumns | None:
+        """The columns of an item of FROM as it is read (0), under an alias (1), behind its pivots."""
+        stages = self.bound.reads.get(id(node), ())
+        return stages[number] if number < len(stages) else None
+
+    def numbered(self, columns: Sequence[PlanColumn], output: OutputColumns | None) -> tuple[PlanColumn, ...]:
+        """The columns as new ones, with the ids that names refer to."""
+        theirs = output.columns if output is not None else []
+        if len(theirs) == len(columns):
+            return tuple(renamed(c, t.value.id) for c, t in zip(columns, theirs, strict=True))
+        ids = {column.name.lower(): column.value.id for column in theirs}
+        return tuple(renamed(c, ids.pop(c.name, 0) or self.number()) for c in columns)
+
     def values(self, scope: PlanScope, env: Env) -> ExpressionReader:
         """A reader of the expressions of one step."""
-        own = dataclasses.replace(scope, extra=dict(scope.extra), aliases=set(scope.aliases))
+        own = dataclasses.replace(scope, columns=dict(scope.columns), aliases=set(scope.aliases))
         lower, quiet = partial(self._subquery, env), self._depth > 0
-        return ExpressionReader(own, lower, self.report, self.types, self.names, self.made, quiet=quiet)
+        return ExpressionReader(
+            own, lower, self.report, self.bound.types, self.names, self.made, self.number, quiet=quiet
+        )
 
     def domain(self, node: exp.Expr, plan: LogicalPlan, refs: frozenset[int]) -> None:
         """Note a subquery that Spark computes by grouping the rows of a plan."""
@@ -179,7 +199,7 @@ class Builder:
         if not isinstance(node, exp.Union):
             made = Except if isinstance(node, exp.Except) else Intersect
             return made(node=node, columns=columns, children=sides, open=is_open)
-        columns = tuple(renamed(c, self.number()) for c in columns)
+        columns = self.numbered(columns, self.stage(node, 0))
         plan: LogicalPlan = UnionPlan(node=node, columns=columns, children=sides, open=is_open)
         if node.args.get("distinct"):
             plan = Distinct(node=node, columns=columns, children=(plan,), open=is_open)
@@ -198,19 +218,19 @@ class Builder:
         return plan
 
     def _select(self, node: exp.Select, env: Env, outer: PlanScope | None) -> LogicalPlan:
-        source = lower_from(self, node, env, outer)
-        scope = PlanScope(list(source.named), source.visible, self.number, outer)
-        plan = self._where(source.plan, node, scope, env)
+        plan = lower_from(self, node, env, outer)
+        scope = self.scope(outer, plan)
+        plan = self._where(plan, node, scope, env)
         if any(isinstance(e, exp.QueryTransform) for e in node.expressions):
             return self._ended(Generate(node=node, children=(plan,), open=True, uses=_all(plan)), node)
         values = self.values(scope, env)
         read_windows(node, values)
-        items = list(self._items(node, values, source))
+        items = list(self._items(node, values))
         grouped = node.args.get("group") is not None or node.args.get("having") is not None or values.step.aggregates
         if grouped:
             plan = group(self, plan, node, items, values)
         else:
-            read_order(node, values, items)
+            read_order(node, values)
             plan = self._project(plan, node, items, values)
         if node.args.get("qualify") is not None:
             message = "Spark 4.1 has no QUALIFY, and no function with OVER on a stream"
@@ -229,62 +249,60 @@ class Builder:
         plan = self.widened(plan, values)
         return Filter(node=where, columns=plan.columns, children=(plan,), conditions=terms, open=plan.open)
 
-    def _items(self, node: exp.Select, values: ExpressionReader, source: From) -> Iterator[GroupedItem]:
+    def _items(self, node: exp.Select, values: ExpressionReader) -> Iterator[GroupedItem]:
         """The columns of a SELECT, `*` written out. A later one may use the name of an earlier one."""
-        for item in node.expressions:
+        output = self.bound.selects.get(id(node))
+        given: dict[int, list[ScopeColumn | None]] = {}
+        for one in output.columns if output is not None else ():
+            given.setdefault(one.item, []).append(one)
+        for number, item in enumerate(node.expressions):
             if item.is_star and not isinstance(item, exp.Alias) and isinstance(item, (exp.Star, exp.Column)):
-                yield from self._star(item, source, values)
+                yield from self._star(item, filter(None, given.get(number, [])), values)
                 continue
             before = len(values.step.aggregates)
             value = values.of(item)
-            made = self._column(item, value)
-            if value.column is None or value.column.id != made.id:
-                self.made[made.id] = item.unalias()
-            if isinstance(item, exp.Alias):
-                values.scope.extra.setdefault(made.name, made)
-                values.scope.aliases.add(made.id)
-            yield GroupedItem(item, value, made, aggregates=len(values.step.aggregates) > before)
+            for column in given.get(number, [None]):
+                made = self._column(item, value, column)
+                if value.column is None or value.column.id != made.id:
+                    self.made[made.id] = item.unalias()
+                if isinstance(item, exp.Alias):
+                    values.scope.columns[made.id] = made
+                    values.scope.aliases.add(made.id)
+                yield GroupedItem(item, value, made, aggregates=len(values.step.aggregates) > before)
 
-    def _star(self, item: exp.Expr, source: From, values: ExpressionReader) -> Iterator[GroupedItem]:
-        columns, star, outer = source.visible, item, values.scope.outer
-        if isinstance(item, exp.Column):
-            star = item.this
-            alias = ".".join(part.name for part in item.parts[:-1]).lower()
-            here = next((n.columns for n in source.named if n.alias == alias), None)
-            around = (n.columns for n in outer.relations if n.alias == alias) if outer is not None else iter(())
-            columns = here if here is not None else next(around, ())
-            if here is None and outer is not None:
-                outer.hits.update(column.id for column in columns)
-        left_out = star.args.get("except_") or ()
-        named = {e.args["table"].name.lower(): e.name.lower() for e in left_out if e.args.get("table") is not None}
-        ids = {c.id for n in source.named for c in n.columns if named.get(n.alias) == c.name}
+    def _star(self, item: exp.Expr, given: Iterable[ScopeColumn], values: ExpressionReader) -> Iterator[GroupedItem]:
+        star = item.this if isinstance(item, exp.Column) else item
         assigned = {alias.alias.lower(): alias for alias in star.args.get("replace") or ()}
-        places = {e.name.lower(): e for e in left_out if e.args.get("table") is None}
-        self._check_once(columns, places | {name: alias.args["alias"] for name, alias in assigned.items()})
-        for column in columns:
-            if column.name in assigned:
-                value = values.of(assigned[column.name])
-                made = self._column(assigned[column.name], value)
-                self.made[made.id] = assigned[column.name].unalias()
-                yield GroupedItem(assigned[column.name], value, made)
-            elif column.name not in places and column.id not in ids:
-                value = PlanValue(column, column, frozenset({column.id}), column.type, column.fields, lost=column.lost)
-                yield GroupedItem(item, value, column)
-
-    def _check_once(self, columns: Iterable[PlanColumn], places: Mapping[str, exp.Expr]) -> None:
-        """Report names, by what they are in the text, that several columns of a star have."""
-        for name, place in places.items():
-            if len({column.id for column in columns if column.name == name}) > 1:
+        for place in [*(star.args.get("except_") or ()), *assigned.values()]:
+            ref = self.bound.refs.get(id(place))
+            if ref is not None and len(ref.ids) > 1:
                 hint = "Give one of them another name where they are selected."
-                self.report(error("ambiguous-column", f"two inputs have a column '{name}'", hint, place))
+                at = place.args["alias"] if isinstance(place, exp.Alias) else place
+                self.report(error("ambiguous-column", f"two inputs have a column '{ref.name}'", hint, at))
+        for one in given:
+            column, replaced = values.scope.column(one.value.id), assigned.get(one.name.lower())
+            if replaced is not None:
+                value = values.of(replaced)
+                column = self._column(replaced, value, one)
+                self.made[column.id] = replaced.unalias()
+                yield GroupedItem(replaced, value, column)
+                continue
+            if column is None:
+                # A field of a struct.
+                column = PlanColumn(one.value.id, one.name.lower(), one.value.type or "")
+            value = PlanValue(column, column, frozenset({column.id}), column.type, column.fields, lost=column.lost)
+            yield GroupedItem(item, value, column)
 
-    def _column(self, item: exp.Expr, value: PlanValue) -> PlanColumn:
+    def _column(self, item: exp.Expr, value: PlanValue, given: ScopeColumn | None) -> PlanColumn:
+        number = given.value.id if given is not None else self.number()
         if value.column is not None and not isinstance(item, exp.Alias):
-            return value.column
+            return value.column if value.column.id == number else renamed(value.column, number)
         name = item.alias.lower() if isinstance(item, exp.Alias) else _name(item)
+        if given is not None and isinstance(item, exp.Aliases):
+            name = given.name.lower()
         base = value.inherits or PlanColumn(0, "", fields=value.fields, lost=value.lost)
         same = value.column.id if value.column is not None else 0
-        return replace(base, id=self.number(), name=name, type=value.type or base.type, known=True, copy_of=same)
+        return replace(base, id=number, name=name, type=value.type or base.type, known=True, copy_of=same)
 
     def _project(
         self, plan: LogicalPlan, node: exp.Select, items: list[GroupedItem], values: ExpressionReader

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from msgspec import Struct
@@ -12,7 +12,7 @@ from sqlglot import exp
 from engine.compile.nodes.query_finding import QueryFinding
 from engine.compile.sql.aggregates import is_aggregate
 from engine.compile.streaming.lowering.lower_subqueries import GENERATORS, is_scalar
-from engine.compile.streaming.lowering.plan_scope import AmbiguousError, Found, PlanScope, own_names
+from engine.compile.streaming.lowering.plan_scope import AmbiguousError, Found, PlanScope
 from engine.compile.streaming.lowering.result_types import TIMES, result_type
 from engine.compile.streaming.lowering.window_lengths import length_advice, length_fault
 from engine.compile.streaming.query_plan.intervals import seconds
@@ -87,6 +87,7 @@ class ExpressionReader:
     types: Mapping[int, str]
     names: dict[int, Found]
     made: dict[int, exp.Expr]
+    number: Callable[[], int]
     quiet: bool = False
     step: StepExpressions = field(default_factory=StepExpressions)
     _seen: dict[int, PlanValue] = field(default_factory=dict)
@@ -105,21 +106,6 @@ class ExpressionReader:
             if id(part) not in self._seen:
                 self._seen[id(part)] = self._read(part)
         return self._seen[id(node)]
-
-    def prefer(self, node: exp.Expr, columns: Sequence[PlanColumn]) -> None:
-        """Let a name mean the one column of the SELECT that is called so: HAVING and ORDER BY see that first.
-
-        Aggregates in them see what FROM reads. It matters where FROM has the name twice.
-        """
-        names = {column.name for column in self.scope.visible}
-        doubtful = len(self.scope.relations) > 1 or len(names) < len(self.scope.visible)
-        for column in own_names(node) if doubtful else ():
-            if _in_aggregate(column, node):
-                continue
-            named = {c.id: c for c in columns if len(column.parts) == 1 and c.name == column.name.lower()}
-            if len(named) == 1:
-                (own,) = named.values()
-                self._seen[id(column)] = PlanValue(own, own, frozenset({own.id}), own.type, own.fields)
 
     def _read(self, node: exp.Expr) -> PlanValue:
         match node:
@@ -221,12 +207,11 @@ class ExpressionReader:
             marked = value.column is not None and value.column.watermark
             lost = None if marked else value.lost or _lost_of(value)
             form = "session" if kind == "session" else ("tumbling" if sizes[:1] == sizes[1:2] else "sliding")
-            column = PlanColumn(self.scope.number(), name, "struct", marked, form, lost=lost)
+            column = PlanColumn(self.number(), name, "struct", marked, form, lost=lost)
             self.step.windows[key] = column
             self.made[column.id] = node
             self._note(length_advice(node, form, [size for size in sizes if isinstance(size, float)]))
             self.step.made.append((column, refs))
-            self.scope.extra.setdefault(name, column)
             if len(self.step.windows) > 1:
                 message = "a SELECT can have one time window only"
                 hint = (
@@ -234,6 +219,8 @@ class ExpressionReader:
                     "tumbling(window_time(hour), 1 day)."
                 )
                 self._fault("agg-two-windows", message, hint, node)
+        ref = self.scope.refs.get(id(node))
+        self.scope.columns |= dict.fromkeys((column.id, *(ref.ids if ref is not None else ())), column)
         return PlanValue(column, column, frozenset({column.id}), "struct", lost=column.lost)
 
     def _window_time(self, node: exp.Anonymous) -> PlanValue:
@@ -250,7 +237,7 @@ class ExpressionReader:
         column = self.step.times.get(key)
         if column is None:
             marked = value.column is not None and value.column.watermark
-            column = PlanColumn(self.scope.number(), "window_time", "timestamp", marked, lost=value.lost)
+            column = PlanColumn(self.number(), "window_time", "timestamp", marked, lost=value.lost)
             self.step.times[key] = column
             self.made[column.id] = node
             self.step.made.append((column, value.refs))
@@ -313,14 +300,6 @@ class ExpressionReader:
 
     def _fault(self, code: str, message: str, hint: str, node: exp.Expr) -> None:
         self.report(error(code, message, hint, node))
-
-
-def _in_aggregate(node: exp.Expr, clause: exp.Expr) -> bool:
-    while node is not clause and node.parent is not None:
-        node = node.parent
-        if is_aggregate(node):
-            return True
-    return False
 
 
 def _marked(value: PlanValue) -> bool:

@@ -53,10 +53,8 @@ def group(
     keys = list(_keys(clause, items, values)) if clause is not None else []
     _check_aliases(queries, plan, keys, items, values)
     having = node.args.get("having")
-    if having is not None:
-        values.prefer(having.this, [item.column for item in items])
     having_terms = conditions(having.this, values) if having is not None else ()
-    read_order(node, values, items)
+    read_order(node, values)
     _check_grouped(queries, plan, keys, items, values)
     _check_behind(queries, plan, node, keys, items, values)
     plan = queries.widened(plan, values)
@@ -141,15 +139,11 @@ def _resolved(node: exp.Expr, items: list[GroupedItem], values: ExpressionReader
         item = items[int(bare.this) - 1]
         return _key(item.node.unalias(), item.value)
     if isinstance(bare, exp.Column) and len(bare.parts) == 1:
-        name = bare.name.lower()
-        item_named = next((i for i in items if i.column.name == name and isinstance(i.node, exp.Alias)), None)
-        if item_named is not None and not _is_input(bare, values):
+        ref = values.scope.refs.get(id(bare))
+        named = (i for i in items if ref is not None and ref.ids == (i.column.id,) and isinstance(i.node, exp.Alias))
+        if (item_named := next(named, None)) is not None:
             return _key(item_named.node.unalias(), item_named.value)
     return _key(node, values.of(node))
-
-
-def _is_input(node: exp.Column, values: ExpressionReader) -> bool:
-    return any(c.name == node.name.lower() for c in values.scope.visible)
 
 
 def _key(node: exp.Expr, value: PlanValue) -> Key:
@@ -166,14 +160,13 @@ def read_windows(node: exp.Select, values: ExpressionReader) -> None:
             values.of(call)
 
 
-def read_order(node: exp.Select, values: ExpressionReader, items: list[GroupedItem]) -> None:
+def read_order(node: exp.Select, values: ExpressionReader) -> None:
     """Read the expressions of ORDER BY and its like: they may hold aggregates and OVER."""
     for name in ("order", "sort", "cluster"):
         clause = node.args.get(name)
         for ordered in clause.expressions if clause is not None else ():
             key = ordered.this if isinstance(ordered, exp.Ordered) else ordered
             if not isinstance(key, exp.Literal):
-                values.prefer(key, [item.column for item in items])
                 values.of(key)
     qualify = node.args.get("qualify")
     if qualify is not None:
@@ -192,7 +185,7 @@ def _check_grouped(
     if plan.open:
         return
     ids = {key.column.id for key in keys if key.column is not None}
-    ids |= {column.id for column in values.scope.extra.values()}
+    ids |= values.scope.made()
     for item in items:
         # What an expression is made of is compared as text, which costs time: only where it may matter.
         if next(_loose(item.node, ids, set(), values), None) is None:
@@ -222,7 +215,7 @@ def _check_behind(
     if plan.open or node.args.get("distinct") is not None:
         return
     names = {item.column.name for item in items}
-    ids = {key.column.id for key in keys if key.column is not None} | {c.id for c in values.scope.extra.values()}
+    ids = {key.column.id for key in keys if key.column is not None} | values.scope.made()
     for clause, part in _behind(node):
         if next(_loose(part, ids, set(), values), None) is None:
             continue
@@ -290,8 +283,11 @@ def _is_loose(node: exp.Column, ids: set[int], texts: set[str], values: Expressi
         column = values.scope.resolve(node)
     except AmbiguousError:
         return False
-    own = {c.id for c in values.scope.visible} | {c.id for n in values.scope.relations for c in n.columns}
-    return column is not None and column.column.id in own - ids and not (texts and _text(node, values) in texts)
+    return (
+        column is not None
+        and column.column.id in values.scope.read - ids
+        and not (texts and _text(node, values) in texts)
+    )
 
 
 def _text(node: exp.Expr, values: ExpressionReader) -> str:
@@ -307,6 +303,4 @@ def _column_text(scope: PlanScope, column: exp.Column) -> str:
         found = None
     if found is not None and found.column.known:
         return f"#{found.column.id}{[*path_of(found)]}"
-    parts = [part.name.lower() for part in column.parts]
-    # A qualifier counts where several relations have the name.
-    return ".".join(parts[1:] if len(parts) == 2 and not scope.shared(parts[1]) else parts)  # noqa: PLR2004
+    return ".".join(part.name.lower() for part in column.parts)
