@@ -16,15 +16,7 @@ from pathlib import Path
 
 from engine.characters import whole_number
 from engine.state.blob_store import make_private, sync_folder, unwritable
-from engine.state.model_state import (
-    DROP_FILE,
-    MODEL_FILE,
-    REBUILD_FILE,
-    REFRESH_FILE,
-    RENAME_FILE,
-    ROLLBACK_FILE,
-    TableState,
-)
+from engine.state.model_state import MODEL_FILE, TableOperation, TableState
 from engine.state.object_path import ObjectPath
 from engine.state.state_path import StatePath, local, remove_tree
 
@@ -62,9 +54,9 @@ def remove(folder: TableState) -> None:
         for name in _names(path):
             if (number := whole_number(name)) is not None:
                 folder.discard(number)
-        folder.end_refresh()
-        _remove(path / DROP_FILE)
-        folder.end_rebuild()
+        folder.end_operation(TableOperation.REFRESH)
+        _remove(path / TableOperation.DROP)
+        folder.end_operation(TableOperation.REBUILD)
     else:
         _remove_folder(path)
 
@@ -128,7 +120,7 @@ def _remove_folder(path: StatePath) -> None:
                 # Without model.json it is not a generation: that goes first, as in `TableState.discard`.
                 _remove(path / name / MODEL_FILE)
             _remove(path / name)
-    for name in (REFRESH_FILE, ROLLBACK_FILE, RENAME_FILE, DROP_FILE, REBUILD_FILE, "lock"):
+    for name in (*TableOperation, "lock"):
         _remove(path / name)
     # What writes that were killed have left behind.
     for name in _names(path):

@@ -29,16 +29,22 @@ from engine.state.taken_over import BATCHES, CHECKPOINT, continue_in_copies, fol
 # Of model.json. A change of its meaning gets another number, and a new version of the package.
 FORMAT = 1
 MODEL_FILE = "model.json"
-DROP_FILE = "drop.json"
-REFRESH_FILE = "refresh.json"
-ROLLBACK_FILE = "rollback.json"
 PREVIOUS_FILE = "previous.json"
-RENAME_FILE = "rename.json"
-REBUILD_FILE = "rebuild.json"
 
 # It is the name of a file.
 _FINGERPRINT = re.compile(r"[\w-]{0,128}")
 _RESTORE = "Restore the file from a backup of the state folder, or rebuild the table: engine build -f -s MODEL"
+
+
+class TableOperation(StrEnum):
+    """What is done to a table in several steps and finished after a kill, by the file that notes it."""
+
+    DROP = "drop.json"
+    REFRESH = "refresh.json"
+    ROLLBACK = "rollback.json"
+    RENAME = "rename.json"
+    # Of the table that is made beside the one that is rebuilt.
+    REBUILD = "rebuild.json"
 
 
 class Phase(StrEnum):
@@ -282,87 +288,24 @@ class TableState:
         """
         return self._json(f"{self.key}/{number}/{name}")
 
-    def drop(self) -> Mapping[str, Any] | None:
-        """What a drop of the table that was begun and not finished removes, or None.
+    def operation(self, kind: TableOperation) -> Mapping[str, Any] | None:
+        """What is noted of an operation of the table that was begun and not finished, or None.
 
         Raises:
             StateError: `state-unreadable`.
         """
-        return self._noted(DROP_FILE)
+        noted = self._noted(kind)
+        # In the folder of the new name a rename is finished.
+        renamed = kind is TableOperation.RENAME and noted is not None and noted.get("to") == self.name
+        return None if renamed else noted
 
-    def save_drop(self, what: Mapping[str, Any]) -> None:
-        """Note that the table is being dropped, and what goes with it."""
-        self._store.put(f"{self.key}/{DROP_FILE}", as_json(what))
+    def save_operation(self, kind: TableOperation, arguments: Mapping[str, Any]) -> None:
+        """Note that an operation of the table is begun, with what its steps need to be finished after a kill."""
+        self._store.put(f"{self.key}/{kind}", as_json(arguments))
 
-    def end_drop(self) -> None:
-        """Forget a drop: the table stays."""
-        self._forget(DROP_FILE)
-
-    def refresh(self) -> Mapping[str, Any] | None:
-        """What is noted of a full refresh that was begun and not finished, or None (see `killed_refresh`).
-
-        Raises:
-            StateError: `state-unreadable`.
-        """
-        return self._noted(REFRESH_FILE)
-
-    def save_refresh(self, what: Mapping[str, Any]) -> None:
-        """Note that a full refresh of the table is begun."""
-        self._store.put(f"{self.key}/{REFRESH_FILE}", as_json(what))
-
-    def end_refresh(self) -> None:
-        """Forget a full refresh: it is finished, or discarded."""
-        self._forget(REFRESH_FILE)
-
-    def rollback(self) -> Mapping[str, Any] | None:
-        """What is noted of a rollback that was begun and not finished, or None.
-
-        Raises:
-            StateError: `state-unreadable`.
-        """
-        return self._noted(ROLLBACK_FILE)
-
-    def save_rollback(self, what: Mapping[str, Any]) -> None:
-        """Note that a rollback of the table is begun."""
-        self._store.put(f"{self.key}/{ROLLBACK_FILE}", as_json(what))
-
-    def end_rollback(self) -> None:
-        """Forget a rollback: it is finished."""
-        self._forget(ROLLBACK_FILE)
-
-    def rename(self) -> Mapping[str, Any] | None:
-        """What is noted of a rename of the table that was begun and not finished, or None.
-
-        Raises:
-            StateError: `state-unreadable`.
-        """
-        noted = self._noted(RENAME_FILE)
-        # In the folder of the new name it is finished.
-        return None if noted is None or noted.get("to") == self.name else noted
-
-    def save_rename(self, what: Mapping[str, Any]) -> None:
-        """Note that the table is being renamed: its name then (`to`), and the tables that get another name."""
-        self._store.put(f"{self.key}/{RENAME_FILE}", as_json(what))
-
-    def end_rename(self) -> None:
-        """Forget a rename: it is finished."""
-        self._forget(RENAME_FILE)
-
-    def rebuild(self) -> Mapping[str, Any] | None:
-        """What is noted of the rebuild that the table is made for, or None (see `begun_rebuild`).
-
-        Raises:
-            StateError: `state-unreadable`.
-        """
-        return self._noted(REBUILD_FILE)
-
-    def save_rebuild(self, what: Mapping[str, Any]) -> None:
-        """Note that the table is made for a rebuild of another one."""
-        self._store.put(f"{self.key}/{REBUILD_FILE}", as_json(what))
-
-    def end_rebuild(self) -> None:
-        """Forget that the table is made for a rebuild."""
-        self._forget(REBUILD_FILE)
+    def end_operation(self, kind: TableOperation) -> None:
+        """Forget an operation: it is finished, or discarded."""
+        self._forget(kind)
 
     def _noted(self, name: str) -> Mapping[str, Any] | None:
         # A folder that is read once has been listed before, and each object of a bucket takes some milliseconds.

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from engine.state import TableOperation
 from tests.fault_injection.points import killing_after
 from tests.histories import operations
 from tests.histories.difference import DifferenceError
@@ -173,7 +174,9 @@ class History:
             known.follow(done=done, warnings=warnings, late=end.get("late", 0), tested=tested.get(name, unheard))
         for known in self.models.values():
             # A full refresh that was begun is finished by a later build.
-            begun = known.asked == REFRESH and self.world.state(known.name).refresh() is not None
+            begun = (
+                known.asked == REFRESH and self.world.state(known.name).operation(TableOperation.REFRESH) is not None
+            )
             if known.asked != LOST and not begun:
                 known.asked = ""
 

@@ -17,7 +17,7 @@ from engine.lake.clients.table_removal import shared_folders
 from engine.lake.lake_reader import Lake
 from engine.plan.deployed.renamed_tables import Renaming, renamings, state_now
 from engine.runtime.lifecycle.rename_table import rename_table
-from engine.state import known_tables, locked
+from engine.state import TableOperation, known_tables, locked
 from tests.fault_injection.points import KilledError, kill, reached
 from tests.runtime.orphaned import TABLE, Orphaned, project
 
@@ -108,7 +108,7 @@ def test_a_plan_says_what_is_renamed_and_changes_nothing(lab: Orphaned) -> None:
     )
     assert (found["change"], found["unchanged"], found["refusals"]) == ("unchanged", False, [])
     assert sorted(lab.entries()) == before
-    assert lab.folder("old").rename() is None
+    assert lab.folder("old").operation(TableOperation.RENAME) is None
 
 
 def test_table_and_state_are_moved(lab: Orphaned) -> None:
@@ -145,7 +145,7 @@ def test_a_kill_at_any_step_is_finished(lab: Orphaned, point: str, skipped: int)
         rename(lab)
     else:
         assert renaming(lab)[1] is None
-        lab.folder("new").end_rename()
+        lab.folder("new").end_operation(TableOperation.RENAME)
     is_moved(lab, uuid)
 
 
@@ -199,17 +199,17 @@ def test_a_name_that_somebody_else_has(lab: Orphaned) -> None:
 
 def test_what_is_unfinished_comes_first(lab: Orphaned) -> None:
     built(lab)
-    for begin, end, what in (
-        (lambda folder: folder.save_refresh({"at": "", "accept": []}), "end_refresh", "full refresh"),
-        (lambda folder: folder.save_rollback({"to": 1, "from": 2}), "end_rollback", "rollback"),
-        (lambda folder: folder.save_drop({}), "", "drop"),
+    for kind, arguments, what in (
+        (TableOperation.REFRESH, {"at": "", "accept": []}, "full refresh"),
+        (TableOperation.ROLLBACK, {"to": 1, "from": 2}, "rollback"),
+        (TableOperation.DROP, {}, "drop"),
     ):
-        begin(lab.folder("old"))
+        lab.folder("old").save_operation(kind, arguments)
         text = blocked(lab)
         assert f"a {what} of it was interrupted" in text
         assert "alias: old" in text
-        if end:
-            getattr(lab.folder("old"), end)()
+        if kind is not TableOperation.DROP:
+            lab.folder("old").end_operation(kind)
 
 
 def test_a_table_that_is_gone_and_one_that_never_was(lab: Orphaned) -> None:
@@ -342,6 +342,6 @@ def test_two_tables_of_one_folder_are_known(lab: Orphaned) -> None:
 def test_a_note_that_no_build_wrote(lab: Orphaned) -> None:
     built(lab)
     for tables in ([], {"_x": "u"}, {"__a; b": "u"}):
-        lab.folder("old").save_rename({"to": "lake.s.new", "tables": tables})
+        lab.folder("old").save_operation(TableOperation.RENAME, {"to": "lake.s.new", "tables": tables})
         (refusal,) = planned(lab)["refusals"]
         assert refusal["code"] == "state-unreadable"

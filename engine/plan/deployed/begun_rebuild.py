@@ -13,7 +13,7 @@ from typing import Any
 
 from engine.compile import Model, Relation, Target
 from engine.plan.deployed.state_folder import table_state
-from engine.state import TableState
+from engine.state import TableOperation, TableState
 
 SUFFIX = "__next"
 
@@ -67,7 +67,7 @@ def begun_rebuild(folder: TableState) -> BegunRebuild | None:
     Raises:
         StateError: `state-unreadable`.
     """
-    noted: Mapping[str, Any] | None = folder.rebuild()
+    noted: Mapping[str, Any] | None = folder.operation(TableOperation.REBUILD)
     if noted is None:
         return None
     names, step = noted.get("models"), str(noted.get("step"))

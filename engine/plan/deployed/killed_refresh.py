@@ -14,7 +14,7 @@ from typing import Any
 from engine.compile import Model
 from engine.lake.table_facts import TableFacts
 from engine.plan.deployed.generations import has_published
-from engine.state import ModelState, Phase, TableState
+from engine.state import ModelState, Phase, TableOperation, TableState
 
 
 def published_refresh(model: Model, pending: ModelState, table: TableFacts | None) -> ModelState | None:
@@ -68,7 +68,7 @@ def begun_refresh(folder: TableState, state: ModelState | None) -> BegunRefresh 
     Raises:
         StateError: `state-unreadable`.
     """
-    noted = folder.refresh()
+    noted = folder.operation(TableOperation.REFRESH)
     if noted is None:
         return None
     begun = BegunRefresh.of(noted)

@@ -32,7 +32,7 @@ from engine.plan.deployed.schema_names import SchemaNames, schema_names
 from engine.plan.deployed.state_folder import environment, table_state
 from engine.plan.source_changes import StreamSource
 from engine.sources import KINDS, Place, SourceSpec, answers_of
-from engine.state import ModelState, Phase, TableState
+from engine.state import ModelState, Phase, TableOperation, TableState
 from engine.state import checkpoint as spark_checkpoint
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ def _known(
 
 
 def _model(lake: Lake, model: Model, names: SchemaNames, relation: Relation, folder: TableState) -> DeployedModel:
-    dropping, renaming = folder.drop() is not None, folder.rename()
+    dropping, renaming = folder.operation(TableOperation.DROP) is not None, folder.operation(TableOperation.RENAME)
     loaded, pending = folder.load_both()
     table = lake.table(relation.schema, relation.name)
     done = published_refresh(model, pending, table) if pending is not None else None
@@ -253,7 +253,7 @@ def _model(lake: Lake, model: Model, names: SchemaNames, relation: Relation, fol
         dict(_initial_snapshots(lake, relation, state)) if streamed and state is not None else {},
         pending is not None or _left(folder, state, names.beside(relation.name)),
         dropping,
-        folder.rollback() is not None,
+        folder.operation(TableOperation.ROLLBACK) is not None,
         begun_refresh(folder, state),
         renaming_to=str(renaming.get("to")) if renaming is not None else "",
     )

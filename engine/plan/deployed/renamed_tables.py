@@ -21,8 +21,7 @@ from engine.lake.lake_reader import Lake
 from engine.plan.deployed.ownership_marks import role_beside
 from engine.plan.deployed.state_folder import table_state
 from engine.plan.deployed.tables_in_state import KnownTable, built_tables
-from engine.state import ModelState, Phase, TableState
-from engine.state.model_state import RENAME_FILE
+from engine.state import ModelState, Phase, TableOperation, TableState
 
 BLOCKED = "rename-blocked"
 _ENDING = re.compile(r"(__\w+)?")
@@ -134,7 +133,7 @@ def _earlier(own: TableState, model: Model) -> TableState:
 def _found(target: Target, model: Model, known: KnownTable, lake: Lake) -> Renaming | Diagnostic:
     """The rename of a table that the state knows, or why it is not renamed."""
     folder, state = known.folder, known.state
-    note = folder.rename()
+    note = folder.operation(TableOperation.RENAME)
     if note is not None and note.get("to") != str(model.relation):
         return interrupted(folder.name, str(note.get("to"))).at(Location(model.file), model.name)
     reason = unfinished(folder)
@@ -156,9 +155,9 @@ def unfinished(folder: TableState) -> str:
     unmade = states[:1] if not any(state.uuid or state.phase is Phase.PUBLISHED for state in states) else ()
     begun: dict[str, object] = {
         "its first build was interrupted": unmade or None,
-        "a drop of it was interrupted": folder.drop(),
-        "a rollback of it was interrupted": folder.rollback(),
-        "a full refresh of it was interrupted": folder.refresh() or folder.pending(),
+        "a drop of it was interrupted": folder.operation(TableOperation.DROP),
+        "a rollback of it was interrupted": folder.operation(TableOperation.ROLLBACK),
+        "a full refresh of it was interrupted": folder.operation(TableOperation.REFRESH) or folder.pending(),
     }
     return next((reason for reason, found in begun.items() if found is not None), "")
 
@@ -199,7 +198,7 @@ def _noted(folder: TableState, model: Model, note: Mapping[str, Any]) -> Iterato
     try:
         known = {_ENDING.fullmatch(end)[0]: str(uuid) for end, uuid in note["tables"].items()}  # type: ignore[index]
     except (KeyError, TypeError, AttributeError) as error:
-        message = f"{folder.folder / RENAME_FILE} cannot be read: {error!r}"
+        message = f"{folder.folder / TableOperation.RENAME} cannot be read: {error!r}"
         raise StateError("state-unreadable", message, "Restore the file from a backup of the state folder.") from error
     # The model's own table first.
     for end, uuid in sorted(known.items()):

@@ -13,7 +13,7 @@ from engine.compile import Manifest, Target
 from engine.errors import StateError
 from engine.plan.deployed.begun_rebuild import BegunRebuild, begun_rebuild
 from engine.plan.deployed.state_folder import environment, state_root
-from engine.state import ModelState, TableState
+from engine.state import ModelState, TableOperation, TableState
 from engine.state.known_tables import tables_in
 
 
@@ -47,7 +47,7 @@ def known_table(folder: TableState) -> tuple[KnownTable, Mapping[str, str]] | No
     Raises:
         StateError: `state-unreadable`.
     """
-    state, begun, rebuild = folder.load(), folder.drop(), begun_rebuild(folder)
+    state, begun, rebuild = folder.load(), folder.operation(TableOperation.DROP), begun_rebuild(folder)
     if state is None and begun is None and rebuild is None:
         return None
     said = begun if isinstance(begun, Mapping) else {}

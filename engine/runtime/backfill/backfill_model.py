@@ -32,7 +32,7 @@ from engine.runtime.context.run_context import Run
 from engine.runtime.operations.drop_table import check_finished
 from engine.runtime.quality import expectations
 from engine.runtime.spark_support.spark_errors import diagnose, spark_exceptions
-from engine.state import ModelState, Phase
+from engine.state import ModelState, Phase, TableOperation
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -128,7 +128,11 @@ def _finished(run: Run, model: Model) -> ModelState:
         raise rejected(model, f"'{model.name}' has not been built yet", f"Build it: {build}")
     checkpoint = read_checkpoint(folder, state.generation, files=False)
     check_table(model, state, checkpoint, run.lake.table(model.relation.schema, model.relation.name))
-    begun = folder.pending() is not None or folder.refresh() is not None or folder.rollback() is not None
+    begun = (
+        folder.pending() is not None
+        or folder.operation(TableOperation.REFRESH) is not None
+        or folder.operation(TableOperation.ROLLBACK) is not None
+    )
     if begun or checkpoint.started != checkpoint.committed or checkpoint.committed != state.batch:
         message = f"a micro-batch, a full refresh or a rollback of '{model.name}' was begun and is not finished"
         raise rejected(model, message, f"Finish it first: {build}")

@@ -22,7 +22,7 @@ from engine.runtime.context.run_context import Run
 from engine.runtime.inputs.register_inputs import register
 from engine.runtime.spark_support import hooks
 from engine.runtime.spark_support.spark_errors import spark_exceptions, summary
-from engine.state import ModelState, Phase, TableState
+from engine.state import ModelState, Phase, TableOperation, TableState
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -94,7 +94,7 @@ def refresh_changes(
     snapshot = made.commit.snapshot if made.commit else state.snapshot
     now = run.lake.table(model.relation.schema, model.relation.name)
     folder.save(replace(signed, snapshot=snapshot, made=now.made if now is not None else {}))
-    folder.end_refresh()
+    folder.end_operation(TableOperation.REFRESH)
     hooks.after(session, model)
     return Outcome(Status.SUCCESS, snapshot_id=snapshot, **made.metrics.numbers(), note=found.note)
 

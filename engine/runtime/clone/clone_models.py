@@ -30,7 +30,7 @@ from engine.runtime.context.locks_when_free import locked_when_free
 from engine.runtime.context.needed_jars import jar_sets
 from engine.runtime.operations.drop_table import Part, drop_part
 from engine.runtime.sinks.deleted_keys import SUFFIX as DELETED
-from engine.state import TableState
+from engine.state import TableOperation, TableState
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -63,17 +63,17 @@ def clone_models(manifest: Manifest, target: Target, target_dir: Path, clones: S
             where = environment(manifest, target)
             for one in left:
                 _remove_unfinished(target, one)
-                one.folder.save_drop(_note(one, left[0], where))
+                one.folder.save_operation(TableOperation.DROP, _note(one, left[0], where))
             with spark_session(target, target_dir, locks, jar_sets(manifest, models)) as spark:
                 _clone_all(spark, target, left, where)
         for one in (*left, *whole):
-            one.folder.end_drop()
+            one.folder.end_operation(TableOperation.DROP)
             kill_points.reach("clone noted", one.own.name)
 
 
 def is_begun(folder: TableState) -> bool:
     """Whether a table is a clone that was begun."""
-    return _CLONE in (folder.drop() or {})
+    return _CLONE in (folder.operation(TableOperation.DROP) or {})
 
 
 def _note(one: Clone, first: Clone, where: Mapping[str, str]) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def _note(one: Clone, first: Clone, where: Mapping[str, str]) -> dict[str, Any]:
 
 def _is_whole(one: Clone) -> bool:
     """Whether a clone was finished but for its note: the note of the first table has gone."""
-    first = (one.folder.drop() or {}).get(_CLONE)
+    first = (one.folder.operation(TableOperation.DROP) or {}).get(_CLONE)
     if not isinstance(first, str) or not first or one.folder.load() is None:
         return False
     schema, _, table = first.removeprefix(f"{one.folder.catalog}.").rpartition(".")

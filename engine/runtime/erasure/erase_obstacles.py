@@ -13,6 +13,7 @@ from engine.runtime.context.run_context import Run
 from engine.runtime.erasure.erased_tables import ErasedTable
 from engine.runtime.erasure.stream_positions import positions, unread_faults
 from engine.runtime.operations.drop_table import check_finished
+from engine.state import TableOperation
 
 BLOCKED = "erase-blocked"
 
@@ -36,7 +37,7 @@ def _unfinished(run: Run, model: Model, tables: Sequence[ErasedTable]) -> Iterat
         hint = f"Publish them first: engine test -s {model.name}, or engine publish {model.name} --accept"
         yield Diagnostic(BLOCKED, message, hint)
     state = folder.load()
-    if folder.pending() is not None or folder.refresh() is not None:
+    if folder.pending() is not None or folder.operation(TableOperation.REFRESH) is not None:
         yield Diagnostic(BLOCKED, f"a full refresh of '{model.name}' is not finished", f"Finish it first: {build}")
     elif state is not None and model.streaming:
         checkpoint = read_checkpoint(folder, state.generation, files=False)

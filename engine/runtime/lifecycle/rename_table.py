@@ -25,7 +25,7 @@ from engine.plan.deployed.previous_generation import noted_previous, save_previo
 from engine.plan.deployed.renamed_tables import BLOCKED, RenamedTable, Renaming, moved_facts, moved_state
 from engine.plan.deployed.state_folder import table_state
 from engine.relations import Relation
-from engine.state import ModelState, TableState, known_tables
+from engine.state import ModelState, TableOperation, TableState, known_tables
 from engine.state.state_path import local
 
 if TYPE_CHECKING:
@@ -43,8 +43,8 @@ def rename_table(target: Target, one: Renaming) -> None:
         StateError: `rename-blocked`, `state-unwritable`, `state-unreadable`; the next build finishes it.
     """
     folder, name = one.folder, one.model.name
-    if folder.rename() is None:
-        folder.save_rename(_note(one))
+    if folder.operation(TableOperation.RENAME) is None:
+        folder.save_operation(TableOperation.RENAME, _note(one))
     kill_points.reach("renaming", name)
     for table in reversed(one.tables):
         if table.uuid not in one.done:
@@ -55,7 +55,7 @@ def rename_table(target: Target, one: Renaming) -> None:
     to = table_state(target, one.model)
     known_tables.move(folder, to)
     kill_points.reach("moved", name)
-    to.end_rename()
+    to.end_operation(TableOperation.RENAME)
 
 
 def told(one: Renaming) -> Diagnostic:

@@ -25,7 +25,7 @@ from engine.lake.clients.catalog_client import client
 from engine.lake.clients.table_removal import StoredRelation
 from engine.plan.deployed.ownership_marks import ROLES, role_beside
 from engine.plan.deployed.tables_in_state import KnownTable
-from engine.state import TableState, known_tables
+from engine.state import TableOperation, TableState, known_tables
 
 _ATTEMPTS = 10
 
@@ -69,7 +69,7 @@ def look(target: Target, known: KnownTable) -> Drop:
     """
     config, folder = target.catalog, known.folder
     entries = {entry.name: entry for entry in client(config).entries(folder.schema)}
-    begun = folder.drop() or {}
+    begun = folder.operation(TableOperation.DROP) or {}
     owners = {known.model, str(begun.get("model") or known.model)}
     parts: list[Part] = []
     kept: list[str] = []
@@ -124,7 +124,7 @@ def carry_out(target: Target, drop: Drop, environment: Mapping[str, str]) -> Ite
         StateError: `state-unwritable`.
     """
     folder = drop.known.folder
-    folder.save_drop(_note(drop, environment))
+    folder.save_operation(TableOperation.DROP, _note(drop, environment))
     for part in drop.parts:
         _remove(target.catalog, part)
         yield part
@@ -138,7 +138,7 @@ def check_finished(states: Sequence[TableState]) -> None:
         StateError: `drop-unfinished`.
     """
     for folder in states:
-        if folder.drop() is not None:
+        if folder.operation(TableOperation.DROP) is not None:
             message = f"the drop of {folder.name} was interrupted"
             raise StateError("drop-unfinished", message, f"Finish it: engine drop {folder.name}", node=folder.table)
 

@@ -19,7 +19,7 @@ from engine.plan.deployed.state_folder import environment
 from engine.plan.deployed.tables_in_state import KnownTable
 from engine.runtime.build import Options, Turn, build
 from engine.runtime.operations.drop_table import carry_out, look
-from engine.state import locked
+from engine.state import TableOperation, locked
 from engine.times import time_text
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def note(one: Rebuild, step: RebuildStep) -> None:
         model = one.model(node)
         folder = next_state(one.target, model)
         if step is RebuildStep.BUILDING or node in notes:
-            folder.save_rebuild(BegunRebuild(at, model.name, one.names, step).as_json())
+            folder.save_operation(TableOperation.REBUILD, BegunRebuild(at, model.name, one.names, step).as_json())
 
 
 def run_once(one: Rebuild, nodes: Sequence[str], run_unit: RunUnit | None = None) -> RunResults:
@@ -211,7 +211,7 @@ def drop(one: Rebuild) -> tuple[str, ...]:
             state = folder.load()
         except EngineError:
             state = None
-        known = KnownTable(folder, model.name, state, folder.drop() is not None)
+        known = KnownTable(folder, model.name, state, folder.operation(TableOperation.DROP) is not None)
         parts = carry_out(one.target, look(one.target, known), where)
         gone += [f"{one.target.catalog.name}.{part.schema}.{part.name}" for part in parts]
     return tuple(gone)

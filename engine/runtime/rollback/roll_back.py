@@ -23,7 +23,7 @@ from engine.runtime.build import spark_session
 from engine.runtime.context.run_context import Run, command_run
 from engine.runtime.lifecycle.fence_previous_owner import raise_fences
 from engine.runtime.rollback.rollback_checks import Rollback
-from engine.state import locked
+from engine.state import TableOperation, locked
 
 
 @contextmanager
@@ -54,13 +54,13 @@ def roll_back(run: Run, one: Rollback) -> None:
         StateError: `lease-lost`, `state-unreadable`.
     """
     model, folder, previous = one.model, run.state(one.model), one.previous
-    note = folder.rollback()
+    note = folder.operation(TableOperation.ROLLBACK)
     if note is None:
         state = folder.load()
         if state is None:
             raise ValueError(model.name)
         note = {"to": previous.state.generation, "from": state.generation}
-        folder.save_rollback(note)
+        folder.save_operation(TableOperation.ROLLBACK, note)
         kill_points.reach("rolling back", model.name)
     to, other = int(note["to"]), int(note["from"])
     _exchange(run, one, other)
@@ -69,7 +69,7 @@ def roll_back(run: Run, one: Rollback) -> None:
     kill_points.reach("brought back", model.name)
     folder.retire(other)
     kill_points.reach("retired", model.name)
-    folder.end_rollback()
+    folder.end_operation(TableOperation.ROLLBACK)
     kill_points.reach("unnoted", model.name)
     folder.forget_previous(to)
 
