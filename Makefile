@@ -290,8 +290,7 @@ bench-quick: $(DEV) ## Compare three pieces of streaming work with plain PySpark
 	@$(BIN)/python -m benchmarks.streams --quick
 
 .PHONY: docs
-docs: $(DEV) ## Generate the example's lineage site, and the pages of error codes
-	@$(BIN)/python -m engine.diagnostics.error_pages
+docs: $(DEV) ## Generate the example's lineage site
 	@$(BIN)/engine docs generate
 
 .PHONY: site

@@ -91,12 +91,6 @@ def read_topic(text: str, page: str) -> tuple[Explanation, ...]:
     return tuple(_section(section, topic, page) for section in sections)
 
 
-def introduction(page: str) -> str:
-    """What a file says before its first code, without the title."""
-    head = (FOLDER / f"{page}.md").read_text(encoding="utf-8").split("\n## ", 1)[0]
-    return head.partition("\n")[2].strip()
-
-
 def example_project() -> tuple[Example, ...]:
     """The files that every example has beside its own."""
     return _examples((FOLDER / "README.md").read_text(encoding="utf-8"))

@@ -22,6 +22,8 @@ HOME = "README.md"
 FOLDER = "FOLDER.md"
 _NOTES = "docs/design/"
 _LINK = re.compile(r"\]\(([^)\s#]+)[^)]*\)")
+# A block with the name of its file behind the language, as the explanations of codes have them.
+_NAMED_BLOCK = re.compile(r"^```(\w+) (\S+)$", re.MULTILINE)
 _CODE = re.compile(r"^(`{3,}).*?^\1$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 
 
@@ -84,6 +86,9 @@ def stage(target: Path, root: Path = ROOT) -> None:
         if page.startswith(_NOTES):
             # Users look for what the engine does, not for how it was decided.
             _replace(target / page, "# ", "---\nnosearch: true\n---\n\n# ", times=1)
+        if "engine/diagnostics/" in page:
+            copy = target / page
+            copy.write_text(_NAMED_BLOCK.sub(r"`\2`\n\n```\1", copy.read_text(encoding="utf-8")), encoding="utf-8")
         for link in linked(root / page):
             path = ((root / page).parent / link).resolve()
             if path.is_dir():
