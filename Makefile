@@ -302,7 +302,7 @@ vscode: ## Package the extension for VS Code as editors/vscode/headrace.vsix; ne
 	@cd editors/vscode && npm ci --ignore-scripts --no-audit --no-fund && npm run --silent check && npm run --silent package
 
 .PHONY: reference
-reference: $(DEV) ## Write the reference of keys in docs/reference, and the JSON Schemas of editors, from engine/schema
+reference: $(DEV) ## Write the reference of keys in docs/reference from engine/schema
 	@$(BIN)/python -m engine.schema docs/reference
 
 .PHONY: lock

@@ -12,6 +12,6 @@ Validation and its suggestions use these blocks; `json_schema` makes the schemas
 `reference_pages` the pages under docs/reference.
 """
 
-from engine.schema.config_key import FOLDER_OF_SCHEMAS, ConfigBlock, ConfigKey, ValueForm
+from engine.schema.config_key import ConfigBlock, ConfigKey, ValueForm
 
-__all__ = ["FOLDER_OF_SCHEMAS", "ConfigBlock", "ConfigKey", "ValueForm"]
+__all__ = ["ConfigBlock", "ConfigKey", "ValueForm"]

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from pathlib import Path
 
 # Of the package: the JSON Schemas of editors, which are made from the keys.
-FOLDER_OF_SCHEMAS = Path(__file__).parent / "json"
 # The version in which keys came that do not say another one.
 FIRST = "0.1"
 REQUIRED = "required"
