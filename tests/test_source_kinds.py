@@ -18,7 +18,7 @@ from tests.test_layers import ROOT, modules
 OWN = ("engine/sources/", "engine/schema/")
 MOST = 10
 # What is left asks for the format of something else: the declaration that an importer writes, the values of records.
-LEFT = {"engine_import/flare/import_flare.py": 3, "engine/compile/declarations/schema_file.py": 1}
+LEFT = {"engine_import/flare/import_flare.py": 3, "engine/compile/declarations/source_spec.py": 1}
 
 
 def is_format(node: ast.AST) -> bool:

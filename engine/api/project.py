@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import ChainMap, Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, cast
 
-from engine.api.adapted_tests import with_adapted_tests
 from engine.api.one_session import alone, one_at_a_time, session_target, unheard
 from engine.api.previous_command import UNFINISHED, PreviousCommand, previous_command, run_arguments
 from engine.api.requests import (
@@ -30,12 +31,13 @@ from engine.api.requests import (
 from engine.api.warnings_as_errors import emitting_errors, failing_on_warnings, results_with_errors
 from engine.errors import Diagnostic, ProjectError
 from engine.events import Diagnosed, Emit, Event, RunResults, Step, StepStarted
+from engine.node_ids import rest_of, shown_name
 from engine.user_cache import project_cache
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from engine.compile import Compiled, DataTest, Manifest, Relation, UnitTest
+    from engine.compile import Compiled, DataTest, Manifest, Relation, Target, UnitTest
     from engine.compile.selection.select_nodes import Choice
     from engine.plan import Plan
     from engine.plan.test_passes.compile_overrides import Versions
@@ -430,3 +432,47 @@ class Project:
 
             yield run
             passes.save()
+
+
+def with_adapted_tests(
+    manifest: Manifest, nodes: Iterable[str], target: Target, *, store_failures: bool, warnings_fail: bool
+) -> Manifest:
+    """Return the manifest with the data tests of a run changed.
+
+    Args:
+        manifest: the compiled project.
+        nodes: ids of what the run has.
+        target: whose catalog holds the tables of failing rows.
+        store_failures: each test keeps its failing rows in a table.
+        warnings_fail: a test that would warn fails, and what depends on it is skipped.
+    """
+    from engine.compile import DataTest
+
+    if not (store_failures or warnings_fail):
+        return manifest
+    tests = [node for i in nodes if isinstance(node := manifest.nodes[i], DataTest)]
+    if store_failures:
+        names = Counter(shown_name(i).lower() for i in manifest.nodes if i.startswith("test."))
+        tests = [_storing(test, target, shared=names[test.name.lower()] > 1) for test in tests]
+    if warnings_fail:
+        tests = [_failing(test) for test in tests]
+    # Nodes that nobody asks for need not be decoded.
+    return replace(manifest, nodes=ChainMap({test.id: test for test in tests}, manifest.nodes))  # type: ignore[arg-type]
+
+
+def _storing(test: DataTest, target: Target, *, shared: bool) -> DataTest:
+    """The test with a table for its failing rows; `shared`: others have its name."""
+    from engine.compile.declarations.failing_rows import failing_rows
+
+    own = test.id.rpartition(".")[2] if rest_of(test.id) != test.name else test.kind
+    table = f"{test.name}_{own}" if shared else test.name
+    # Rows that are kept are written by the query, also if there are none.
+    return test if test.stored else replace(test, stored=failing_rows(target, table), look=None)
+
+
+def _failing(test: DataTest) -> DataTest:
+    from engine.compile import Severity
+
+    warn = test.warn_if or "!= 0"
+    bounds = (warn,) if test.severity is Severity.WARN else (warn, test.error_if or "!= 0")
+    return replace(test, severity=Severity.ERROR, error_if=" or ".join(dict.fromkeys(bounds)))

@@ -17,6 +17,7 @@ import click
 
 from engine import __version__
 from engine.cli import (
+    live_commands,
     migration_commands,
     project_commands,
     run_commands,
@@ -26,7 +27,6 @@ from engine.cli import (
 from engine.cli.arguments import Group
 from engine.cli.console.safe_output import open_streams
 from engine.cli.exits import INTERRUPTED, TERMINATED, exit_code
-from engine.cli.live import live_commands
 
 # Terminals get colours unless NO_COLOR is set (no-color.org).
 _CONTEXT = {"help_option_names": ["-h", "--help"], "color": False if os.environ.get("NO_COLOR") else None}

@@ -129,7 +129,7 @@ def duckdb(file: Path, *, replace: bool, **options: Any) -> int:
     """Copy stored tables into a DuckDB file, for tools that do not read Iceberg; needs the extra 'sql'."""
 
     def work(chosen: CommandSettings) -> None:
-        from engine.cli.sql.export_command import export_copies
+        from engine.cli.commands.export_command import export_copies
 
         export_copies(chosen, wanted, file, replace=replace)
 

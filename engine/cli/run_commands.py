@@ -194,8 +194,8 @@ def _rebuild(*, rebuild: bool, no_publish: bool, discard: bool, watch: bool, **o
     how = {key: shared.pop(key) for key in RunOptions.__annotations__ if key in shared}
 
     def work(chosen: CommandSettings) -> bool:
-        from engine.cli.rollback.rebuild_command import RebuildWanted
-        from engine.cli.rollback.rebuild_command import rebuild as rebuild_tables
+        from engine.cli.commands.rebuild_command import RebuildWanted
+        from engine.cli.commands.rebuild_command import rebuild as rebuild_tables
 
         if not rebuild:
             raise UsageError("usage", "--no-publish and --discard need --rebuild", "Add --rebuild.")
@@ -260,7 +260,7 @@ def submit(command: tuple[str, ...], deploy_mode: str | None, environment: str, 
     """Run a COMMAND such as build -s name with spark-submit on the target's cluster."""
 
     def work(chosen: CommandSettings) -> bool:
-        from engine.cli.submission.submit_command import submit_command
+        from engine.cli.commands.submit_command import submit_command
 
         return submit_command(chosen, command, deploy_mode, environment, dry_run=dry_run)
 

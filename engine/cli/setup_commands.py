@@ -112,7 +112,7 @@ def trust(*, yes: bool, list_only: bool, forget_all: bool, **shared: Any) -> int
     """
 
     def work(chosen: CommandSettings) -> None:
-        from engine.cli.trust.trust_command import trust
+        from engine.cli.commands.trust_command import trust
 
         trust(chosen, shared["log_format"], yes=yes, list_only=list_only, forget_all=forget_all)
 

@@ -81,7 +81,7 @@ def sql(query: str | None, limit: int, everything: bool, output: str, file: Path
 
     def work(chosen: CommandSettings) -> bool:
         from engine.cli.commands.show_command import RowsWanted
-        from engine.cli.sql.sql_command import run_sql
+        from engine.cli.commands.sql_command import run_sql
 
         return run_sql(chosen, query, RowsWanted(None if everything else limit, (), output, file))
 
@@ -98,7 +98,7 @@ def state(model: str, limit: int, output: str, **shared: Any) -> int:
     """Show what a stream holds: open windows, keys of dedup, rows that may still find a match."""
 
     def work(chosen: CommandSettings) -> None:
-        from engine.cli.live.state_command import show_state
+        from engine.cli.commands.state_command import show_state
 
         show_state(chosen, model, limit, output)
 
@@ -184,7 +184,7 @@ def erase(model: str, where: str, quarantine: str | None, *, dry_run: bool, yes:
     """Erase the rows of a person: from the table, its earlier versions, what is beside it, and the disk; asks first."""
 
     def work(chosen: CommandSettings) -> None:
-        from engine.cli.erasure.erase_command import erase_rows
+        from engine.cli.commands.erase_command import erase_rows
 
         erase_rows(chosen, model, where, quarantine, shared["log_format"], dry_run=dry_run, yes=yes)
 
@@ -222,7 +222,7 @@ def backfill(
     """Compute rows of a stateless stream again from the input it has read, after its query changed; asks first."""
 
     def work(chosen: CommandSettings) -> None:
-        from engine.cli.backfill.backfill_command import backfill_rows
+        from engine.cli.commands.backfill_command import backfill_rows
 
         backfill_rows(
             chosen, model, (column, begin, end), rows_per_commit, accept, shared["log_format"], dry_run=dry_run, yes=yes
@@ -239,7 +239,7 @@ def compare(model: str, output: str, **shared: Any) -> int:
     """Compare a table with what its last full refresh replaced, or staged rows with the table."""
 
     def work(chosen: CommandSettings) -> None:
-        from engine.cli.rollback.compare_command import show_difference
+        from engine.cli.commands.compare_command import show_difference
 
         show_difference(chosen, model, output)
 
@@ -256,7 +256,7 @@ def rollback(selection: tuple[str, ...], accept: tuple[str, ...], *, dry_run: bo
     """Undo the last full refresh of streaming tables: rows, columns and checkpoint of before; asks first."""
 
     def work(chosen: CommandSettings) -> None:
-        from engine.cli.rollback.rollback_command import roll_tables_back
+        from engine.cli.commands.rollback_command import roll_tables_back
 
         roll_tables_back(chosen, selection, accept, shared["log_format"], dry_run=dry_run, yes=yes)
 

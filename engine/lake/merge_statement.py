@@ -99,7 +99,7 @@ def merge(
         branch: of the table to merge into, which is there; None: main.
         expected: what the table must be; None: anything.
         options: of Iceberg's writer, of those that it also reads from its session (see
-            `engine.compile.pipeline.merge_options`).
+            `engine.compile.pipeline.unsupported`).
 
     Raises:
         RunError: `commit-conflict`.

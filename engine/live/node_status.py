@@ -20,15 +20,82 @@ from engine.events import (
     Status,
 )
 from engine.live.lag import Lag, is_behind, seconds_unread
-from engine.live.last_error import LastError
 from engine.live.progress import DueAt, Progress
-from engine.live.rates import RowRate
 from engine.live.turn_history import seconds_of
 from engine.node_ids import TESTS, shown_name
 from engine.times import SECONDS
 
 if TYPE_CHECKING:
     from engine.live.status_record import HeldRecord, LagRecord, NodeRecord
+
+
+# An error that follows so soon on another one mostly comes of it: a disk is full, then the state cannot be written.
+_ONE_CAUSE_SECONDS = 60.0
+
+
+@dataclass(slots=True)
+class LastError:
+    """The error of a node.
+
+    Attributes:
+        message: of the error that its last turn failed with; empty: it did not fail.
+        at: when that came last.
+        past: the message of the last error that is over; empty: there was none.
+        past_at: when it came last.
+        first_at: when the error came for the first time.
+    """
+
+    message: str = ""
+    at: float | None = None
+    past: str = ""
+    past_at: float | None = None
+    first_at: float = 0.0
+
+    def failed(self, message: str, at: float) -> None:
+        """Take the error of a turn: another one within a minute of the first does not replace it."""
+        if message != self.message and (not self.message or at - self.first_at > _ONE_CAUSE_SECONDS):
+            self.message, self.first_at = message, at
+        self.at = at
+
+    def over(self) -> None:
+        """Take a turn that did not fail."""
+        if self.message:
+            self.past, self.past_at = self.message, self.at
+            self.message, self.at = "", None
+
+
+_STEP = 5
+
+
+_MINUTES = 5
+
+
+_PLACES = _MINUTES * 60 // _STEP
+
+
+@dataclass(slots=True)
+class RowRate:
+    """Sums of 5 seconds each over the last 5 minutes."""
+
+    _sums: list[int] = field(default_factory=lambda: [0] * _PLACES)
+    _last: int = 0
+
+    def add(self, rows: int, at: float) -> None:
+        """Count rows at a time in seconds."""
+        self._forward(at)
+        self._sums[self._last % _PLACES] += rows
+
+    def per_second(self, seconds: int, at: float) -> float:
+        """Return the mean over the last `seconds` (at most 300) before a time."""
+        self._forward(at)
+        steps = min(seconds // _STEP, _PLACES)
+        return sum(self._sums[(self._last - back) % _PLACES] for back in range(steps)) / seconds
+
+    def _forward(self, at: float) -> None:
+        now = int(at // _STEP)
+        for step in range(max(self._last + 1, now - _PLACES + 1), now + 1):
+            self._sums[step % _PLACES] = 0
+        self._last = max(self._last, now)
 
 
 _KEPT = frozenset({

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, BinaryIO
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
@@ -20,7 +22,6 @@ from engine.lsp.answers.completions import completions
 from engine.lsp.edits import code_actions, formatting, renames
 from engine.lsp.opened.open_project import OpenProject
 from engine.lsp.text.text_positions import path_of, range_at
-from engine.lsp.wire import taken
 from engine.secrets import scrub
 
 # How long nobody types before all models are compiled, in seconds.
@@ -303,3 +304,18 @@ def _register_commands(server: HeadraceServer) -> None:
     async def _(uri: str) -> str:
         file = server.current(types.TextDocumentIdentifier(uri))
         return scrub(await server.read(editor_commands.plan_text, opened, file)) if file else ""
+
+
+def taken() -> tuple[BinaryIO, BinaryIO]:
+    """Return streams of stdin and stdout, and point these elsewhere: at nothing, and at stderr.
+
+    A thread waits in a read of stdin while compilations fork. A child of `multiprocessing` closes its `sys.stdin`, and
+    would wait for the lock of that thread without end. What anything prints must not be between two messages.
+    """
+    reads, writes = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    sys.stdout.flush()
+    os.dup2(2, 1)
+    return reads, writes

@@ -3,28 +3,46 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Literal
+from typing import Any, Literal
 
+from engine.errors import ProjectError
+from engine.project.parse_yaml import load_yaml
+from engine.project.yaml_text import yaml_text
 from engine_import.dbt.import_context import ImportContext
 from engine_import.dbt.import_exposures import import_exposures
 from engine_import.dbt.import_macros import import_macros
 from engine_import.dbt.import_models import add_item, import_models
 from engine_import.dbt.import_seeds import import_seeds
-from engine_import.dbt.import_settings import IGNORED, import_settings
 from engine_import.dbt.import_snapshots import import_snapshots
 from engine_import.dbt.import_sources import import_sources
 from engine_import.dbt.import_tests import import_singular_tests, read_generic_tests
 from engine_import.dbt.import_unbuilt import import_analyses, import_run_hooks
 from engine_import.dbt.import_unit_tests import import_unit_tests
-from engine_import.dbt.manifest.new_names import new_names
-from engine_import.dbt.manifest.read_manifest import NEWEST, DbtManifest, read_manifest
+from engine_import.dbt.manifest.new_names import new_names, valid_name
+from engine_import.dbt.manifest.read_manifest import NEWEST, DbtManifest, mapping_of, read_manifest
 from engine_import.dialects.translate import WAREHOUSES
 from engine_import.output.compiled_project import Errors, compile_errors
 from engine_import.output.import_report import ImportOutcome, ImportReport, Item, plain
+from engine_import.output.input_folder import read_bounded
 from engine_import.output.new_project import check_empty
+
+_FILE = "dbt_project.yml"
+
+
+_MOST_BYTES = 2**20
+
+
+_WITHOUT = (
+    "dbt_project.yml was not found beside target/, so no variables are imported: set them under 'vars:' in project.yml"
+)
+
+
+IGNORED = "/target/\n/.engine/\n"
+
 
 REPORT = "import-report"
 _NOT_CARRIED = {
@@ -174,3 +192,41 @@ def _notes(manifest: DbtManifest) -> list[str]:
             "of the same name may compute something else; compare results"
         )
     return notes
+
+
+def import_settings(context: ImportContext) -> None:
+    """Add project.yml."""
+    project: dict[str, Any] = {"name": valid_name(context.manifest.project or "imported")}
+    if values := _variables(context):
+        project["vars"] = values
+    context.files.add("project.yml", yaml_text(project))
+
+
+def _variables(context: ImportContext) -> dict[str, Any]:
+    try:
+        content = read_bounded(context.root, _FILE, _MOST_BYTES)
+    except ProjectError as error:
+        context.notes.append(plain(error.diagnostic.message))
+        return {}
+    if content is None:
+        context.notes.append(_WITHOUT)
+        return {}
+    parsed, findings = load_yaml(content.decode("utf-8", "replace"), _FILE)
+    if findings or not isinstance(parsed.data, dict):
+        context.notes.append(f"{_FILE} cannot be read: {plain(findings[0].message) if findings else 'not a mapping'}")
+        return {}
+    return _of_project(context, mapping_of(parsed.data, "vars"))
+
+
+def _of_project(context: ImportContext, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The variables that templates of the project see: those of the project win over those of all packages."""
+    packages = {macro.package for macro in context.manifest.macros.values()} - {context.manifest.project}
+    own = values.get(context.manifest.project)
+    general = {
+        key: value for key, value in values.items() if key != context.manifest.project or not isinstance(own, dict)
+    }
+    scoped = sorted(key for key, value in general.items() if key in packages and isinstance(value, dict))
+    if scoped:
+        context.notes.append(f"variables of packages are not imported: {plain(', '.join(scoped))}")
+    kept = {key: value for key, value in general.items() if key not in scoped}
+    return {**kept, **(own if isinstance(own, dict) else {})}

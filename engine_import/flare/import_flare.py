@@ -2,19 +2,41 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from engine.project.yaml_section import is_name, is_table_name
 from engine.project.yaml_text import yaml_text
-from engine_import.flare.addresses import plain_name, read_address, table_name
 from engine_import.flare.output_keys import output_keys
 from engine_import.flare.read_job import JobPart, job_spec, read_jobs
-from engine_import.flare.relation_names import with_references
 from engine_import.flare.step_functions import function_select
 from engine_import.output.compiled_project import compile_errors
 from engine_import.output.import_report import ImportOutcome, ImportReport, Item, plain
 from engine_import.output.new_project import NewProject, check_empty
+
+_ADDRESS = re.compile(r"dataos://([\w-]+)(?::([\w.-]*))?(?:/([^?#]*))?(?:[?#].*)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where data is.
+
+    Attributes:
+        depot: a system, such as a broker or a catalog.
+        collection: a namespace in it.
+        dataset: a topic or table.
+    """
+
+    depot: str
+    collection: str
+    dataset: str
+
+
+_END = {"WHERE", "GROUP", "ORDER", "HAVING", "UNION", "LIMIT", "ON", "USING", "LATERAL", "WINDOW", "SELECT", "CLUSTER"}
+
 
 _SOURCE = "flare"
 _BROKER = "localhost:9092"
@@ -314,3 +336,55 @@ def _judge(done: FlareImport, out: Path) -> None:
     done.report.notes += [
         plain(str(error)) for error in errors.elsewhere(item.file for item in items if item.kind == "model")
     ]
+
+
+def with_references(sql: str, names: Mapping[str, str]) -> str:
+    """Return the SQL with names of inputs and steps replaced where a relation is named: after FROM, JOIN and commas.
+
+    Args:
+        sql: of a step; one that cannot be read stays as it is.
+        names: what stands for a name in lower case.
+    """
+    from sqlglot.errors import TokenError
+
+    from engine.compile.sql.dialect import tokenize
+
+    try:
+        tokens = tokenize(sql)
+    except TokenError:
+        return sql
+    parts, at, depth = [], 0, 0
+    # Whether a comma at a depth separates relations.
+    listing: dict[int, bool] = {}
+    expected = False
+    for number, token in enumerate(tokens):
+        word = token.text.upper()
+        depth += (word == "(") - (word == ")")
+        following = tokens[number + 1].text if number + 1 < len(tokens) else ""
+        if expected and token.text.casefold() in names and following not in (".", "("):
+            parts += [sql[at : token.start], names[token.text.casefold()]]
+            at = token.end + 1
+        expected = word in ("FROM", "JOIN") or (word == "," and listing.get(depth, False))
+        if word == "FROM":
+            listing[depth] = True
+        elif word in _END or word == "(":
+            listing[depth] = False
+    return "".join([*parts, sql[at:]])
+
+
+def read_address(text: str) -> Address | None:
+    """Read an address; None if it has another form."""
+    found = _ADDRESS.fullmatch(text.strip())
+    return Address(found[1], found[2] or "", found[3] or "") if found else None
+
+
+def table_name(text: str) -> str:
+    """A name that a model or table can have."""
+    name = re.sub(r"[^a-z0-9_]+", "_", text.casefold()).strip("_")[:100] or "unnamed"
+    return name if is_table_name(name) else f"m_{name}"
+
+
+def plain_name(text: str) -> str:
+    """A name that a source, connection or namespace can have."""
+    name = re.sub(r"[^a-z0-9_]+", "_", text.casefold()).strip("_")[:100] or "unnamed"
+    return name if is_name(name) else f"s_{name}"

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from engine.api import Project
-from engine.api.adapted_tests import with_adapted_tests
 from engine.api.previous_command import run_arguments
+from engine.api.project import with_adapted_tests
 from engine.events import Status
 from engine.runtime.data_tests.run_data_test import judged
 from tests.cli.test_commands import PROJECT, run, small, write

@@ -24,9 +24,9 @@ import pytest
 
 from engine.api import Project
 from engine.cli import command_setup
+from engine.cli.commands.sql_command import statements
 from engine.cli.sql.lake_queries import LakeQueries
 from engine.cli.sql.prompt import candidates
-from engine.cli.sql.sql_command import statements
 from engine.lake.lake_reader import Lake
 from engine.lake.queries.duckdb_queries import DuckDBQueries
 from tests.lab import REPOSITORY, Lab, writable_catalog

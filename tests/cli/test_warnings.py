@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.cli.console.printing import TextPrinter
-from engine.cli.console.repeated_findings import hints_once, same_of_many
+from engine.cli.console.printing import TextPrinter, hints_once, same_of_many
 from engine.cli.console.shown_warnings import not_told_today, note_told
 from engine.errors import Diagnostic, Level, Location
 from engine.events import Diagnosed, RunStarted

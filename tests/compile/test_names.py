@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.api.adapted_tests import with_adapted_tests
+from engine.api.project import with_adapted_tests
 from engine.compile.selection.select_nodes import select
 from engine.node_ids import repeated, shown_name
 from tests.project.small_projects import FROM, check, clean, compiled, model

@@ -8,8 +8,7 @@ import time
 
 import pytest
 
-from engine.docs.site.graph_layout import BOX_HEIGHT, Link, lay_out, layers_of
-from engine.docs.site.placement import ascending
+from engine.docs.site.graph_layout import BOX_HEIGHT, Link, ascending, lay_out, layers_of
 
 
 def links(*pairs: str) -> list[Link]:

@@ -9,8 +9,7 @@ from engine.cli.main import invoke
 from engine.compile import compile_project
 from engine.errors import ProjectError
 from engine.project import load_project
-from engine_import.flare.import_flare import import_flare
-from engine_import.flare.relation_names import with_references
+from engine_import.flare.import_flare import import_flare, with_references
 from engine_import.output.import_report import ImportOutcome
 
 JOB = """\

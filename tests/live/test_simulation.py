@@ -13,8 +13,7 @@ from unittest.mock import patch
 import pytest
 
 from engine.events import NodeState
-from engine.live.last_error import LastError
-from engine.live.node_status import NodeStatus
+from engine.live.node_status import LastError, NodeStatus
 from engine.live.open_alerts import OpenAlerts
 from engine.live.progress import Progress
 from engine.live.status import LiveStatus

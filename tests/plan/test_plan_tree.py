@@ -9,8 +9,7 @@ from random import Random
 import pytest
 
 from engine.api.plan_report.plan_output import plan_word
-from engine.api.plan_report.plan_tree import TreeLine, TreeOptions, plan_tree
-from engine.api.plan_report.tree_places import TreePlace, in_tree_order, tree_places
+from engine.api.plan_report.plan_tree import TreeLine, TreeOptions, TreePlace, in_tree_order, plan_tree, tree_places
 from engine.compile import Manifest
 from engine.plan import Action, ActionKind, LastWriter, Plan
 from engine.plan.against_manifest import plan_against

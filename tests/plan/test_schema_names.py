@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from engine.plan.deployed.schema_names import schema_names
+from engine.plan.deployed.read_deployed import schema_names
 
 NAMES = (
     "orders", "orders__g2", "orders__seed1_lake_main_a", "orders__quarantine", "orders__deleted", "orders__g2x",

@@ -17,7 +17,7 @@ from typing import IO, Any
 import click
 import pytest
 
-from engine.cli.live import start_command
+from engine.cli.commands import start_command
 from engine.cli.main import cli, invoke
 from engine.control import ControlServer, socket_path
 from engine.lake.clients import catalog_client

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from engine.cli.live import status_command
+from engine.cli.commands import status_command
 from engine.cli.main import invoke
 from engine.events import LiveStopped
 from engine.live import own_records, status_file, turn_history

@@ -1,13 +1,42 @@
-"""Settings that this version compiles and cannot run yet; a build rejects them instead of ignoring them."""
+"""Settings that this version compiles and cannot run yet; a build rejects them instead of ignoring them.
+
+A MERGE has no options of Iceberg's writer, and reads some from its session: which ones is Iceberg's `SparkWriteConf`
+(1.12.0). For the others there is a property of the table, or nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from engine.compile.nodes.manifest import Model
 from engine.compile.nodes.model_settings import Publish
-from engine.compile.pipeline.merge_options import TAKEN, unfit
 from engine.errors import Diagnostic, Location
+
+_SUMMARY = "snapshot-property."
+
+
+TAKEN = (
+    "advisory-partition-size",
+    "compression-codec",
+    "compression-level",
+    "compression-strategy",
+    "distribution-mode",
+    "shred-variants",
+    "variant-inference-buffer-size",
+)
+
+
+# What is a property of the table instead.
+_PROPERTIES = {
+    "target-file-size-bytes": "write.target-file-size-bytes",
+    "target-delete-file-size-bytes": "write.delete.target-file-size-bytes",
+    "write-format": "write.format.default",
+    "delete-format": "write.delete.format.default",
+    "delete-granularity": "write.delete.granularity",
+    "fanout-enabled": "write.spark.fanout.enabled",
+    "isolation-level": "write.merge.isolation-level",
+}
+
 
 _HINT = "Remove it."
 
@@ -34,3 +63,10 @@ def _write(model: Model) -> Iterator[tuple[str, str] | tuple[str, str, str]]:
     if write.publish is Publish.ON_TESTS_PASS and model.relation.sql in model.sql:
         # The query would read what readers see, not what waits.
         yield "publish", "publish: on_tests_pass of a query that reads {{ this }}"
+
+
+def unfit(options: Mapping[str, str]) -> Iterator[tuple[str, str | None]]:
+    """The options that MERGE does not take, each with the table property for it; None: there is none."""
+    for key in options:
+        if key.lower() not in TAKEN and not key.lower().startswith(_SUMMARY):
+            yield key, _PROPERTIES.get(key.lower())

@@ -12,16 +12,28 @@ from engine.compile.config.column_config import check_version, read_meta, read_t
 from engine.compile.config.stream_config import node_name
 from engine.compile.nodes.manifest import Input, Model, Node, Source
 from engine.compile.nodes.model_settings import OutputMode
-from engine.compile.nodes.unit_test_steps import GivenRows, StepKind, UnitTest, UnitTestStep
+from engine.compile.nodes.unit_test_steps import ExpectedResult, GivenRows, Rows, StepKind, UnitTest, UnitTestStep
 from engine.compile.templates.rendered_values import ValueRenderer
-from engine.compile.test_nodes.unit_test_expectations import read_expected, read_time
+from engine.compile.test_nodes.coerce_values import timestamp
 from engine.compile.test_nodes.unit_test_rows import columns_known, read_rows
 from engine.compile.types import spark_types
 from engine.errors import Diagnostic, near
 from engine.project import LoadedProject
-from engine.project.yaml_section import Section
-from engine.schema.unit_test_keys import GIVEN, OVERRIDES, STEP, UNIT_TEST, UNIT_TEST_CONFIG, UNIT_TEST_FILE
+from engine.project.yaml_section import UNKNOWN, Section
+from engine.schema.unit_test_keys import (
+    EXPECT,
+    GIVEN,
+    OVERRIDES,
+    ROWS,
+    STEP,
+    UNIT_TEST,
+    UNIT_TEST_CONFIG,
+    UNIT_TEST_FILE,
+)
 from engine.sources import ORIGIN, kind_of, knows_columns
+
+_COUNTS = ("late", "duplicates", "quarantined", "state_rows")
+
 
 _FOLLOWS = {"unit-test-input", "unknown-column"}
 _STEP = "Write '- given: {input: [rows]}', '- restart' or '- flush'."
@@ -304,3 +316,52 @@ def _apart(
 
 def _with(step: UnitTestStep, given: tuple[GivenRows, ...]) -> UnitTestStep:
     return UnitTestStep(step.kind, step.location, given, step.now, step.expect)
+
+
+def read_expected(part: Section, model: Model, project: LoadedProject) -> ExpectedResult:
+    """Read `expect`: a list of rows, or a mapping of all that can be expected."""
+    if isinstance(part.value, list):
+        return ExpectedResult(part.key_place, _rows(part, model, project))
+    part.check_keys(EXPECT)
+    given = isinstance(part.value, dict) and not part.value.keys().isdisjoint({"rows", "csv", "sql", "fixture"})
+    ordered, mark = part.child("ordered"), part.child("watermark")
+    if ordered is not None and not given:
+        hint = "Add the rows: 'rows: [..]'."
+        ordered.report("setting-needs", "'ordered' needs the rows that are expected", hint, at_key=True)
+    counts = {key: section.integer(least=0) for key in _COUNTS if (section := part.child(key))}
+    if not model.streaming and not model.broken:
+        for key in (*_COUNTS, "watermark"):
+            if (section := part.child(key)) is not None and key != "quarantined":
+                section.report("bad-value", f"'{model.name}' is not a streaming table and has no '{key}'", at_key=True)
+    return ExpectedResult(
+        location=part.key_place,
+        rows=_rows(_only_rows(part), model, project) if given else None,
+        ordered=ordered.boolean() if ordered else False,
+        watermark=read_time(mark) if mark else None,
+        **counts,
+    )
+
+
+def read_time(part: Section) -> str | None:
+    """A point in time, as Spark writes it; None if it is none, which is reported."""
+    if part.value is UNKNOWN:
+        return None
+    text = part.text()
+    try:
+        return timestamp(text)
+    except ValueError:
+        part.report(
+            "unit-test-value", f"'{text}' is not a timestamp", "Write it as 2013-01-31 10:05:00; times are UTC."
+        )
+        return None
+
+
+def _rows(part: Section, model: Model, project: LoadedProject) -> Rows:
+    stored: dict[str, str | None] = {c.name: c.type for c in model.columns}
+    return read_rows(part, columns_known(stored), f"'{model.name}'", project)
+
+
+def _only_rows(part: Section) -> Section:
+    """`expect:` without what is not part of its rows."""
+    kept = {key: value for key, value in part.value.items() if key in ROWS.names}
+    return msgspec.structs.replace(part, value=kept)

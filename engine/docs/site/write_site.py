@@ -13,10 +13,12 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from engine.compile.nodes.exposure import Exposure
+from engine.compile.nodes.manifest import Model
+from engine.docs.site.column_trace import own_columns
 from engine.docs.site.pages import node_record
-from engine.docs.site.searched_texts import text_records
 from engine.docs.site.shared_page_data import index_record, lineage_records, macro_records
-from engine.docs.site.site_data import Facts
+from engine.docs.site.site_data import Facts, SiteNode
 from engine.secrets import scrubbed, scrubber
 from engine.target_folder import TargetFolder
 
@@ -94,3 +96,24 @@ def _write(target: TargetFolder, folder: str, name: str, record: Any) -> str:
     file = f"{name}.js"
     target.write(f"{folder}/{file}", data_script(name, record))
     return file
+
+
+def text_records(facts: Facts) -> Iterator[list[list[str]]]:
+    """Yield for each node, in the order of their numbers, its texts: what each is, its column if any, the text."""
+    for node in facts.nodes:
+        yield [[what, column, text] for what, column, text in _texts(facts, node) if text.strip()]
+
+
+def _texts(facts: Facts, node: SiteNode) -> Iterator[tuple[str, str, str]]:
+    yield "description", "", node.description
+    if isinstance(node, Exposure):
+        yield "exposure", "", " ".join([node.label, node.url, *(str(value) for value in node.owner.values())])
+        return
+    for column in own_columns(node):
+        yield "description", column.name, column.description
+    for test in facts.tests.get(node.id, ()):
+        yield "test", test.column or "", f"{test.name} {test.description}"
+    for unit_test in facts.unit_tests.get(node.id, ()):
+        yield "unit test", "", f"{unit_test.name} {unit_test.description}"
+    if isinstance(node, Model):
+        yield "SQL", "", node.raw_sql

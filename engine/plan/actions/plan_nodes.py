@@ -7,13 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from engine.compile import DataTest, Manifest, Model, Node
-from engine.compile.nodes.model_settings import OnSchemaChange, Overwrite, Refresh
+from engine.compile.nodes.model_settings import History, OnSchemaChange, Overwrite, Refresh
 from engine.errors import Diagnostic, Location
+from engine.lake.table_facts import TableFacts
 from engine.plan import setting_changes
 from engine.plan.actions.action import Action, ActionKind, Plan, PlanOptions
-from engine.plan.actions.empty_tables import has_rows, left_alone
 from engine.plan.actions.file_checks import file_faults
-from engine.plan.actions.planned_choice import planned_choice
 from engine.plan.actions.refresh_checks import (
     rebuilds,
     rebuilt_first,
@@ -34,7 +33,8 @@ from engine.plan.deployed.generations import has_commits
 from engine.plan.deployed.previous_generation import ROLLBACK_UNFINISHED
 from engine.plan.deployed.read_deployed import read_by
 from engine.plan.deployed.renamed_tables import interrupted
-from engine.plan.refresh.refresh_choice import RefreshChoice, Way, refused, refused_query
+from engine.plan.refresh.batch_inputs import same_rows
+from engine.plan.refresh.refresh_choice import RefreshChoice, Way, refresh_choice, refused, refused_query
 from engine.plan.tables.upstream_checks import upstream_faults
 from engine.state import Phase
 from engine.times import time_text
@@ -322,3 +322,67 @@ def _unreadable(node: Node, deployed: Deployed) -> Iterator[Diagnostic]:
         source = deployed.sources.get(name)
         if source is not None and source.fault is not None:
             yield source.fault
+
+
+def planned_choice(manifest: Manifest, model: Model, kind: ActionKind, deployed: Deployed) -> RefreshChoice | None:
+    """Return what of a batch table is computed again.
+
+    Args:
+        manifest: the compiled project.
+        model: of it.
+        kind: what becomes of it.
+        deployed: what there is.
+
+    Returns:
+        None: it is not a batch table that was built before, or is up to date, or `refresh: full`.
+    """
+    known = deployed.models.get(model.id, DeployedModel())
+    if not model.recomputed or kind is not ActionKind.REBUILD or known.state is None:
+        return None
+    inputs = batch_inputs_now(manifest, model, deployed)
+    if (
+        model.write.history is History.VERSIONS
+        or model.write.refresh is Refresh.FULL
+        or same_rows(manifest, model, known.state, known.written, inputs)
+    ):
+        return None
+
+    def of_table(node: Model) -> TableFacts | None:
+        return deployed.models.get(node.id, DeployedModel()).table
+
+    return refresh_choice(
+        manifest, model, known.state, known.written, inputs, of_table, deployed.environment, deployed.spark_version
+    )
+
+
+def has_rows(known: DeployedModel, kind: ActionKind) -> bool:
+    """Return whether something was committed to a model's table, or its query has begun; a view counts, too.
+
+    Args:
+        known: what there is of the model.
+        kind: what a build would do to it.
+    """
+    written = has_commits(known.table) or has_commits(known.written)
+    return written or known.view is not None or kind is ActionKind.RESUME
+
+
+def left_alone(model: Model, known: DeployedModel, kind: ActionKind, comparison: Comparison) -> Action:
+    """Return the action for a table with rows: none, or a refusal if the model is not what wrote them.
+
+    Args:
+        model: of the table.
+        known: what there is of it.
+        kind: what a build would do to it.
+        comparison: of the model with what wrote the table.
+    """
+    refusals = list(known.faults)
+    if comparison.change is not Change.UNCHANGED:
+        message = f"{model.relation} exists, and '{model.name}' has changed since it was written"
+        hint = (
+            "--empty makes tables that do not exist, and changes no other: use a schema of its own (--target), or "
+            f"exclude the model: --exclude {model.name}+"
+        )
+        refusals.append(Diagnostic("empty-existing", message, hint, node=model.name, location=Location(model.file)))
+    reasons = ("its table exists, and is left as it is",)
+    unchanged = None if refusals else True
+    return Action(model.id, kind, reasons, tuple(refusals), unchanged=unchanged, comparison=comparison)

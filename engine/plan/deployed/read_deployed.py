@@ -6,9 +6,10 @@ could not be read is read again.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,7 +29,6 @@ from engine.plan.deployed.generations import has_commits
 from engine.plan.deployed.killed_refresh import begun_refresh, published_refresh
 from engine.plan.deployed.recorded_streams import in_text, recorded, with_earlier_tables
 from engine.plan.deployed.renamed_tables import Renaming, moved_facts, moved_state, renamings, state_now
-from engine.plan.deployed.schema_names import SchemaNames, schema_names
 from engine.plan.deployed.state_folder import environment, table_state
 from engine.plan.source_changes import StreamSource
 from engine.sources import KINDS, Place, SourceSpec, answers_of
@@ -37,6 +37,29 @@ from engine.state import checkpoint as spark_checkpoint
 
 if TYPE_CHECKING:
     from engine.sources.kafka.native_client import ClusterOffsets
+
+_MADE = re.compile(r"g\d+|seed\d+_\w+")
+
+
+_BETWEEN = "__"
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaNames:
+    """The tables of a schema.
+
+    Attributes:
+        tables: their names.
+        made: what follows a name and `__` in the names of staging tables and initial snapshots, by that name.
+    """
+
+    tables: frozenset[str]
+    made: Mapping[str, tuple[str, ...]]
+
+    def beside(self, name: str) -> tuple[str, ...]:
+        """`g2`, `seed1_orders`, ..: the tables that builds of a table have made beside it."""
+        return self.made.get(name, ())
+
 
 _ATTEMPTS, _PAUSE = 3, 0.05
 _BATCHES = "batches"
@@ -319,3 +342,16 @@ def _built(
                 built = True
             if built:
                 yield model.id
+
+
+def schema_names(names: Iterable[str]) -> SchemaNames:
+    """Look at each name once: thousands of models would each look at all of them."""
+    tables = frozenset(names)
+    made: dict[str, tuple[str, ...]] = {}
+    for name in sorted(tables):
+        for found in re.finditer(f"(?={_BETWEEN})", name):
+            end = name[found.start() + len(_BETWEEN) :]
+            if _MADE.fullmatch(end):
+                owner = name[: found.start()]
+                made[owner] = (*made.get(owner, ()), end)
+    return SchemaNames(tables, made)

@@ -10,28 +10,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from engine import kill_points
 from engine.compile import Model
-from engine.compile.nodes.model_settings import OnFail
+from engine.compile.nodes.model_settings import OnFail, OnSchemaChange
 from engine.errors import RunError
 from engine.lake.changes.range_replacement import replace_range
 from engine.lake.commit_guard import ExpectedTable
+from engine.lake.quoted_names import quoted
 from engine.lake.table_facts import BACKFILL, TableFacts
 from engine.plan.actions.state_checks import check_table
 from engine.plan.deployed.checkpoint_facts import read_checkpoint
+from engine.plan.deployed.recorded_streams import recorded
 from engine.runtime.backfill.backfill_request import TimeRange, check_model
 from engine.runtime.backfill.changed_days import Day, days_of, pieces
-from engine.runtime.backfill.new_rows import open_rows
 from engine.runtime.backfill.pass_readers import check_unread, pass_readers
-from engine.runtime.backfill.read_input import rejected
+from engine.runtime.backfill.read_input import ReadInput, rejected
 from engine.runtime.context.repeated_markers import repeated_markers
 from engine.runtime.context.run_context import Run
+from engine.runtime.inputs.register_inputs import register
 from engine.runtime.operations.drop_table import check_finished
 from engine.runtime.quality import expectations
+from engine.runtime.sinks import table_setup
+from engine.runtime.sinks.frame_schema import match_table
 from engine.runtime.spark_support.spark_errors import diagnose, spark_exceptions
+from engine.runtime.streams.stream_query import open_session
 from engine.state import ModelState, Phase, TableOperation
 
 if TYPE_CHECKING:
@@ -203,3 +208,51 @@ def carry_out(backfill: Backfill) -> Iterator[ReplacedRange]:
         kill_points.reach("backfilled", name)
         pass_readers(run, model, _table(run, model))
         yield one
+
+
+def open_rows(run: Run, model: Model, state: ModelState, within: TimeRange, stack: ExitStack) -> DataFrame:
+    """Return the rows of a range, each with the expectations that it fails (`expectations.FAILED`).
+
+    Args:
+        run: with the session of the command.
+        model: a stateless one that appends.
+        state: of its generation; all that was begun is finished.
+        within: the range.
+        stack: releases what is read.
+
+    Raises:
+        StateError: `backfill-rejected`, `source-gap`: the input cannot be read again.
+        pyspark.errors.PySparkException: Spark rejects the query.
+    """
+    folder, session = run.state(model), open_session(run, model)
+    checkpoint = read_checkpoint(folder, state.generation, files=False)
+    known = recorded(folder, state.generation)
+    if checkpoint.committed is None or known is None:
+        raise rejected(model, f"'{model.name}' has read nothing, or its state does not say what")
+    streams = known.streams
+    place = replace(run.place, settled=dict(state.settled))
+    read = ReadInput(run, model, state, session, checkpoint.path, checkpoint.committed, streams, stack)
+    register(session, run.manifest, model, place, bounded=True, instead=read.rows)
+    frame = table_setup.checked_frame(session, model)
+    marked = expectations.marked_rows(frame, model.expectations)
+    return _as_table(session, model, marked).where(within.condition)
+
+
+def _as_table(session: SparkSession, model: Model, frame: DataFrame) -> DataFrame:
+    """The rows with the columns of the table; those that the query gives no more are NULL."""
+    from pyspark.sql import functions as f
+
+    rows = table_setup.columns_of(model, frame.drop(expectations.FAILED))
+    match = match_table(rows, model.relation.sql)
+    ignored = model.write.on_schema_change is OnSchemaChange.IGNORE
+    if match.incompatible or match.promoted or (match.added and not ignored):
+        hint = f"Build it first: engine build -s {model.name}"
+        raise rejected(model, f"{model.relation} does not have the columns of the query yet", hint)
+    given = {name.lower() for name in rows.columns}
+    columns = [
+        (f.col(quoted(field.name)) if field.name.lower() in given else f.lit(None))
+        .cast(field.dataType)
+        .alias(field.name)
+        for field in session.table(model.relation.sql).schema.fields
+    ]
+    return frame.select(*columns, expectations.FAILED)

@@ -15,16 +15,17 @@ from typing import TYPE_CHECKING
 from engine.compile import Manifest, Source, Target
 from engine.errors import EngineError
 from engine.lake.catalog import catalog_settings
+from engine.plan.deployed.state_folder import table_state
 from engine.runtime.build import spark_session
 from engine.runtime.context.needed_jars import CORE
 from engine.runtime.context.timestamps import moment
-from engine.runtime.operations.kafka_lag import waiting
 from engine.runtime.spark_support.spark_errors import spark_exceptions, summary
 from engine.runtime.spark_support.unreadable_files import unreadable
 from engine.secrets import scrub
 from engine.sources import BAD, KINDS, Place, answers_of
 from engine.sources.freshness_probe import newest
 from engine.sources.spec import SourceSpec
+from engine.state import checkpoint as spark_checkpoint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,7 +53,7 @@ class SourceLook:
         error: why there is no newest time.
         ahead: how many rows have a time too far ahead of the clock to count (`max_future`).
         farthest: the largest of those times, as text in UTC; empty: there is none.
-        waiting: for topics of Kafka, how many offsets each model has not read (see `operations.kafka_lag`).
+        waiting: for topics of Kafka, how many offsets each model has not read.
     """
 
     source: Source
@@ -153,3 +154,34 @@ def _newest(session: SparkSession, source: Source, place: Place) -> tuple[dateti
         f.max(f.when(ahead, time_of_row)).cast("string").alias("farthest"),
     ).collect()
     return None if row["newest"] is None else moment(row["newest"]), row["ahead"], row["farthest"] or ""
+
+
+def waiting(session: SparkSession, manifest: Manifest, target: Target, source: Source, place: Place) -> dict[str, int]:
+    """Offsets of a source that are not in a model's table yet, by model; empty for what is not Kafka.
+
+    The marks of transactions are offsets as well; a model that was never built waits for all there is.
+
+    Raises:
+        EngineError: the broker cannot be asked.
+    """
+    readers = [m for m in manifest.models if any(i.node == source.id and i.stream for i in m.inputs)]
+    if not answers_of(source.spec.format).has_topics or not readers:
+        return {}
+    there = KINDS[source.spec.format].position(session, source.spec, place)
+    ends = {(topic, p): span for topic, found in there.items() for p, span in found.items() if p != "id"}
+    counts = {}
+    for model in readers:
+        folder = table_state(target, model)
+        state = folder.load()
+        stands = spark_checkpoint.standing(folder.checkpoint(state.generation)) if state else []
+        read = {
+            (topic, p): offset for stand in stands for topic, found in _offsets(stand) for p, offset in found.items()
+        }
+        counts[model.name] = sum(end - max(first, read.get(place_, first)) for place_, (first, end) in ends.items())
+    return counts
+
+
+def _offsets(stand: object) -> list[tuple[str, dict[str, int]]]:
+    """Those of Spark's Kafka source, {"topic": {"0": 17}}; other sources have others."""
+    items = stand.items() if isinstance(stand, dict) else ()
+    return [(topic, found) for topic, found in items if isinstance(found, dict)]

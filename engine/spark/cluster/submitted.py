@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-# Set by the script that spark-submit runs (engine/cli/submission/submitted_main.py).
+# Set by the script that spark-submit runs (engine/cli/commands/submitted_main.py).
 SUBMITTED: Final = "ENGINE_SUBMITTED"
 # What the JVM was started with, or the cluster manager decides.
 _DECIDED: Final = ("spark.master", "spark.jars", "spark.driver.", "spark.submit.")

@@ -28,7 +28,7 @@ def status(*, watch: bool, live: bool, output: str, **shared: Any) -> int:
     code = 0
 
     def work(chosen: CommandSettings) -> None:
-        from engine.cli.live.status_command import show_liveness, show_status
+        from engine.cli.commands.status_command import show_liveness, show_status
 
         nonlocal code
         code = show_liveness(chosen.target_dir, output) if live else show_status(chosen.target_dir, output, watch=watch)
@@ -72,7 +72,7 @@ def start(
     def work(chosen: CommandSettings) -> bool:
         from engine.api.keep_running.live_project import LiveOptions
         from engine.api.requests import THREADS
-        from engine.cli.live.start_command import start_project
+        from engine.cli.commands.start_command import start_project
 
         how = LiveOptions(
             threads or THREADS, turn_seconds, reload, idle_timeout * 60 or None, maintain_after,
@@ -116,7 +116,7 @@ def reload(**shared: Any) -> int:
 
 def _ask(request: str, models: tuple[str, ...], **shared: Any) -> int:
     def work(chosen: CommandSettings) -> None:
-        from engine.cli.live.start_command import ask_running
+        from engine.cli.commands.start_command import ask_running
 
         ask_running(chosen, request, models)
 

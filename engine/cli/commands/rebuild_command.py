@@ -117,7 +117,7 @@ def _show_sizes(chosen: CommandSettings, one: Rebuild) -> None:
 
 
 def _compare(one: Rebuild, output: str) -> None:
-    from engine.cli.rollback.compare_command import difference_record, difference_text
+    from engine.cli.commands.compare_command import difference_record, difference_text
     from engine.runtime.rebuild.compare_tables import compare_tables
 
     for name, difference in compare_tables(one):

@@ -1,1 +1,0 @@
-"""Commands about models that are kept running."""

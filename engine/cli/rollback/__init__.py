@@ -1,1 +1,0 @@
-"""The command that brings back what a full refresh has replaced."""

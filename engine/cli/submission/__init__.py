@@ -1,1 +1,0 @@
-"""`engine submit`, on both sides of spark-submit."""

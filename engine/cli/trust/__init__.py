@@ -1,1 +1,0 @@
-"""Whom the user lets a project give secrets to: `engine trust`."""
