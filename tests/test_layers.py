@@ -52,6 +52,13 @@ def modules() -> list[Path]:
     return [*sorted(ROOT.rglob("*.py")), *sorted(IMPORTERS.rglob("*.py"))]
 
 
+def modules_with(words: str) -> list[tuple[Path, str]]:
+    """The modules in whose text a pattern is found, with their text: to parse all of them takes many seconds."""
+    asked = re.compile(words)
+    texts = ((path, path.read_text(encoding="utf-8")) for path in modules())
+    return [(path, text) for path, text in texts if asked.search(text)]
+
+
 def part(path: Path) -> str:
     """The stage or foundation a module belongs to, or `engine_import`; empty for engine/__init__.py."""
     package, first, *_ = path.relative_to(ROOT.parent).parts

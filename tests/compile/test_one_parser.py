@@ -10,7 +10,7 @@ from sqlglot.errors import ParseError
 
 from engine.compile.refresh.read_names import read_names
 from engine.compile.sql.dialect import parse_text
-from tests.test_layers import ROOT, modules
+from tests.test_layers import ROOT, modules_with
 
 READER = ROOT / "compile" / "sql" / "dialect.py"
 # Of other warehouses' SQL, before it is translated.
@@ -57,8 +57,8 @@ def test_a_reading_is_found(source: str) -> None:
 def test_no_other_module_lets_sqlglot_read_a_text() -> None:
     found = {
         str(path.relative_to(ROOT.parent)): calls
-        for path in modules()
-        if path not in {READER, OF_OTHERS} and (calls := list(readings(path.read_text(encoding="utf-8"))))
+        for path, text in modules_with("sqlglot|parse|tokenize")
+        if path not in {READER, OF_OTHERS} and (calls := list(readings(text)))
     }
     assert found == {}
     assert list(readings(READER.read_text(encoding="utf-8")))

@@ -18,7 +18,7 @@ from engine.cli.main import invoke
 from engine.diagnostics.codes import CODES
 from engine.diagnostics.explanations import FOLDER, FormError, explanations, read_topic
 from tests.lab import REPOSITORY
-from tests.test_layers import modules
+from tests.test_layers import modules, modules_with
 
 SECTION = "# T\n\n## a-code\n\nIt failed.\n\nLevel: error. Found: run.\n\nCause: A.\n\nOccurs: B.\n\nFix: C.\n"
 
@@ -51,8 +51,8 @@ def test_a_code_that_nothing_reports_is_not_explained() -> None:
 @pytest.mark.slow
 def test_every_error_that_is_written_out_has_a_hint() -> None:
     without = []
-    for path in modules():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for path, text in modules_with(r"[(] *\n? *\"[a-z]+(-[a-z0-9]+)+\""):
+        for node in ast.walk(ast.parse(text)):
             if not isinstance(node, ast.Call) or not node.args or not isinstance(node.args[0], ast.Constant):
                 continue
             hinted = len(node.args) > 2 or any(keyword.arg == "hint" for keyword in node.keywords)

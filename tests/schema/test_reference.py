@@ -12,7 +12,7 @@ import pytest
 from engine.schema.all_blocks import BLOCKS, FILES_OF_A_PROJECT
 from engine.schema.reference_pages import reference_pages
 from tests.lab import REPOSITORY
-from tests.test_layers import ROOT, modules
+from tests.test_layers import ROOT, modules_with
 
 DOCS = REPOSITORY / "docs" / "reference"
 PAGES = reference_pages()
@@ -79,8 +79,8 @@ def test_keys_are_checked_with_the_blocks_of_the_schema_alone() -> None:
     """A set of keys beside them would be accepted and not documented."""
     calls = [
         (path.name, ast.unparse(node.args[0]))
-        for path in modules()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for path, text in modules_with("check_keys")
+        for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "check_keys"
     ]
     assert len(calls) > 25

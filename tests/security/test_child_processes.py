@@ -25,7 +25,7 @@ from engine.state.lock_keeper import LockKeeper
 from engine.user_cache import own_folder, project_cache
 from tests.cli.processes import children, wait
 from tests.lab import REPOSITORY
-from tests.test_layers import ROOT, modules
+from tests.test_layers import ROOT, modules_with
 
 SECRET = "hunter2-and-more"
 
@@ -43,8 +43,8 @@ def environment(pid: int) -> bytes:
 def test_every_program_that_is_started_is_given_its_environment():
     """A call without `env` hands on all variables; each of them says what it gives."""
     without = []
-    for path in modules():
-        for node in ast.walk(ast.parse(path.read_text())):
+    for path, text in modules_with(r"\bsubprocess\."):
+        for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.Call) and re.fullmatch(
                 r"subprocess\.(run|Popen|call|check_\w+)", ast.unparse(node.func)
             ):
