@@ -32,7 +32,6 @@ listens kills the process, fails, or acts on the table as somebody else would. T
     published       readers see them, the state has not heard of it
     compacting      files of a table are about to be joined
     erased          rows are erased from a table, its earlier snapshots have them
-    listed          so are the lists of files that had them
     reader moved    a stream has passed the erasure or the backfill; where: its model
     backfilling     rows of a range are computed, and nothing of them is in the table
     backfilled      they are, and streams of the table have not passed the commit

@@ -249,7 +249,7 @@ def test_unread_rows_tags_and_running_builds_keep_rows_from_being_erased(lab: La
     assert lab.ids("paid") == [2, 3]
 
 
-POINTS = ("committing", "written", "erased", "listed", "reader moved", "expired")
+POINTS = ("committing", "written", "erased", "reader moved", "expired")
 
 
 @pytest.mark.gate

@@ -3,7 +3,7 @@
 The commit is one of Iceberg's operation `replace`, as a compaction is: a stream of the table skips it by itself, and
 skips nothing else. (The options of Iceberg's reader that skip commits skip all of a kind, those of other programs too.)
 Its marker distinguishes it from a compaction. Manifests keep the bounds of the columns of files that a commit removed,
-so they are rewritten in a second commit of the same kind.
+so it makes a second snapshot, of the same kind, with manifests that are written again.
 """
 
 from __future__ import annotations
@@ -24,9 +24,6 @@ from engine.spark.executions import each, spark_exceptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-# The values of the marker: rows are gone, and then the lists of files that named theirs.
-ROWS, LISTS = "rows", "lists"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +56,12 @@ def erase_rows(
     markers: Mapping[str, str],
     expected: ExpectedTable,
 ) -> Commit:
-    """Write some data files again with the rows that are kept, in one marked commit; their delete files go with them.
+    """Write some data files again with the rows that are kept, and all manifests, in one marked commit.
 
     Args:
         session: of Spark.
         relation: the table, quoted.
-        gone: locations of the files.
+        gone: locations of the files; there may be none. Their delete files go with them.
         kept: gives the rows that stay of those in the files that are not deleted.
         markers: of the commit, without the prefix `engine.`.
         expected: the table, with its current snapshot.
@@ -73,62 +70,48 @@ def erase_rows(
         RunError: `commit-conflict`; nothing was committed.
         StateError: the table is not as expected (see `engine.lake.commit_guard`).
     """
-    table = load(session, relation)
-    tasks = [t for t in each(table.newScan().useSnapshot(expected.snapshot).planFiles()) if _location(t) in gone]
+    table, markers = load(session, relation), {**markers, ERASE: "rows"}
+    tasks = [
+        task for task in each(table.newScan().useSnapshot(expected.snapshot).planFiles()) if _location(task) in gone
+    ]
     if len(tasks) != len(gone):
         raise _moved(table, expected)
-    name = f"{relation.replace('`', '')}#erase-{uuid.uuid4().hex}"
-    try:
-        staged = stage(kept(read_tasks(session, table, tasks, name)), relation)
-    finally:
-        forget_tasks(session, table, name)
-    kill_points.reach("written", relation, where=str(table.name()))
-
-    def change() -> Any:
-        made = staged.table.newRewrite().validateFromSnapshot(expected.snapshot)
-        for task in tasks:
-            made.deleteFile(task.file())
-        for file in {str(f.location()) + str(f.contentOffset()): f for t in tasks for f in each(t.deletes())}.values():
-            made.deleteFile(file)
-        for file in staged.files:
-            made.addFile(file)
-        return made
-
-    return _commit(staged, {**markers, ERASE: ROWS}, expected, change)
-
-
-def _location(task: Any) -> str:
-    return str(task.file().location())
-
-
-def rewrite_lists(session: SparkSession, relation: str, markers: Mapping[str, str], expected: ExpectedTable) -> Commit:
-    """Write the manifests of a table again, in one marked commit: they keep the bounds of files that are gone.
-
-    Raises:
-        RunError: `commit-conflict`; nothing was committed.
-        StateError: the table is not as expected (see `engine.lake.commit_guard`).
-    """
-    table = load(session, relation)
+    staged = Staged(session, table, ())
+    if tasks:
+        name = f"{relation.replace('`', '')}#erase-{uuid.uuid4().hex}"
+        try:
+            staged = stage(kept(read_tasks(session, table, tasks, name)), relation)
+        finally:
+            forget_tasks(session, table, name)
+        kill_points.reach("written", relation, where=str(table.name()))
+    guarded = guard(session, staged.table, None, expected, markers)
     jvm: Any = session._jvm  # noqa: SLF001
     # All files in one group. Without a group Iceberg leaves manifests as they are.
     together = jvm.com.google.common.base.Functions.constant("")
 
-    def change() -> Any:
-        return table.rewriteManifests().clusterBy(together)
-
-    return _commit(Staged(session, table, ()), {**markers, ERASE: LISTS}, expected, change)
-
-
-def _commit(staged: Staged, markers: Mapping[str, str], expected: ExpectedTable, change: Callable[[], Any]) -> Commit:
-    """Commit a change onto the expected snapshot, and no other."""
-    guarded = guard(staged.session, staged.table, None, expected, markers)
-
     def attempt() -> None:
         if guarded.head != expected.snapshot:
-            raise _moved(staged.table, expected)
-        commit_marked(guarded.validated(change(), exact=True), staged, markers)
+            raise _moved(table, expected)
+        both = staged.table.newTransaction()
+        if tasks:
+            change = guarded.validated(both.newRewrite(), exact=True).validateFromSnapshot(expected.snapshot)
+            for task in tasks:
+                change.deleteFile(task.file())
+            deletes = {str(f.location()) + str(f.contentOffset()): f for task in tasks for f in each(task.deletes())}
+            for file in deletes.values():
+                change.deleteFile(file)
+            for file in staged.files:
+                change.addFile(file)
+            commit_marked(change, staged, markers)
+        lists = both.rewriteManifests().clusterBy(together)
+        commit_marked(lists if tasks else guarded.validated(lists, exact=True), staged, markers)
+        both.commitTransaction()
 
     return settled(staged.table, markers, attempt, staged.rows, guarded)
+
+
+def _location(task: Any) -> str:
+    return str(task.file().location())
 
 
 def _moved(table: Any, expected: ExpectedTable) -> RunError:

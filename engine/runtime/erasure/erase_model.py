@@ -1,6 +1,6 @@
 """`engine erase`: rows of a person leave a model's table, what the engine keeps beside it, and the disk.
 
-Order, for each table: the rows, the lists of files that had them, streams that have read the table move past its
+Order, for each table: the rows and the lists of files that had them, streams that have read the table move past its
 earlier snapshots, those snapshots expire, files that no snapshot knows go. A kill at any moment leaves what the same
 command finishes: each step is found undone from the table itself. The lock of the model and of its readers is held.
 
@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 from engine import kill_points
 from engine.compile import Manifest, Model, Source, Target
 from engine.errors import RunError, StateError
-from engine.lake.changes.erase_files import LISTS, erase_rows, expire_all, remove_files, rewrite_lists
+from engine.lake.changes.erase_files import erase_rows, expire_all, remove_files
 from engine.lake.commit_guard import ExpectedTable
-from engine.lake.table_facts import ERASE, TableFacts
+from engine.lake.table_facts import TableFacts
 from engine.plan.deployed.previous_generation import discard_others
 from engine.plan.deployed.state_folder import table_state
 from engine.runtime.build import spark_session
@@ -203,17 +203,11 @@ def _erase(run: Run, one: FoundRows) -> None:
         message = f"{relation} was changed by another writer since its rows were searched"
         raise RunError("commit-conflict", message, "Run the command again.", node=table.owner.name)
     if facts.history:
-        if matches.files:
-            expected = ExpectedTable(table.owner.name, facts.uuid, facts.snapshot)
-            markers = repeated_markers(run, table.owner, facts)
-            erase_rows(session, relation.sql, matches.files, lambda rows: _kept(table, rows), markers, expected)
-            kill_points.reach("erased", relation.name)
-            facts = _now(run, table)
-        if facts.history[0].marker(ERASE) != LISTS:
-            expected = ExpectedTable(table.owner.name, facts.uuid, facts.snapshot)
-            rewrite_lists(session, relation.sql, repeated_markers(run, table.owner, facts), expected)
-            kill_points.reach("listed", relation.name)
-            facts = _now(run, table)
+        expected = ExpectedTable(table.owner.name, facts.uuid, facts.snapshot)
+        markers = repeated_markers(run, table.owner, facts)
+        erase_rows(session, relation.sql, matches.files, lambda rows: _kept(table, rows), markers, expected)
+        kill_points.reach("erased", relation.name)
+        facts = _now(run, table)
         for position in positions(run.manifest, run.target):
             if move_past(position, table.owner, relation, facts):
                 kill_points.reach("reader moved", relation.name, where=position.reader.name)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from engine import local_paths
 from engine.compile import Relation
-from engine.lake.changes.erase_files import CurrentFiles, current_files, files_on_disk
+from engine.lake.changes.erase_files import current_files, files_on_disk
 from engine.lake.quoted_names import quoted
 from engine.lake.table_facts import TableFacts
 from engine.runtime.spark_support.spark_errors import spark_exceptions
@@ -132,16 +132,12 @@ def find_matches(
     left = _holding(session, table.schema, set(stray), judge) or frozenset()
     return Matches(
         sum(found.values()),
-        files | (current.deleted if hidden is None else _among(current, hidden)),
+        files | (current.deleted if hidden is None else current.deleted & hidden),
         (None if older else 0) if hidden is None else len(hidden & older),
         older if hidden is None else hidden & older,
         tuple(sorted(left)),
         unjudged,
     )
-
-
-def _among(current: CurrentFiles, hidden: frozenset[str]) -> frozenset[str]:
-    return current.deleted & hidden
 
 
 def _others(locations: Collection[str], known: Collection[str]) -> list[str]:

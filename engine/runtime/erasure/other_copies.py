@@ -11,6 +11,8 @@ from engine.compile.sql.dialect import tokenize
 from engine.lake.quoted_names import quoted
 from engine.runtime.erasure.erase_condition import EraseRequest
 
+# Columns of the condition: their names in another table.
+_Names = Mapping[str, str]
 _PLAIN = "abcdefghijklmnopqrstuvwxyz0123456789_"
 
 
@@ -42,18 +44,18 @@ def _state(model: Model) -> Iterator[OtherCopy]:
 
 def _downstream(manifest: Manifest, request: EraseRequest) -> Iterator[OtherCopy]:
     """The models that read the table, or what was made of it, near ones first."""
-    names: dict[str, Mapping[str, str] | None] = {request.model.id: {name: name for name in request.columns}}
+    names: dict[str, _Names | None] = {request.model.id: {name: name for name in request.columns}}
     for reader in manifest.models:
         above = [node for node in reader.depends_on if node in names]
         if not above or reader.id in names:
             continue
-        known = [found for node in above if (found := _passed_on(reader, node, names[node])) is not None]
-        names[reader.id] = known[0] if len(known) == len(above) == 1 else None
+        passed = [{there: here for here, there in reversed(_copies(reader, node).items())} for node in above]
+        names[reader.id] = _renamed(names[above[0]], passed[0]) if len(above) == 1 else None
         if reader.keeps_rows:
             yield _copy_in(reader, request, names[reader.id])
 
 
-def _copy_in(reader: Model, request: EraseRequest, names: Mapping[str, str] | None) -> OtherCopy:
+def _copy_in(reader: Model, request: EraseRequest, names: _Names | None) -> OtherCopy:
     if names is not None:
         after = f"engine build -s {reader.name}, then " if not reader.streaming else ""
         return OtherCopy(reader.name, "rows that were read from it", f"{after}{erase_command(reader, request, names)}")
@@ -61,60 +63,45 @@ def _copy_in(reader: Model, request: EraseRequest, names: Mapping[str, str] | No
     return OtherCopy(reader.name, what, f"engine build -f -s {reader.name}")
 
 
-def _passed_on(reader: Model, node: str, names: Mapping[str, str] | None) -> dict[str, str] | None:
-    """The columns of a reader that are those of the condition, unchanged; None: not all of them are."""
-    if names is None:
-        return None
-    found = {}
-    for name, above in names.items():
-        for column in reader.columns:
-            origins = [origin for origin in column.origins if origin.kind == "direct"]
-            copied = column.derivation is Derivation.COPY and len(origins) == 1
-            if copied and origins[0].node == node and origins[0].column.lower() == above.lower():
-                found[name] = column.name
-                break
-    return found if found.keys() == names.keys() else None
-
-
 def _upstream(manifest: Manifest, request: EraseRequest) -> Iterator[OtherCopy]:
     """The models and sources that the rows came from: a full refresh reads them again."""
-    names: dict[str, Mapping[str, str] | None] = {request.model.id: {name: name for name in request.columns}}
-    waiting = [request.model.id]
+    names: dict[str, _Names | None] = {request.model.id: {name: name for name in request.columns}}
+    waiting = [request.model]
     while waiting:
-        model = manifest.nodes[waiting.pop(0)]
+        model = waiting.pop(0)
         for above in manifest.parents(model.id):
+            node = manifest.nodes[above]
             if above in names:
                 continue
-            node = manifest.nodes[above]
+            names[above] = _renamed(names[model.id], _copies(model, above))
             if isinstance(node, Source):
-                names[above] = None
-                yield OtherCopy(
-                    node.name, f"records of the source ({node.spec.format}): a full refresh reads them again"
-                )
+                what = f"records of the source ({node.spec.format}): a full refresh reads them again"
+                yield OtherCopy(node.name, what)
             elif isinstance(node, Model):
-                names[above] = _read_from(model, above, names[model.id])
-                waiting.append(above)
+                waiting.append(node)
                 if node.keeps_rows:
                     known = names[above]
                     command = erase_command(node, request, known) if known is not None else ""
                     yield OtherCopy(node.name, "rows that it was made from: a full refresh reads them again", command)
 
 
-def _read_from(model: object, above: str, names: Mapping[str, str] | None) -> dict[str, str] | None:
-    """The columns of a model above that those of the condition are copies of; None: not all of them are."""
-    if names is None or not isinstance(model, Model):
-        return None
-    columns = {column.name.lower(): column for column in model.columns}
+def _copies(model: Model, above: str) -> dict[str, str]:
+    """The columns of a model that are those of a node, unchanged: with the name there."""
     found = {}
-    for name, here in names.items():
-        column = columns.get(here.lower())
-        if column is None or column.derivation is not Derivation.COPY:
-            return None
+    for column in model.columns:
         origins = [origin for origin in column.origins if origin.kind == "direct"]
-        if len(origins) != 1 or origins[0].node != above or "." in origins[0].column:
-            return None
-        found[name] = origins[0].column
+        copied = column.derivation is Derivation.COPY and len(origins) == 1 and origins[0].node == above
+        if copied and "." not in origins[0].column:
+            found[column.name] = origins[0].column
     return found
+
+
+def _renamed(names: _Names | None, others: _Names) -> _Names | None:
+    """The columns of the condition under other names; None: not all of them have one."""
+    known = {old.lower(): new for old, new in others.items()}
+    if names is None or not {name.lower() for name in names.values()} <= known.keys():
+        return None
+    return {name: known[there.lower()] for name, there in names.items()}
 
 
 def erase_command(model: Model, request: EraseRequest, names: Mapping[str, str]) -> str:
