@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from engine.sources.kafka.native_client import client_settings
+from engine.sources.kafka.native_client import assigned_consumer
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer
@@ -22,11 +22,7 @@ _WATCHING = {
     "queued.min.messages": 100,
     "fetch.message.max.bytes": 4096,
     "fetch.queue.backoff.ms": 100,
-    "enable.auto.commit": False,
-    "enable.auto.offset.store": False,
     "auto.offset.reset": "latest",
-    # Nothing joins this group: partitions are assigned.
-    "group.id": "headrace",
 }
 _MOST_RECORDS = 1000
 
@@ -84,12 +80,5 @@ def arrivals(addresses: str, security: Mapping[str, Any], isolation: str) -> Arr
         security: of the connection.
         isolation: the level.
     """
-    try:
-        from confluent_kafka import Consumer, KafkaException
-    except ImportError:
-        return None
-    options = client_settings(addresses, security, lambda _: None)
-    try:
-        return Arrivals(Consumer({**options, **_WATCHING, "isolation.level": isolation}))
-    except (KafkaException, ValueError):
-        return None
+    consumer = assigned_consumer(addresses, security, {**_WATCHING, "isolation.level": isolation})
+    return Arrivals(consumer) if consumer is not None else None

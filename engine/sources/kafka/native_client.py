@@ -13,7 +13,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer
 
 _PATIENCE_SECONDS = 4.0
 _TURN_SECONDS = 0.05
@@ -125,14 +128,14 @@ def _opened(addresses: str, security: Mapping[str, Any]) -> Questions | None:
     except ImportError:
         return None
     rejected: list[str] = []
-    settings = client_settings(addresses, security, lambda error: rejected.extend({error.name()}.intersection(_FINAL)))
+    settings = _client_settings(addresses, security, lambda error: rejected.extend({error.name()}.intersection(_FINAL)))
     try:
         return Questions(AdminClient(settings), rejected)
     except (KafkaException, ValueError):
         return None
 
 
-def client_settings(addresses: str, security: Mapping[str, Any], heard: Callable[[Any], None]) -> dict[str, Any]:
+def _client_settings(addresses: str, security: Mapping[str, Any], heard: Callable[[Any], None]) -> dict[str, Any]:
     """Return the settings of a client of a connection.
 
     Args:
@@ -144,6 +147,26 @@ def client_settings(addresses: str, security: Mapping[str, Any], heard: Callable
         "bootstrap.servers": addresses, "client.id": "headrace", "log_level": 0, "error_cb": heard,
         **{option: str(security[key]) for key, option in _SECURITY.items() if security.get(key)},
     }  # fmt: skip
+
+
+def assigned_consumer(addresses: str, security: Mapping[str, Any], options: Mapping[str, Any]) -> Consumer | None:
+    """Return a consumer that is given its partitions and commits nothing; None: there is no client in Python.
+
+    Args:
+        addresses: of the brokers.
+        security: of the connection.
+        options: of librdkafka beside those of the connection.
+    """
+    try:
+        from confluent_kafka import Consumer, KafkaException
+    except ImportError:
+        return None
+    # Nothing joins the group: partitions are assigned.
+    alone = {"enable.auto.commit": False, "enable.auto.offset.store": False, "group.id": "headrace"}
+    try:
+        return Consumer({**_client_settings(addresses, security, lambda _: None), **alone, **options})
+    except (KafkaException, ValueError):
+        return None
 
 
 def ends(

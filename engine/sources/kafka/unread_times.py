@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from engine.sources.kafka.connection import read_connection
-from engine.sources.kafka.native_client import ClusterOffsets, client_settings
+from engine.sources.kafka.native_client import ClusterOffsets, assigned_consumer
 from engine.sources.kafka.topic_offsets import ISOLATION, client_of, names_of, stand_of
 from engine.sources.spec import Place, SourceSpec
 
@@ -23,12 +23,8 @@ _ONE_RECORD = {
     "fetch.message.max.bytes": 65536,
     "fetch.wait.max.ms": 10,
     "enable.partition.eof": True,
-    "enable.auto.commit": False,
-    "enable.auto.offset.store": False,
     # Behind what retention has deleted the oldest record that is left counts.
     "auto.offset.reset": "earliest",
-    # Nothing joins this group: partitions are assigned.
-    "group.id": "headrace",
 }
 _MOST_KNOWN = 10_000
 
@@ -118,17 +114,9 @@ def _unread(spec: SourceSpec, offsets: Sequence[Mapping[str, Any]], now: Cluster
 
 
 def _opened(connection: str, level: str, place: Place) -> Consumer | None:
-    try:
-        from confluent_kafka import Consumer, KafkaException
-    except ImportError:
-        return None
     settings = place.connection(connection)
     addresses = read_connection(connection, settings).addresses
-    options = client_settings(addresses, settings.get("security") or {}, lambda _: None)
-    try:
-        return Consumer({**options, **_ONE_RECORD, ISOLATION: level})
-    except (KafkaException, ValueError):
-        return None
+    return assigned_consumer(addresses, settings.get("security") or {}, {**_ONE_RECORD, ISOLATION: level})
 
 
 def _times(consumer: Consumer, wanted: Mapping[Partition, int]) -> dict[Partition, float]:
