@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
+from sqlglot import exp
 
 from engine.compile.types import spark_types
 
@@ -76,6 +77,20 @@ class OutputColumns:
     hidden: Mapping[str, ColumnValue] = field(default_factory=dict)
     lost: bool = False
     stored: bool = False
+
+
+class GroupKey(Struct, frozen=True):
+    """An expression of GROUP BY.
+
+    Attributes:
+        node: as it is written, without brackets; of ALL the item of the SELECT.
+        column: of the SELECT that it names by an alias, a place, or ALL.
+        always: no ROLLUP, CUBE or GROUPING SETS leaves it out.
+    """
+
+    node: exp.Expr
+    column: ScopeColumn | None = None
+    always: bool = True
 
 
 class NameRef(Struct, frozen=True):

@@ -147,7 +147,7 @@ def _column(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
         if "start" in meta:
             walk.names[meta["start"]] = identifiers[-1].meta.get("end", meta["end"]) + 1, found
             if walk.uses is not None and not (scope.variables and parts[0].lower() in scope.variables):
-                note_column(walk.uses, identifiers, scope, bound)
+                note_column(walk.uses, identifiers, scope, looked_up)
     except Missing as missing:
         walk.miss(missing, identifiers, scope)
         walk.refer(node, parts, None)

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import count
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from sqlglot import exp
 
 from engine.compile.columns.column_scope import (
     MAX_COLUMNS,
-    ColumnValue,
-    NameRef,
     OutputColumns,
     ScopeColumn,
     TooWideError,
 )
 from engine.compile.columns.column_texts import first_select, projections
 from engine.compile.columns.expressions import value
-from engine.compile.columns.name_uses import NameUse
 from engine.compile.columns.queries import query
 from engine.compile.columns.walk import Walk
 from engine.compile.nodes.column_facts import (
@@ -42,35 +38,14 @@ class BoundQuery:
     Attributes:
         tree: of the query.
         columns: what it gives, and where that comes from.
-        passed_on: the declared windows of whose names a part of the query that a SELECT reads has columns, by the
-            identity of the SELECT.
-        types: of the expressions in it, as far as they are known, by the identity of the node.
-        names: by the offset at which it begins, the end of each dotted name and what is known of it.
-        steps: the columns of the parts of the query that have a name, by it in lower case: CTEs, subqueries, aliases.
-        selects: the columns of each SELECT in it, by the identity of the node.
-        uses: what each name in it refers to, if that was asked for.
-        unaliased: begin and end of the names in it that give a column its name without an alias.
+        noted: what was found at each node of it.
         named_at: what gives each of its columns its name, in their order.
-        refs: what each name in it refers to, by the identity of the node.
-        reads: the columns of each item of FROM and each set operation, by the identity of the node (see `Walk`).
-        merged: the columns that USING and NATURAL compare, by the identity of the join.
-        ids: for more columns.
     """
 
     tree: exp.Expr
     columns: QueryColumns
-    passed_on: Mapping[int, frozenset[str]]
-    types: Mapping[int, str]
-    names: Mapping[int, tuple[int, ColumnValue]]
-    steps: Mapping[str, OutputColumns]
-    selects: Mapping[int, OutputColumns]
-    uses: tuple[NameUse, ...] = ()
-    unaliased: Mapping[int, int] = field(default_factory=dict)
+    noted: Walk
     named_at: tuple[int | str, ...] = ()
-    refs: Mapping[int, NameRef] = field(default_factory=dict)
-    reads: Mapping[int, list[OutputColumns]] = field(default_factory=dict)
-    merged: Mapping[int, list[tuple[exp.Expr, int, int, int]]] = field(default_factory=dict)
-    ids: Iterator[int] = field(default_factory=count)
 
 
 def bind(
@@ -96,22 +71,7 @@ def bind(
     """
     walk = Walk(text, query, value, inputs, windows, quiet, uses={} if with_uses else None)
     output, columns = _columns(walk, tree, items)
-    return BoundQuery(
-        tree,
-        columns,
-        walk.passed_on,
-        walk.types,
-        walk.names,
-        walk.steps,
-        walk.selects,
-        tuple((walk.uses or {}).values()),
-        walk.unaliased,
-        tuple(column.value.named_at for column in output.columns),
-        walk.refs,
-        walk.reads,
-        walk.merged,
-        walk.ids,
-    )
+    return BoundQuery(tree, columns, walk, tuple(column.value.named_at for column in output.columns))
 
 
 def columns_of(

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from sqlglot import exp
 
-from engine.compile.columns.column_scope import ColumnScope, ColumnValue
+from engine.compile.columns.column_scope import ColumnScope, ColumnValue, Found
 
 
 class UseKind(StrEnum):
@@ -85,30 +85,13 @@ def note_result(uses: Uses | None, item: exp.Expr, value: ColumnValue) -> None:
         _note(uses, UseKind.COLUMN, item.this, value.named_at, _origin(value))
 
 
-def note_column(uses: Uses, identifiers: list[exp.Identifier], scope: ColumnScope, result: ColumnValue | None) -> None:
-    """Note a dotted name: what qualifies it, and its column.
-
-    Args:
-        uses: to which it is added.
-        identifiers: the parts of the name.
-        scope: in which it was found.
-        result: the column of the SELECT that it means, of a name in HAVING or ORDER BY.
-    """
-    parts = [identifier.name for identifier in identifiers]
-    lower = [part.lower() for part in parts]
-    if result is not None:
-        _note(uses, UseKind.COLUMN, identifiers[0], result.named_at, _origin(result))
-        return
-    for around in (scope, scope.outer):
-        values, taken = around.resolved(parts, lower) if around is not None else ([], 0)
-        if not values:
-            continue
-        if taken > 1 and around is not None:
-            note_qualifier(uses, identifiers[0], around)
-        at = min(taken, 2) - 1
-        if len(values) == 1:
-            _note(uses, UseKind.COLUMN, identifiers[at], values[0].named_at, _origin(values[0], parts[at]))
-        return
+def note_column(uses: Uses, identifiers: list[exp.Identifier], scope: ColumnScope, found: Found) -> None:
+    """Note a dotted name that was found: what qualifies it, and its column."""
+    if found.taken > 1:
+        note_qualifier(uses, identifiers[0], scope)
+    if len(found.columns) == 1 and (found.unknown is None or found.taken > 1):
+        at, (column,) = found.taken - 1, found.columns
+        _note(uses, UseKind.COLUMN, identifiers[at], column.named_at, _origin(column, identifiers[at].name))
 
 
 def _origin(value: ColumnValue, name: str | None = None) -> tuple[str, str] | None:

@@ -14,6 +14,7 @@ from engine.compile.columns.column_scope import (
     MAX_COLUMNS,
     ColumnScope,
     ColumnValue,
+    GroupKey,
     Missing,
     NameRef,
     OutputColumns,
@@ -28,7 +29,13 @@ from engine.compile.columns.default_names import column_name
 from engine.compile.columns.expressions import number, ranked, tested
 from engine.compile.columns.from_clause import UNKNOWN, read_from, read_unread, window_value, with_ctes
 from engine.compile.columns.name_uses import UseKind
-from engine.compile.columns.visible_columns import sorted_by_columns, sorted_by_output, told_apart, unselected_keys
+from engine.compile.columns.visible_columns import (
+    SETS,
+    sorted_by_columns,
+    sorted_by_output,
+    told_apart,
+    unselected_keys,
+)
 from engine.compile.columns.walk import Walk, path
 from engine.compile.nodes.query_finding import QueryFinding
 from engine.compile.sql.aggregates import has_aggregate
@@ -325,40 +332,51 @@ def _generated(walk: Walk, projection: exp.Expr, scope: ColumnScope) -> list[tup
 def _grouped(
     walk: Walk, group: exp.Expr, select: exp.Select, output: OutputColumns, scope: ColumnScope
 ) -> Iterator[ColumnValue]:
+    """The values that are grouped by; their keys are noted."""
+    keys = walk.groups[id(select)] = []
+    items = [(column, select.expressions[column.item]) for column in output.columns if column.item >= 0]
     if group.args.get("all"):
-        for column in output.columns:
-            if column.item >= 0 and not has_aggregate(select.expressions[column.item]):
-                yield column.value
-    for key in ("expressions", "cube", "rollup", "grouping_sets"):
-        for item in group.args.get(key) or ():
-            for part in _flat(item):
-                _place(walk, "group", part, select, output)
-                _result(walk, part, select, output, scope)
-                value = _by_position(part, output) or walk.value(part, scope)
-                if value.type == "variant":
-                    type_mismatch.sorted_by(walk, part, value, "GROUP BY")
-                yield value
+        keys += [GroupKey(item, column) for column, item in items if not has_aggregate(item)]
+        yield from (key.column.value for key in keys if key.column is not None)
+        return
+    named = {column.value.id: column for column, item in items if isinstance(item, exp.Alias)}
+    for part, always in _parts(group):
+        _place(walk, "group", part, select, output)
+        value, place = _by_position(part, output) or walk.value(part, scope), _position(part)
+        ref = walk.refs.get(id(part)) if isinstance(part, exp.Column) else None
+        column = named.get(ref.ids[0]) if ref is not None and len(ref.ids) == 1 and not ref.path else None
+        if place is not None and 0 < place <= len(output.columns):
+            column = output.columns[place - 1]
+        keys.append(GroupKey(part, column, always))
+        if column is not None and not (place and output.open):
+            _result(walk, place or part.name, part, select, select.expressions[column.item])
+        if value.type == "variant":
+            type_mismatch.sorted_by(walk, part, value, "GROUP BY")
+        yield value
 
 
-def _result(walk: Walk, part: exp.Expr, select: exp.Select, output: OutputColumns, scope: ColumnScope) -> None:
+def _result(walk: Walk, named: int | str, part: exp.Expr, select: exp.Select, item: exp.Expr) -> None:
     """Report a position or an alias in GROUP BY that stands for an aggregate."""
-    place, item = _position(part), None
-    if place and not output.open and 0 < place <= len(output.columns):
-        item = select.expressions[output.columns[place - 1].item]
-    elif (
-        isinstance(part, exp.Column) and not part.table and not any(r.find(part.name.lower()) for r in scope.relations)
-    ):
-        named = (e for e in select.expressions if isinstance(e, exp.Alias) and e.alias.lower() == part.name.lower())
-        item = next(named, None)
-    if item is not None and (has_aggregate(item) or item.find(exp.Window)):
-        message = f"GROUP BY {place or part.name} is an aggregate or a window function"
+    if has_aggregate(item) or item.find(exp.Window):
+        message = f"GROUP BY {named} is an aggregate or a window function"
         walk.fault(
             "misplaced-expression", message, "Group by columns only, and aggregate in the SELECT list.", part, select
         )
 
 
+def _parts(group: exp.Expr) -> Iterator[tuple[exp.Expr, bool]]:
+    """The expressions of a GROUP BY, and whether nothing leaves them out."""
+    sets = [one for name in ("rollup", "cube", "grouping_sets") for one in group.args.get(name) or ()]
+    # WITH ROLLUP has no keys of its own: it is about those before it.
+    behind = any(not one.expressions for one in sets)
+    for node in group.expressions:
+        yield from ((part, not behind and not isinstance(node.unnest(), SETS)) for part in _flat(node))
+    for node in sets:
+        yield from ((part, False) for part in _flat(node))
+
+
 def _flat(node: exp.Expr) -> Iterator[exp.Expr]:
-    if isinstance(node, (exp.Tuple, exp.Cube, exp.Rollup, exp.GroupingSets)):
+    if isinstance(node, (exp.Tuple, *SETS)):
         for item in node.expressions:
             yield from _flat(item)
     elif isinstance(node, exp.Paren):

@@ -71,7 +71,7 @@ def unselected_keys(walk: Walk, select: exp.Select, output: OutputColumns, scope
     if output.open or not (having or sorts) or group.find(*SETS) is None:
         return
     selected = {column.name.lower() for column in output.columns}
-    keys, plain = _keys(group, select, scope)
+    keys, plain = _keys(walk, select, scope)
     if having is not None:
         column = next(_hidden([having], keys - selected, scope), None)
         if column is not None and any(_called(walk, node, scope) for node in _own(having)):
@@ -91,15 +91,12 @@ def unselected_keys(walk: Walk, select: exp.Select, output: OutputColumns, scope
         walk.fault("misplaced-expression", message, _HINT, column)
 
 
-def _keys(group: exp.Expr, select: exp.Select, scope: ColumnScope) -> tuple[set[str], set[str]]:
+def _keys(walk: Walk, select: exp.Select, scope: ColumnScope) -> tuple[set[str], set[str]]:
     """The columns that keys use, those of the items that a place or an alias means too, and those that are keys."""
-    nodes = list(group.find_all(exp.Column, exp.Literal))
-    columns = [node for node in nodes if isinstance(node, exp.Column)]
-    plain = [column for column in columns if isinstance(column.parent, (exp.Group, exp.Tuple, exp.Paren, *SETS))]
-    named = {node.name.lower() for node in nodes}
-    for place, item in enumerate(select.expressions, 1):
-        if isinstance(item, exp.Alias) and named & {str(place), item.alias.lower()}:
-            columns.extend(item.find_all(exp.Column))
+    keys = walk.groups[id(select)]
+    plain = [key.node for key in keys if isinstance(key.node, exp.Column)]
+    meant = [select.expressions[key.column.item] for key in keys if key.column is not None]
+    columns = [column for node in (*(key.node for key in keys), *meant) for column in node.find_all(exp.Column)]
     return {n for c in columns for n in _name(c, scope)}, {n for c in plain for n in _name(c, scope)}
 
 

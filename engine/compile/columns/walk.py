@@ -15,6 +15,7 @@ from engine.compile.columns.column_scope import (
     ColumnScope,
     ColumnValue,
     Found,
+    GroupKey,
     Missing,
     NameRef,
     OutputColumns,
@@ -74,6 +75,7 @@ class Walk:
             under the names of an alias, and behind each of its pivots.
         merged: the columns that USING and NATURAL compare, by the identity of the join: where that is said, the ids of
             both sides, and of the column that is seen.
+        groups: the keys of each SELECT that groups, by the identity of the node.
     """
 
     text: str
@@ -97,6 +99,7 @@ class Walk:
     refs: dict[int, NameRef] = field(default_factory=dict)
     reads: dict[int, list[OutputColumns]] = field(default_factory=dict)
     merged: dict[int, list[tuple[exp.Expr, int, int, int]]] = field(default_factory=dict)
+    groups: dict[int, list[GroupKey]] = field(default_factory=dict)
     ids: Iterator[int] = field(default_factory=lambda: count(1))
 
     def renewed(self, value: ColumnValue) -> ColumnValue:

@@ -162,7 +162,7 @@ def _resolved(
     columns = {i: item.columns for i, item in given.items()}
     bound = bound_query(read.query, read.rendered, read.windows, (inputs, draft.inlined), columns)
     of_inputs = _with_event_time(selects, inputs)
-    lowered = lower_windows(read.query, bound.passed_on, read.windows, of_inputs, draft.report)
+    lowered = lower_windows(read.query, bound.noted.passed_on, read.windows, of_inputs, draft.report)
     _check_windows(draft, read.windows, lowered.used)
     named = {reference.start for reference in read.query.references if reference.kind != "this"}
     plain = not (lowered.edits or draft.inlined) and sorted(named) == sorted(edit.start for edit in edits)

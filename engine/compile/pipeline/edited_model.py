@@ -203,7 +203,7 @@ def _compiled(known: Neighbours, text: ModelText) -> EditedModel:
 
 
 def _steps(bound: Any) -> Iterator[tuple[str, tuple[tuple[str, str | None], ...]]]:
-    for name, step in bound.steps.items():
+    for name, step in bound.noted.steps.items():
         yield name, tuple((column.name, column.value.type) for column in step.columns if column.named)
 
 
@@ -226,7 +226,7 @@ def _bound(read: Any, model: Model, columns: Mapping[str, InputColumns]) -> Any:
 
 def _places(bound: Any, read: Any) -> Iterator[NamePlace]:
     text = read.rendered.text
-    for start, (end, value) in sorted(bound.names.items()):
+    for start, (end, value) in sorted(bound.noted.names.items()):
         # The names in windows and watermarks have offsets in texts of their own: there, this text has other characters.
         if read.rendered.is_literal(start) and _NAME.fullmatch(text[start:end]):
             yield NamePlace(read.rendered.location(start), text[start:end], value.type, value.origins)

@@ -59,14 +59,15 @@ def query_names(bound: BoundQuery, rendered: Rendered) -> QueryNames:
     """Return the names of a query in its file."""
     text = rendered.text
     names = []
-    for use in sorted(bound.uses, key=lambda one: one.start):
+    for use in sorted((bound.noted.uses or {}).values(), key=lambda one: one.start):
         written = text[use.start : use.end]
         literal = _is_written(rendered, use.start, use.end)
-        names_column = use.start in bound.unaliased
+        names_column = use.start in bound.noted.unaliased
         place = rendered.location(use.start)
         names.append(QueryName(place, written, literal, use.kind, use.named_at, use.origin, names_column))
     unaliased = (
-        (start, _behind(rendered, end), _is_written(rendered, start, end)) for start, end in bound.unaliased.items()
+        (start, _behind(rendered, end), _is_written(rendered, start, end))
+        for start, end in bound.noted.unaliased.items()
     )
     columns = bound.columns.columns or ()
     outputs = zip((column.name.lower() for column in columns), bound.named_at, strict=False)

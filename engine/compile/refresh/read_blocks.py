@@ -72,7 +72,7 @@ def blocks_of(tree: exp.Expr, text: str, columns: Mapping[str, Sequence[str]]) -
         raise NotFollowedError("IDENTIFIER(..) is not followed", "Write the name of the column.")
     inputs = {name: InputColumns(name, tuple((one, None) for one in own)) for name, own in columns.items()}
     bound = bind(tree, inputs, {}, text, quiet=True)
-    return tuple(_Reader(query, bound.selects, columns).branches(tree, {}, outermost=True))
+    return tuple(_Reader(query, bound.noted.selects, columns).branches(tree, {}, outermost=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,7 @@ class Builder:
 
     def number(self) -> int:
         """A new id."""
-        return next(self.bound.ids)
+        return next(self.bound.noted.ids)
 
     def report(self, finding: QueryFinding) -> None:
         """Note a fault of the SQL itself."""
@@ -85,11 +85,11 @@ class Builder:
     def scope(self, outer: PlanScope | None, *plans: LogicalPlan) -> PlanScope:
         """The columns of plans, for the names in expressions over them."""
         columns = {column.id: column for plan in plans for column in plan.columns}
-        return PlanScope(columns, self.bound.refs, outer, frozenset(columns))
+        return PlanScope(columns, self.bound.noted.refs, outer, frozenset(columns))
 
     def stage(self, node: exp.Expr, number: int) -> OutputColumns | None:
         """The columns of an item of FROM as it is read (0), under an alias (1), behind its pivots."""
-        stages = self.bound.reads.get(id(node), ())
+        stages = self.bound.noted.reads.get(id(node), ())
         return stages[number] if number < len(stages) else None
 
     def numbered(self, columns: Sequence[PlanColumn], output: OutputColumns | None) -> tuple[PlanColumn, ...]:
@@ -105,7 +105,7 @@ class Builder:
         own = dataclasses.replace(scope, columns=dict(scope.columns), aliases=set(scope.aliases))
         lower, quiet = partial(self._subquery, env), self._depth > 0
         return ExpressionReader(
-            own, lower, self.report, self.bound.types, self.names, self.made, self.number, quiet=quiet
+            own, lower, self.report, self.bound.noted.types, self.names, self.made, self.number, quiet=quiet
         )
 
     def domain(self, node: exp.Expr, plan: LogicalPlan, refs: frozenset[int]) -> None:
@@ -251,7 +251,7 @@ class Builder:
 
     def _items(self, node: exp.Select, values: ExpressionReader) -> Iterator[GroupedItem]:
         """The columns of a SELECT, `*` written out. A later one may use the name of an earlier one."""
-        output = self.bound.selects.get(id(node))
+        output = self.bound.noted.selects.get(id(node))
         given: dict[int, list[ScopeColumn | None]] = {}
         for one in output.columns if output is not None else ():
             given.setdefault(one.item, []).append(one)
@@ -274,7 +274,7 @@ class Builder:
         star = item.this if isinstance(item, exp.Column) else item
         assigned = {alias.alias.lower(): alias for alias in star.args.get("replace") or ()}
         for place in [*(star.args.get("except_") or ()), *assigned.values()]:
-            ref = self.bound.refs.get(id(place))
+            ref = self.bound.noted.refs.get(id(place))
             if ref is not None and len(ref.ids) > 1:
                 hint = "Give one of them another name where they are selected."
                 at = place.args["alias"] if isinstance(place, exp.Alias) else place

@@ -12,7 +12,7 @@ from sqlglot import exp
 from engine.compile.nodes.query_finding import QueryFinding
 from engine.compile.sql.aggregates import is_aggregate
 from engine.compile.streaming.lowering.lower_subqueries import GENERATORS, is_scalar
-from engine.compile.streaming.lowering.plan_scope import AmbiguousError, Found, PlanScope
+from engine.compile.streaming.lowering.plan_scope import Found, PlanScope
 from engine.compile.streaming.lowering.result_types import TIMES, result_type
 from engine.compile.streaming.lowering.window_lengths import length_advice, length_fault
 from engine.compile.streaming.query_plan.intervals import seconds
@@ -137,18 +137,16 @@ class ExpressionReader:
         parts = [part.name.lower() for part in node.parts]
         if any(parts[0] in names for names in self._bound):
             return PlanValue()
-        try:
-            resolved = self.scope.resolve(node)
-        except AmbiguousError as error:
-            message, hint = f"two inputs have a column '{error.name}'", "Qualify it."
-            if error.relation:
-                message = f"'{error.relation}' has two columns '{error.name}'"
+        resolved, ref = self.scope.resolve(node), self.scope.refs.get(id(node))
+        if resolved is None and ref is not None and ref.ids:
+            message, hint = f"two inputs have a column '{ref.name}'", "Qualify it."
+            if ref.relation:
+                message = f"'{ref.relation}' has two columns '{ref.name}'"
                 hint = "Give one of them another name where they are selected."
             self._fault("ambiguous-column", message, hint, node)
             return PlanValue()
         if resolved is None:
-            shown = ".".join(parts)
-            self._fault("unknown-column", f"column '{shown}' not found", "Correct the name.", node)
+            self._fault("unknown-column", f"column '{'.'.join(parts)}' not found", "Correct the name.", node)
             return PlanValue()
         self.names[id(node)] = resolved
         column = resolved.column

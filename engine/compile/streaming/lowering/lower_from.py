@@ -173,7 +173,7 @@ _Pair = tuple[exp.Expr, PlanColumn, PlanColumn, int]
 def _pairs(queries: Queries, join: exp.Expr, left: LogicalPlan, right: LogicalPlan) -> list[_Pair]:
     """The columns that USING and NATURAL compare, with the id of the one that is seen."""
     ours, theirs = ({column.id: column for column in side.columns} for side in (left, right))
-    pairs = queries.bound.merged.get(id(join), ())
+    pairs = queries.bound.noted.merged.get(id(join), ())
     return [(node, ours[a], theirs[b], seen) for node, a, b, seen in pairs if a in ours and b in theirs]
 
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
 from sqlglot import exp
 
+from engine.compile.columns.column_scope import GroupKey
 from engine.compile.sql.aggregates import is_aggregate
 from engine.compile.sql.expression_text import expression_text
 from engine.compile.streaming.lowering.lower_conditions import conditions
 from engine.compile.streaming.lowering.lower_expressions import ExpressionReader, PlanValue
 from engine.compile.streaming.lowering.lower_subqueries import beside_groups
 from engine.compile.streaming.lowering.lowering_context import Queries
-from engine.compile.streaming.lowering.plan_scope import AmbiguousError, PlanScope, path_of
+from engine.compile.streaming.lowering.plan_scope import PlanScope, path_of
 from engine.compile.streaming.query_plan.logical_plan import (
     NO_IDS,
     Aggregate,
@@ -28,7 +29,6 @@ from engine.compile.streaming.query_plan.logical_plan import (
 )
 from engine.compile.streaming.query_plan.stream_facts import error
 
-_SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
 # Spark's EliminateDistinct.isDuplicateAgnostic.
 _SAME_ON_REPEATS = (
     exp.Max, exp.Min, exp.BitwiseAndAgg, exp.BitwiseOrAgg, exp.LogicalAnd, exp.LogicalOr, exp.ArrayUniqueAgg,
@@ -50,7 +50,7 @@ def group(
 ) -> LogicalPlan:
     """The aggregate of a SELECT, with its HAVING."""
     clause = node.args.get("group")
-    keys = list(_keys(clause, items, values)) if clause is not None else []
+    keys = list(_keys(queries.bound.noted.groups.get(id(node), ()), items, values))
     _check_aliases(queries, plan, keys, items, values)
     having = node.args.get("having")
     having_terms = conditions(having.this, values) if having is not None else ()
@@ -105,45 +105,12 @@ def _only(plan: LogicalPlan, columns: tuple[PlanColumn, ...]) -> LogicalPlan:
     return Projection(node=plan.node, columns=columns, children=(plan,), sources=same, open=plan.open)
 
 
-def _keys(clause: exp.Expr, items: list[GroupedItem], values: ExpressionReader) -> Iterator[Key]:
-    if clause.args.get("all"):
-        for item in items:
-            if not item.aggregates:
-                yield _key(item.node.unalias(), item.value)
-        return
-    sets = [group for name in ("rollup", "cube", "grouping_sets") for group in clause.args.get(name) or []]
-    # WITH ROLLUP has no keys of its own: it is about those before it.
-    behind = any(not group.expressions for group in sets)
-    for node in [*clause.expressions, *sets]:
-        always = not behind and node not in sets and not isinstance(node.unnest(), _SETS)
-        for part in _parts(node):
-            key = _resolved(part, items, values)
-            yield key if always else replace(key, always=False)
-
-
-def _parts(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The expressions inside ROLLUP, CUBE, GROUPING SETS and their brackets."""
-    if isinstance(node, (*_SETS, exp.Tuple)):
-        for inner in node.expressions:
-            yield from _parts(inner)
-    elif isinstance(node, exp.Paren) and isinstance(node.this, (*_SETS, exp.Tuple)):
-        yield from _parts(node.this)
-    else:
-        yield node
-
-
-def _resolved(node: exp.Expr, items: list[GroupedItem], values: ExpressionReader) -> Key:
-    """A key by position, by name (a column of the input counts before an alias), or by expression."""
-    bare = node.unnest()
-    if isinstance(bare, exp.Literal) and bare.is_int and 0 < int(bare.this) <= len(items):
-        item = items[int(bare.this) - 1]
-        return _key(item.node.unalias(), item.value)
-    if isinstance(bare, exp.Column) and len(bare.parts) == 1:
-        ref = values.scope.refs.get(id(bare))
-        named = (i for i in items if ref is not None and ref.ids == (i.column.id,) and isinstance(i.node, exp.Alias))
-        if (item_named := next(named, None)) is not None:
-            return _key(item_named.node.unalias(), item_named.value)
-    return _key(node, values.of(node))
+def _keys(given: Iterable[GroupKey], items: list[GroupedItem], values: ExpressionReader) -> Iterator[Key]:
+    named = {item.column.id: item for item in items}
+    for key in given:
+        item = named.get(key.column.value.id) if key.column is not None else None
+        made = _key(key.node, values.of(key.node)) if item is None else _key(item.node.unalias(), item.value)
+        yield made if key.always else replace(made, always=False)
 
 
 def _key(node: exp.Expr, value: PlanValue) -> Key:
@@ -279,10 +246,7 @@ def _loose(
 
 
 def _is_loose(node: exp.Column, ids: set[int], texts: set[str], values: ExpressionReader) -> bool:
-    try:
-        column = values.scope.resolve(node)
-    except AmbiguousError:
-        return False
+    column = values.scope.resolve(node)
     return (
         column is not None
         and column.column.id in values.scope.read - ids
@@ -297,10 +261,7 @@ def _text(node: exp.Expr, values: ExpressionReader) -> str:
 
 def _column_text(scope: PlanScope, column: exp.Column) -> str:
     """What a column refers to; of what is not known, the name."""
-    try:
-        found = scope.resolve(column)
-    except AmbiguousError:
-        found = None
+    found = scope.resolve(column)
     if found is not None and found.column.known:
         return f"#{found.column.id}{[*path_of(found)]}"
     return ".".join(part.name.lower() for part in column.parts)

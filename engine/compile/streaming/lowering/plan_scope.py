@@ -31,15 +31,6 @@ class Found(Struct, frozen=True):
     alias: bool = False
 
 
-class AmbiguousError(LookupError):
-    """A name that two relations have, or one twice: then `relation` is its name."""
-
-    def __init__(self, name: str, relation: str = "") -> None:
-        super().__init__(name)
-        self.name = name
-        self.relation = relation
-
-
 @dataclass(slots=True)
 class PlanScope:
     """The columns of one SELECT by the ids that the binder gave them.
@@ -65,17 +56,11 @@ class PlanScope:
         return {column.id for number, column in self.columns.items() if number not in self.read}
 
     def resolve(self, node: exp.Column) -> Found | None:
-        """What a column refers to; None if there is nothing of this name.
-
-        Raises:
-            AmbiguousError: two relations have it, or one has it twice.
-        """
+        """What a column refers to; None if there is nothing of this name, or several things."""
         ref = self.refs.get(id(node))
         if ref is None or (not ref.ids and ref.name in _WORDS):
             return Found(PlanColumn(-1, node.name.lower(), known=False))
-        if len(ref.ids) > 1:
-            raise AmbiguousError(ref.name, ref.relation)
-        if not ref.ids:
+        if len(ref.ids) != 1:
             return None
         (number,) = ref.ids
         column = self.column(number) or self._unknown(ref, number)
