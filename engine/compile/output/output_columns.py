@@ -1,4 +1,4 @@
-"""The columns of a model's output, as far as its text shows them, and by which of them it groups."""
+"""The columns of a model's output, and by which of them it groups."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from engine.compile.columns.column_scope import GroupKey, ScopeColumn
+from engine.compile.columns.find_columns import BoundQuery
 from engine.compile.config.window_config import Window
 from engine.compile.config.winning_values import NamedColumn
 from engine.compile.nodes.column_facts import Unresolved
 from engine.compile.nodes.model_settings import History, Write
 from engine.compile.references.expand_windows import Report
-from engine.compile.sql.aggregates import has_aggregate, returns_rows
+from engine.compile.sql.aggregates import returns_rows
 from engine.compile.sql.expression_text import expression_text
 from engine.errors import Location, near
 
@@ -29,10 +31,11 @@ class SelectItem:
 
     name: str | None
     value: exp.Expr
+    column: ScopeColumn
 
 
 @dataclass(frozen=True, slots=True)
-class GroupKey:
+class GroupColumns:
     """A grouping expression as written, and the output columns that tell its groups apart, best first."""
 
     text: str
@@ -46,16 +49,11 @@ def outermost(tree: exp.Expr) -> exp.Expr:
     return tree
 
 
-def output_columns(tree: exp.Expr) -> tuple[str, ...] | None:
-    """The names of the columns, or None if the text alone does not tell them."""
-    query = outermost(tree)
-    if isinstance(query, exp.SetOperation):
-        return output_columns(query.left)
-    if not isinstance(query, exp.Select):
-        return None
-    names = [item.name for item in _items(query)]
-    names_known = [name for name in names if name is not None and name != "*"]
-    return tuple(names_known) if len(names_known) == len(names) else None
+def output_columns(bound: BoundQuery) -> tuple[str, ...] | None:
+    """The names of the columns of a query, or None if not all are certain."""
+    columns = bound.columns.columns
+    certain = columns is not None and all(column.named for column in columns)
+    return tuple(column.name for column in columns or ()) if certain else None
 
 
 def misspelled(output: Iterable[str], unresolved: Iterable[Unresolved]) -> bool:
@@ -77,26 +75,24 @@ def of_changes(write: Write, name: NamedColumn) -> bool:
 def check_columns(
     named: Iterable[NamedColumn],
     write: Write,
-    tree: exp.Expr,
+    bound: BoundQuery,
     places: Mapping[str, Location],
     report: Report,
-    unresolved: Iterable[Unresolved] = (),
 ) -> None:
-    """Report settings that do not fit the columns of the SELECT, as far as its text shows them.
+    """Report settings that do not fit the columns of the query, as far as they are certain.
 
     Args:
         named: the columns that settings name.
         write: how the rows are written.
-        tree: the query.
+        bound: the query.
         places: of the settings.
         report: takes what is wrong.
-        unresolved: names in the query that no input has.
     """
-    output = output_columns(tree)
+    output = output_columns(bound)
     if output is None:
         return
     names = {name.lower() for name in output}
-    for name in () if misspelled(output, unresolved) else named:
+    for name in () if misspelled(output, bound.columns.unresolved) else named:
         if name.column.lower() not in names and not of_changes(write, name):
             hint = near(name.column, output) or "Select it."
             message = f"'{name.key}' names '{name.column}', which the SELECT does not have"
@@ -112,25 +108,20 @@ def check_columns(
             report("partition-clash", message, _RENAME, places["partition_by"])
 
 
-def _items(select: exp.Select) -> list[SelectItem]:
-    """The items of a SELECT; the columns of a query in FROM in place of `*`, where their names are known."""
-    below = _query_below(select)
-    found = []
-    for projection in select.expressions:
-        starred = _starred(projection, below) if type(projection) is exp.Star and below is not None else None
-        found += [SelectItem(_name(projection), projection.unalias())] if starred is None else starred
-    return found
-
-
-def _starred(star: exp.Star, below: exp.Select) -> list[SelectItem] | None:
-    """The columns of `*`, also with EXCEPT, and with what SET puts in their places; None: not known by name."""
-    inner, left_out = _items(below), star.args.get("except_") or ()
-    if any(item.name is None for item in inner) or any(part.args.get("table") for part in left_out):
+def _items(bound: BoundQuery, select: exp.Select) -> list[SelectItem] | None:
+    """The columns of a SELECT, each of a star by its name; None if they are not all known."""
+    output = bound.noted.selects.get(id(select))
+    if output is None or output.open:
         return None
-    names = {part.name.lower() for part in left_out}
-    assigned = {alias.alias.lower(): alias.unalias() for alias in star.args.get("replace") or ()}
-    known = [item.name for item in inner if item.name is not None and item.name.lower() not in names]
-    return [SelectItem(name, assigned.get(name.lower(), exp.column(name))) for name in known]
+    items = []
+    for column in output.columns:
+        written = select.expressions[column.item]
+        named = isinstance(written, (exp.Alias, exp.Column, exp.Star))
+        star = written.args.get("replace") if isinstance(written, exp.Star) else None
+        assigned = {alias.alias.lower(): alias.unalias() for alias in star or ()}
+        value = exp.column(column.name) if written.is_star else written.unalias()
+        items.append(SelectItem(column.name if named else None, assigned.get(column.name.lower(), value), column))
+    return items
 
 
 def _query_below(select: exp.Select) -> exp.Select | None:
@@ -145,46 +136,32 @@ def _query_below(select: exp.Select) -> exp.Select | None:
     return relation.this if whole and not renames and not rows else None
 
 
-def _name(projection: exp.Expr) -> str | None:
-    if isinstance(projection, exp.Alias):
-        return str(projection.alias)
-    return str(projection.name) if isinstance(projection, exp.Column) and not projection.is_star else None
-
-
-def group_keys(select: exp.Select, windows: Iterable[Window]) -> list[GroupKey] | None:
+def group_keys(bound: BoundQuery, select: exp.Select, windows: Iterable[Window]) -> list[GroupColumns] | None:
     """The grouping expressions of a SELECT; None if there are none or the output does not tell them apart.
 
     Those of a query in FROM count where the SELECT only filters its rows and picks its columns.
     """
-    below = _query_below(select)
-    if below is not None:
-        inner, items = group_keys(below, windows), _items(select)
-        unknown = inner is None or any(item.value.is_star for item in items)
-        return None if unknown else [_picked(key, items) for key in inner or ()]
-    group = select.args.get("group")
-    if group is None or any(group.args.get(kind) for kind in ("rollup", "cube", "grouping_sets", "totals")):
+    below, items = _query_below(select), _items(bound, select)
+    if items is None:
         return None
-    items = _items(select)
-    if any(item.value.is_star for item in items):
+    if below is not None:
+        inner = group_keys(bound, below, windows)
+        return None if inner is None else [_picked(key, items) for key in inner]
+    given = bound.noted.groups.get(id(select))
+    if given is None or not all(key.always for key in given):
         return None
     names = {window.name for window in windows}
-    if group.args.get("all"):
-        expressions = [item.value for item in items if not has_aggregate(item.value)]
-    else:
-        expressions = [_without_ordinal(node, items) for node in group.expressions]
-    if any(isinstance(node, (exp.Rollup, exp.Cube, exp.GroupingSets, exp.Tuple)) for node in expressions):
-        return None
-    keys = {key.text: key for node in expressions for key in [_key(node, items, names)]}
+    keys = {key.text: key for one in given for key in [_key(one, select, items, names)]}
     return list(keys.values())
 
 
-def _picked(key: GroupKey, items: list[SelectItem]) -> GroupKey:
+def _picked(key: GroupColumns, items: list[SelectItem]) -> GroupColumns:
     """A key of a query by the columns that a SELECT over it picks; of a window its start is the best."""
     found: dict[str, None] = {}
     for name in key.columns:
         parts = {part: i.name for i in items if i.name and (part := _part_of(i.value, name)) is not None}
         found |= dict.fromkeys(parts[part] for part in ("start", "", "end") if part in parts)
-    return GroupKey(key.text, tuple(found))
+    return GroupColumns(key.text, tuple(found))
 
 
 def _part_of(value: exp.Expr, name: str) -> str | None:
@@ -197,25 +174,14 @@ def _part_of(value: exp.Expr, name: str) -> str | None:
     return part if value.table.lower() == name.lower() and part in _PARTS else None
 
 
-def _without_ordinal(node: exp.Expr, items: list[SelectItem]) -> exp.Expr:
-    if isinstance(node, exp.Literal) and not node.is_string and node.name.isdecimal():
-        index = int(node.name) - 1
-        return items[index].value if 0 <= index < len(items) else node
-    return node.unnest()
-
-
-def _key(node: exp.Expr, items: list[SelectItem], windows: set[str]) -> GroupKey:
-    matches = [item for item in items if _same(item.value, node) or _is_alias(item, node)]
+def _key(key: GroupKey, select: exp.Select, items: list[SelectItem], windows: set[str]) -> GroupColumns:
+    node = key.node if key.column is None else select.expressions[key.column.item].unalias()
+    matches = [item for item in items if item.column is key.column or _same(item.value, node)]
     window = next((w for n in (node, *(m.value for m in matches)) if (w := _window_of(n, windows))), None)
     if window is not None:
-        return GroupKey(_shown(window), tuple(_window_columns(window, items, windows)))
+        return GroupColumns(_shown(window), tuple(_window_columns(window, items, windows)))
     named = [item.name for item in matches if item.name is not None]
-    return GroupKey(node.sql(dialect="spark"), tuple(named))
-
-
-def _is_alias(item: SelectItem, node: exp.Expr) -> bool:
-    bare = isinstance(node, exp.Column) and not node.table
-    return bare and item.name is not None and item.name.lower() == node.name.lower()
+    return GroupColumns(key.node.sql(dialect="spark"), tuple(named))
 
 
 def _same(one: exp.Expr, other: exp.Expr) -> bool:

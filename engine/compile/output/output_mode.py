@@ -7,10 +7,11 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from engine.compile.columns.find_columns import BoundQuery
 from engine.compile.config.window_config import Window
 from engine.compile.nodes.materialization import Materialized
 from engine.compile.nodes.model_settings import History, OutputMode, Write
-from engine.compile.output.output_columns import GroupKey, group_keys, outermost, output_columns
+from engine.compile.output.output_columns import GroupColumns, group_keys, outermost, output_columns
 from engine.compile.references.expand_windows import Report
 from engine.compile.sql.aggregates import has_aggregate, reads, streaming_names
 from engine.compile.sql.parse import ParsedQuery, first_offset
@@ -20,7 +21,7 @@ from engine.errors import Location
 
 def decide(
     write: Write,
-    query: ParsedQuery,
+    query: tuple[ParsedQuery, BoundQuery],
     windows: tuple[Window, ...],
     streams: frozenset[str],
     places: Mapping[str, Location],
@@ -30,26 +31,27 @@ def decide(
 
     Args:
         write: as the settings say it.
-        query: the model's query.
+        query: the model's query, and its names and types.
         windows: the declared windows.
         streams: the names by which it reads streams itself.
         places: where the settings are.
         report: takes code, message, hint and place.
     """
-    mode = write.output_mode or (OutputMode.UPDATE if _updates(write, query, windows, streams) else OutputMode.APPEND)
+    parsed, bound = query
+    mode = write.output_mode or (OutputMode.UPDATE if _updates(write, parsed, windows, streams) else OutputMode.APPEND)
     write = replace(write, output_mode=mode)
     if mode is not OutputMode.UPDATE:
         return write
-    if _session(query, windows, places, report):
+    if _session(parsed, windows, places, report):
         return write
-    select = outermost(query.tree)
-    keys = group_keys(select, windows) if isinstance(select, exp.Select) else None
+    select = outermost(bound.tree)
+    keys = group_keys(bound, select, windows) if isinstance(select, exp.Select) else None
     if keys is None:
         if not write.unique_key and "unique_key" not in places:
             hint = "Add 'unique_key: id': in update mode a row may be emitted again, and is then merged by its key."
             report("update-needs-key", "output_mode 'update' needs a 'unique_key'", hint, places["output_mode"])
         return write
-    return replace(write, unique_key=_key(write, query, keys, places, report))
+    return replace(write, unique_key=_key(write, bound, keys, places, report))
 
 
 def rewrites(kind: Materialized, write: Write) -> str:
@@ -87,7 +89,7 @@ def _at(places: Mapping[str, Location], window: Window) -> str:
 
 
 def _key(
-    write: Write, query: ParsedQuery, keys: list[GroupKey], places: Mapping[str, Location], report: Report
+    write: Write, bound: BoundQuery, keys: list[GroupColumns], places: Mapping[str, Location], report: Report
 ) -> tuple[str, ...]:
     """The key of a query that groups: its grouping columns, and no other."""
     missing = [key.text for key in keys if not key.columns]
@@ -100,7 +102,7 @@ def _key(
     grouping = tuple(key.columns[0] for key in keys)
     if "unique_key" not in places:
         return grouping
-    output = {name.lower() for name in output_columns(query.tree) or write.unique_key}
+    output = {name.lower() for name in output_columns(bound) or write.unique_key}
     selected = all(name.lower() in output for name in write.unique_key)
     if write.unique_key and selected and not _fits(write.unique_key, keys):
         shown = ", ".join(grouping) or "nothing"
@@ -110,7 +112,7 @@ def _key(
     return write.unique_key
 
 
-def _fits(unique_key: tuple[str, ...], keys: list[GroupKey]) -> bool:
+def _fits(unique_key: tuple[str, ...], keys: list[GroupColumns]) -> bool:
     names = {name.lower() for name in unique_key}
     groups = [{column.lower() for column in key.columns} for key in keys]
     return names <= set().union(*groups) and all(group & names for group in groups)

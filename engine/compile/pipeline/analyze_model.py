@@ -19,7 +19,6 @@ from engine.compile.nodes.manifest import DataTest, Input, Model, SourceMap
 from engine.compile.nodes.model_settings import Write
 from engine.compile.output.condition_types import condition_faults
 from engine.compile.output.infer_columns import ParsedModel, bound_query, brings_functions, by_default, typed
-from engine.compile.output.named_columns import named_faults
 from engine.compile.output.output_columns import check_columns
 from engine.compile.output.output_mode import decide
 from engine.compile.output.table_columns import kept
@@ -89,10 +88,9 @@ def finish(
         parsed = ParsedModel(read.query, bound, read.rendered, read.windows, foreign, whole, plain, ansi)
         model, seen = typed(model, parsed, columns, problems)
         if read.certain and not model.broken:
-            unnamed = list(named_faults(read.config.named, model.write, read.query.tree, seen, read.file.name))
             faults = list(condition_faults(model, seen, foreign=foreign))
-            problems += [*unnamed, *faults]
-            model = replace(model, broken=bool(unnamed or faults))
+            problems += faults
+            model = replace(model, broken=bool(faults))
         model, seen = kept(model, seen)
         if model.streaming and (model.stateful or model.write.unique_key):
             model = with_state(model, columns)
@@ -162,7 +160,7 @@ def _resolved(
     columns = {i: item.columns for i, item in given.items()}
     bound = bound_query(read.query, read.rendered, read.windows, (inputs, draft.inlined), columns)
     of_inputs = _with_event_time(selects, inputs)
-    lowered = lower_windows(read.query, bound.noted.passed_on, read.windows, of_inputs, draft.report)
+    lowered = lower_windows(read.query, bound, read.windows, of_inputs, draft.report)
     _check_windows(draft, read.windows, lowered.used)
     named = {reference.start for reference in read.query.references if reference.kind != "this"}
     plain = not (lowered.edits or draft.inlined) and sorted(named) == sorted(edit.start for edit in edits)
@@ -232,10 +230,9 @@ def _with_facts(model: Model, draft: Draft, read: Read, known: KnownNodes, bound
     write = config.write
     if streaming:
         own = frozenset(placeholder(i) for i in streams if not i.through)
-        write = decide(write, query, read.windows, own, config.places, draft.report)
+        write = decide(write, (query, bound), read.windows, own, config.places, draft.report)
     if read.certain:
-        unresolved = bound.columns.unresolved
-        check_columns(config.named, config.write, query.tree, config.places, draft.report, unresolved)
+        check_columns(config.named, config.write, bound, config.places, draft.report)
     meaning = facts(
         materialized=config.materialized,
         relation=read.relation,

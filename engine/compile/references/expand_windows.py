@@ -7,12 +7,14 @@ on the window only (measured: reference of streaming rules, "what counts as a wa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from sqlglot import exp
 
+from engine.compile.columns.column_scope import GroupKey
+from engine.compile.columns.find_columns import BoundQuery
 from engine.compile.config.window_config import Edit, Window
 from engine.compile.sql.aggregates import has_aggregate
 from engine.compile.sql.parse import ParsedQuery, span
@@ -34,7 +36,7 @@ class Lowered:
 
 def lower_windows(
     query: ParsedQuery,
-    passed_on: Mapping[int, frozenset[str]],
+    bound: BoundQuery,
     windows: tuple[Window, ...],
     columns: Mapping[str, frozenset[str]],
     report: Report,
@@ -43,8 +45,7 @@ def lower_windows(
 
     Args:
         query: the model's query.
-        passed_on: the windows whose names are those of columns that a part of the query hands to a SELECT, by the
-            identity of the SELECT: there the name is that of the column.
+        bound: its names and types.
         windows: the declared windows.
         columns: of each model or source read, the columns as far as they are known.
         report: takes code, message, hint and the place (or the offset in the rendered text).
@@ -52,9 +53,10 @@ def lower_windows(
     lowered = Lowered()
     for window in windows:
         for select in query.nodes.every(exp.Select):
-            if window.name in passed_on.get(id(select), ()):
+            # The name is that of a column that a part of the query hands to the SELECT.
+            if window.name in bound.noted.passed_on.get(id(select), ()):
                 continue
-            uses = _Uses(select, window)
+            uses = _Uses(select, window, bound.noted.groups.get(id(select), ()))
             if any(uses.part(column) is not None for column in _own(select, exp.Column)):
                 _check_inputs(select, window, query, columns, report)
                 lowered.used.add(window.name)
@@ -85,6 +87,7 @@ class _Uses:
 
     select: exp.Select
     window: Window
+    keys: Sequence[GroupKey]
 
     def edits(self, report: Report) -> Iterator[Edit]:
         aliases = {source.alias_or_name.lower() for source in _sources(self.select)}
@@ -129,26 +132,15 @@ class _Uses:
     def grouped(self) -> Iterator[Edit]:
         """`group by window_start`, `group by 1` and `group by all` where that is a part of the window."""
         group = self.select.args.get("group")
-        if group is None:
-            return
-        if group.args.get("all"):
+        if group is not None and group.args.get("all"):
             yield from self.grouped_by_all(group)
-        for item in group.expressions:
-            target, at = self.projection(item)
-            if target is not None and self.part(_bare(target)):
-                yield Edit(*at, self.window.time.sql)
-
-    def projection(self, item: exp.Expr) -> tuple[exp.Expr | None, tuple[int, int]]:
-        """The item of the SELECT that a grouping names by alias or position."""
-        projections = self.select.expressions
-        if isinstance(item, exp.Column) and not item.table and item.name.lower() != self.window.name:
-            named = (p for p in projections if p.alias_or_name.lower() == item.name.lower())
-            return next(named, None), span(item)
-        if isinstance(item, exp.Literal) and item.is_int and "start" in item.meta:
-            index = int(item.this) - 1
-            target = projections[index] if 0 <= index < len(projections) else None
-            return target, (item.meta["start"], item.meta["end"] + 1)
-        return None, (0, 0)
+            return
+        for key in self.keys:
+            named = self.select.expressions[key.column.item] if key.column is not None else None
+            if named is not None and key.node.parent is group and self.part(_bare(named)):
+                place = isinstance(key.node, exp.Literal)
+                begin, end = (key.node.meta["start"], key.node.meta["end"] + 1) if place else span(key.node)
+                yield Edit(begin, end, self.window.time.sql)
 
     def grouped_by_all(self, group: exp.Expr) -> Iterator[Edit]:
         """ALL means every projection that is not an aggregate: by position, and the window whole."""
