@@ -23,7 +23,6 @@ from engine.compile.nodes.column_facts import (
     InputColumns,
     Origin,
     QueryColumns,
-    Unresolved,
 )
 from engine.compile.nodes.model_settings import TimeWindow
 from engine.compile.nodes.query_finding import QueryFinding
@@ -103,16 +102,6 @@ def _columns(walk: Walk, tree: exp.Expr, places: Sequence[ItemPlace]) -> tuple[O
         tuple(sorted(walk.unresolved.values(), key=lambda missing: missing.offset)),
         tuple(walk.faults.values()),
     )
-
-
-def unresolved(
-    tree: exp.Expr,
-    inputs: Mapping[str, InputColumns],
-    windows: Mapping[str, TimeWindow],
-    text: str,
-) -> tuple[Unresolved, ...]:
-    """The names that certainly no input has; the arguments are those of `bind`."""
-    return columns_of(tree, inputs, windows, text).unresolved
 
 
 def _facts(column: ScopeColumn, shown: list[str], items: Sequence[exp.Expr]) -> ColumnFacts:

@@ -23,10 +23,6 @@ class BlockScope:
         """The sources whose columns may be NULL because nothing matches."""
         return frozenset(one.alias for one in self.sources if one.outer)
 
-    def has(self, name: str) -> bool:
-        """Whether a source has a column of a name."""
-        return any(name.lower() in one.columns for one in self.sources)
-
     def aliases(self, node: exp.Expr) -> set[str]:
         """The sources whose columns an expression names.
 

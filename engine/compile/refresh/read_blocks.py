@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from engine.compile.columns.column_scope import OutputColumns
+from engine.compile.columns.column_scope import GroupKey, ScopeColumn
 from engine.compile.columns.find_columns import bind
+from engine.compile.columns.walk import Walk
 from engine.compile.nodes.column_facts import InputColumns
 from engine.compile.refresh.block_scope import BlockScope
 from engine.compile.refresh.part_text import QueryText
@@ -54,6 +55,7 @@ class _Output:
 
     name: str
     value: exp.Expr | None
+    column: ScopeColumn
 
 
 def blocks_of(tree: exp.Expr, text: str, columns: Mapping[str, Sequence[str]]) -> tuple[QueryBlock, ...]:
@@ -72,13 +74,13 @@ def blocks_of(tree: exp.Expr, text: str, columns: Mapping[str, Sequence[str]]) -
         raise NotFollowedError("IDENTIFIER(..) is not followed", "Write the name of the column.")
     inputs = {name: InputColumns(name, tuple((one, None) for one in own)) for name, own in columns.items()}
     bound = bind(tree, inputs, {}, text, quiet=True)
-    return tuple(_Reader(query, bound.noted.selects, columns).branches(tree, {}, outermost=True))
+    return tuple(_Reader(query, bound.noted, columns).branches(tree, {}, outermost=True))
 
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
     text: QueryText
-    selects: Mapping[int, OutputColumns]
+    bound: Walk
     columns: Mapping[str, Sequence[str]]
     _read: dict[int, tuple[QueryBlock, ...]] = field(default_factory=dict)
 
@@ -164,14 +166,14 @@ class _Reader:
 
     def outputs(self, select: exp.Select, scope: BlockScope) -> list[_Output]:
         """The columns of a SELECT, those that a star stands for in their order."""
-        found = self.selects.get(id(select))
+        found = self.bound.selects.get(id(select))
         if found is None or found.open:
             raise NotFollowedError("the columns of * are not known", "List the columns.")
         outputs = []
         for column in found.columns:
             item, name = select.expressions[column.item], column.name.lower()
             value = scope.starred(item, name) if _is_star(item) else item.unalias()
-            outputs.append(_Output(name if column.named else "", value))
+            outputs.append(_Output(name if column.named else "", value, column))
         return outputs
 
     def items(self, outputs: Sequence[_Output]) -> tuple[tuple[str, str], ...] | None:
@@ -227,7 +229,7 @@ class _Reader:
                 continue
 
     def key_texts(self, select: exp.Select, scope: BlockScope, outputs: Sequence[_Output]) -> Iterator[str | None]:
-        grain = _grain(select, scope, outputs)
+        grain = _grain(select, self.bound.groups.get(id(select)), scope, outputs)
         for value in (one.value for one in outputs):
             try:
                 whole = value is not None and scope.decided(value, grain) and not scope.outer & scope.aliases(value)
@@ -298,7 +300,9 @@ def _how(join: exp.Expr) -> str:
     return side or ("CROSS" if without else "INNER")
 
 
-def _grain(select: exp.Select, scope: BlockScope, outputs: Sequence[_Output]) -> list[exp.Expr] | None:
+def _grain(
+    select: exp.Select, keys: Sequence[GroupKey] | None, scope: BlockScope, outputs: Sequence[_Output]
+) -> list[exp.Expr] | None:
     """The expressions by which rows of the FROM belong together, in the canonical form; None: each is on its own."""
     windows = _windows(select)
     if windows:
@@ -307,28 +311,20 @@ def _grain(select: exp.Select, scope: BlockScope, outputs: Sequence[_Output]) ->
         if not common:
             raise NotFollowedError("windows without a common PARTITION BY are not followed", "Add PARTITION BY.")
         return common
-    group = select.args.get("group")
-    if group is None:
+    if keys is None:
         return None
-    if group.args.get("all"):
-        values = [one.value for one in outputs if one.value is not None]
-        return [scope.canonical(value) for value in values if not has_aggregate(value)]
-    return [scope.canonical(_group_key(key, scope, outputs)) for key in group.expressions]
-
-
-def _group_key(key: exp.Expr, scope: BlockScope, outputs: Sequence[_Output]) -> exp.Expr:
-    """What a GROUP BY groups by: an ordinal and an alias are looked up, as Spark does."""
-    key = key.unnest()
-    if isinstance(key, exp.Literal):
-        value = outputs[int(key.name) - 1].value if not key.is_string and 1 <= int(key.name) <= len(outputs) else None
-        if value is None:
+    grain = []
+    for key in keys:
+        value: exp.Expr | None = key.node
+        if key.column is not None:
+            value = next(one.value for one in outputs if one.column is key.column)
+        elif isinstance(value, exp.Literal):
             raise NotFollowedError("GROUP BY a constant is not followed")
-        return value
-    if isinstance(key, exp.Column) and not key.table and not scope.has(key.name):
-        found = [one.value for one in outputs if one.name == key.name.lower() and one.value is not None]
-        if len(found) == 1:
-            return found[0]
-    return key
+        if value is not None:
+            grain.append(scope.canonical(value))
+        elif not select.args["group"].args.get("all"):
+            raise NotFollowedError("GROUP BY a column of a star is not followed")
+    return grain
 
 
 def _passed_key(output: _Output, inner: QueryBlock, scope: BlockScope) -> str | None:

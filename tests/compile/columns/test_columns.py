@@ -8,7 +8,7 @@ import pytest
 from sqlglot.errors import SqlglotError
 
 from engine.compile.columns import ColumnFacts, InputColumns, QueryColumns
-from engine.compile.columns.find_columns import columns_of, unresolved
+from engine.compile.columns.find_columns import columns_of
 from engine.compile.sql.dialect import tokenize
 from engine.compile.types import spark_types
 from tests.compile.columns.cases import Case, described, found_in, parsed, read_cases, tables
@@ -200,7 +200,7 @@ def test_why_something_is_not_known():
     ],
 )
 def test_a_name_that_no_input_has(sql, name, near):
-    (missing,) = unresolved(parsed(sql), tables(), {}, sql)
+    (missing,) = columns_of(parsed(sql), tables(), {}, sql).unresolved
     assert (missing.name, missing.near[:1]) == (name, near)
     assert sql[missing.offset :].startswith((name, name.rsplit(".", 1)[-1]))
 
