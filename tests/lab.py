@@ -123,7 +123,7 @@ class LabSession:
 
         Catalogs belong to a session; new ones begin with what the JVM was started with, which is set meanwhile.
         """
-        from engine.spark.run_sessions import release, run_session
+        from engine.spark.internals.run_sessions import release, run_session
 
         # A session takes its settings when it is first used, and loads a catalog by those of the session that is active.
         shared = self.spark

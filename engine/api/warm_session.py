@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Self
 
 from engine import kill_points
 from engine.errors import EngineError, SetupError
+from engine.spark.internals.handles import jvm_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -115,7 +116,7 @@ class WarmSession:
             SetupError: Java, jars or the session cannot be had.
         """
         from engine.runtime.build import session_settings
-        from engine.spark.run_sessions import run_session
+        from engine.spark.internals.run_sessions import run_session
 
         wanted = self._with_conf(session_settings(target, target_dir, (), sets, brief=brief))
         with self._changed:
@@ -151,7 +152,7 @@ class WarmSession:
 
     def cancel_jobs(self) -> None:
         """End the jobs of all runs, which fail; streams are stopped by their runs."""
-        from engine.spark.executions import spark_exceptions
+        from engine.spark.exceptions import spark_exceptions
 
         opened = self._open
         if opened is not None and opened.session.jvm.alive:
@@ -170,12 +171,12 @@ class WarmSession:
 
     def rest(self) -> None:
         """Give back the memory of the last run, while nobody waits."""
-        from engine.spark.executions import spark_exceptions
+        from engine.spark.exceptions import spark_exceptions
 
         gc.collect()
         if self._open is not None and self.is_open:
             try:
-                self._open.session.spark._jvm.java.lang.System.gc()  # type: ignore[union-attr] # noqa: SLF001
+                jvm_of(self._open.session.spark).java.lang.System.gc()
             except spark_exceptions():
                 return  # the next run sees that it is gone
 
@@ -221,8 +222,8 @@ class WarmSession:
 
     def _left_clean(self, opened: _Open, family: Sequence[SparkSession]) -> bool:
         """Whether the next run finds the JVM as the first one did; else `_lost` says why not."""
-        from engine.spark.executions import spark_exceptions
-        from engine.spark.run_sessions import release, remains, remove_remains
+        from engine.spark.exceptions import spark_exceptions
+        from engine.spark.internals.run_sessions import release, remains, remove_remains
 
         with self._changed:
             try:
@@ -264,8 +265,8 @@ def _opened(wanted: SessionSettings) -> _Open:
 
 
 def _remains(session: Session) -> frozenset[str]:
-    from engine.spark.executions import spark_exceptions
-    from engine.spark.run_sessions import remains
+    from engine.spark.exceptions import spark_exceptions
+    from engine.spark.internals.run_sessions import remains
 
     try:
         return remains(session.spark)

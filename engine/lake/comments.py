@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from engine.lake.commits import until_committed
+from engine.spark.internals.handles import java_session, jvm_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,16 +46,16 @@ def comment_table(session: SparkSession, relation: str, wanted: Comments) -> boo
     Raises:
         Py4JJavaError: others commit all the time.
     """
-    jvm: Any = session._jvm  # noqa: SLF001 - in Spark's SQL each column would take a commit of its own
+    jvm = jvm_of(session)
     util = jvm.org.apache.iceberg.spark.Spark3Util
-    name, spark = relation.replace("`", ""), session._jsparkSession  # noqa: SLF001
+    name, spark = relation.replace("`", ""), java_session(session)
     return until_committed(lambda: _change_table(jvm, util.loadIcebergTable(spark, name), wanted), (_CONFLICT,))
 
 
 def comment_view(session: SparkSession, catalog: str, schema: str, name: str, wanted: Comments) -> bool:
     """Give a view its comments; see `comment_table`. Those of its columns are a version of the view."""
-    jvm: Any = session._jvm  # noqa: SLF001 - Spark's SQL can set no comments of columns but at a view's creation
-    known = session._jsparkSession.sessionState().catalogManager()  # noqa: SLF001
+    jvm = jvm_of(session)
+    known = java_session(session).sessionState().catalogManager()
     views = known.catalog(catalog).icebergCatalog()
     identifier = jvm.org.apache.iceberg.catalog.TableIdentifier.parse(f"{schema}.{name}")
     return until_committed(lambda: _change_view(jvm, views.loadView(identifier), wanted), (_CONFLICT,))

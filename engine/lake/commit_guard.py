@@ -15,7 +15,9 @@ from typing import Any
 
 from engine.errors import REBUILD, StateError
 from engine.lake.fencing.table_fence import Fence, fence_of
-from engine.spark.executions import spark_exceptions
+from engine.spark.exceptions import spark_exceptions
+from engine.spark.internals.connection import await_callbacks
+from engine.spark.internals.handles import jvm_of
 
 _MAIN = "main"
 # What Java says of a table that was dropped, or dropped and recreated.
@@ -193,12 +195,10 @@ def guard(
     Raises:
         StateError: `lease-lost`.
     """
-    from pyspark.java_gateway import ensure_callback_server_started
-
     # Java asks back.
-    ensure_callback_server_started(session.sparkContext._gateway)  # type: ignore[no-untyped-call]  # noqa: SLF001
+    await_callbacks(session)
     made_onto = expected or ExpectedTable("", None, None)
-    return Guard(session._jvm, table, branch, made_onto, fence_of(markers))  # noqa: SLF001
+    return Guard(jvm_of(session), table, branch, made_onto, fence_of(markers))
 
 
 def head_of(table: Any, branch: str | None) -> int | None:

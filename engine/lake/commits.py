@@ -15,7 +15,7 @@ from engine.events import Metrics
 from engine.lake.clients.outage import awaited, is_outage
 from engine.lake.commit_guard import Guard, take_back, whole
 from engine.lake.fencing.merge_apart import HeadMovedError
-from engine.spark.executions import spark_exceptions
+from engine.spark.exceptions import spark_exceptions
 
 _log = logging.getLogger("engine.lake")
 # Seconds between attempts; Iceberg's own attempts at a plain append come on top of each.

@@ -19,7 +19,7 @@ from engine.lake.commits import STAGED, STAGED_LAYOUT, Commit, remade
 from engine.lake.fencing.table_fence import fence_of
 from engine.lake.table_layout import TableLayout
 from engine.lake.table_writer import commit_marked, load, stage_in
-from engine.spark.executions import java_map, java_set
+from engine.spark.internals.handles import java_map, java_set, jvm_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -125,5 +125,5 @@ def _without_layout(session: SparkSession, change: Any) -> Any:
 
 
 def _metadata(session: SparkSession) -> Any:
-    jvm: Any = session._jvm  # noqa: SLF001
+    jvm = jvm_of(session)
     return jvm.org.apache.iceberg.TableMetadata

@@ -15,6 +15,7 @@ from engine.lake.commits import STAGED, STAGED_LAYOUT, until_committed
 from engine.lake.fencing.table_fence import Fence
 from engine.lake.staged_replacement import becomes_main
 from engine.lake.table_writer import load
+from engine.spark.internals.handles import jvm_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -103,7 +104,7 @@ def undo_rewriting(session: SparkSession, relation: str) -> bool:
 
 def _only_rewritten_since(session: SparkSession, table: Any) -> int | None:
     """The snapshot of main with which the branch begins, if what came behind it in main rewrites files and no rows."""
-    util: Any = session._jvm.org.apache.iceberg.util.SnapshotUtil  # type: ignore[union-attr] # noqa: SLF001
+    util: Any = jvm_of(session).org.apache.iceberg.util.SnapshotUtil
     snapshot, staged = table.currentSnapshot(), table.snapshot(STAGED)
     rewritten = False
     while snapshot is not None and staged is not None:
@@ -120,7 +121,7 @@ def _only_rewritten_since(session: SparkSession, table: Any) -> int | None:
 
 def _descends(session: SparkSession, table: Any) -> bool:
     """Whether the branch begins at the head of main."""
-    util: Any = session._jvm.org.apache.iceberg.util.SnapshotUtil  # type: ignore[union-attr] # noqa: SLF001
+    util: Any = jvm_of(session).org.apache.iceberg.util.SnapshotUtil
     main = table.currentSnapshot()
     return main is None or bool(util.isAncestorOf(table, table.snapshot(STAGED).snapshotId(), main.snapshotId()))
 
@@ -129,5 +130,5 @@ def _swap(session: SparkSession, table: Any, change: Callable[[Any], Any]) -> No
     """Change the branches of a table as it was looked at, or not at all."""
     operations = table.operations()
     before = operations.current()
-    changed: Any = session._jvm.org.apache.iceberg.TableMetadata.buildFrom(before)  # type: ignore[union-attr] # noqa: SLF001
+    changed: Any = jvm_of(session).org.apache.iceberg.TableMetadata.buildFrom(before)
     operations.commit(before, change(changed).build())

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine import local_paths
 from engine.relations import Partition, SortColumn
-from engine.spark.executions import java_map
+from engine.spark.internals.handles import activate, java_frame, java_map, java_session, jvm_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -74,7 +74,7 @@ class TableLayout:
 
 def builder(session: SparkSession, relation: str, columns: DataFrame, layout: TableLayout) -> Any:
     """Iceberg's builder of a table with the columns of a frame, all nullable so that they can evolve."""
-    iceberg = session._jvm.org.apache.iceberg  # type: ignore[union-attr] # noqa: SLF001
+    iceberg = jvm_of(session).org.apache.iceberg
     tables, identifier = _catalog(session, relation)
     schema = iceberg_schema(session, columns)
     made = tables.buildTable(identifier, schema)
@@ -106,10 +106,10 @@ def _place_of_its_own(session: SparkSession, relation: str) -> str:
 
 def _catalog(session: SparkSession, relation: str) -> tuple[Any, Any]:
     """Iceberg's catalog of a relation in Java, and the relation's name in it."""
-    iceberg = session._jvm.org.apache.iceberg  # type: ignore[union-attr] # noqa: SLF001
+    iceberg = jvm_of(session).org.apache.iceberg
     activate(session)
     catalog, name = relation.replace("`", "").split(".", 1)
-    tables = iceberg.spark.Spark3Util.loadIcebergCatalog(session._jsparkSession, catalog)  # noqa: SLF001
+    tables = iceberg.spark.Spark3Util.loadIcebergCatalog(java_session(session), catalog)
     return tables, iceberg.catalog.TableIdentifier.parse(name)
 
 
@@ -130,16 +130,10 @@ def not_older(session: SparkSession, relation: str, layout: TableLayout) -> Tabl
     return replace(layout, properties={**layout.properties, FORMAT: str(version)})
 
 
-def activate(session: SparkSession) -> None:
-    """Make a session that of the thread: Iceberg asks the thread's for its settings, whatever session it is given."""
-    jvm: Any = session._jvm  # noqa: SLF001
-    jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)  # noqa: SLF001
-
-
 def iceberg_schema(session: SparkSession, columns: DataFrame) -> Any:
     """The columns of a frame as Iceberg's schema, all nullable."""
-    convert = session._jvm.org.apache.iceberg.spark.SparkSchemaUtil.convert  # type: ignore[union-attr] # noqa: SLF001
-    return convert(columns._jdf.schema().asNullable())  # noqa: SLF001
+    convert = jvm_of(session).org.apache.iceberg.spark.SparkSchemaUtil.convert
+    return convert(java_frame(columns).schema().asNullable())
 
 
 def _partition_spec(iceberg: Any, schema: Any, layout: TableLayout) -> Any:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from engine.lake.commits import CONFLICTS, until_committed
 from engine.lake.fencing.table_fence import Fence
 from engine.lake.table_layout import TableLayout, builder, find_table, not_older
+from engine.spark.internals.handles import jvm_of
 
 # Behind the name of a column whose type has changed, in metadata that nobody reads.
 _RETYPED = "#retyped"
@@ -34,13 +35,9 @@ def begin(session: SparkSession, relation: str, columns: DataFrame, layout: Tabl
         return made_by.createTransaction()
     change = made_by.createOrReplaceTransaction()
     made = change.table().operations().current()
-    jvm: Any = session._jvm  # noqa: SLF001
-    catalog, name = relation.replace("`", "").split(".", 1)
-    tables = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergCatalog(session._jsparkSession, catalog)  # noqa: SLF001
-    identifier = jvm.org.apache.iceberg.catalog.TableIdentifier.parse(name)
-    if not tables.tableExists(identifier):
+    table = find_table(session, relation)
+    if table is None:
         return change
-    table = tables.loadTable(identifier)
     retyped = _retyped(table.schema(), made.schema())
     if not retyped:
         return change
@@ -48,7 +45,7 @@ def begin(session: SparkSession, relation: str, columns: DataFrame, layout: Tabl
     renamed = table.updateSchema()
     for column in retyped:
         renamed.renameColumn(column, f"{column}{_RETYPED}")
-    operations = table.operations()
+    operations, jvm = table.operations(), jvm_of(session)
     start = _with_schema(jvm, operations.current(), renamed.apply()).buildReplacement(
         made.schema(), made.spec(), made.sortOrder(), made.location(), made.properties()
     )
@@ -85,7 +82,7 @@ def make_empty(
             fence.check(base)
         made = begin(session, relation, columns, layout).table().operations().current()
         if (head := base.ref(_MAIN)) is not None:
-            change = session._jvm.org.apache.iceberg.TableMetadata.buildFrom(made)  # type: ignore[union-attr] # noqa: SLF001
+            change = jvm_of(session).org.apache.iceberg.TableMetadata.buildFrom(made)
             made = change.setBranchSnapshot(int(head.snapshotId()), _MAIN).build()
         operations.commit(base, made)
         table.refresh()
@@ -114,7 +111,7 @@ def without_lost_partitions(session: SparkSession, table: Any) -> None:
         for name, is_branch in others.items():
             change = change.removeBranch(name) if is_branch else change.removeTag(name)
         change.commit()
-    now = session._jvm.java.lang.System.currentTimeMillis()  # type: ignore[union-attr] # noqa: SLF001
+    now = jvm_of(session).java.lang.System.currentTimeMillis()
     expired = table.expireSnapshots().expireOlderThan(now + _FAR).retainLast(1).cleanExpiredFiles(False)
     expired.cleanExpiredMetadata(True).commit()
 

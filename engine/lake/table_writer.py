@@ -18,8 +18,9 @@ from engine.lake.commit_guard import ExpectedTable, Guard, guard
 from engine.lake.commits import STAGED, STAGED_LAYOUT, Commit, batch_of, current, remade, settled
 from engine.lake.fencing import fenced_replacement
 from engine.lake.fencing.table_fence import Fence
-from engine.lake.table_layout import TableLayout, activate, builder, iceberg_schema
-from engine.spark.executions import each, spark_exceptions
+from engine.lake.table_layout import TableLayout, builder, iceberg_schema
+from engine.spark.exceptions import spark_exceptions
+from engine.spark.internals.handles import activate, each, java_session, jvm_of, static_call
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -117,7 +118,7 @@ def stage(frame: DataFrame, relation: str, options: Mapping[str, str] | None = N
 def stage_in(frame: DataFrame, table: Any, relation: str, options: Mapping[str, str]) -> Staged:
     """Write the rows of a frame into data files of a table of Iceberg's in Java, as `stage` does."""
     session = frame.sparkSession
-    spark: Any = session._jvm.org.apache.iceberg.spark  # type: ignore[union-attr] # noqa: SLF001
+    spark: Any = jvm_of(session).org.apache.iceberg.spark
     activate(session)
     files, tables = spark.FileRewriteCoordinator.get(), tables_by_name(session)
     # The name is in Spark's errors; `plain_name` takes the rest out of them again.
@@ -133,16 +134,8 @@ def stage_in(frame: DataFrame, table: Any, relation: str, options: Mapping[str, 
 
 
 def tables_by_name(session: SparkSession) -> Any:
-    """Iceberg's tables by name, in Java.
-
-    The class has a static `get` and an ordinary one. Asked for a member by its name Py4J looks at the first that Java
-    lists, in no order that can be relied on: at times `get` "does not exist in the JVM" (seen). A call finds its own.
-    """
-    from py4j.java_gateway import JavaMember
-    from py4j.protocol import STATIC_PREFIX
-
-    client = session._jvm._gateway_client  # type: ignore[union-attr] # noqa: SLF001
-    return JavaMember("get", None, f"{STATIC_PREFIX}org.apache.iceberg.spark.SparkTableCache", client)()
+    """Iceberg's tables by name, in Java; the class has a static `get` and an ordinary one."""
+    return static_call(session, "org.apache.iceberg.spark.SparkTableCache", "get")
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +201,7 @@ def overwrite(staged: Staged, markers: Mapping[str, str], expected: ExpectedTabl
         return None
 
     def begin() -> Any:
-        expressions: Any = staged.session._jvm.org.apache.iceberg.expressions.Expressions  # type: ignore[union-attr] # noqa: SLF001
+        expressions: Any = jvm_of(staged.session).org.apache.iceberg.expressions.Expressions
         return guarded.validated(staged.table.newOverwrite()).overwriteByRowFilter(expressions.alwaysTrue())
 
     return _put(staged, markers, guarded, begin)
@@ -334,6 +327,6 @@ def table_uuid(session: SparkSession, relation: str) -> str:
 def load(session: SparkSession, relation: str) -> Any:
     """A table of Iceberg's, in Java: it knows its snapshot and its columns without a query."""
     activate(session)
-    jvm: Any = session._jvm  # noqa: SLF001
+    jvm = jvm_of(session)
     util = jvm.org.apache.iceberg.spark.Spark3Util
-    return util.loadIcebergTable(session._jsparkSession, relation.replace("`", ""))  # noqa: SLF001
+    return util.loadIcebergTable(java_session(session), relation.replace("`", ""))

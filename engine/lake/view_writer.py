@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from engine.lake.table_layout import activate
 from engine.lake.table_writer import literal
+from engine.spark.internals.handles import activate, java_session, jvm_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,9 +62,9 @@ def view_properties(
 ) -> dict[str, str] | None:
     """Return the properties of a view; None if there is no view of that name, or none that has those wanted."""
     activate(session)
-    jvm: Any = session._jvm  # noqa: SLF001
+    jvm = jvm_of(session)
     catalog, name = relation.replace("`", "").split(".", 1)
-    views = session._jsparkSession.sessionState().catalogManager().catalog(catalog).icebergCatalog()  # noqa: SLF001
+    views = java_session(session).sessionState().catalogManager().catalog(catalog).icebergCatalog()
     identifier = jvm.org.apache.iceberg.catalog.TableIdentifier.parse(name)
     if not views.viewExists(identifier):
         return None

@@ -31,7 +31,7 @@ from engine.runtime.spark_support.spark_errors import diagnose, diagnose_test, s
 from engine.runtime.streams.run_stream import run_stream
 from engine.runtime.writer.read_amounts import unread_amounts
 from engine.secrets import scrub
-from engine.spark.executions import error_text
+from engine.spark.exceptions import error_text
 from engine.state.lease import first_lost
 
 if TYPE_CHECKING:

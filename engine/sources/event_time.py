@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from engine.lake.quoted_names import quoted
 from engine.sources.mark_bad_records import DROPPED, NO_TIME, as_json, no_text
 from engine.sources.spec import BAD
-from engine.spark.executions import tried
+from engine.spark.internals.executions import tried
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

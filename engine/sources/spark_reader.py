@@ -30,7 +30,7 @@ from engine.sources.spec import (
     connection_line,
     reader_faults,
 )  # fmt: skip
-from engine.spark.executions import spark_exceptions
+from engine.spark.exceptions import spark_exceptions
 from engine.spark_options import OF_FILES, RATE_MICRO_BATCH
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
@@ -39,10 +39,18 @@ class JarState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Jar:
-    """One locked jar: group:artifact:version (or :extension:classifier behind it) and the hash it must have."""
+    """One locked jar.
+
+    Attributes:
+        coordinates: group:artifact:version (or :extension:classifier behind it).
+        sha256: the hash it must have.
+        not_served: versions that Maven's repository did not have when the jar was locked. Spark's own jars are of the
+            version of PySpark, or of the newest one that it has.
+    """
 
     coordinates: str
     sha256: str
+    not_served: Sequence[str] = field(default=(), compare=False)
 
     @property
     def file_name(self) -> str:

@@ -1,13 +1,9 @@
-"""What keeps other users of the machine away from a session: its temporary folder and the server for callbacks."""
-
-# PySpark has no public way to its gateway.
-# ruff: noqa: SLF001
+"""What keeps other users of the machine away from a session: its temporary folder and its settings."""
 
 from __future__ import annotations
 
 import fcntl
 import os
-import secrets
 import shutil
 import tempfile
 import time
@@ -15,12 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 from engine.errors import SetupError
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 AUTHENTICATE: Final = "spark.authenticate"
 CRYPTO: Final = "spark.network.crypto.enabled"
@@ -124,26 +117,3 @@ def _remove_free(folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
     finally:
         os.close(descriptor)
-
-
-def guard_callbacks(spark: SparkSession) -> None:
-    """Start the server by which Java calls Python, with a token: PySpark would start it without one.
-
-    Py4J takes a token on both sides, but loses Java's as soon as the port is known (`copyWith` of its PythonClient), so
-    it is set again. Whoever connects without it is disconnected at the first command.
-    """
-    from py4j.java_gateway import JavaObject
-    from pyspark.java_gateway import ensure_callback_server_started
-
-    gateway: Any = spark.sparkContext._gateway
-    token = secrets.token_urlsafe(32)
-    gateway.callback_server_parameters.auth_token = token
-    ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
-    server: Any = JavaObject("GATEWAY_SERVER", gateway._gateway_client)
-    client = server.getCallbackClient()
-    kind = client.getClass()
-    while kind.getName() != "py4j.CallbackClient":
-        kind = kind.getSuperclass()
-    secret = kind.getDeclaredField("authToken")
-    secret.setAccessible(True)
-    secret.set(client, token)

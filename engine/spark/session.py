@@ -1,24 +1,19 @@
 """The Spark session: the engine's defaults, its start and its complete end."""
 
-# PySpark has no public way to leave a JVM, so that _forget() clears its private fields.
-# ruff: noqa: SLF001
-
 from __future__ import annotations
 
 import os
 import re
-import socket
-import sys
+import signal
 import threading
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from types import SimpleNamespace, TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self
 
 from engine import kill_points, local_paths
 from engine.errors import SetupError
@@ -29,10 +24,12 @@ from engine.spark._command import AVRO_LIMITS, STACK
 from engine.spark.archive import OPTION_VARIABLES
 from engine.spark.cluster.executors import await_executors, check_masters, executor_python, usable_cores
 from engine.spark.cluster.submitted import SubmittedJvm, is_submitted, runtime_conf
+from engine.spark.internals.connection import forget, guard_callbacks, is_active, set_for_all_sessions
+from engine.spark.internals.handles import jvm_of
+from engine.spark.internals.java_packages import know_packages
 from engine.spark.java import Java
-from engine.spark.java_packages import know_packages
 from engine.spark.jvm import EXIT_SECONDS, LOG_NAME, Jvm, open_log, start_jvm
-from engine.spark.private_session import AUTHENTICATE, CRYPTO, LOCAL_SETTINGS, UMASK, guard_callbacks
+from engine.spark.private_session import AUTHENTICATE, CRYPTO, LOCAL_SETTINGS, UMASK
 from engine.spark_master import is_loopback, runs_locally
 
 if TYPE_CHECKING:
@@ -50,11 +47,6 @@ REDACTION: Final = (
     "|authorization|://[^/@:]+:[^/@]+@"
 )
 _PYTHON_VARIABLE: Final = "PYSPARK_PYTHON"
-# PySpark sets these for its workers from the session's settings.
-_WORKER_VARIABLES: Final = ("SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE")
-# Where Python's `socketserver` notes that a server is to end.
-_SHUTDOWN_REQUESTED: Final = "_BaseServer__shutdown_request"
-_WAKING_SECONDS: Final = 1.0
 _SHUFFLE: Final = "spark.sql.shuffle.partitions"
 _DRIVER_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _EXECUTOR_OPTIONS: Final = "spark.executor.extraJavaOptions"
@@ -148,7 +140,7 @@ def open_session(settings: SessionSettings, meanwhile: Callable[[], object] = la
         SetupError: `java-start`, or `spark-session` with the reason in one line; `cluster-unreachable` and
             `cluster-without-executors`, both in bounded time.
     """
-    if _is_active():
+    if is_active():
         raise SetupError("spark-session", "this process already has a Spark session", "Close it first.")
     check_masters(settings.master)
     # A worker of a session on this machine is this Python, not whatever python3 is on the path.
@@ -167,17 +159,11 @@ def open_session(settings: SessionSettings, meanwhile: Callable[[], object] = la
         return Session(spark, jvm, own_python, settings.keep_classes)
 
 
-def _is_active() -> bool:
-    """Whether this process has a session; PySpark takes a while to import, and without it there is none."""
-    pyspark = sys.modules.get("pyspark")
-    return pyspark is not None and pyspark.SparkContext._active_spark_context is not None
-
-
 def _driver(settings: SessionSettings, meanwhile: Callable[[], object]) -> Jvm | SubmittedJvm:
     def load() -> None:
-        import pyspark.sql.streaming  # noqa: F401 - what a session needs
+        import pyspark.sql.streaming
+        import pyspark.testing.utils  # noqa: F401 - `lit()` asks it whether there is NumPy
 
-        _load_without_pandas()
         meanwhile()
 
     if is_submitted():
@@ -195,31 +181,13 @@ def _driver(settings: SessionSettings, meanwhile: Callable[[], object]) -> Jvm |
     )
 
 
-def _load_without_pandas() -> None:
-    """Load the test utilities of PySpark without pandas and Arrow, which take a quarter of a second.
-
-    `lit()` and what sends values to Java ask them whether there is NumPy (`pyspark.testing.utils.have_numpy`). All that
-    is left out is comparing frames of pandas in tests, so a notebook loads them as they are.
-    """
-    left_out = {"pandas", "pyarrow"} - sys.modules.keys()
-    if "IPython" in sys.modules or threading.active_count() > 1:
-        # Another thread could import one of them meanwhile.
-        return
-    sys.modules.update(dict.fromkeys(left_out))  # type: ignore[arg-type]
-    try:
-        import pyspark.testing.utils  # noqa: F401
-    finally:
-        for name in left_out:
-            del sys.modules[name]
-
-
 def _spread(spark: SparkSession, conf: Mapping[str, str]) -> None:
     """Give queries as many partitions as the cluster has cores: a checkpoint keeps the number that it began with."""
     if _SHUFFLE not in conf:
         cores = str(usable_cores(spark, conf))
+        spark.conf.set(_SHUFFLE, cores)
         # Sessions of models are made by newSession, which begins with what all sessions share.
-        for of_session in (spark.conf, spark._jsparkSession.sharedState().conf()):
-            of_session.set(_SHUFFLE, cores)
+        set_for_all_sessions(spark, _SHUFFLE, cores)
 
 
 def session_conf(settings: SessionSettings) -> dict[str, str]:
@@ -326,11 +294,12 @@ def _connect(jvm: Jvm | SubmittedJvm, conf: Mapping[str, str]) -> SparkSession:
     for name in _LOUD:
         PySparkLogger.getLogger(name).disabled = True
     try:
-        with _own_interrupts(), _unwarned():
-            context = SparkContext.getOrCreate(SparkConf().setAll(list(conf.items())))
+        with _unwarned():
+            with _own_interrupts():
+                context = SparkContext.getOrCreate(SparkConf().setAll(list(conf.items())))
             with _without_machine_learning(context) if isinstance(jvm, Jvm) else nullcontext():
                 spark = SparkSession.builder.config(map=dict(conf)).getOrCreate()
-        know_packages(spark._jvm)
+        know_packages(jvm_of(spark))
         guard_callbacks(spark)
     # Where Java ends meanwhile, PySpark finds packages in place of classes, and no gateway.
     except (Py4JError, PySparkException, OSError, TypeError, AttributeError, AssertionError, RuntimeError) as error:
@@ -345,7 +314,7 @@ def _connect(jvm: Jvm | SubmittedJvm, conf: Mapping[str, str]) -> SparkSession:
 @contextmanager
 def _without_machine_learning(context: SparkContext) -> Iterator[None]:
     """Make sessions without the extension of Spark's machine learning (`SessionLoader.java`); others count."""
-    jvm: Any = context._jvm
+    jvm = jvm_of(context)
     thread = jvm.java.lang.Thread.currentThread()
     loader = thread.getContextClassLoader()
     thread.setContextClassLoader(jvm.headrace.SessionLoader(loader))
@@ -366,15 +335,12 @@ def _unwarned() -> Iterator[None]:
 @contextmanager
 def _own_interrupts() -> Iterator[None]:
     """Keep what Ctrl-C does: PySpark's handler asks the JVM to cancel its jobs, and fails where there is no answer."""
-    from pyspark.core import context
-
-    module = vars(context)
-    whole = module["signal"]
-    module["signal"] = SimpleNamespace(SIGINT=whole.SIGINT, signal=lambda *_: None)
+    ours = signal.getsignal(signal.SIGINT)
     try:
         yield
     finally:
-        module["signal"] = whole
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, ours)
 
 
 def _one_line(trace: str) -> str:
@@ -407,49 +373,10 @@ def _close(
         if own_python:
             steps.callback(os.environ.pop, _PYTHON_VARIABLE, None)
         steps.callback(jvm.stop, exit_seconds)
-        steps.callback(_forget)
+        steps.callback(forget)
         # A JVM that died needs no stopping; what it said is in its log.
         with suppress(Py4JError, PySparkException, OSError, TypeError, AttributeError):
             if spark is not None and jvm.alive:
                 kill_points.reach("session closing", "")
-                end_accumulators_at_once(spark.sparkContext)
                 with _unwarned():
                     spark.stop()
-
-
-def end_accumulators_at_once(context: SparkContext) -> None:
-    """Have PySpark's server of accumulators end when it is asked to; it looks for that twice a second."""
-    server: Any = getattr(context, "_accumulatorServer", None)
-    if server is not None:
-        server.shutdown = partial(_end_server, server, server.shutdown)
-
-
-def _end_server(server: Any, shutdown: Callable[[], None]) -> None:
-    # The server waits for connections and looks at the note when one comes; this one is not answered.
-    setattr(server, _SHUTDOWN_REQUESTED, True)
-    with suppress(OSError), socket.socket(server.address_family, server.socket_type) as waking:
-        waking.settimeout(_WAKING_SECONDS)
-        waking.connect(server.server_address)
-    shutdown()
-
-
-def _forget() -> None:
-    """Clear what PySpark keeps for the life of the process, so that another JVM can be used."""
-    from py4j.protocol import Py4JError
-    from pyspark import SparkContext
-    from pyspark.sql import SparkSession
-
-    context, gateway = SparkContext._active_spark_context, SparkContext._gateway
-    SparkContext._active_spark_context = None
-    SparkContext._gateway = None
-    SparkContext._jvm = None
-    SparkSession._instantiatedSession = None
-    SparkSession._activeSession = None
-    for name in _WORKER_VARIABLES:
-        os.environ.pop(name, None)
-    # Still there only if the JVM died before it could be stopped: a thread that listens.
-    if context is not None and (server := getattr(context, "_accumulatorServer", None)) is not None:
-        server.shutdown()
-    if gateway is not None:
-        with suppress(Py4JError, OSError):
-            gateway.shutdown()

@@ -1,10 +1,4 @@
-"""The clock of a streaming query: `current_timestamp()` of a micro-batch is what it shows.
-
-Spark takes the clock when it makes a query and has no public way to give one; the field is set while the query is
-idle, before the first micro-batch (measured on Spark 4.1.4).
-"""
-
-# ruff: noqa: SLF001
+"""The clock of a streaming query: `current_timestamp()` of a micro-batch is what it shows."""
 
 from __future__ import annotations
 
@@ -12,12 +6,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from engine.spark.internals.queries import set_clock
 from engine.times import time_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-_FIELD = "triggerClock"
 
 
 @dataclass(slots=True)
@@ -43,24 +36,7 @@ class FixedClock:
 
     def show(self, at: int | None, query: Any) -> None:
         """Let a query see a time until it is wound again; None: the machine's."""
-        util: Any = self.session._jvm.org.apache.spark.util  # type: ignore[union-attr]
-        inner = query._jsq.streamingQuery()
-        field = _field(inner)
-        if at is not None:
-            field.set(inner, util.ManualClock(at))
-        elif "Manual" in str(field.get(inner).getClass().getName()):
-            field.set(inner, util.SystemClock())
-
-
-def _field(query: Any) -> Any:
-    kind = query.getClass()
-    while kind is not None:
-        for found in kind.getDeclaredFields():
-            if found.getName() == _FIELD or found.getName().endswith(f"$${_FIELD}"):
-                found.setAccessible(True)
-                return found
-        kind = kind.getSuperclass()
-    raise RuntimeError(f"this version of Spark has no {_FIELD}")
+        set_clock(self.session, query, at)
 
 
 def millis(text: str) -> int:

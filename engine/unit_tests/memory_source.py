@@ -1,12 +1,7 @@
 """What feeds the streams of a unit test: Spark's in-memory source, in the shape of the input that it stands for.
 
-All inputs of a step are added while the query's progress lock is held, so that they are one micro-batch (measured:
-without it the query takes what is there first). PySpark has no in-memory source of its own; a file or a table for each
-step would cost more than the rest of the step.
+All inputs of a step are one micro-batch. A file or a table for each step would cost more than the rest of the step.
 """
-
-# Spark has no public way to its in-memory source and to the lock.
-# ruff: noqa: SLF001
 
 from __future__ import annotations
 
@@ -21,6 +16,8 @@ from engine.compile.nodes.unit_test_steps import Rows
 from engine.compile.types import spark_types
 from engine.lake.quoted_names import quoted
 from engine.sources import BAD, ORIGIN, answers_of
+from engine.spark.internals.handles import frame_of
+from engine.spark.internals.queries import feed_at_once, memory_stream
 from engine.unit_tests.row_values import Columns, typed
 
 if TYPE_CHECKING:
@@ -94,18 +91,12 @@ class Feed:
     last: DataFrame | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        jvm: Any = self.session._jvm
         ddl = ", ".join(f"{quoted(name)} {kind}" for name, kind in self.shape.all)
-        schema = jvm.org.apache.spark.sql.types.StructType.fromDDL(ddl)
-        memory = jvm.org.apache.spark.sql.execution.streaming.runtime.MemoryStream
-        encoder = jvm.org.apache.spark.sql.Encoders.row(schema)
-        self.stream = memory(next(_NUMBERS), self.session._jsparkSession, jvm.scala.Option.apply(1), encoder)
+        self.stream = memory_stream(self.session, next(_NUMBERS), ddl)
 
     def frame(self) -> DataFrame:
         """The streaming frame."""
-        from pyspark.sql import DataFrame
-
-        return DataFrame(self.stream.toDF(), self.session)
+        return frame_of(self.session, self.stream.toDF())
 
     def rows(self, given: Rows) -> DataFrame:
         """Given rows in the input's shape."""
@@ -132,13 +123,4 @@ class Feed:
 
 def add(query: Any, rows: Iterable[tuple[Feed, DataFrame]], session: SparkSession) -> None:
     """Give a running query rows of several inputs, as one micro-batch."""
-    jvm: Any = session._jvm
-    sequence = jvm.org.apache.spark.api.python.PythonUtils.toSeq
-    ready = [(feed, sequence(frame._jdf.collectAsList())) for feed, frame in rows]
-    lock = query._jsq.streamingQuery().awaitProgressLock()
-    lock.lock()
-    try:
-        for feed, values in ready:
-            feed.stream.addData(values)
-    finally:
-        lock.unlock()
+    feed_at_once(session, query, ((feed.stream, frame) for feed, frame in rows))

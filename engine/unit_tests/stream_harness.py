@@ -1,7 +1,5 @@
 """A model's own query and the engine's own writer over given rows: one query lives through the steps of a unit test."""
 
-# ruff: noqa: SLF001
-
 from __future__ import annotations
 
 import json
@@ -17,11 +15,12 @@ from engine.runtime.quality.quarantine import Quarantine, quarantines
 from engine.runtime.sinks import Output, output_of, table_setup
 from engine.runtime.sinks.deleted_keys import Deleted
 from engine.runtime.spark_support.spark_errors import spark_exceptions
-from engine.runtime.spark_support.stream_joins import join_as_sql
 from engine.runtime.streams.follow import stream_writer
 from engine.runtime.streams.groups_left_out import with_groups_left_out
 from engine.runtime.writer.batch_rules import rules_of
 from engine.runtime.writer.micro_batch_writer import BatchWriter, Rules, WrittenBatch, compute_only
+from engine.spark.internals.queries import recent_reports
+from engine.spark.internals.stream_joins import join_as_sql
 from engine.state import ModelState, TableState
 from engine.state import checkpoint as spark_checkpoint
 from engine.unit_tests.fixed_clock import FixedClock, millis
@@ -161,7 +160,7 @@ class Trial:
         mark = spark_checkpoint.next_watermark(self.folder.checkpoint(1))
         step = StepMetrics(state_rows=self.seen.state_rows, watermark=mark)
         written = self._writer.written if self._writer is not None else {}
-        for record in self._query._jsq.recentProgress():
+        for record in recent_reports(self._query):
             batch = int(record.batchId())
             if batch <= self._last or batch not in written:
                 continue

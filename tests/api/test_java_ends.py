@@ -24,7 +24,7 @@ from engine.api.warm_session import WarmSession
 from engine.compile import Target
 from engine.errors import EngineError
 from engine.runtime.context.needed_jars import CORE
-from engine.spark.executions import spark_exceptions
+from engine.spark.exceptions import spark_exceptions
 from tests.lab import REPOSITORY
 
 POINTS = ("java started", "connected", "session opened", "run begins", "run ends", "session closing")

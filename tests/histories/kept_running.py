@@ -36,7 +36,7 @@ class SharedSession:
 
     @contextmanager
     def run(self, *_: object, **__: object) -> Iterator[Any]:
-        from engine.spark.run_sessions import release, run_session
+        from engine.spark.internals.run_sessions import release, run_session
 
         with self._lock:
             session, family = run_session(self._session.spark)

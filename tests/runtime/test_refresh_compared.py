@@ -18,7 +18,7 @@ from engine.lake.table_writer import load
 from engine.relations import Partition
 from engine.runtime.batch.affected_partitions import _LISTED
 from engine.runtime.batch.partition_values import partition_values
-from engine.spark.executions import each
+from engine.spark.internals.handles import each
 from tests.lab import Lab
 
 pytestmark = pytest.mark.spark

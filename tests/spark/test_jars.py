@@ -2,12 +2,14 @@ import hashlib
 import os
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 from engine.errors import SetupError
 from engine.spark import _ivy, jars
+from engine.spark._pyspark import pyspark_home
 from engine.spark.jars import Jar, JarState, cache_dir, jar_paths, status
 from engine.spark.java import find_java
 
@@ -48,6 +50,28 @@ def test_the_lock_is_complete():
         for jar in jars._lock()[name]:
             assert len(jar.coordinates.split(":")) == 3
             assert len(jar.sha256) == 64
+
+
+def test_jars_of_spark_and_hadoop_follow_the_installed_pyspark():
+    installed = version("pyspark")
+    minor, _, patch = installed.rpartition(".")
+    hadoop = {
+        path.stem.removeprefix("hadoop-client-api-") for path in (pyspark_home() / "jars").glob("hadoop-client-api-*")
+    }
+    checked = set()
+    for name in jars.jar_sets():
+        for jar in jars._lock()[name]:
+            group, artifact, locked = jar.coordinates.split(":")
+            if group == "org.apache.spark":
+                # Each newer one up to the installed one was asked for, and is not there.
+                later = [f"{minor}.{number}" for number in range(int(locked.rpartition(".")[2]) + 1, int(patch) + 1)]
+                assert (locked.rpartition(".")[0], [*jar.not_served]) == (minor, later), artifact
+                checked.add(artifact)
+            if group == "org.apache.hadoop":
+                assert {locked} == hadoop, artifact
+                checked.add(artifact)
+    assert len(checked) == 4
+    assert f"iceberg-spark-runtime-{minor}_2.13" in jars._lock()["core"][0].coordinates
 
 
 def test_the_cache_folder(tmp_path, monkeypatch):

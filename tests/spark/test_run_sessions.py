@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from engine.lake import commit_guard, table_writer
-from engine.spark.run_sessions import release, run_session
+from engine.spark.internals.run_sessions import release, run_session
 from tests.lab import Lab
 
 pytestmark = pytest.mark.spark

@@ -8,7 +8,8 @@ import pytest
 from py4j.java_gateway import JVMView
 
 from engine.errors import SetupError
-from engine.spark import checkpoint_files, java_packages, record_readers
+from engine.spark import checkpoint_files, record_readers
+from engine.spark.internals import java_packages
 from engine.spark.jars import jar_paths
 from engine.spark.java import Java, find_java
 from engine.spark.session import ICEBERG_EXTENSIONS, SessionSettings, open_session, session_conf

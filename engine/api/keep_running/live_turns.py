@@ -30,7 +30,7 @@ from engine.events import (
 )
 from engine.runtime.queue.live_nodes import LiveNode
 from engine.secrets import scrub
-from engine.spark.executions import error_text
+from engine.spark.exceptions import error_text
 from engine.state.lock_holder import LockHolder, TableLockedError
 
 if TYPE_CHECKING:

@@ -20,7 +20,8 @@ from engine.lake.commit_guard import ExpectedTable, guard
 from engine.lake.commits import Commit, settled
 from engine.lake.table_facts import ERASE
 from engine.lake.table_writer import Staged, commit_marked, load, stage
-from engine.spark.executions import each, spark_exceptions
+from engine.spark.exceptions import spark_exceptions
+from engine.spark.internals.handles import each, jvm_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -85,7 +86,7 @@ def erase_rows(
             forget_tasks(session, table, name)
         kill_points.reach("written", relation, where=str(table.name()))
     guarded = guard(session, staged.table, None, expected, markers)
-    jvm: Any = session._jvm  # noqa: SLF001
+    jvm = jvm_of(session)
     # All files in one group. Without a group Iceberg leaves manifests as they are.
     together = jvm.com.google.common.base.Functions.constant("")
 

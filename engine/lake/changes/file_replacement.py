@@ -11,7 +11,7 @@ from engine.lake.commit_guard import ExpectedTable, guard
 from engine.lake.commits import Commit, settled
 from engine.lake.table_writer import Staged, commit_marked
 from engine.relations import Partition
-from engine.spark.executions import each
+from engine.spark.internals.handles import each, jvm_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -97,7 +97,7 @@ def partition_condition(session: SparkSession, table: Any, among: FieldValues) -
     texts = [text for text in among.texts if text is not None]
     if len(texts) < len(among.texts) or len(texts) > _MOST_VALUES or among.kind not in {*_NUMBERS, "string"}:
         return None
-    expressions: Any = session._jvm.org.apache.iceberg.expressions.Expressions  # type: ignore[union-attr] # noqa: SLF001
+    expressions: Any = jvm_of(session).org.apache.iceberg.expressions.Expressions
     schema, part = table.schema(), among.part
     column = str(schema.findColumnName(schema.caseInsensitiveFindField(part.column).fieldId()))
     if part.transform == "identity":

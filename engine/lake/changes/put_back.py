@@ -15,7 +15,7 @@ from engine.lake.changes.table_version import TableVersion
 from engine.lake.commits import CONFLICTS, PREVIOUS, until_committed
 from engine.lake.fencing.table_fence import FENCE, Fence
 from engine.lake.table_writer import load
-from engine.spark.executions import java_map, java_set
+from engine.spark.internals.handles import java_map, java_set, jvm_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -97,7 +97,7 @@ def _version(base: Any) -> TableVersion:
 
 def _tagged(session: SparkSession, change: Any, base: Any, seconds: float) -> Any:
     """Tag the current snapshot. Iceberg counts the age of a tag from the time of its snapshot."""
-    jvm: Any = session._jvm  # noqa: SLF001
+    jvm = jvm_of(session)
     snapshot = base.currentSnapshot()
     passed = int(jvm.java.lang.System.currentTimeMillis()) - int(snapshot.timestampMillis())
     tag = jvm.org.apache.iceberg.SnapshotRef.tagBuilder(snapshot.snapshotId())
@@ -105,5 +105,5 @@ def _tagged(session: SparkSession, change: Any, base: Any, seconds: float) -> An
 
 
 def _builder(session: SparkSession) -> Any:
-    jvm: Any = session._jvm  # noqa: SLF001
+    jvm = jvm_of(session)
     return jvm.org.apache.iceberg.TableMetadata

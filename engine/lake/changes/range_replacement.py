@@ -16,7 +16,7 @@ from engine.lake.changes.read_files import forget_tasks, read_tasks
 from engine.lake.commit_guard import ExpectedTable, guard
 from engine.lake.commits import Commit, settled
 from engine.lake.table_writer import commit_marked, load, stage
-from engine.spark.executions import each
+from engine.spark.internals.handles import each, jvm_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -67,7 +67,7 @@ def replace_range(
     finally:
         forget_tasks(session, table, name)
     guarded = guard(session, staged.table, None, expected, markers)
-    every: Any = session._jvm.org.apache.iceberg.expressions.Expressions.alwaysTrue()  # type: ignore[union-attr] # noqa: SLF001
+    every: Any = jvm_of(session).org.apache.iceberg.expressions.Expressions.alwaysTrue()
 
     def attempt() -> None:
         if guarded.head != expected.snapshot:

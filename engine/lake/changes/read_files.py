@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from engine.lake.table_layout import activate
 from engine.lake.table_writer import tables_by_name
+from engine.spark.internals.handles import activate, java_list, jvm_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -25,11 +25,9 @@ def read_tasks(session: SparkSession, table: Any, tasks: Sequence[Any], name: st
         tasks: of it.
         name: of this read and no other; `forget_tasks` releases it.
     """
-    jvm: Any = session._jvm  # noqa: SLF001
+    jvm = jvm_of(session)
     activate(session)
-    listed = jvm.java.util.ArrayList()
-    for task in tasks:
-        listed.add(task)
+    listed = java_list(session, tasks)
     jvm.org.apache.iceberg.spark.ScanTaskSetManager.get().stageTasks(table, name, listed)
     tables_by_name(session).add(name, table)
     return session.read.format("iceberg").load(name)
@@ -37,6 +35,6 @@ def read_tasks(session: SparkSession, table: Any, tasks: Sequence[Any], name: st
 
 def forget_tasks(session: SparkSession, table: Any, name: str) -> None:
     """Release what `read_tasks` reads; its frame can no longer be computed."""
-    jvm: Any = session._jvm  # noqa: SLF001
+    jvm = jvm_of(session)
     jvm.org.apache.iceberg.spark.ScanTaskSetManager.get().removeTasks(table, name)
     tables_by_name(session).remove(name)

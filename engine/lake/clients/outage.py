@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from engine.object_store.java_errors import is_store_outage
-from engine.spark.executions import spark_exceptions
+from engine.spark.exceptions import spark_exceptions
 
 _log = logging.getLogger("engine.lake")
 # Seconds between looks for a server that is away: it may be starting again. A minute in all.

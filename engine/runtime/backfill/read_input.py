@@ -29,7 +29,7 @@ from engine.runtime.inputs.source_file_check import modified
 from engine.sources import KINDS, SourceSpec, answers_of, iceberg
 from engine.sources.files import file_source, listing
 from engine.sources.kafka.records_read import records_read
-from engine.spark.executions import each
+from engine.spark.internals.handles import each
 from engine.state import ModelState
 from engine.state import checkpoint as spark_checkpoint
 from engine.state.file_log import accepted_times, logged, reaches

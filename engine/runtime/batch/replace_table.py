@@ -14,7 +14,7 @@ from engine.runtime.quality import bad_records, expectations, too_many_bad_recor
 from engine.runtime.quality.bad_records import Watched
 from engine.runtime.quality.quarantine import quarantine_of, quarantines
 from engine.runtime.sinks.commit_batch_table import Committing
-from engine.spark import executions
+from engine.spark.internals import executions
 from engine.state import ModelState
 
 if TYPE_CHECKING:

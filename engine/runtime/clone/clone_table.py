@@ -18,6 +18,7 @@ from engine.compile import Relation
 from engine.lake import table_writer
 from engine.lake.clients.table_removal import CLONE_OF
 from engine.lake.fencing.table_fence import FENCE
+from engine.spark.internals.handles import jvm_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,7 +36,7 @@ def clone_table(spark: SparkSession, other: Relation, to: Relation) -> str:
         other: the table; its lock is held.
         to: the name of the new one, in the same catalog, where there is no table.
     """
-    parser = spark._jvm.org.apache.iceberg.TableMetadataParser  # type: ignore[union-attr]  # noqa: SLF001
+    parser = jvm_of(spark).org.apache.iceberg.TableMetadataParser
     table = table_writer.load(spark, other.sql)
     metadata = table.operations().current()
     known = json.loads(parser.toJson(metadata))

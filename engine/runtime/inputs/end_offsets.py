@@ -7,23 +7,20 @@ the first snapshot that was ever read, which may have expired. They are taken wh
 as read once some micro-batches have brought rows of nothing else.
 """
 
-# Spark has no public way to the sources of a query.
-# ruff: noqa: SLF001
-
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from engine.spark.internals.queries import fix_ends, last_report
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
-_FIXES_ITS_END = "org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow"
-_TABLE = "org.apache.iceberg."
 _SOON = 60.0
 # One that comes again after a crash, one that takes what waits, one that closes what the moved watermark closes.
 _LAST = 3
@@ -57,7 +54,7 @@ class EndOffsets:
         """Write one micro-batch, unless it is behind the end."""
         try:
             if self._fixed is None:
-                self._fixed = _fix(self.query.result(_SOON))
+                self._fixed = fix_ends(self.query.result(_SOON))
             else:
                 self.reached = self._passed(self._fixed)
         except BaseException as error:
@@ -69,26 +66,8 @@ class EndOffsets:
 
     def _passed(self, fixed: list[bool]) -> bool:
         """Whether several micro-batches in a row had no rows but those of tables."""
-        record = json.loads(self.query.result(_SOON)._jsq.lastProgress().json())
+        record = json.loads(last_report(self.query.result(_SOON)))
         rows = [source["numInputRows"] for source in record["sources"]]
         bounded = any(count for count, ends in zip(rows, fixed, strict=True) if ends)
         self._without = 0 if bounded else self._without + 1
         return self._without >= _LAST
-
-
-def _fix(query: StreamingQuery) -> list[bool]:
-    """Let each source end with what it has now; whether it could."""
-    sources = query._jsq.streamingQuery().sources().distinct()
-    return [_fixed(sources.apply(index)) for index in range(sources.size())]
-
-
-def _fixed(source: Any) -> bool:
-    names = {found.getName() for found in _interfaces(source.getClass())}
-    if _FIXES_ITS_END not in names or source.getClass().getName().startswith(_TABLE):
-        return False
-    source.prepareForTriggerAvailableNow()
-    return True
-
-
-def _interfaces(kind: Any) -> list[Any]:
-    return [*kind.getInterfaces(), *(_interfaces(above) if (above := kind.getSuperclass()) is not None else ())]

@@ -29,6 +29,7 @@ from engine.runtime.inputs.read_upstreams import read_upstreams
 from engine.sources import answers_of
 from engine.sources.files import listing
 from engine.sources.stream_identity import normalized
+from engine.spark.internals.plans import analysed
 from engine.state import ModelState, TableState
 from engine.state import checkpoint as spark_checkpoint
 from engine.state.file_log import logged
@@ -54,8 +55,7 @@ def in_plan(frame: DataFrame, run: Run, model: Model, uuids: Mapping[str, str]) 
 
 def _leaves(frame: DataFrame, views: Mapping[str, Input]) -> Iterator[tuple[str, Any]]:
     """The streams at the ends of the analysed plan, from left to right, each with the view that it stands for."""
-    plan: Any = frame._jdf.queryExecution().analyzed()  # noqa: SLF001
-    waiting = [(plan, "")]
+    waiting = [(analysed(frame), "")]
     while waiting:
         node, view = waiting.pop()
         if not node.isStreaming():

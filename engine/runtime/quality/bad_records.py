@@ -14,8 +14,8 @@ from engine.errors import RunError
 from engine.sources import OnBadRecord, mark_bad_records
 from engine.sources.bad_record_limit import BadRecordLimit
 from engine.sources.files import listing
-from engine.spark import executions
-from engine.spark.executions import spark_exceptions
+from engine.spark.exceptions import spark_exceptions
+from engine.spark.internals import executions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

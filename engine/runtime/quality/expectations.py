@@ -19,7 +19,7 @@ from engine.compile.nodes.personal_data import hidden_columns, personal_columns
 from engine.errors import RunError
 from engine.runtime.quality.left_out import LEFT_OUT, left_out
 from engine.sources import mark_bad_records
-from engine.spark import executions
+from engine.spark.internals import executions
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from engine.lake.schema_match import SchemaMatch, match
 from engine.lake.table_layout import iceberg_schema
 from engine.lake.table_writer import load
+from engine.spark.internals.handles import jvm_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -28,7 +29,7 @@ def match_table(frame: DataFrame, relation: str) -> SchemaMatch:
 
 def _stored(session: SparkSession, schema: Any) -> Mapping[str, Any]:
     """An Iceberg schema as Spark reads it: tinyint is int there, varchar is string."""
-    convert = session._jvm.org.apache.iceberg.spark.SparkSchemaUtil.convert  # type: ignore[union-attr] # noqa: SLF001
+    convert = jvm_of(session).org.apache.iceberg.spark.SparkSchemaUtil.convert
     read: Mapping[str, Any] = json.loads(convert(schema).json())
     return read
 

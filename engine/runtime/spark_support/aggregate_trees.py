@@ -16,8 +16,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from engine.compile.stateful.stored_order import COLUMN, Groups, Tree, told_apart
-from engine.runtime.spark_support.plan_parts import calls_of, nodes_of
-from engine.spark.executions import each, spark_exceptions
+from engine.spark.exceptions import spark_exceptions
+from engine.spark.internals import plans
+from engine.spark.internals.handles import each
+from engine.spark.internals.plans import calls_of, nodes_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -45,10 +47,9 @@ def stored_aggregates(frame: DataFrame, views: Mapping[str, int]) -> Groups | No
     Returns:
         None if Spark cannot optimise the query before it runs.
     """
-    analysed: Any = frame._jdf.queryExecution().analyzed()  # noqa: SLF001
-    state: Any = frame.sparkSession._jsparkSession.sessionState()  # noqa: SLF001
+    analysed = plans.analysed(frame)
     try:
-        plan = state.optimizer().execute(analysed)
+        plan = plans.optimised(frame.sparkSession, analysed)
     except spark_exceptions():
         return None
     groups = [calls for node in nodes_of(plan) if node.nodeName() == "Aggregate" and node.isStreaming()

@@ -14,7 +14,7 @@ from engine.compile import DataTest, Model
 from engine.compile.output.condition_types import conditions
 from engine.compile.sql.dialect import tokenize
 from engine.errors import Location
-from engine.spark.executions import spark_exceptions
+from engine.spark.exceptions import spark_exceptions
 
 # What asking an error for its place may raise beside exceptions of Spark.
 _UNTOLD: tuple[type[Exception], ...] = (AssertionError, AttributeError, NotImplementedError, TypeError, ValueError)

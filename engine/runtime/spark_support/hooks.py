@@ -9,7 +9,7 @@ from engine.compile.config.session_settings import TIME_ZONE, WAP_HINT, WAP_MESS
 from engine.errors import Location, RunError
 from engine.pinned_settings import PINNED
 from engine.runtime.spark_support.spark_errors import summary
-from engine.spark.executions import spark_exceptions
+from engine.spark.exceptions import spark_exceptions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.errors import Diagnostic
-from engine.spark.executions import spark_exceptions
+from engine.spark.exceptions import spark_exceptions
+from engine.spark.internals.handles import jvm_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,7 +20,7 @@ _TAIL_BYTES = 4096
 def java_ended(spark: SparkSession, log: Path) -> Diagnostic | None:
     """Say that the Java of a session is gone, with the reason that its log gives; None: it is there."""
     try:
-        spark._jvm.java.lang.System.nanoTime()  # type: ignore[union-attr] # noqa: SLF001 - the least one can ask
+        jvm_of(spark).java.lang.System.nanoTime()
     except spark_exceptions():
         pass
     else:

@@ -17,7 +17,7 @@ from engine.runtime.spark_support.too_deep import too_deep
 from engine.runtime.spark_support.unreadable_files import unreadable
 from engine.secrets import scrub
 from engine.sources import avro, socket
-from engine.spark.executions import spark_exceptions
+from engine.spark.exceptions import spark_exceptions
 
 __all__ = ["diagnose", "diagnose_test", "spark_exceptions", "summary"]
 

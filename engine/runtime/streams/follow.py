@@ -20,7 +20,7 @@ from engine.runtime.streams.prepare import PreparedQuery
 from engine.runtime.streams.state_maintenance import compact
 from engine.runtime.streams.turn_bound import TurnBound
 from engine.runtime.writer.query_progress import Progress
-from engine.spark.run_sessions import list_callback_once, note_session
+from engine.spark.internals.run_sessions import list_callback_once, note_session
 from engine.state.state_path import StatePath, spark_location
 
 if TYPE_CHECKING:

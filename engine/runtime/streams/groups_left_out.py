@@ -9,9 +9,6 @@ Filters over grouping columns alone stay filters. They decide on a group once an
 the aggregate, where they keep groups out of the state.
 """
 
-# Spark has no public way to change a plan.
-# ruff: noqa: SLF001
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -22,8 +19,10 @@ from engine.compile import Model
 from engine.compile.nodes.model_settings import OutputMode
 from engine.errors import Location, RunError
 from engine.runtime.quality.left_out import LEFT_OUT
-from engine.runtime.spark_support.plan_parts import (
+from engine.spark.internals.handles import each, frame_of
+from engine.spark.internals.plans import (
     PlanMaker,
+    analysed,
     column_id,
     conjuncts,
     has_aggregate,
@@ -31,11 +30,12 @@ from engine.runtime.spark_support.plan_parts import (
     is_column,
     nodes_of,
     references,
+    rows_of,
+    without_ctes,
 )
-from engine.spark.executions import each
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 _MATCHED = "__matched"
 _GROUPS = {"Aggregate", "Distinct"}
@@ -76,18 +76,17 @@ def with_groups_left_out(model: Model, frame: DataFrame) -> EveryGroup:
     """
     if model.write.output_mode is not OutputMode.UPDATE or not model.write.unique_key:
         return EveryGroup(frame)
-    session: Any = frame.sparkSession
-    plan = frame._jdf.queryExecution().analyzed()
+    session = frame.sparkSession
+    plan = analysed(frame)
     if not any(node.nodeName() in _GROUPS and node.isStreaming() for node in nodes_of(plan)):
         return EveryGroup(frame)
     keys = {name.lower() for name in model.write.unique_key}
     ids = {
         column_id(column): str(column.name()) for column in each(plan.output()) if str(column.name()).lower() in keys
     }
-    jvm = session._jvm
     if any(node.nodeName() == "WithCTE" for node in nodes_of(plan)):
-        plan = jvm.org.apache.spark.sql.catalyst.optimizer.InlineCTE(True, False).apply(plan)
-    taken = _Taker(model, jvm, {*ids}).taken(plan)
+        plan = without_ctes(session, plan)
+    taken = _Taker(model, session, {*ids}).taken(plan)
     if taken.passes is None and not taken.several:
         return EveryGroup(frame)
     if taken.several and model.write.history:
@@ -95,7 +94,7 @@ def with_groups_left_out(model: Model, frame: DataFrame) -> EveryGroup:
     names = {name: taken.groups.get(number, frozenset()) for number, name in ids.items()}
     if missing := taken.all_groups - frozenset().union(*names.values()):
         raise _no_key(model, sorted(missing))
-    make = PlanMaker(jvm)
+    make = PlanMaker(session)
     left_out = make.alias(make.no(taken.passes) if taken.passes is not None else make.false, LEFT_OUT)
     output = [
         column
@@ -103,9 +102,8 @@ def with_groups_left_out(model: Model, frame: DataFrame) -> EveryGroup:
         if taken.passes is None or column_id(column) != column_id(taken.passes)
     ]
     marked = make.project([*output, left_out], taken.plan)
-    rows = jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, marked)
     scope = tuple(name for name, groups in names.items() if groups) if taken.several else ()
-    return EveryGroup(type(frame)(rows, session), scope, taken.repeats)
+    return EveryGroup(frame_of(session, rows_of(session, marked)), scope, taken.repeats)
 
 
 def _no_key(model: Model, missing: Sequence[str]) -> RunError:
@@ -151,12 +149,12 @@ class _Taker:
     """Takes apart what is above the aggregate; `wanted` are the ids of columns that all groups need."""
 
     model: Model
-    jvm: Any
+    session: SparkSession
     wanted: set[int]
     make: PlanMaker = field(init=False)
 
     def __post_init__(self) -> None:
-        self.make = PlanMaker(self.jvm)
+        self.make = PlanMaker(self.session)
 
     def taken(self, node: Any) -> _Taken:
         """A part of the plan that reads the stream."""
@@ -279,10 +277,7 @@ class _Taker:
                 part if part.foldable() else self.make.where(below.passes, part) for part in each(generator.children())
             ]
             generator = generator.withNewChildren(self.make.seq(inner))
-        plan = self.jvm.org.apache.spark.sql.catalyst.plans.logical.Generate(
-            generator, self.make.seq([]), True, node.qualifier(), node.generatorOutput(), below.plan
-        )
-        return replace(below, plan=plan, several=True)
+        return replace(below, plan=self.make.generate(node, generator, below.plan), several=True)
 
     def _union(self, node: Any, children: Sequence[Any]) -> _Taken:
         if any(child.isStreaming() for child in children):

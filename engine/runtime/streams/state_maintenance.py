@@ -6,22 +6,20 @@ takes less never gets there: its checkpoint grew by every changelog, and each st
 cluster the stores are in the executors, which no driver can ask: there the task runs more often (`session_conf`).
 """
 
-# ruff: noqa: SLF001
-
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine.runtime.spark_support.spark_errors import spark_exceptions
+from engine.spark.internals.queries import compact_stores
 from engine.state.state_path import StatePath, spark_location
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-_STORES = "org.apache.spark.sql.execution.streaming.state.StateStore$"
 _log = logging.getLogger("engine.runtime")
 
 
@@ -30,22 +28,14 @@ def compact(session: SparkSession, query: StreamingQuery, checkpoint: StatePath)
 
     A store that cannot be compacted now is compacted by a later build: that is logged, and no fault of the build.
     """
-    jvm: Any = session._jvm
     try:
-        stores = getattr(getattr(jvm, _STORES), "MODULE$")
-        run = query._jsq.runId()
-        for identifier in _identifiers(jvm.org.apache.spark.sql.execution.streaming.state, checkpoint, run):
-            if stores.isLoaded(identifier):
-                stores.doMaintenanceAndUnload(identifier)
+        compact_stores(session, query, f"{spark_location(checkpoint)}/state", _stores(checkpoint))
     except spark_exceptions():
         _log.warning("the state in %s was not compacted", checkpoint, exc_info=True)
 
 
-def _identifiers(package: Any, checkpoint: StatePath, run: Any) -> Iterator[Any]:
+def _stores(checkpoint: StatePath) -> Iterator[tuple[int, int, str]]:
     """The stores that a checkpoint may have: `state/<operator>/<partition>`, with the name of all but the default."""
     for partition in sorted((checkpoint / "state").glob("[0-9]*/[0-9]*")):
         for name in ("default", *(path.name for path in partition.iterdir() if path.is_dir())):
-            store = package.StateStoreId(
-                f"{spark_location(checkpoint)}/state", int(partition.parent.name), int(partition.name), name
-            )
-            yield package.StateStoreProviderId(store, run)
+            yield int(partition.parent.name), int(partition.name), name

@@ -18,9 +18,9 @@ from engine.runtime.lifecycle import reset_checkpoint
 from engine.runtime.quality.bad_records import Watched
 from engine.runtime.sinks import table_setup
 from engine.runtime.spark_support import hooks
-from engine.runtime.spark_support.stream_joins import join_as_sql
 from engine.runtime.streams.state_order import in_order_of_state
 from engine.sources import Place
+from engine.spark.internals.stream_joins import join_as_sql
 from engine.state import ModelState, TableState
 
 if TYPE_CHECKING:

@@ -1,14 +1,12 @@
 """The offsets of a micro-batch: those that Spark computes it from, and those in its checkpoint, must be the same."""
 
-# Spark has no public way to the offsets of a micro-batch that is under way.
-# ruff: noqa: SLF001
-
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine.errors import StateError
+from engine.spark.internals.queries import end_offsets
 from engine.state.state_path import StatePath, content
 
 if TYPE_CHECKING:
@@ -29,18 +27,11 @@ def offsets_of_batch(checkpoint: StatePath, query: StreamingQuery, batch: int) -
     except OSError as error:
         raise _changed(path, f"cannot be read: {error.strerror or error}", batch) from error
     lines = written.decode(errors="replace").splitlines()
-    if [_value(line) for line in lines[2:]] != [_value(text) for text in _of_query(query)]:
+    if [_value(line) for line in lines[2:]] != [
+        _value(_NO_OFFSET if text is None else text) for text in end_offsets(query)
+    ]:
         raise _changed(path, "has other offsets than the micro-batch was computed from", batch)
     return written
-
-
-def _of_query(query: StreamingQuery) -> list[str]:
-    """The end of each source in the micro-batch that a query is at, as Spark writes it."""
-    running: Any = query._jsq.streamingQuery()
-    at = running.getLatestExecutionContext()
-    offsets = at.endOffsets().toOffsetSeq(running.sources(), at.offsetSeqMetadata()).offsets()
-    found = (offsets.apply(index) for index in range(offsets.size()))
-    return [one.get().json() if one.isDefined() else _NO_OFFSET for one in found]
 
 
 def _value(text: str) -> object:

@@ -29,7 +29,7 @@ from engine.runtime.sinks import Output
 from engine.runtime.sinks.append_output import Appends
 from engine.runtime.writer.batch_offsets import offsets_of_batch
 from engine.runtime.writer.kept_batches import KeptBatch, KeptBatches
-from engine.spark import executions
+from engine.spark.internals import executions
 from engine.state import ModelState, TableState
 from engine.state.recorded_offsets import digest_of, ended, markers_of
 from engine.state.state_path import StatePath

@@ -19,6 +19,7 @@ from engine.runtime.spark_support.state_operators import held_in_state
 from engine.runtime.writer.micro_batch_writer import BatchWriter, WrittenBatch
 from engine.runtime.writer.next_window import next_close
 from engine.runtime.writer.read_amounts import read_amounts, unread_amounts
+from engine.spark.internals.queries import recent_reports
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -47,7 +48,7 @@ class Progress:
 
     def drain(self) -> None:
         """Emit the batches that ended since the last call."""
-        records = self.query._jsq.recentProgress()  # noqa: SLF001
+        records = recent_reports(self.query)
         fresh = []
         for index in range(len(records) - 1, -1, -1):
             if int(records[index].batchId()) <= self.last:

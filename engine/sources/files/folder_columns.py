@@ -4,9 +4,6 @@ Which of the declared columns a folder gives, and its value, is read in Java wit
 are its two numbers, and what is known without reading: the columns that some files have.
 """
 
-# PySpark has no public way from a column to that of Java.
-# ruff: noqa: SLF001
-
 from __future__ import annotations
 
 import posixpath
@@ -18,6 +15,7 @@ from urllib.parse import unquote
 from engine.lake.quoted_names import quoted
 from engine.sources.files import listing
 from engine.sources.spec import Place, SourceSpec
+from engine.spark.internals.handles import column_of, java_column, jvm_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -89,13 +87,12 @@ def with_folder_columns(
         file_path: the column with the path of the file.
     """
     from pyspark.sql import functions as f
-    from pyspark.sql.classic.column import Column
     from pyspark.sql.types import StructType
 
     session: Any = frame.sparkSession
     columns = StructType([frame.schema[name] for name in names])
     own = f.struct(*(f.col(quoted(name)) for name in columns.fieldNames()))
-    read = session._jvm.headrace.FolderColumns.column(
-        f.col(file_path)._jc, own._jc, columns.json(), zone_of(session, spec), *depths(spec, place)
+    read = jvm_of(session).headrace.FolderColumns.column(
+        java_column(f.col(file_path)), java_column(own), columns.json(), zone_of(session, spec), *depths(spec, place)
     )
-    return frame.withColumn("__folders", Column(read))
+    return frame.withColumn("__folders", column_of(read))

@@ -11,6 +11,7 @@ from engine.errors import SetupError, near
 from engine.sources.kafka.connection import Connection
 from engine.sources.kafka.rejections import PATIENCE_SECONDS, Cause, not_readable, rejection
 from engine.sources.kafka.topic_check import Topic
+from engine.spark.internals.handles import jvm_of
 
 if TYPE_CHECKING:
     from py4j.protocol import Py4JJavaError
@@ -126,7 +127,7 @@ def cluster(session: SparkSession, connection: Connection) -> Iterator[Cluster]:
     """
     from py4j.protocol import Py4JJavaError
 
-    jvm: Any = session.sparkContext._jvm  # noqa: SLF001
+    jvm = jvm_of(session)
     settings = jvm.java.util.HashMap()
     for key, value in {**_bounded(connection.client), "client.id": "headrace"}.items():
         settings.put(key, value)

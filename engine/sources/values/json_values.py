@@ -6,9 +6,6 @@ records are read by a reader of our own (`JsonRecords.java`), which has Spark's 
 columns that a query uses.
 """
 
-# PySpark has no public way from a column to that of Java.
-# ruff: noqa: SLF001
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
@@ -18,6 +15,7 @@ from engine.errors import near
 from engine.schema import ValueForm
 from engine.schema.format_keys import JSON_VALUE
 from engine.sources.spec import BAD, ORIGIN, RAW, Place, SourceSpec, SpecFault
+from engine.spark.internals.handles import column_of, java_column, jvm_of
 from engine.spark_options import JSON, expected_form
 from engine.spark_options import Form as OptionForm
 
@@ -87,16 +85,15 @@ def objects(
         folders: of files, the depths of `folder_columns`.
     """
     from pyspark.sql import functions as f
-    from pyspark.sql.classic.column import Column
 
     session: Any = frame.sparkSession
     zone = spec.timezone or session.conf.get("spark.sql.session.timeZone")
-    file_path = f.col(f"{ORIGIN}.file_path")._jc if folders is not None else None
-    read = session._jvm.headrace.JsonRecords.column(
-        f.col(RAW)._jc, file_path, columns_of(spec.schema).json(), dict(options), zone, *(folders or (0, 0))
+    file_path = java_column(f.col(f"{ORIGIN}.file_path")) if folders is not None else None
+    read = jvm_of(session).headrace.JsonRecords.column(
+        java_column(f.col(RAW)), file_path, columns_of(spec.schema).json(), dict(options), zone, *(folders or (0, 0))
     )
     bad = f"case when __w.reason is not null then struct(__w.reason as reason, {RAW} as raw) end as {BAD}"
-    return frame.select(RAW, ORIGIN, Column(read).alias("__w")).selectExpr("__w.r.*", ORIGIN, bad)
+    return frame.select(RAW, ORIGIN, column_of(read).alias("__w")).selectExpr("__w.r.*", ORIGIN, bad)
 
 
 def columns_of(ddl: str) -> StructType:

@@ -1,8 +1,5 @@
 """The executors of a cluster: whether its master answers, how many cores they have, which Python runs on them."""
 
-# PySpark does not show how many executors there are.
-# ruff: noqa: SLF001
-
 from __future__ import annotations
 
 import socket
@@ -14,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from engine.errors import SetupError
+from engine.spark.internals import connection
+from engine.spark.internals.connection import is_stopped
 from engine.spark_master import MasterKind, addresses, is_loopback, is_on_this_machine, kind_of
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ def await_executors(spark: SparkSession, master: str, log: Path) -> None:
         count = executor_count(spark)
         if count != known:
             known, since = count, time.monotonic()
-        if known == 0 and (time.monotonic() > deadline or spark.sparkContext._jsc.sc().isStopped()):
+        if known == 0 and (time.monotonic() > deadline or is_stopped(spark)):
             message = f"the cluster at {master} started no executor"
             hint = (
                 "Check that its workers have as many free cores and as much memory as an executor asks for "
@@ -78,8 +77,7 @@ def executor_count(spark: SparkSession) -> int:
     from py4j.protocol import Py4JError
 
     with suppress(Py4JError):
-        # The driver is among them.
-        return int(spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size()) - 1
+        return connection.executor_count(spark)
     return 0
 
 

@@ -44,7 +44,7 @@ def know_packages(jvm: Any) -> None:
     """
     from py4j.java_gateway import JavaClass, JavaPackage
 
-    client, view = jvm._gateway_client, jvm._id  # noqa: SLF001 - what a package asks with
+    client, view = jvm._gateway_client, jvm._id
     for name in _PACKAGES:
         above, so_far = jvm, ""
         for part in name.split("."):

@@ -3,17 +3,17 @@
 Spark reports the metrics of a micro-batch after the batch has been committed, which is too late to decide on them,
 and a foreachBatch function gets the query's output only. Both are found in the batch's own execution: its plan holds
 the node of each `observe()`, and what lies below it is this batch's input, whatever kind of source it comes from.
-All of it was measured on Spark 4.1.4: file and V2 sources, stateful queries, joins of a source with itself, which
+All of it was measured: file and V2 sources, stateful queries, joins of a source with itself, which
 observe under one name twice and count alike.
 """
 
-# Spark has no public way to the execution of a micro-batch.
-# ruff: noqa: SLF001
-
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
+
+from engine.spark.internals.handles import column_of, each, frame_of, java_frame, java_query, java_session, jvm_of
+from engine.spark.internals.plans import rows_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -25,12 +25,12 @@ _STREAMING_CHECK = "spark.sql.streaming.unsupportedOperationCheck"
 
 def of_batch(query: StreamingQuery) -> Any:
     """The execution of the micro-batch that a query is at."""
-    return query._jsq.streamingQuery().lastExecution()
+    return java_query(query).streamingQuery().lastExecution()
 
 
 def of_frame(frame: DataFrame) -> Any:
     """The execution of a frame that is cached: other frames have one for each action."""
-    return frame._jdf.queryExecution()
+    return java_frame(frame).queryExecution()
 
 
 def observed(execution: Any) -> dict[str, dict[str, Any]]:
@@ -50,17 +50,14 @@ def observed_frame(session: SparkSession, execution: Any, name: str) -> DataFram
         execution: of the query or micro-batch.
         name: of the observation.
     """
-    from pyspark.sql import DataFrame
-
     node = next((node for node in _nodes(execution.analyzed()) if _is(node, name)), None)
     if node is None:
         return None
-    inner: Any = session._jsparkSession
     # The plan says that it is streaming, and would be rejected outside of a streaming query.
     session.conf.set(_STREAMING_CHECK, "false")
-    streaming = session._jvm.org.apache.spark.sql.classic.Dataset.ofRows(inner, node)  # type: ignore[union-attr]
-    rows = inner.internalCreateDataFrame(streaming.queryExecution().toRdd(), streaming.schema(), False)
-    return DataFrame(rows, session)
+    streaming = rows_of(session, node)
+    rdd, schema = streaming.queryExecution().toRdd(), streaming.schema()
+    return frame_of(session, java_session(session).internalCreateDataFrame(rdd, schema, False))
 
 
 def _is(node: Any, name: str) -> bool:
@@ -74,54 +71,9 @@ def _nodes(plan: Any) -> Iterator[Any]:
             yield from _nodes(below)
 
 
-def each(collection: Any) -> Iterator[Any]:
-    """The items of a collection in Java or Scala.
-
-    Py4J's own iteration ends with an exception of Java's, which PySpark compares with a dozen classes before it is
-    dropped: 60 calls each time.
-    """
-    items = collection.iterator()
-    while items.hasNext():
-        yield items.next()
-
-
-def java_map(session: SparkSession, entries: Mapping[str, str]) -> Any:
-    """A map in Java."""
-    made: Any = session._jvm.java.util.HashMap()  # type: ignore[union-attr]
-    for key, text in entries.items():
-        made.put(key, text)
-    return made
-
-
-def java_set(session: SparkSession, texts: Iterable[str]) -> Any:
-    """A set in Java."""
-    made: Any = session._jvm.java.util.HashSet()  # type: ignore[union-attr]
-    for text in texts:
-        made.add(text)
-    return made
-
-
 def tried(session: SparkSession, expression: str) -> Column:
     """The value of an SQL expression, NULL where computing it is an error: a cast that fails, say."""
-    from pyspark.sql import Column
-
-    jvm: Any = session._jvm
-    parsed = session._jsparkSession.sessionState().sqlParser().parseExpression(expression)
+    jvm = jvm_of(session)
+    parsed = java_session(session).sessionState().sqlParser().parseExpression(expression)
     wrapped = jvm.org.apache.spark.sql.catalyst.expressions.TryEval(parsed)
-    return Column(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(wrapped))
-
-
-def spark_exceptions() -> tuple[type[Exception], ...]:
-    """The exceptions by which Spark fails a query; Py4J lets those of a connection to a Java that is gone through."""
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
-    return (PySparkException, Py4JError, ConnectionError)
-
-
-def error_text(error: BaseException) -> str:
-    """What an exception says; one of Java's cannot be asked any more when Java has ended."""
-    try:
-        return str(error)
-    except spark_exceptions():
-        return "Java has ended"
+    return column_of(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(wrapped))

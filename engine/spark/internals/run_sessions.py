@@ -8,12 +8,12 @@ A session that is over is kept from being collected (all of it measured): by the
 closes; by Python functions that streams have called, which hold Java's objects that hold them; by a listener.
 """
 
-# ruff: noqa: SLF001
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from engine.spark.internals.handles import each, gateway_of, java_context, java_session, jvm_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,11 +32,11 @@ def run_session(spark: SparkSession) -> tuple[SparkSession, list[SparkSession]]:
 
         def newSession(self) -> SparkSession:  # noqa: N802 - PySpark's name
             """Return a new session, which is noted."""
-            made = RunSession(self._sc, self._jsparkSession.newSession())
+            made = RunSession(self.sparkContext, java_session(self).newSession())
             self.family.append(made)
             return made
 
-    return RunSession(spark._sc, spark._jsparkSession).newSession(), RunSession.family
+    return RunSession(spark.sparkContext, java_session(spark)).newSession(), RunSession.family
 
 
 def note_session(origin: SparkSession, made: SparkSession) -> None:
@@ -52,7 +52,7 @@ def list_callback_once(session: SparkSession) -> None:
     A call to Java in which Java calls Python again puts it there a second time (`JavaClient._get_connection`); one
     entry is removed when the thread ends, the other kept it with its buffers, some 10 kB for each micro-batch.
     """
-    gateway: Any = session.sparkContext._gateway
+    gateway = gateway_of(session)
     if gateway is None:
         return
     client = gateway._gateway_client
@@ -74,13 +74,13 @@ def release(sessions: Iterable[SparkSession], *, connections: bool = True) -> No
     """
     over = list(sessions)
     for session in over:
-        state = session._jsparkSession.sessionState()
+        state = java_session(session).sessionState()
         catalogs = state.catalogManager()
-        for name in _each(catalogs.listCatalogs(session._jvm.scala.Option.empty())):  # type: ignore[union-attr]
+        for name in each(catalogs.listCatalogs(jvm_of(session).scala.Option.empty())):
             catalog = catalogs.catalog(name)
             if _is_a(session, catalog, _HAS_CATALOG) and _is_a(session, catalog.icebergCatalog(), "java.io.Closeable"):
                 catalog.icebergCatalog().close()
-        session._jsparkSession.sparkContext().listenerBus().removeListener(state.streamingQueryManager().listenerBus())
+        java_session(session).sparkContext().listenerBus().removeListener(state.streamingQueryManager().listenerBus())
     if over:
         _forget_functions(over)
     if over and connections:
@@ -90,14 +90,14 @@ def release(sessions: Iterable[SparkSession], *, connections: bool = True) -> No
 def _is_a(session: SparkSession, thing: Any, kind: str) -> bool:
     from py4j.java_gateway import is_instance_of
 
-    return bool(is_instance_of(session._sc._gateway, thing, kind))
+    return bool(is_instance_of(gateway_of(session), thing, kind))
 
 
 def _forget_functions(sessions: Sequence[SparkSession]) -> None:
     """Let go of the functions that the streams of sessions called."""
     from pyspark.sql.utils import ForeachBatchFunction
 
-    gateway: Any = sessions[0]._sc._gateway
+    gateway = gateway_of(sessions[0])
     pool = gateway.gateway_property.pool
     own = {id(session) for session in sessions}
     with pool.lock:
@@ -115,7 +115,7 @@ def _close_connections(session: SparkSession) -> None:
     """
     from py4j.java_gateway import JavaObject
 
-    gateway: Any = session._sc._gateway
+    gateway = gateway_of(session)
     client: Any = JavaObject("GATEWAY_SERVER", gateway._gateway_client).getCallbackClient()
     client.periodicCleanup()
 
@@ -141,31 +141,25 @@ def remains(spark: SparkSession) -> frozenset[str]:
 
 
 def _remains(spark: SparkSession) -> Iterator[str]:
-    shared, context = _shared(spark), spark.sparkContext._jsc.sc()
+    shared, context = _shared(spark), java_context(spark)
     for query in shared.activeStreamingQueries().values():
         yield f"stream {query.id()}"
     yield from (f"job {job}" for job in spark.sparkContext.statusTracker().getActiveJobsIds())
     catalog = shared.externalCatalog()
-    for database in _each(catalog.listDatabases()):
+    for database in each(catalog.listDatabases()):
         yield f"database {database}"
-        yield from (f"table {database}.{name}" for name in _each(catalog.listTables(database)))
-        yield from (f"function {database}.{name}" for name in _each(catalog.listFunctions(database, "*")))
+        yield from (f"table {database}.{name}" for name in each(catalog.listTables(database)))
+        yield from (f"function {database}.{name}" for name in each(catalog.listFunctions(database, "*")))
     yield from (f"jar {name}" for name in _added(context.addedJars()))
     yield from (f"file {name}" for name in (*_added(context.addedFiles()), *_added(context.addedArchives())))
 
 
 def _shared(spark: SparkSession) -> Any:
-    return spark._jsparkSession.sharedState()
+    return java_session(spark).sharedState()
 
 
 def _added(by_session: Any) -> Iterator[str]:
     """The names in a map of maps: by session, then by name."""
-    for pair in _each(by_session):
-        for inner in _each(pair._2()):
+    for pair in each(by_session):
+        for inner in each(pair._2()):
             yield str(inner._1())
-
-
-def _each(collection: Any) -> Iterator[Any]:
-    items = collection.iterator()
-    while items.hasNext():
-        yield items.next()

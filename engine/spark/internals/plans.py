@@ -1,11 +1,44 @@
-"""Parts of Spark's plans: what they are made of, and new ones. Spark has no public way to them."""
+"""Spark's plans: what they are made of, and new parts.
+
+Without them the groups that a query leaves out would stay in its table (`groups_left_out`), the order of stored
+aggregates could not be compared, and the sources of a stream not be numbered as Spark does.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from engine.spark.executions import each
+from engine.spark.internals.handles import each, java_frame, java_list, java_session, jvm_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def analysed(frame: DataFrame) -> Any:
+    """The analysed plan of a frame."""
+    return java_frame(frame).queryExecution().analyzed()
+
+
+def optimised(session: SparkSession, plan: Any) -> Any:
+    """What Spark's optimiser makes of an analysed plan."""
+    return java_session(session).sessionState().optimizer().execute(plan)
+
+
+def explained(frame: DataFrame) -> str:
+    """Spark's plan of a query for people; PySpark's `explain()` prints it."""
+    execution = java_frame(frame).queryExecution()
+    return str(jvm_of(frame.sparkSession).PythonSQLUtils.explainString(execution, "simple"))
+
+
+def without_ctes(session: SparkSession, plan: Any) -> Any:
+    """An analysed plan with its CTEs in place of the references to them."""
+    return jvm_of(session).org.apache.spark.sql.catalyst.optimizer.InlineCTE(True, False).apply(plan)
+
+
+def rows_of(session: SparkSession, plan: Any) -> Any:
+    """The dataset of a plan, in Java."""
+    return jvm_of(session).org.apache.spark.sql.classic.Dataset.ofRows(java_session(session), plan)
 
 
 def nodes_of(plan: Any) -> Iterator[Any]:
@@ -62,8 +95,9 @@ def is_column(expression: Any) -> bool:
 class PlanMaker:
     """Makes parts of a plan in Java."""
 
-    def __init__(self, jvm: Any) -> None:
-        self._jvm = jvm
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
+        self._jvm = jvm = jvm_of(session)
         self._expressions = jvm.org.apache.spark.sql.catalyst.expressions
         self._plans = jvm.org.apache.spark.sql.catalyst.plans
         self.false, self.true = (
@@ -75,10 +109,7 @@ class PlanMaker:
 
     def seq(self, items: Sequence[Any]) -> Any:
         """A sequence in Scala."""
-        made = self._jvm.java.util.ArrayList()
-        for item in items:
-            made.add(item)
-        return self._jvm.PythonUtils.toSeq(made)
+        return self._jvm.PythonUtils.toSeq(java_list(self._session, items))
 
     def alias(self, expression: Any, name: str, like: Any = None) -> Any:
         """A named expression; `like`: one whose name and id it gets."""
@@ -132,3 +163,8 @@ class PlanMaker:
         """A join of two plans, with the hints of another one."""
         how = self._plans.JoinType.apply(kind)
         return self._plans.logical.Join(left, right, how, self.some(condition), node.hint())
+
+    def generate(self, node: Any, generator: Any, child: Any) -> Any:
+        """A generator over a plan as one that gives a row for what it has nothing for."""
+        output = node.generatorOutput()
+        return self._plans.logical.Generate(generator, self.seq([]), True, node.qualifier(), output, child)

@@ -1,0 +1,92 @@
+"""The connection between this process and its JVM: how it is guarded, and how it ends.
+
+PySpark keeps its context, its gateway and its sessions for the life of a process, and starts the server by which Java
+calls Python without a token.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from engine.spark.internals.handles import gateway_of, java_context, java_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# PySpark sets these for its workers from the session's settings.
+_WORKER_VARIABLES: Final = ("SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE")
+
+
+def is_active() -> bool:
+    """Whether this process has a session; PySpark takes a while to import, and without it there is none."""
+    pyspark = sys.modules.get("pyspark")
+    return pyspark is not None and pyspark.SparkContext._active_spark_context is not None
+
+
+def guard_callbacks(session: SparkSession) -> None:
+    """Start the server by which Java calls Python, with a token: without one any user of the machine may call.
+
+    Py4J takes a token on both sides, but loses Java's as soon as the port is known (`copyWith` of its PythonClient), so
+    it is set again. Whoever connects without it is disconnected at the first command.
+    """
+    from py4j.java_gateway import JavaObject
+
+    gateway, token = gateway_of(session), secrets.token_urlsafe(32)
+    gateway.callback_server_parameters.auth_token = token
+    await_callbacks(session)
+    server: Any = JavaObject("GATEWAY_SERVER", gateway._gateway_client)
+    client = server.getCallbackClient()
+    kind = client.getClass()
+    while kind.getName() != "py4j.CallbackClient":
+        kind = kind.getSuperclass()
+    secret = kind.getDeclaredField("authToken")
+    secret.setAccessible(True)
+    secret.set(client, token)
+
+
+def await_callbacks(session: SparkSession) -> None:
+    """Have the server run by which Java calls Python: a commit's guard is asked by Iceberg."""
+    from pyspark.java_gateway import ensure_callback_server_started
+
+    ensure_callback_server_started(gateway_of(session))  # type: ignore[no-untyped-call]
+
+
+def set_for_all_sessions(session: SparkSession, key: str, value: str) -> None:
+    """Set what sessions begin with that are made by `newSession`."""
+    java_session(session).sharedState().conf().set(key, value)
+
+
+def executor_count(session: SparkSession) -> int:
+    """How many executors are registered; the driver is among those that Spark knows."""
+    return int(java_context(session).getExecutorMemoryStatus().size()) - 1
+
+
+def is_stopped(session: SparkSession) -> bool:
+    """Whether the context was stopped: by the cluster's manager, say."""
+    return bool(java_context(session).isStopped())
+
+
+def forget() -> None:
+    """Clear what PySpark keeps for the life of the process: without it no other JVM can be used after one has died."""
+    from py4j.protocol import Py4JError
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    context, gateway = SparkContext._active_spark_context, SparkContext._gateway
+    SparkContext._active_spark_context = None
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    SparkSession._instantiatedSession = None
+    SparkSession._activeSession = None
+    for name in _WORKER_VARIABLES:
+        os.environ.pop(name, None)
+    # Still there only if the JVM died before it could be stopped: a thread that listens.
+    if context is not None and (server := getattr(context, "_accumulatorServer", None)) is not None:
+        server.shutdown()
+    if gateway is not None:
+        with suppress(Py4JError, OSError):
+            gateway.shutdown()
