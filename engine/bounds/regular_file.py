@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
+from typing import BinaryIO
 
 _AT_ONCE = 1 << 20
 # What is kept of the largest projects from one command to the next has a tenth of these bytes.
@@ -15,8 +16,8 @@ class NotRegularError(OSError):
     """What has the name of a file is a link, a folder, a pipe, a socket or a device, or the file is too large."""
 
 
-def read_regular(path: Path | str, most_bytes: int) -> bytes:
-    """Return the content of a file.
+def open_regular(path: Path | str, most_bytes: int) -> BinaryIO:
+    """Open a file for reading.
 
     A link of the last part of the path is not followed, and a pipe without a writer does not hold the caller up.
 
@@ -26,7 +27,7 @@ def read_regular(path: Path | str, most_bytes: int) -> bytes:
 
     Raises:
         NotRegularError: it is not a regular file, or it is larger.
-        OSError: it cannot be read.
+        OSError: it cannot be opened.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
@@ -34,17 +35,32 @@ def read_regular(path: Path | str, most_bytes: int) -> bytes:
         if os.path.islink(path):  # noqa: PTH114 - a text is as good
             raise NotRegularError(f"{path} is a symbolic link") from error
         raise
-    try:
-        seen = os.fstat(descriptor)
-        if not stat.S_ISREG(seen.st_mode):
-            raise NotRegularError(f"{path} is not a regular file")
+    seen = os.fstat(descriptor)
+    if stat.S_ISREG(seen.st_mode) and seen.st_size <= most_bytes:
+        return os.fdopen(descriptor, "rb", buffering=0)
+    os.close(descriptor)
+    if stat.S_ISREG(seen.st_mode):
+        raise _too_large(path, most_bytes)
+    raise NotRegularError(f"{path} is not a regular file")
+
+
+def read_regular(path: Path | str, most_bytes: int) -> bytes:
+    """Return the content of a file, opened by `open_regular`.
+
+    Raises:
+        NotRegularError: it is not a regular file, or it is larger.
+        OSError: it cannot be read.
+    """
+    with open_regular(path, most_bytes) as file:
         # One that grows meanwhile has its end at the bound, too.
-        content = _read(descriptor, most_bytes + 1) if seen.st_size <= most_bytes else b""
-    finally:
-        os.close(descriptor)
-    if max(len(content), seen.st_size) > most_bytes:
-        raise NotRegularError(f"{path} has more than {most_bytes:,} bytes")
+        content = _read(file.fileno(), most_bytes + 1)
+    if len(content) > most_bytes:
+        raise _too_large(path, most_bytes)
     return content
+
+
+def _too_large(path: Path | str, most_bytes: int) -> NotRegularError:
+    return NotRegularError(f"{path} has more than {most_bytes:,} bytes")
 
 
 def _read(descriptor: int, most: int) -> bytes:

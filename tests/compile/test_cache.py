@@ -182,7 +182,7 @@ def test_an_unchanged_project_is_not_compiled(tmp_path, monkeypatch):
 def test_a_damaged_cache_is_compiled_over(tmp_path, damage):
     edits = Edits(1, tmp_path / "project")
     before = shown(edits.compiled(tmp_path / "kept"))
-    (file,) = (tmp_path / "kept").rglob("*.json")
+    (file,) = (tmp_path / "kept").rglob("*.cache")
     file.write_bytes(damage)
     assert shown(edits.compiled(tmp_path / "kept")) == before
 
@@ -191,10 +191,11 @@ def test_a_cache_with_a_code_of_another_version_is_compiled_over(tmp_path):
     edits = Edits(1, tmp_path / "project")
     edits.put("models/people.sql", "select from where")
     before = codes(edits, tmp_path)
-    (file,) = (tmp_path / "kept").rglob("*.json")
-    text = file.read_text(encoding="utf-8")
-    assert f'"{before[0]}"' in text
-    file.write_text(text.replace(f'"{before[0]}"', '"code-of-yesterday"'), encoding="utf-8")
+    (file,) = (tmp_path / "kept").rglob("*.cache")
+    code, other = f'"{before[0]}"'.encode(), f'"{"x" * len(before[0])}"'.encode()
+    whole = file.read_bytes()
+    assert code in whole
+    file.write_bytes(whole.replace(code, other))
     assert codes(edits, tmp_path) == before
 
 
@@ -207,7 +208,7 @@ def test_no_secret_and_no_value_of_the_environment_is_kept(tmp_path):
     result = edits.compiled(tmp_path / "kept")
     assert result.target.catalog.path.name == "in-the-lake"
     assert result.target.spark_conf() == {"x.password": "hunter22"}
-    (file,) = (tmp_path / "kept").rglob("*.json")
+    (file,) = (tmp_path / "kept").rglob("*.cache")
     for text in (b"hunter22", b"in-the-lake", b"ENGINE_SECRET_X", digest("hunter22").encode()):
         assert text not in file.read_bytes()
 
@@ -222,33 +223,26 @@ def test_a_message_of_a_template_is_said_each_time(tmp_path, caplog):
         assert "again" in caplog.text
 
 
-@pytest.mark.parametrize("damage", ["gone", "shorter", "other"])
-def test_a_damaged_pack_is_compiled_over_or_told(tmp_path, damage):
+@pytest.mark.parametrize("damage", ["gone", "empty", "shorter", "head", "other"])
+def test_a_damaged_cache_is_compiled_over_or_told(tmp_path, damage):
     edits = Edits(1, tmp_path / "project")
     before = shown(edits.compiled(tmp_path / "kept"))
-    (pack,) = (tmp_path / "kept").rglob("*.pack")
+    (kept,) = (tmp_path / "kept").rglob("dev.cache")
+    whole = kept.read_bytes()
+    nodes = len(whole) - 8 - int.from_bytes(whole[:8])
+    assert nodes > 1000
     if damage == "gone":
-        pack.unlink()
+        kept.unlink()
     else:
-        size = len(pack.read_bytes())
-        pack.write_bytes(bytes(size - 1 if damage == "shorter" else size))
+        kept.write_bytes(
+            {"empty": b"", "shorter": whole[:-1], "head": whole[:20], "other": whole[:-nodes] + bytes(nodes)}[damage]
+        )
     if damage != "other":
         assert shown(edits.compiled(tmp_path / "kept")) == before
         return
     with pytest.raises(ProjectError) as raised:
         shown(edits.compiled(tmp_path / "kept"))
     assert raised.value.diagnostic.code == "cache-damaged"
-
-
-def test_a_cache_that_another_command_has_replaced_is_compiled_over(tmp_path):
-    edits = Edits(1, tmp_path / "project")
-    edits.compiled(tmp_path / "kept")
-    (index,) = (tmp_path / "kept").rglob("dev.json")
-    old = index.read_bytes()
-    edits.put("models/people.sql", "select 1 as id")
-    after = shown(edits.compiled(tmp_path / "kept"))
-    index.write_bytes(old)
-    assert shown(edits.compiled(tmp_path / "kept")) == after
 
 
 def test_a_folder_that_becomes_a_link_out_of_the_project_is_seen(tmp_path):

@@ -20,12 +20,11 @@ from typing import Any
 import msgspec
 
 import engine
-from engine.bounds.regular_file import MOST_OF_A_CACHE, read_regular
 from engine.compile.artifacts.node_json import Buffer, Encoded, digest, to_json
 from engine.compile.declarations.target import Target
 from engine.compile.nodes.manifest import KeptRecords, NodeRecord
 from engine.compile.nodes.model_interface import Face
-from engine.compile.pipeline.cache_packs import Pack, PackPlace, all_within, new_name, opened, remove_others, repacked
+from engine.compile.pipeline.kept_nodes import NodePlace, content_of, placed, read_kept
 from engine.compile.pipeline.library_version import library_version
 from engine.errors import Diagnostic, ProjectError
 from engine.project import LoadedProject
@@ -98,9 +97,9 @@ class StoredCompilation:
         nodes: ids of all nodes, in the order of the manifest.
         order: of models and tests, each after what it depends on.
         found: everything that was found, sorted.
-        fresh: nodes that are in no pack yet, each with its key.
+        fresh: nodes that are not in the cache yet, each with its key.
         places: where the others are.
-        packs: in which they are.
+        data: the bytes in which they are.
     """
 
     shared: str = ""
@@ -115,8 +114,8 @@ class StoredCompilation:
     order: tuple[str, ...] = ()
     found: tuple[Diagnostic, ...] = ()
     fresh: Mapping[str, tuple[Encoded, str]] = field(default_factory=dict)
-    places: Mapping[str, PackPlace] = field(default_factory=dict)
-    packs: tuple[Pack, ...] = ()
+    places: Mapping[str, NodePlace] = field(default_factory=dict)
+    data: Buffer = field(default=b"", repr=False)
 
     def holds(self, now: Now) -> bool:
         """Whether all of it is what a compilation would give now."""
@@ -137,8 +136,7 @@ class StoredCompilation:
         """A node as JSON."""
         if node_id in self.fresh:
             return self.fresh[node_id][0].json
-        place = self.places[node_id]
-        return self.packs[place.pack].json(place)
+        return self.places[node_id].json_in(self.data)
 
 
 class Records(KeptRecords):
@@ -153,7 +151,7 @@ class Records(KeptRecords):
             node, key = self._stored.fresh[node_id]
             return NodeRecord(node.depends_on, memoryview(node.record), key)
         place = self._stored.places[node_id]
-        return NodeRecord(place.depends_on, self._stored.packs[place.pack].record(place), place.key)
+        return NodeRecord(place.depends_on, place.record_in(self._stored.data), place.key)
 
     def keys_written(self) -> dict[str, str]:
         """The key of each node, by id."""
@@ -171,7 +169,7 @@ class Records(KeptRecords):
 
 
 class _Head(msgspec.Struct, frozen=True):
-    """A compilation as it is kept beside its packs, which are told by name and size; places in the manifest's order."""
+    """A compilation as it is kept before the bytes of its nodes; places in the manifest's order."""
 
     shared: str
     files: str
@@ -180,8 +178,8 @@ class _Head(msgspec.Struct, frozen=True):
     repeatable: bool
     sources: dict[str, str]
     folders: tuple[str, ...]
-    packs: list[tuple[str, int]]
-    places: dict[str, PackPlace]
+    size: int
+    places: dict[str, NodePlace]
     order: tuple[str, ...]
     found: tuple[Diagnostic, ...]
     models: msgspec.Raw
@@ -191,13 +189,13 @@ def load(folder: Path | None, target: Target) -> StoredCompilation:
     """The last compilation for a target; an empty one if there is none that can be read."""
     if folder is None:
         return StoredCompilation()
-    path = _path(folder, target)
     try:
-        head = msgspec.json.decode(read_regular(path, MOST_OF_A_CACHE), type=_Head)
-        packs = opened(path.parent, head.packs)
+        kept, data = read_kept(_path(folder, target))
+        head = msgspec.json.decode(kept, type=_Head)
     except (OSError, ValueError, KeyError, RecursionError, msgspec.MsgspecError):  # KeyError: a code of another version
         return StoredCompilation()
-    if not all_within(head.places.values(), packs) or not head.places.keys() >= set(head.order):
+    within = len(data) == head.size and all(p.start + p.json + p.record <= head.size for p in head.places.values())
+    if not within or not head.places.keys() >= set(head.order):
         return StoredCompilation()
     names = ("shared", "files", "env", "env_all", "repeatable", "sources", "folders")
     parts = {name: getattr(head, name) for name in names}
@@ -206,7 +204,7 @@ def load(folder: Path | None, target: Target) -> StoredCompilation:
         "order": head.order,
         "found": head.found,
         "places": head.places,
-        "packs": packs,
+        "data": data,
     }
     return StoredCompilation(**parts, nodes=tuple(head.places))
 
@@ -217,10 +215,7 @@ def save(stored: StoredCompilation, folder: Path, target: Target, env: Mapping[s
     A masked one could not be used again. A folder that cannot be written is not an error, it only costs time.
     """
     path = _path(folder, target)
-    packs, places, content = repacked(stored.packs, stored.places, stored.fresh)
-    names = [(pack.name, len(pack.data)) for pack in packs]
-    if content:
-        names.append((new_name(path.stem), sum(map(len, content))))
+    places, nodes = placed(stored.nodes, stored.fresh, stored.places, stored.data)
     head = _Head(
         shared=stored.shared,
         files=stored.files,
@@ -229,24 +224,20 @@ def save(stored: StoredCompilation, folder: Path, target: Target, env: Mapping[s
         repeatable=stored.repeatable,
         sources=dict(stored.sources),
         folders=stored.folders,
-        packs=names,
-        places={i: places[i] for i in stored.nodes},
+        size=sum(map(len, nodes)),
+        places=places,
         order=stored.order,
         found=stored.found,
         models=msgspec.Raw(stored.models),
     )
-    data = bytes(to_json(head))
+    content = content_of(bytes(to_json(head)), nodes)
     forms = [form for value in secret_values(env) for form in _spellings(value)]
     with suppress(OSError, ProjectError):
-        if any(form in bytes(part) for form in forms for part in (data, *content, *(pack.data for pack in packs))):
+        if any(form in bytes(part) for form in forms for part in content):
             path.unlink(missing_ok=True)
-            remove_others(path.parent, path.stem, ())
             return
         with TargetFolder(path.parent) as kept:
-            if content:
-                kept.write(names[-1][0], content)
-            kept.write(path.name, data)
-        remove_others(path.parent, path.stem, [name for name, _ in names])
+            kept.write(path.name, content)
 
 
 def _spellings(value: str) -> set[bytes]:
@@ -258,7 +249,7 @@ def _spellings(value: str) -> set[bytes]:
 def _path(folder: Path, target: Target) -> Path:
     # What is asked for by --target need not be a target, nor a file's name.
     name = target.name if re.fullmatch(r"\w[\w-]{0,60}", target.name, re.ASCII) else digest(target.name)
-    return folder / FOLDER / f"{name}.json"
+    return folder / FOLDER / f"{name}.cache"
 
 
 def look(

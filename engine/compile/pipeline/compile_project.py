@@ -92,11 +92,11 @@ def compile_project(
 
         def compiled(before: StoredCompilation) -> StoredCompilation:
             made = compile_models(project, chosen, names, values, list(diagnostics), before, now, instead)
-            # They are open files, which this process has too.
-            return replace(made, packs=())
+            # This process has the bytes too.
+            return replace(made, data=b"")
 
         try:
-            stored = replace(confined(compiled, entries), packs=entries.packs)
+            stored = replace(confined(compiled, entries), data=entries.data)
         except msgspec.MsgspecError:
             # What was kept is damaged; without it everything is compiled.
             stored = confined(compiled, StoredCompilation())

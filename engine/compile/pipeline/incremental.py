@@ -16,9 +16,9 @@ from engine.compile.nodes.manifest import DataTest, Node, Source
 from engine.compile.nodes.unit_test_steps import UnitTest
 from engine.compile.output.infer_columns import source_columns
 from engine.compile.output.stream_columns import source_faults
-from engine.compile.pipeline.cache_packs import PackPlace
 from engine.compile.pipeline.compile_cache import CachedModel, Now, StoredCompilation, env_digests
 from engine.compile.pipeline.dag_executor import Before, Flow
+from engine.compile.pipeline.kept_nodes import NodePlace
 from engine.compile.pipeline.parse_model import read_model
 from engine.compile.pipeline.project_graph import (
     known_names,
@@ -158,7 +158,7 @@ def _stored(
         models=to_json(models),
         fresh=fresh,
         places={i: place for i, place in before.places.items() if i in used},
-        packs=before.packs,
+        data=before.data,
     )
 
 
@@ -192,7 +192,7 @@ def _folders(source: Source) -> Iterator[str]:
             yield folder
 
 
-def _depends(i: str, fresh: Mapping[str, tuple[Encoded, str]], places: Mapping[str, PackPlace]) -> tuple[str, ...]:
+def _depends(i: str, fresh: Mapping[str, tuple[Encoded, str]], places: Mapping[str, NodePlace]) -> tuple[str, ...]:
     return fresh[i][0].depends_on if i in fresh else places[i].depends_on
 
 
