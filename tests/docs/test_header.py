@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -118,8 +120,8 @@ def test_when_it_runs_and_is_published():
     run = Operation(Trigger(TriggerKind.EVERY, "30 seconds"), "0 6 * * *", full_refresh=False)
     changes = {"operation": run, "write": Write(OutputMode.APPEND, publish=Publish.ON_TESTS_PASS)}
     assert said("Trigger", **changes) == [
-        "a micro-batch every 30 seconds, in long-running use, which this version does not have",
-        "by the schedule 0 6 * * *, in long-running use, which this version does not have",
+        "a micro-batch every 30 seconds while engine start runs",
+        "by the schedule 0 6 * * * while engine start runs",
     ]  # fmt: skip
     assert said("Published", **changes) == ["when its tests have passed; until then readers see the previous rows"]
     assert said("Protected", **changes) == ["from a full refresh"]
@@ -212,3 +214,26 @@ def rows(name: str, *columns: str) -> GivenRows:
 )  # fmt: skip
 def test_what_a_unit_test_does(changes, text):
     assert page_header.unit_test_words(UnitTest("unit_test.m.t", "t", "model.m", **changes)) == text
+
+
+# What of `Operation` is not a line of a model's page: where Spark's plan is shown, where state is stored (the page of a
+# target), and where the descriptions of the page are stored too.
+NOT_ON_THE_PAGE = {"explain", "persist_docs", "state_provider"}
+CHANGED_OPERATION: dict[str, Any] = {
+    "trigger": Trigger(TriggerKind.EVERY, "5 minutes"), "schedule": "0 * * * *", "stalled_after": "1 hours",
+    "full_refresh": False, "keep_previous": "2 days", "pre_hook": ("select 1",), "post_hook": ("select 2",),
+    "renamed_from": "before",
+}  # fmt: skip
+
+
+def test_each_operation_setting_is_a_line_of_the_page_or_left_out_with_a_reason() -> None:
+    assert {field.name for field in dataclasses.fields(Operation)} == {*CHANGED_OPERATION, *NOT_ON_THE_PAGE}
+
+
+@pytest.mark.parametrize("name", CHANGED_OPERATION)
+def test_a_changed_operation_setting_is_seen_on_the_page(name: str) -> None:
+    def page(**settings: Any) -> list[page_header.Detail]:
+        made = model("m", materialized=STREAM, operation=Operation(**settings))
+        return list(page_header.model_words(made))
+
+    assert page() != page(**{name: CHANGED_OPERATION[name]})

@@ -41,8 +41,7 @@ _BAD_RECORDS = {
     OnBadRecord.DROP: "are dropped and counted, unless a model overrides it",
     OnBadRecord.QUARANTINE: "go to the quarantine tables of the models that read it, unless a model overrides it",
 }
-# What is declared for the time when queries run on.
-_LONG_RUNNING = "in long-running use, which this version does not have"
+_KEPT_RUNNING = "while engine start runs"
 _BECOME = {
     OnFail.WARN: "are counted",
     OnFail.DROP: "are dropped and counted",
@@ -204,12 +203,12 @@ def _runs(model: Model) -> Iterator[Detail]:
     if write.publish is Publish.ON_TESTS_PASS:
         yield Detail("Published", "when its tests have passed; until then readers see the previous rows")
     if run.trigger.kind is TriggerKind.EVERY and run.trigger.interval:
-        yield Detail("Trigger", f"a micro-batch every {duration(run.trigger.interval)}, {_LONG_RUNNING}")
+        yield Detail("Trigger", f"a micro-batch every {duration(run.trigger.interval)} {_KEPT_RUNNING}")
     if run.schedule:
-        yield Detail("Trigger", f"by the schedule {run.schedule}, {_LONG_RUNNING}")
+        yield Detail("Trigger", f"by the schedule {run.schedule} {_KEPT_RUNNING}")
     if run.stalled_after:
         after = duration(run.stalled_after)
-        yield Detail("Stalled", f"after {after} of unread input without a commit, {_LONG_RUNNING}")
+        yield Detail("Stalled", f"after {after} of unread input without a commit {_KEPT_RUNNING}")
     for about, hooks in (("Before it", run.pre_hook), ("After it", run.post_hook)):
         yield from (Detail(about, sql) for sql in hooks)
     if run.full_refresh is False:
