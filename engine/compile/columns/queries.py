@@ -339,7 +339,8 @@ def _grouped(
         keys += [GroupKey(item, column) for column, item in items if not has_aggregate(item)]
         yield from (key.column.value for key in keys if key.column is not None)
         return
-    named = {column.value.id: column for column, item in items if isinstance(item, exp.Alias)}
+    # A part of a declared window has its name as an alias in the SQL that runs.
+    named = {c.value.id: c for c, item in items if isinstance(item, exp.Alias) or c.value.window}
     for part, always in _parts(group):
         _place(walk, "group", part, select, output)
         value, place = _by_position(part, output) or walk.value(part, scope), _position(part)
