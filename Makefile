@@ -191,6 +191,10 @@ odd-folders: $(DEV) ## Run all commands on small projects in folders with random
 mutants: $(DEV) ## Put small faults into the engine, one at a time, and print those that no fast test notices (MUTANTS_ARGS)
 	@$(BIN)/python -m tests.mutants $(or $(MUTANTS_ARGS),--count 300 --seed 1)
 
+.PHONY: gate-faults
+gate-faults: $(DEV) ## Put faults into the order of commits, leases and operations, one at a time, and print those that the suite does not notice
+	@$(BIN)/python -m tests.mutants.gate $(GATE_FAULTS_ARGS)
+
 .PHONY: hostile
 hostile: $(DEV) ## Damage the example, answers of servers, kept files and addresses at random, as a stranger might: they must do no harm (HOSTILE_ARGS, ANSWERS_ARGS, RECORDS_ARGS, ADDRESSES_ARGS)
 	@$(BIN)/python -m tests.security.fuzz $(or $(HOSTILE_ARGS),--count 500 --seed 1)
@@ -225,6 +229,8 @@ nightly: ## The whole suite with the tests of the night, then new random queries
 	@$(MAKE) --no-print-directory chains CHAINS_ARGS='--count 1000 --seed $(NIGHT)'
 	$(SAY) "1,000 schedules of engine start of the seed $(NIGHT), with a fake clock, against the truth"
 	@$(MAKE) --no-print-directory live-schedules LIVE_SCHEDULES_ARGS='--count 1000 --seed $(NIGHT)'
+	$(SAY) "faults in the order of commits, leases and operations, which the suite has to notice"
+	@$(MAKE) --no-print-directory gate-faults
 	$(SAY) "50 kills of the seed $(NIGHT)"
 	@$(MAKE) --no-print-directory kills KILLS_ARGS='--kills 50 --seed $(NIGHT)'
 	$(SAY) "50 kills of Java while sessions are opened, used and closed, of the seed $(NIGHT)"

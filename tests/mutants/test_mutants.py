@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab import REPOSITORY
+from tests.mutants import gate
 from tests.mutants.mutations import mutants
 
 CODE = '''
@@ -54,3 +55,7 @@ def test_a_fault_is_met_by_the_tests_that_run_it() -> None:
     )
     assert ended.returncode == 0, ended.stderr
     assert "2 of 2 noticed" in ended.stdout, ended.stdout
+
+
+def test_the_faults_of_the_gate_are_in_the_code() -> None:
+    assert [one.name for one in gate.FAULTS if gate._source(one).count(one.before) != 1] == []
