@@ -110,6 +110,11 @@ class NameRef(Struct, frozen=True):
     relation: str = ""
     outer: bool = False
 
+    @property
+    def text(self) -> str:
+        """A text that is equal for names of one column, however they are qualified."""
+        return f"{self.name}#{self.ids}{[part.lower() for part in self.path]}"
+
 
 class Found(Struct, frozen=True):
     """A dotted name that was looked up.

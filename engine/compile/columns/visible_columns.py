@@ -71,9 +71,9 @@ def unselected_keys(walk: Walk, select: exp.Select, output: OutputColumns, scope
     if output.open or not (having or sorts) or group.find(*SETS) is None:
         return
     selected = {column.name.lower() for column in output.columns}
-    keys, plain = _keys(walk, select, scope)
+    keys, plain = _keys(walk, select)
     if having is not None:
-        column = next(_hidden([having], keys - selected, scope), None)
+        column = next(_hidden(walk, [having], keys - selected), None)
         if column is not None and any(_called(walk, node, scope) for node in _own(having)):
             message = f"HAVING over grouping sets has a function in it, and '{column.name}' is not in the SELECT"
             walk.fault("misplaced-expression", message, _HINT, column)
@@ -83,37 +83,35 @@ def unselected_keys(walk: Walk, select: exp.Select, output: OutputColumns, scope
             message = f"ORDER BY has an aggregate, and HAVING over grouping sets uses '{column.name}' of no SELECT"
             walk.fault("misplaced-expression", message, _HINT, aggregate, column)
             return
-        selected |= {name for column in having.find_all(exp.Column) for name in _name(column, scope)}
-    column = next(_hidden(sorts, keys - selected, scope), None)
-    column = column or next(_hidden(sorts, plain - selected, scope, inside=True), None)
+        selected |= {name for column in having.find_all(exp.Column) for name in _name(walk, column)}
+    column = next(_hidden(walk, sorts, keys - selected), None)
+    column = column or next(_hidden(walk, sorts, plain - selected, inside=True), None)
     if column is not None:
         message = f"ORDER BY over grouping sets uses '{column.name}', which is not in the SELECT"
         walk.fault("misplaced-expression", message, _HINT, column)
 
 
-def _keys(walk: Walk, select: exp.Select, scope: ColumnScope) -> tuple[set[str], set[str]]:
+def _keys(walk: Walk, select: exp.Select) -> tuple[set[str], set[str]]:
     """The columns that keys use, those of the items that a place or an alias means too, and those that are keys."""
     keys = walk.groups[id(select)]
     plain = [key.node for key in keys if isinstance(key.node, exp.Column)]
     meant = [select.expressions[key.column.item] for key in keys if key.column is not None]
     columns = [column for node in (*(key.node for key in keys), *meant) for column in node.find_all(exp.Column)]
-    return {n for c in columns for n in _name(c, scope)}, {n for c in plain for n in _name(c, scope)}
+    return {n for c in columns for n in _name(walk, c)}, {n for c in plain for n in _name(walk, c)}
 
 
-def _hidden(
-    clauses: Iterable[exp.Expr], keys: set[str], scope: ColumnScope, *, inside: bool = False
-) -> Iterator[exp.Column]:
+def _hidden(walk: Walk, clauses: Iterable[exp.Expr], keys: set[str], *, inside: bool = False) -> Iterator[exp.Column]:
     """The columns of clauses that are among the keys; `inside`: those in aggregates, too."""
     for clause in clauses if keys else ():
         for node in clause.walk(prune=lambda n: isinstance(n, exp.Query) or (not inside and _aggregates(n))):
-            if isinstance(node, exp.Column) and keys & set(_name(node, scope)):
+            if isinstance(node, exp.Column) and keys & set(_name(walk, node)):
                 yield node
 
 
-def _name(column: exp.Column, scope: ColumnScope) -> list[str]:
+def _name(walk: Walk, column: exp.Column) -> list[str]:
     """The name of a column without that of its table: of `o.item.name` it is `item`."""
-    names = [identifier.name.lower() for identifier in path(column)[0]]
-    return names[1:2] if len(names) > 1 and scope.named(names[0]) is not None else names[:1]
+    ref = walk.refs.get(id(column))
+    return [ref.name] if ref is not None else []
 
 
 def _aggregates(node: exp.Expr) -> bool:

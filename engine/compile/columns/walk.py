@@ -151,14 +151,12 @@ class Walk:
         if not scope.outside:
             return
         scope.outside = False
-        for column in (column for node in nodes for column in node.find_all(exp.Column)):
-            parts = [identifier.name for identifier in path(column)[0]]
-            try:
-                here = scope.here(parts, [part.lower() for part in parts]) if parts else None
-            except Missing:
-                here = None
-            if parts and here is None:
-                message = f"'{'.'.join(parts)}' is a column of the outer query, and is used {where} of the subquery"
+        inside = (part for node in nodes for part in node.walk(prune=lambda part: isinstance(part, exp.Query)))
+        for column in inside:
+            ref = self.refs.get(id(column)) if isinstance(column, exp.Column) else None
+            if ref is not None and ref.outer:
+                name = ".".join(identifier.name for identifier in path(column)[0])
+                message = f"'{name}' is a column of the outer query, and is used {where} of the subquery"
                 self.fault("subquery-place", message, "Use it in WHERE, or outside the subquery.", column)
                 return
 

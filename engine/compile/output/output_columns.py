@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from engine.compile.columns.column_scope import GroupKey, ScopeColumn
+from engine.compile.columns.column_scope import GroupKey, NameRef, ScopeColumn
 from engine.compile.columns.find_columns import BoundQuery
 from engine.compile.config.window_config import Window
 from engine.compile.config.winning_values import NamedColumn
@@ -32,6 +32,7 @@ class SelectItem:
     name: str | None
     value: exp.Expr
     column: ScopeColumn
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +119,12 @@ def _items(bound: BoundQuery, select: exp.Select) -> list[SelectItem] | None:
         written = select.expressions[column.item]
         named = isinstance(written, (exp.Alias, exp.Column, exp.Star))
         star = written.args.get("replace") if isinstance(written, exp.Star) else None
-        assigned = {alias.alias.lower(): alias.unalias() for alias in star or ()}
-        value = exp.column(column.name) if written.is_star else written.unalias()
-        items.append(SelectItem(column.name if named else None, assigned.get(column.name.lower(), value), column))
+        assigned = {alias.alias.lower(): alias for alias in star or ()}
+        value = assigned.get(column.name.lower(), written).unalias()
+        text = _text(value, bound.noted.refs)
+        if value.is_star:
+            value, text = exp.column(column.name), NameRef((column.value.id,), column.name.lower()).text
+        items.append(SelectItem(column.name if named else None, value, column, text))
     return items
 
 
@@ -151,7 +155,7 @@ def group_keys(bound: BoundQuery, select: exp.Select, windows: Iterable[Window])
     if given is None or not all(key.always for key in given):
         return None
     names = {window.name for window in windows}
-    keys = {key.text: key for one in given for key in [_key(one, select, items, names)]}
+    keys = {key.text: key for one in given for key in [_key(one, bound, items, names)]}
     return list(keys.values())
 
 
@@ -174,9 +178,12 @@ def _part_of(value: exp.Expr, name: str) -> str | None:
     return part if value.table.lower() == name.lower() and part in _PARTS else None
 
 
-def _key(key: GroupKey, select: exp.Select, items: list[SelectItem], windows: set[str]) -> GroupColumns:
-    node = key.node if key.column is None else select.expressions[key.column.item].unalias()
-    matches = [item for item in items if item.column is key.column or _same(item.value, node)]
+def _key(key: GroupKey, bound: BoundQuery, items: list[SelectItem], windows: set[str]) -> GroupColumns:
+    named_item = next((item for item in items if item.column is key.column), None)
+    node, text = (
+        (key.node, _text(key.node, bound.noted.refs)) if named_item is None else (named_item.value, named_item.text)
+    )
+    matches = [item for item in items if item.text == text]
     window = next((w for n in (node, *(m.value for m in matches)) if (w := _window_of(n, windows))), None)
     if window is not None:
         return GroupColumns(_shown(window), tuple(_window_columns(window, items, windows)))
@@ -184,18 +191,9 @@ def _key(key: GroupKey, select: exp.Select, items: list[SelectItem], windows: se
     return GroupColumns(key.node.sql(dialect="spark"), tuple(named))
 
 
-def _same(one: exp.Expr, other: exp.Expr) -> bool:
-    """Whether two expressions are one; a column without a qualifier may be that of any relation."""
-    if expression_text(one, _unqualified) != expression_text(other, _unqualified):
-        return False
-    tables: dict[str, set[str]] = {}
-    for column in (*one.find_all(exp.Column), *other.find_all(exp.Column)):
-        tables.setdefault(column.name.lower(), set()).add(column.table.lower())
-    return one == other or all(len(some - {""}) <= 1 for some in tables.values())
-
-
-def _unqualified(column: exp.Column) -> str:
-    return str(column.name).lower()
+def _text(node: exp.Expr, refs: Mapping[int, NameRef]) -> str:
+    """An expression to compare it with another one of the same SELECT."""
+    return expression_text(node, lambda column: refs[id(column)].text if id(column) in refs else column.name.lower())
 
 
 def _window_of(node: exp.Expr, windows: set[str]) -> str | exp.Expr | None:
