@@ -1,1 +1,0 @@
-"""Commands that a warm process carries out."""
