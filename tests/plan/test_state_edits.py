@@ -171,3 +171,9 @@ def test_the_table_of_edits_is_made_from_the_cases() -> None:
 def test_each_case_belongs_to_one_row_of_the_table() -> None:
     named = [name for rule in edit_rules.RULES for name in rule.cases]
     assert sorted(named) == sorted([*SAME, *FORWARD, *ADDITIVE, *BREAKING])
+
+
+def test_a_name_in_having_means_the_column_of_the_select_before_that_of_the_input(tmp_path: Path) -> None:
+    before = edited(COUNTED, ("max(amount) as top", "max(amount) as amount"), ("count(*) > 1", "max(amount) > 1"))
+    action = compare(tmp_path, before, edited(before, ("having max(amount) > 1", "having amount > 1")))
+    assert (action.change, action.reasons, action.refusal) == (Change.UNCHANGED, (), None)

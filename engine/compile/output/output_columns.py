@@ -152,7 +152,7 @@ def group_keys(bound: BoundQuery, select: exp.Select, windows: Iterable[Window])
         inner = group_keys(bound, below, windows)
         return None if inner is None else [_picked(key, items) for key in inner]
     given = bound.noted.groups.get(id(select))
-    if given is None or not all(key.always for key in given):
+    if given is None or not all(key.always for key in given) or select.args["group"].find(exp.Tuple) is not None:
         return None
     names = {window.name for window in windows}
     keys = {key.text: key for one in given for key in [_key(one, bound, items, names)]}
