@@ -67,12 +67,6 @@ class Rendered:
         text = " ".join(self.text[begin:end].split())
         return "" if _NAME.fullmatch(text) else f"{text[:_SHOWN]}..." if len(text) > _SHOWN else text
 
-    def location_of_line(self, line: int, column: int) -> Location:
-        """The same for a line and column (from 1) of the text."""
-        lines = self.text.split("\n")
-        offset = sum(len(text) + 1 for text in lines[: line - 1]) + max(column - 1, 0)
-        return self.location(min(offset, len(self.text)))
-
 
 def mark(env: jinja2.Environment, text: str, file: str) -> tuple[str, list[tuple[int, bool]]]:
     """The template with a mark before each piece of output, and each mark's (offset, literal).

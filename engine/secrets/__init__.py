@@ -102,11 +102,6 @@ def without_secrets(env: Mapping[str, str] | None = None) -> dict[str, str]:
     return {name: value for name, value in environment.items() if not name.startswith(PREFIX)}
 
 
-def with_secrets() -> dict[str, str]:
-    """The environment of a process that does the work of this one: with `ENGINE_SECRET_*`."""
-    return dict(os.environ)
-
-
 def secret_values(env: Mapping[str, str] | None = None) -> tuple[str, ...]:
     """The values to hide, longest first, so that a secret inside another one leaves no rest."""
     environment = os.environ if env is None else env

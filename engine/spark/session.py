@@ -339,7 +339,7 @@ def _own_interrupts() -> Iterator[None]:
     try:
         yield
     finally:
-        if threading.current_thread() is threading.main_thread():
+        if ours is not None and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, ours)
 
 

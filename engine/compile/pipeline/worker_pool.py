@@ -2,7 +2,8 @@
 
 The processes are forked, so that they begin with everything that was loaded and read. Each has its share of
 the models and keeps the trees of these to itself; what goes from one to the other are faces, columns and
-entries.
+entries. On two cores 1,000 models take 1.4 times as long without them (measured as the processor time of the longest
+chain of processes).
 """
 
 from __future__ import annotations

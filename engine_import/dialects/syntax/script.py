@@ -107,11 +107,6 @@ def is_markable(text: str) -> bool:
     return _OPEN not in text and _CLOSE not in text
 
 
-def without_marks(text: str) -> str:
-    """A text as it will be."""
-    return _MARK.sub("", text)
-
-
 def last_operand(made: list[Written]) -> Written | None:
     """Take the value that ends here off what was written: `a.b(c)[0]`; None if there is none, as behind a keyword."""
     at = len(made)
