@@ -111,6 +111,11 @@ class NameRef(Struct, frozen=True):
     outer: bool = False
 
     @property
+    def is_parameter(self) -> bool:
+        """Whether it is a parameter of a lambda, and no column."""
+        return self.ids == (0,)
+
+    @property
     def text(self) -> str:
         """A text that is equal for names of one column, however they are qualified."""
         return f"{self.name}#{self.ids}{[part.lower() for part in self.path]}"

@@ -350,35 +350,34 @@ class _Taker:
                 bound.setdefault(id(condition.node), bind(condition.node))
         return [part for tree in bound.values() for part in conjuncts(tree)]
 
-    def _bind(self, node: exp.Expr, trees: _Trees, names: frozenset[str] = frozenset()) -> exp.Expr:
+    def _bind(self, node: exp.Expr, trees: _Trees) -> exp.Expr:
         """An expression in the columns of the inputs; brackets are gone, those that are there say where a step ends."""
         if isinstance(node, exp.Paren):
-            return self._bind(node.this, trees, names)
+            return self._bind(node.this, trees)
         if isinstance(node, exp.Query):
             raise UnprovableError("a subquery in an expression")
         if node.is_star and not isinstance(node.parent, exp.Count):
             raise UnprovableError("a star in an expression")
         if isinstance(node, exp.Column):
-            if node.parts[0].name.lower() in names:
+            ref = self.builder.bound.noted.refs.get(id(node))
+            if ref is not None and ref.is_parameter:
                 return node.copy()
             return self._named(self.builder.names[id(node)], trees)
         if isinstance(node, exp.Struct):
             aliased = self.sql[node.meta["start"] :].lower().startswith("struct") if "start" in node.meta else True
-            return exp.Struct(expressions=[self._field(p, trees, names, aliased=aliased) for p in node.expressions])
-        if isinstance(node, exp.Lambda):
-            names |= {e.name.lower() for e in node.expressions}
-        return normal(self._made(node, trees, names))
+            return exp.Struct(expressions=[self._field(p, trees, aliased=aliased) for p in node.expressions])
+        return normal(self._made(node, trees))
 
-    def _made(self, node: exp.Expr, trees: _Trees, names: frozenset[str]) -> exp.Expr:
+    def _made(self, node: exp.Expr, trees: _Trees) -> exp.Expr:
         """A call of bound arguments; what sqlglot's class does not say of it is said beside them."""
-        made = node.__class__(**{key: self._part(value, trees, names) for key, value in node.args.items()})
+        made = node.__class__(**{key: self._part(value, trees) for key, value in node.args.items()})
         if isinstance(made, (exp.Anonymous, exp.Var)) and isinstance(made.this, str):
             made.set("this", made.this.lower())
         for key, said in said_beside(node, self.calls, self.sql).items():
             made.set(key, said)
         return made
 
-    def _field(self, part: exp.Expr, trees: _Trees, names: frozenset[str], *, aliased: bool) -> exp.Expr:
+    def _field(self, part: exp.Expr, trees: _Trees, *, aliased: bool) -> exp.Expr:
         """A field of a struct with the name that it has where it is written."""
         if isinstance(part, exp.PropertyEQ):
             if aliased and "start" not in part.this.meta:
@@ -389,16 +388,16 @@ class _Taker:
             name, value = part.alias_or_name, part.unalias()
         else:
             raise UnprovableError("a field without a name")
-        return exp.PropertyEQ(this=exp.to_identifier(name), expression=self._bind(value, trees, names))
+        return exp.PropertyEQ(this=exp.to_identifier(name), expression=self._bind(value, trees))
 
-    def _part(self, value: Any, trees: _Trees, names: frozenset[str]) -> Any:
+    def _part(self, value: Any, trees: _Trees) -> Any:
         if isinstance(value, list):
-            return [self._part(part, trees, names) for part in value]
+            return [self._part(part, trees) for part in value]
         if isinstance(value, exp.Identifier):
             return exp.to_identifier(value.name)
         if isinstance(value, exp.DataType):
             return value.copy()
-        return self._bind(value, trees, names) if isinstance(value, exp.Expr) else value
+        return self._bind(value, trees) if isinstance(value, exp.Expr) else value
 
     def _named(self, found: Found, trees: _Trees) -> exp.Expr:
         number = found.column.id

@@ -91,7 +91,6 @@ class ExpressionReader:
     quiet: bool = False
     step: StepExpressions = field(default_factory=StepExpressions)
     _seen: dict[int, PlanValue] = field(default_factory=dict)
-    _bound: list[set[str]] = field(default_factory=list)
 
     def of(self, node: exp.Expr) -> PlanValue:
         """What an expression is."""
@@ -116,7 +115,7 @@ class ExpressionReader:
             case exp.Dot():
                 value = self._field(self.of(node.this), (node.expression.name,), node)
             case exp.Lambda():
-                value = self._lambda(node)
+                value = self.of(node.this)
             case exp.Query():
                 value = self._subquery(node)
             case exp.Anonymous() if node.expressions and node.name.lower() in _WINDOWS:
@@ -127,17 +126,11 @@ class ExpressionReader:
                 value = self._call(node)
         return value
 
-    def _lambda(self, node: exp.Lambda) -> PlanValue:
-        self._bound.append({e.name.lower() for e in node.expressions})
-        value = self.of(node.this)
-        self._bound.pop()
-        return value
-
     def _column(self, node: exp.Column) -> PlanValue:
         parts = [part.name.lower() for part in node.parts]
-        if any(parts[0] in names for names in self._bound):
-            return PlanValue()
         resolved, ref = self.scope.resolve(node), self.scope.refs.get(id(node))
+        if ref is not None and ref.is_parameter:
+            return PlanValue()
         if resolved is None and ref is not None and ref.ids:
             message, hint = f"two inputs have a column '{ref.name}'", "Qualify it."
             if ref.relation:

@@ -217,22 +217,15 @@ def _by_item(item: GroupedItem, keys: list[Key]) -> bool:
     return any(key.node is own for key in keys)
 
 
-def _loose(
-    node: exp.Expr, ids: set[int], texts: set[str], values: ExpressionReader, bound: frozenset[str] = frozenset()
-) -> Iterator[exp.Expr]:
-    """What is neither a key nor made of keys: columns, and window_time(), which Spark computes before it groups.
-
-    `bound`: the parameters of the lambdas around.
-    """
+def _loose(node: exp.Expr, ids: set[int], texts: set[str], values: ExpressionReader) -> Iterator[exp.Expr]:
+    """What is neither a key nor made of keys: columns, and window_time(), which Spark computes before it groups."""
     inner = node
     while isinstance(inner, (exp.Filter, exp.WithinGroup)):
         inner = inner.this
     if is_aggregate(inner) or isinstance(node, (exp.Query, exp.Star)) or node.is_star:
         return
-    if isinstance(node, exp.Lambda):
-        bound |= {parameter.name.lower() for parameter in node.expressions}
     if isinstance(node, exp.Column):
-        if node.parts[0].name.lower() not in bound and _is_loose(node, ids, texts, values):
+        if _is_loose(node, ids, texts, values):
             yield node
         return
     made = values.of(node).column
@@ -242,7 +235,7 @@ def _loose(
         yield node
         return
     for child in node.iter_expressions():
-        yield from _loose(child, ids, texts, values, bound)
+        yield from _loose(child, ids, texts, values)
 
 
 def _is_loose(node: exp.Column, ids: set[int], texts: set[str], values: ExpressionReader) -> bool:
