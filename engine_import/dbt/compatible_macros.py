@@ -21,14 +21,13 @@ _DISPATCH = re.compile(r"""adapter\.dispatch\(\s*(['"])(\w+)\1(?:\s*,[^()]*)?\)"
 
 @cache
 def package_text(package: str) -> str:
-    """The text of the macros of a package."""
     files = [f"{package}.sql", *sorted(path.name for path in _FOLDER.glob(f"{package}_of_*.sql"))]
     return "\n".join((_FOLDER / name).read_text(encoding="utf-8") for name in files)
 
 
 @cache
 def provided(package: str) -> frozenset[str]:
-    """The names of its macros, also those of tests."""
+    """Return the names of the package's macros, including those of generic tests."""
     return frozenset(_MACRO.findall(package_text(package))) if package in PACKAGES else frozenset()
 
 
@@ -56,7 +55,7 @@ def qualified(template: str, needed: Mapping[str, set[str]], manifest: DbtManife
 
 
 def _implementation(found: re.Match[str], own: set[str], adapter: str) -> str:
-    """The macro that a dispatch leads to: that for Spark, that of a warehouse whose SQL is translated, the default."""
+    """Return the macro a dispatch leads to: Spark's, that of a translated warehouse, or the default."""
     prefixes = ("spark", "databricks", *((adapter,) if adapter in WAREHOUSES else ()), "default", adapter)
     names = (f"{prefix}__{found[2]}" for prefix in prefixes)
     return next((name for name in names if name in own), found[0])

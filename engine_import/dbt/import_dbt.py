@@ -82,7 +82,7 @@ def import_dbt(target: Path, out: Path, *, incremental: Literal["draft", "table"
 
 
 def _absent(context: ImportContext) -> dict[str, set[str]]:
-    """Columns that dbt describes and queries do not return, by node: dbt ignores them, and here they are errors."""
+    """Return described columns that the query lacks, by node: dbt ignores them, here they are errors."""
     with TemporaryDirectory(prefix="import-") as folder:
         context.files.write(Path(folder))
         tables = {name: draft.as_table for name, draft in context.drafts.items()}
@@ -113,7 +113,7 @@ def _convert(context: ImportContext) -> None:
 
 
 def _judge(context: ImportContext, out: Path) -> None:
-    """Compile the new project, with drafts as tables, and each draft as a stream as well."""
+    """Compile the new project with drafts as tables, and each draft as a stream as well."""
     tables = {name: draft.as_table for name, draft in context.drafts.items()}
     streams = {name: draft.as_stream for name, draft in context.drafts.items() if draft.as_stream}
     errors = compile_errors(out, tables)
@@ -132,7 +132,6 @@ def _judge(context: ImportContext, out: Path) -> None:
 
 
 def _strings(errors: Errors, file: str) -> tuple[str, ...]:
-    """Notes on strings in double quotes that equal columns."""
     return tuple(
         plain(f"line {found.location.line}: {found.message}. {found.hint}" if found.location else found.message)
         for found in errors.strings.get(file, ())
@@ -195,7 +194,6 @@ def _notes(manifest: DbtManifest) -> list[str]:
 
 
 def import_settings(context: ImportContext) -> None:
-    """Add project.yml."""
     project: dict[str, Any] = {"name": valid_name(context.manifest.project or "imported")}
     if values := _variables(context):
         project["vars"] = values
@@ -219,7 +217,7 @@ def _variables(context: ImportContext) -> dict[str, Any]:
 
 
 def _of_project(context: ImportContext, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The variables that templates of the project see: those of the project win over those of all packages."""
+    """Return the variables of the project's templates: its own win over those of all packages."""
     packages = {macro.package for macro in context.manifest.macros.values()} - {context.manifest.project}
     own = values.get(context.manifest.project)
     general = {

@@ -16,7 +16,6 @@ _FILE = "models/exposures.yml"
 
 
 def import_exposures(context: ImportContext) -> None:
-    """Add a file with the exposures of the project."""
     exposures, items = [], []
     for node in context.manifest.exposures.values():
         if node.package != context.manifest.project:
@@ -59,7 +58,6 @@ def _address(url: str) -> str:
 
 
 def _reads(context: ImportContext, node: DbtNode) -> tuple[list[str], list[str]]:
-    """The names of what it reads here, and what is left out."""
     reads, left = [], []
     for parent in node.parents:
         name = context.names.models.get(parent, "") or _source(context, parent)
@@ -74,7 +72,6 @@ def _reads(context: ImportContext, node: DbtNode) -> tuple[list[str], list[str]]
 
 
 def _source(context: ImportContext, node_id: str) -> str:
-    """The name here of a source, by dbt's unique id; empty if it is none."""
     source = context.manifest.sources.get(node_id)
     return ".".join(context.names.sources[source.text("source_name"), source.name]) if source else ""
 

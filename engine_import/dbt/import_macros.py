@@ -30,7 +30,6 @@ _INTERNAL = frozenset(
 
 
 def import_macros(context: ImportContext) -> None:
-    """Add the macros of the project, and those of dbt's packages that are needed."""
     files: dict[str, list[DbtMacro]] = defaultdict(list)
     for macro in context.manifest.macros.values():
         if macro.package == context.manifest.project and _is_carried(context, macro):
@@ -50,7 +49,7 @@ def import_macros(context: ImportContext) -> None:
 
 
 def _note_weeks(context: ImportContext) -> None:
-    """Note where weeks of dbt_date differ from those that it has on the project's warehouse."""
+    """Note where weeks of dbt_date differ from those on the project's warehouse."""
     used, adapter = set(context.needed["dbt_date"]), context.manifest.adapter
     if "get_date_dimension" in used:
         used |= {"week_start", "week_of_year"}
@@ -72,13 +71,12 @@ def _is_carried(context: ImportContext, macro: DbtMacro) -> bool:
 
 
 def _adapter(macro: DbtMacro) -> str | None:
-    """The warehouse that a macro names at its beginning, as `spark__x`; else None."""
+    """Return the warehouse that a macro's prefix names, as in `spark__x`."""
     prefix = macro.name.partition("__")[0]
     return prefix if "__" in macro.name and prefix in ("spark", "databricks", *WAREHOUSES) else None
 
 
 def _file(macro: DbtMacro) -> str:
-    """The file of a macro; generic tests may be under tests/generic."""
     parts = macro.path.split("/")
     last = parts[-1] if is_safe(parts[-1]) and parts[-1].endswith(".sql") else "macros.sql"
     folders = safe_folders(macro.path)
@@ -99,7 +97,6 @@ def _note(
 
 
 def _name_packages(context: ImportContext) -> None:
-    """Name the macros of packages that models and macros of the project call."""
     project = context.manifest.project
     callers = [node for node in context.manifest.nodes.values() if node.package == project and node.kind != "test"]
     called = Counter(macro for node in callers for macro in set(node.macros))

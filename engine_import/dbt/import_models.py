@@ -27,19 +27,16 @@ _DECIDE = "decide what it reads incrementally"
 
 
 def import_models(context: ImportContext) -> None:
-    """Add a file for each model of the project."""
     for node in context.manifest.nodes.values():
         if node.kind == "model" and node.package == context.manifest.project:
             _import(context, node)
 
 
 def model_file(context: ImportContext, node: DbtNode) -> str:
-    """The name of the file that a model, seed or snapshot becomes."""
     return "/".join(("models", *safe_folders(node.path), f"{context.names.models[node.id]}.sql"))
 
 
 def add_item(context: ImportContext, node: DbtNode, outcome: ImportOutcome, reason: str = "", **more: Any) -> None:
-    """Note what became of a node."""
     name = context.names.models.get(node.id, node.name) if node.kind in ("model", "seed", "snapshot") else node.name
     kind = more.pop("kind", node.kind)
     context.items[node.id] = Item(kind, plain(name), outcome, origin=plain(node.file), reason=reason, **more)
@@ -80,7 +77,7 @@ def _import(context: ImportContext, node: DbtNode) -> None:
 
 
 def _reads_source(context: ImportContext, node: DbtNode) -> bool:
-    """Whether the query of a model has a source in it, also through ephemeral models, whose query becomes its own."""
+    """Return whether a model reads a source, also through ephemeral models, whose query becomes its own."""
     asked, seen = list(node.parents), set[str]()
     while asked:
         parent = asked.pop()
@@ -135,7 +132,7 @@ def _headline(node: DbtNode) -> str:
 
 
 def _stream(context: ImportContext, node: DbtNode) -> dict[str, Any]:
-    """The keys that read the one input of a model as a stream; none if it has several, or one without a table."""
+    """Return the keys that read the only input as a stream; none for several inputs, or one without a table."""
     inputs = [parent for parent in node.parents if _spoken(context, parent)]
     if len(inputs) != 1:
         return {}
@@ -146,7 +143,7 @@ def _stream(context: ImportContext, node: DbtNode) -> dict[str, Any]:
 
 
 def _spoken(context: ImportContext, parent: str) -> str:
-    """An input as `streams:` names it; empty if it is not a source or table."""
+    """Return an input as `streams:` names it; empty if it is not a source or table."""
     source = context.manifest.sources.get(parent)
     if source is not None:
         return ".".join(context.names.sources[source.text("source_name"), source.name])
@@ -154,7 +151,6 @@ def _spoken(context: ImportContext, parent: str) -> str:
 
 
 def _decisions(context: ImportContext, node: DbtNode, full: FullQuery, stream: Mapping[str, Any]) -> list[str]:
-    """What is to be decided, as comments."""
     inputs = [spoken for parent in node.parents if (spoken := _spoken(context, parent))]
     chosen = ", ".join(stream.get("streams") or inputs[:1]) or "INPUT"
     several = f" (one or more of {', '.join(inputs)})" if len(inputs) > 1 else ""
@@ -178,7 +174,7 @@ def _decisions(context: ImportContext, node: DbtNode, full: FullQuery, stream: M
 
 
 def _left_out(full: FullQuery) -> str:
-    """The parts of incremental runs as a comment of Jinja, which renders to nothing."""
+    """Return the parts of incremental runs as a Jinja comment, which renders to nothing."""
     if not full.left_out:
         return ""
     said = "\n".join(full.left_out).replace("#}", "# }").replace("{#", "{ #")

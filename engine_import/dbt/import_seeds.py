@@ -45,7 +45,6 @@ _MISSING = "its CSV file was not found beside the manifest: put it at {} and dec
 
 
 def import_seeds(context: ImportContext) -> None:
-    """Add files, source tables and tables for all seeds."""
     project = context.manifest.project
     seeds = [node for node in context.manifest.nodes.values() if node.kind == "seed" and node.package == project]
     if seeds:
@@ -97,7 +96,7 @@ def _content(context: ImportContext, node: DbtNode, notes: list[str]) -> bytes |
 
 
 def _filled(content: bytes, separator: str, notes: list[str]) -> bytes:
-    """The content with rows that lack their last values filled up with empty ones, which is how dbt reads them."""
+    """Fill up rows that lack their last values with empty ones, as dbt reads them."""
     try:
         text = content.decode("utf-8-sig")
         width = len(next(_records(text, separator), ()))
@@ -120,7 +119,6 @@ def _records(text: str, separator: str) -> Iterator[list[str]]:
 
 
 def _rows(content: bytes, separator: str) -> list[list[str]]:
-    """The first line of a CSV file and some of its rows; none if it cannot be read."""
     try:
         return list(islice(_records(content.decode("utf-8-sig", "replace"), separator), _ROWS + 1))
     except csv.Error:
@@ -128,7 +126,7 @@ def _rows(content: bytes, separator: str) -> list[list[str]]:
 
 
 def _schema(node: DbtNode, rows: list[list[str]], notes: list[str]) -> str:
-    """The columns of a CSV file with their types: as dbt declares them, else by what the values look like."""
+    """Return the columns with their types: as dbt declares them, else guessed from the values."""
     declared = {key.casefold(): value for key, value in mapping_of(node.config, "column_types").items()}
     names = rows[0][:_COLUMNS] if rows else ["value"]
     columns = []
@@ -144,7 +142,6 @@ def _schema(node: DbtNode, rows: list[list[str]], notes: list[str]) -> str:
 
 
 def _described(node: DbtNode) -> str:
-    """The columns that dbt knows of a seed whose file is missing."""
     kinds = {key: value for key, value in mapping_of(node.config, "column_types").items() if isinstance(value, str)}
     kinds |= {name: kinds.get(name, "string") for name in mapping_of(node.data, "columns")}
     columns = [f"{_quoted(name, number)} {spark_type(kind)}" for number, (name, kind) in enumerate(kinds.items())]

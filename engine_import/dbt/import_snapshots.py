@@ -19,7 +19,6 @@ _NEW_RECORD = "hard_deletes: new_record adds a row for a deleted key; here its v
 
 
 def import_snapshots(context: ImportContext) -> None:
-    """Add a model for each snapshot with a strategy of dbt's own."""
     for node in context.manifest.nodes.values():
         if node.kind == "snapshot" and node.package == context.manifest.project:
             _import(context, node)
@@ -54,7 +53,7 @@ def _import(context: ImportContext, node: DbtNode) -> None:
 
 
 def _versions(node: DbtNode, strategy: str) -> dict[str, Any]:
-    """The keys that decide when a version begins and ends; none if that is not known."""
+    """Return the keys that decide when a version begins and ends; none if the strategy is not known."""
     keys: dict[str, Any] = {}
     if strategy == "timestamp" and (order := text_of(node.config, "updated_at")):
         keys["sequence_by"] = order
@@ -66,6 +65,6 @@ def _versions(node: DbtNode, strategy: str) -> dict[str, Any]:
 
 
 def _closes(node: DbtNode) -> bool:
-    """Whether a key that the query no longer returns ends its version: two spellings of dbt's."""
+    """Return whether a key that the query no longer returns ends its version: dbt has two spellings."""
     ends = text_of(node.config, "hard_deletes") in ("invalidate", "new_record")
     return ends or node.config.get("invalidate_hard_deletes") is True

@@ -23,7 +23,6 @@ _HEAD = """\
 
 
 def import_sources(context: ImportContext) -> None:
-    """Add a file for each source."""
     groups: dict[str, list[DbtNode]] = defaultdict(list)
     for node in context.manifest.sources.values():
         if _is_used(context, node):
@@ -40,7 +39,7 @@ def import_sources(context: ImportContext) -> None:
 
 
 def _is_used(context: ImportContext, node: DbtNode) -> bool:
-    """Whether it is a source of the project, or one of a package that a model of the project reads."""
+    """Return whether it is a source of the project, or a package's that a model of the project reads."""
     project = context.manifest.project
     own = (other for other in context.manifest.nodes.values() if other.package == project)
     return node.package == project or any(node.id in other.parents for other in own)

@@ -27,7 +27,6 @@ _ESCAPING = frozenset(("spark", "databricks", "snowflake", "bigquery"))
 
 
 def read_generic_tests(context: ImportContext) -> None:
-    """Put each generic test of the project to the column or node that it tests."""
     own = {macro.name for macro in context.manifest.macros.values() if macro.package == context.manifest.project}
     for node in _tests(context):
         metadata = mapping_of(node.data, "test_metadata")
@@ -36,7 +35,6 @@ def read_generic_tests(context: ImportContext) -> None:
 
 
 def import_singular_tests(context: ImportContext) -> None:
-    """Add a file for each singular test."""
     for node in _tests(context):
         if mapping_of(node.data, "test_metadata") or not node.code.strip():
             continue
@@ -87,7 +85,7 @@ def _read_generic(context: ImportContext, node: DbtNode, metadata: Mapping[str, 
 
 
 def _tested(context: ImportContext, node: DbtNode, metadata: Mapping[str, Any]) -> str | None:
-    """The id of what a generic test tests; None if that is not imported."""
+    """Return the id of what a generic test tests; None if that is not imported."""
     attached = text_of(node.data, "attached_node")
     if attached in context.names.models or attached in context.manifest.sources:
         return attached
@@ -102,7 +100,6 @@ def _tested(context: ImportContext, node: DbtNode, metadata: Mapping[str, Any]) 
 
 
 def _kind(context: ImportContext, metadata: Mapping[str, Any], own: set[str]) -> str | None:
-    """The kind of a test as it is written here; None: there is no such macro."""
     name, package = text_of(metadata, "name"), text_of(metadata, "namespace")
     if package in PACKAGES and f"test_{name}" in provided(package):
         context.needed[package].add(f"test_{name}")
@@ -127,7 +124,7 @@ def _argument(context: ImportContext, value: Any) -> Any:
 
 
 def _expected(context: ImportContext, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Arguments of a test of dbt_expectations: types of Spark, regular expressions without escapes of a literal."""
+    """Translate arguments of dbt_expectations: types of Spark, regular expressions without literal escapes."""
 
     def changed(key: str, value: Any) -> Any:
         if isinstance(value, list):

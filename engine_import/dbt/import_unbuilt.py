@@ -28,7 +28,7 @@ _LONGEST = 200
 
 
 def import_analyses(context: ImportContext) -> None:
-    """Add a file under analyses/ for each analysis of the project; the engine does not read that folder."""
+    """Add a file under analyses/ for each analysis; the engine does not read that folder."""
     for node in context.manifest.nodes.values():
         if node.kind != "analysis" or node.package != context.manifest.project or not node.code.strip():
             continue
@@ -44,7 +44,6 @@ def import_analyses(context: ImportContext) -> None:
 
 
 def import_run_hooks(context: ImportContext) -> None:
-    """Note each hook of runs of the project."""
     for node in context.manifest.nodes.values():
         if node.kind == "operation" and node.package == context.manifest.project:
             add_item(context, node, ImportOutcome.NOT_IMPORTED, _reason(node), kind="hook")

@@ -21,7 +21,6 @@ _GIVEN = "an input that it gives is not imported"
 
 
 def import_unit_tests(context: ImportContext) -> None:
-    """Add a file for each model that has unit tests."""
     by_model: dict[str, list[tuple[DbtNode, dict[str, Any]]]] = defaultdict(list)
     for node in context.manifest.unit_tests.values():
         if node.package != context.manifest.project:
@@ -100,7 +99,7 @@ def _is_known(context: ImportContext, name: str) -> bool:
 
 
 def _rows(part: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The rows of a part as this project has them; None if only the name of a fixture is known."""
+    """Return the rows of a part; None if only the name of a fixture is known."""
     rows, form = part.get("rows"), text_of(part, "format") or "dict"
     if isinstance(rows, str):
         return {form if form in ("csv", "sql") else "csv": rows}

@@ -34,7 +34,6 @@ _SPARK = ("spark", "databricks", "glue")
 
 
 def model_text(header: Mapping[str, Any], query: str, comments: Iterable[str] = ()) -> str:
-    """Return a model's file: the header as a comment, then the query."""
     said = "".join(f"# {line}\n".replace("*/", "* /") for line in comments)
     keys = yaml_text(header) if header else ""
     return f"/*---\n{said}{keys}---*/\n{query.strip()}\n" if said or keys else f"{query.strip()}\n"
@@ -58,13 +57,11 @@ def query_text(context: ImportContext, template: str, *, adapter: str | None = N
 
 
 def line_notes(file_text: str, query: Translation) -> list[str]:
-    """The notes of a translation with their lines in the file that it was written to."""
     before = file_text[: max(file_text.find(query.text), 0)].count("\n")
     return [plain(f"line {before + note.line}: {note.message}") for note in query.notes]
 
 
 def common_header(context: ImportContext, node: DbtNode) -> dict[str, Any]:
-    """Return the keys of a header that all kinds of models have."""
     header: dict[str, Any] = {}
     if description := node.text("description").strip():
         header["description"] = description
@@ -76,14 +73,7 @@ def common_header(context: ImportContext, node: DbtNode) -> dict[str, Any]:
 
 
 def table_header(context: ImportContext, node: DbtNode, notes: list[str], *, stored: bool) -> dict[str, Any]:
-    """Return the keys about the table: where it is, hooks, columns, tests.
-
-    Args:
-        context: the import.
-        node: the model, seed or snapshot.
-        notes: what is different now is added here.
-        stored: it is a table, not a view.
-    """
+    """Return the keys of place, hooks, columns and tests; appends to `notes` what is different now."""
     header: dict[str, Any] = {}
     _place(context, node, header, notes)
     for key in ("pre", "post"):
@@ -112,7 +102,6 @@ def table_header(context: ImportContext, node: DbtNode, notes: list[str], *, sto
 
 
 def columns_of(context: ImportContext, node: DbtNode, notes: list[str], *, contract: bool = False) -> dict[str, Any]:
-    """Return descriptions, tests and, for a contract, types of columns."""
     columns: dict[str, Any] = {}
     absent = context.absent[node.id]
     if absent:
@@ -152,7 +141,6 @@ def _column(
 
 
 def hook_texts(context: ImportContext, node: DbtNode, key: str) -> list[str]:
-    """The SQL of the hooks of a node."""
     hooks = []
     for hook in sequence_of(node.config, key):
         sql = text_of(hook, "sql") if isinstance(hook, dict) else hook
@@ -162,7 +150,7 @@ def hook_texts(context: ImportContext, node: DbtNode, key: str) -> list[str]:
 
 
 def _calls(template: str) -> set[str]:
-    """What a template uses that values of a header cannot: other functions, and blocks."""
+    """Return what a template uses that values of a header cannot: other functions, and blocks."""
     code = [piece for piece in pieces(template) if piece.part in (PieceKind.EXPRESSION, PieceKind.BLOCK)]
     names = {name for piece in code for name, called in _CALL.findall(piece.inner) if called}
     return {f"{name}()" for name in names - _OF_VALUES} | {

@@ -35,12 +35,7 @@ class Translation:
 
 
 def translated(template: str, adapter: str) -> Translation:
-    """Translate a template.
-
-    Args:
-        template: SQL with Jinja.
-        adapter: dbt's name of the warehouse it was written for; one that is not known is not translated.
-    """
+    """Translate SQL with Jinja for Spark; unchanged if dbt's name of the warehouse is not known."""
     warehouse = WAREHOUSES.get(adapter)
     if warehouse is None or not is_markable(template):
         return Translation(with_backticks(template, adapter))

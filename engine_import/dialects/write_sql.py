@@ -70,7 +70,6 @@ def _written(script: Script, nodes: Sequence[Node], *, ordered: bool) -> str:
 
 
 def write_brackets(script: Script, node: Node, *, ordered: bool = False) -> str:
-    """Write brackets with what is in them."""
     closing = script.tree.text[node.end - 1]
     if not node.inside:
         return script.gap(node.start, node.end)
@@ -141,7 +140,7 @@ def _cast(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[W
 
 
 def _text_without_length(script: Script, kinds: Sequence[Node]) -> str:
-    """A note if a type cuts a text, which Spark's string does not."""
+    """Return a note if a type cuts a text, which Spark's string does not."""
     sized = (
         len(kinds) > 1
         and is_brackets(kinds[-1])
@@ -170,7 +169,7 @@ def _is_call(nodes: Sequence[Node], at: int) -> bool:
 
 
 def _call_text(script: Script, prefix: str, name: Node, brackets: Node) -> str:
-    """A call in Spark's dialect: by its rule, or as it is written, with its arguments translated."""
+    """Return a call by its rule, or as it is written, with its arguments translated."""
     warehouse, key = script.warehouse, f"{prefix}{name.word}"
     inside, treatment = _null_treatment(name.word, brackets.inside)
     parts = split(inside)
@@ -195,7 +194,6 @@ def _call_text(script: Script, prefix: str, name: Node, brackets: Node) -> str:
 
 
 def _by_rule(rule: Rule, call: Call) -> str | Noted | None:
-    """What a rule makes of a call; None if it does not fit."""
     if callable(rule):
         return rule(call)
     template = rule.text if isinstance(rule, Noted) else rule
@@ -205,7 +203,6 @@ def _by_rule(rule: Rule, call: Call) -> str | Noted | None:
 
 
 def _lost_comments(script: Script, brackets: Node, text: str) -> str:
-    """The comments between the arguments of a call that a rule has written."""
     places = [
         brackets.start + 1,
         *(place for node in brackets.inside for place in (node.start, node.end)),
@@ -221,14 +218,14 @@ def _as_written(script: Script, shown: str, name: Node, brackets: Node, treatmen
 
 
 def _arguments(script: Script, brackets: Node, treatment: str) -> str:
-    """The brackets of a call, without the treatment of NULLs at their end if that is written behind them."""
+    """Return the brackets of a call, without a treatment of NULLs that is written behind them."""
     if treatment:
         return f"({script.gap(brackets.start + 1, brackets.inside[0].start)}{write(script, brackets.inside[:-2])})"
     return write_brackets(script, brackets, ordered=any(node.word == "order" for node in brackets.inside))
 
 
 def _null_treatment(name: str, inside: Sequence[Node]) -> tuple[Sequence[Node], str]:
-    """What is between brackets without IGNORE NULLS at its end, which Spark has behind the brackets."""
+    """Split off IGNORE NULLS, which Spark has behind the brackets."""
     if name in _NULL_TREATMENT and [node.word for node in inside[-2:]] in (["ignore", "nulls"], ["respect", "nulls"]):
         return inside[:-2], f" {inside[-2].text} {inside[-1].text}"
     return inside, ""

@@ -84,7 +84,6 @@ class FlareImport:
     outputs: dict[str, str] = field(default_factory=dict)
 
     def lost(self, part: JobPart, reason: str) -> None:
-        """Note a setting that is not carried over."""
         name = ".".join(str(key) for key in part.path if isinstance(key, str))[-80:]
         self.report.items.append(
             Item("setting", plain(name), ImportOutcome.NOT_IMPORTED, origin=part.place, reason=plain(reason))
@@ -247,7 +246,6 @@ def _import_step(done: FlareImport, step: JobPart, shared: dict[str, Any], outpu
 
 
 def _query(done: FlareImport, part: JobPart) -> tuple[str, set[str]]:
-    """The query of a step with its functions, and the streams that it reads."""
     if part.child("sqlFile").value is not None:
         done.lost(part.child("sqlFile"), "the SQL is in another file: write it into the model")
     original = part.child("sql").text().strip().rstrip(";")
@@ -379,12 +377,10 @@ def read_address(text: str) -> Address | None:
 
 
 def table_name(text: str) -> str:
-    """A name that a model or table can have."""
     name = re.sub(r"[^a-z0-9_]+", "_", text.casefold()).strip("_")[:100] or "unnamed"
     return name if is_table_name(name) else f"m_{name}"
 
 
 def plain_name(text: str) -> str:
-    """A name that a source, connection or namespace can have."""
     name = re.sub(r"[^a-z0-9_]+", "_", text.casefold()).strip("_")[:100] or "unnamed"
     return name if is_name(name) else f"s_{name}"

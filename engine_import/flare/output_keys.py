@@ -16,13 +16,7 @@ _APPENDED = (
 
 
 def output_keys(options: JobPart, lost: Callable[[JobPart, str], None], *, streamed: bool) -> dict[str, Any]:
-    """Return the keys of a header.
-
-    Args:
-        options: `outputOptions` of a sink.
-        lost: notes what is not carried over.
-        streamed: the model is a streaming table.
-    """
+    """Return the keys of a header for `outputOptions` of a sink; `lost` gets what is not carried over."""
     keys: dict[str, Any] = {}
     iceberg = options.child("iceberg")
     properties = _properties(iceberg.child("properties"))

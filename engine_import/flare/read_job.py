@@ -32,14 +32,14 @@ class JobPart:
     asked: set[Keys] = field(default_factory=set)
 
     def child(self, key: str) -> JobPart:
-        """The value of a key; one of None if there is none."""
+        """Return the value of a key; one of None if there is none."""
         path = (*self.path, key)
         self.asked.add(path)
         value = self.value.get(key) if isinstance(self.value, dict) else None
         return JobPart(self.doc, path, value, self.asked)
 
     def items(self) -> list[JobPart]:
-        """The items of a list; a mapping is a list of one."""
+        """Return the items of a list; a mapping is a list of one."""
         values = self.value if isinstance(self.value, list) else [self.value] if isinstance(self.value, dict) else []
         listed = isinstance(self.value, list)
         return [
@@ -47,27 +47,23 @@ class JobPart:
         ]
 
     def entries(self) -> list[tuple[str, JobPart]]:
-        """The keys of a mapping with their values."""
         return [(str(key), self.child(str(key))) for key in self.value] if isinstance(self.value, dict) else []
 
     def text(self) -> str:
-        """A string; numbers as they are written, empty if it is something else."""
+        """Return a string; numbers as they are written, empty if it is something else."""
         if isinstance(self.value, bool) or not isinstance(self.value, (str, int, float)):
             return ""
         return self.doc.written.get(self.path) or str(self.value)
 
     @property
     def place(self) -> str:
-        """File and line of the key."""
         location = self.doc.key_at(self.path)
         return f"{location.file}:{location.line}"
 
     def whole(self) -> None:
-        """Count everything inside as asked for."""
         self.asked.update(_paths(self.path, self.value))
 
     def left(self) -> Iterator[JobPart]:
-        """The outermost values that nobody has asked for."""
         if isinstance(self.value, dict):
             for key, value in self.value.items():
                 path = (*self.path, str(key))
@@ -104,7 +100,7 @@ def read_jobs(file: Path) -> list[JobPart]:
 
 
 def job_spec(job: JobPart) -> JobPart:
-    """The part of a job with inputs and steps; its grammar has two forms."""
+    """Return the part of a job with inputs and steps; its grammar has two forms."""
     spec = job.child("spec")
     spec.child("stack")
     for path in (("flare", "job"), ("stackSpec", "job")):

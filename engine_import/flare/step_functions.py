@@ -23,12 +23,7 @@ _REASONS: Final = {
 
 
 def function_select(function: JobPart, before: str) -> tuple[str, str]:
-    """Return the SELECT that does what a function does with the rows of a relation, or why there is none.
-
-    Args:
-        function: with its name and arguments.
-        before: the relation.
-    """
+    """Return the SELECT that does the same to the rows of a relation, or why there is none."""
     name = function.child("name").text()
     columns = {key: part.text() for key, part in function.child("columns").entries()}
     listed = [value for value in function.child("columns").value or [] if isinstance(value, str)]
@@ -65,5 +60,4 @@ def _added(function: JobPart, call: Callable[[str], str]) -> str:
 
 
 def _literal(value: object) -> str:
-    """A value as Jinja reads it."""
     return json.dumps(value, ensure_ascii=False)

@@ -29,23 +29,16 @@ class Errors:
     strings: Mapping[str, list[Diagnostic]] = field(default_factory=dict)
 
     def of(self, file: str) -> list[Diagnostic]:
-        """Those of a file, in the order of its lines."""
         found = self.by_file.get(file, [])
         return sorted(found, key=lambda error: error.location.line if error.location else 0)
 
     def elsewhere(self, files: Iterable[str]) -> list[Diagnostic]:
-        """Those that are in none of the files."""
         known = set(files)
         return [error for file, found in self.by_file.items() if file not in known for error in found]
 
 
 def compile_errors(root: Path, texts: Mapping[str, str]) -> Errors:
-    """Compile a project and return its errors.
-
-    Args:
-        root: its folder.
-        texts: texts of models that are other than their files, by name.
-    """
+    """Compile a project and return its errors; `texts` replaces the text of models by name."""
     from engine.compile import compile_project
     from engine.project import ModelText, load_project
 
@@ -69,7 +62,7 @@ def compile_errors(root: Path, texts: Mapping[str, str]) -> Errors:
 
 
 def _absent(model: Model, errors: Iterable[Diagnostic]) -> set[str]:
-    """The described columns at whose places the compiler found that there are none."""
+    """Return described columns that the compiler reported as absent at their places."""
     places = {error.location for error in errors if error.code == "unknown-column" and error.node == model.name}
     settings = model.positions.settings
     return (

@@ -14,8 +14,6 @@ _LONGEST = 400
 
 
 class ImportOutcome(StrEnum):
-    """What became of something."""
-
     COMPILES = "compiles"
     FAILS = "does not compile"
     DRAFT = "draft"
@@ -68,17 +66,14 @@ class ImportReport:
 
     @property
     def models(self) -> list[Item]:
-        """The models among the items."""
         return [item for item in self.items if item.kind == "model"]
 
     @property
     def whole(self) -> bool:
-        """Whether every model was imported and compiles."""
         return all(item.outcome is ImportOutcome.COMPILES for item in self.models)
 
     @property
     def summary(self) -> str:
-        """The result in one line."""
         counts = Counter(item.outcome for item in self.models)
         total = len(self.models)
         said = f"{counts[ImportOutcome.COMPILES]} of {total} model{'' if total == 1 else 's'} compile"
@@ -109,7 +104,6 @@ class ImportReport:
         return [self.summary, *_some(models, most, "models"), *_some(grouped, most, "lines")]
 
     def to_json(self) -> str:
-        """The report as JSON."""
         counts = {outcome.value: 0 for outcome in ImportOutcome if outcome is not ImportOutcome.IMPORTED}
         counts.update(Counter(item.outcome.value for item in self.models))
         data = {
@@ -124,7 +118,6 @@ class ImportReport:
         return json.dumps(data, indent=2) + "\n"
 
     def to_markdown(self) -> str:
-        """The report for people."""
         facts = ", ".join(f"{key.replace('_', ' ')} {plain(str(value))}" for key, value in self.facts.items() if value)
         lines = [f"# Import of the {self.tool} project {_cell(self.project)}", "", f"{self.summary}.", ""]
         lines += [f"Read: {facts}.", ""] if facts else []
@@ -160,11 +153,11 @@ def _some(lines: list[str], most: int, what: str) -> list[str]:
 
 
 def plain(text: str) -> str:
-    """A foreign text on one line, without characters that a terminal obeys, and not too long."""
+    """Return a foreign text on one line, without terminal control characters, and not too long."""
     line = " ".join(_HIDDEN.sub(" ", text.replace("\n", " ")).split())
     return line if len(line) <= _LONGEST else line[: _LONGEST - 3] + "..."
 
 
 def _cell(text: str) -> str:
-    """A foreign text in Markdown: no link, no table cell, no HTML of its own."""
+    """Return a foreign text for Markdown: no link, no table cell, no HTML of its own."""
     return re.sub(r"([\\`*\[\]<>|])", r"\\\1", plain(text))

@@ -15,12 +15,6 @@ _DEEPEST = 12
 
 @dataclass(slots=True)
 class NewProject:
-    """Files that will be written, all at the end.
-
-    Attributes:
-        files: content by name, relative to the folder.
-    """
-
     files: dict[str, str | bytes] = field(default_factory=dict)
     _taken: set[str] = field(default_factory=set)
 
@@ -59,7 +53,6 @@ class NewProject:
         self.write_more(folder)
 
     def write_more(self, folder: Path) -> None:
-        """Write all files into a folder that `write` has made."""
         with TargetFolder(folder, shared=True) as opened:
             for name, content in self.files.items():
                 data = content if isinstance(content, bytes) else content.encode("utf-8", "replace")
@@ -78,10 +71,10 @@ def check_empty(folder: Path) -> None:
 
 
 def is_safe(part: str) -> bool:
-    """Whether a name may be that of a file or folder: plain ASCII, not hidden, not too long."""
+    """Return whether a file or folder may have the name: plain ASCII, not hidden, not too long."""
     return bool(_PART.fullmatch(part)) and ".." not in part
 
 
 def safe_folders(path: str) -> tuple[str, ...]:
-    """The folders of a path in somebody's manifest; those that are not plain names are left out."""
+    """Return the folders of a path in a foreign manifest; those that are not plain names are left out."""
     return tuple(part for part in path.split("/")[:-1] if is_safe(part))[:_DEEPEST]

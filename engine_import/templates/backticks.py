@@ -46,7 +46,7 @@ def with_backticks(template: str, adapter: str) -> str:
 
 
 def _translated(text: str, inside: str, *, escapes: bool) -> tuple[str, str]:
-    """A text with backticks, and what its end is inside of: a quote, or nothing."""
+    """Return a text with backticks, and what its end is inside of: a quote, or nothing."""
     made, at = [], 0
     while at < len(text):
         length = 1
@@ -66,7 +66,7 @@ def _translated(text: str, inside: str, *, escapes: bool) -> tuple[str, str]:
 
 
 def _in_quotes(text: str, at: int, quote: str, *, escapes: bool) -> tuple[str, str, int]:
-    """What becomes of a character in a string or a name, whether that continues, and how many characters it was."""
+    """Return the translated character, whether the quotes continue, and how many characters it was."""
     sign = text[at]
     if quote == "'":
         pair = text[at : at + 2] if escapes and sign == "\\" else ""

@@ -71,7 +71,6 @@ def _condition(piece: Piece) -> str:
 
 
 def _is_if(piece: Piece) -> bool:
-    """Whether a piece begins a block that only an incremental run, or only a full one, takes."""
     if piece.part is not PieceKind.BLOCK or not re.match(r"if\b", piece.inner):
         return False
     condition = _condition(piece)
@@ -79,7 +78,7 @@ def _is_if(piece: Piece) -> bool:
 
 
 def _branches(parts: list[Piece], begin: int) -> tuple[int, int, int] | None:
-    """Where an if, its else (or its end) and its end are; None if there is an elif, or no end."""
+    """Return where an if, its else (or its end) and its end are; None if there is an elif, or no end."""
     depth, middle = 0, 0
     for at in range(begin, len(parts)):
         word = parts[at].inner.split(None, 1)[:1] if parts[at].part is PieceKind.BLOCK else []

@@ -14,8 +14,6 @@ _CLOSE = {"{{": "}}", "{%": "%}", "{#": "#}"}
 
 
 class PieceKind(Enum):
-    """What a piece of a template is."""
-
     TEXT = "text"
     COMMENT = "comment"
     EXPRESSION = "expression"
@@ -24,19 +22,11 @@ class PieceKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A piece of a template.
-
-    Attributes:
-        part: what it is.
-        text: as written, with its braces.
-    """
-
     part: PieceKind
     text: str
 
     @property
     def inner(self) -> str:
-        """What is between the braces, without the signs of white space."""
         if self.part is PieceKind.TEXT:
             return self.text
         return self.text[2:-2].strip("-+").strip()
@@ -66,7 +56,7 @@ def _pieces(template: str) -> Iterator[Piece]:
 
 
 def _end(template: str, at: int, close: str) -> int:
-    """Where a tag ends: past its closing braces, outside of quotes; beyond the template if it is not closed."""
+    """Return where a tag ends; beyond the template if it is not closed."""
     quote = ""
     while at < len(template):
         character = template[at]
@@ -84,7 +74,6 @@ def _end(template: str, at: int, close: str) -> int:
 
 
 def joined(parts: list[Piece]) -> str:
-    """The template again."""
     return "".join(piece.text for piece in parts)
 
 
@@ -95,7 +84,7 @@ def in_code(template: str, change: Callable[[str], str]) -> str:
 
 
 def called(expression: str) -> str:
-    """The name of the function if a piece of code is one call of it and nothing else; else empty."""
+    """Return the function's name if a piece of code is one call of it and nothing else; else empty."""
     found = re.match(r"([A-Za-z_][\w.]*)\s*\(", expression)
     if found is None:
         return ""

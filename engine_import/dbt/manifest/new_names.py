@@ -38,11 +38,10 @@ class NewNames:
         return self.references.get((package, name, version))
 
     def in_template(self, template: str) -> str:
-        """A template whose ref() and source() have the new names."""
+        """Return a template whose ref() and source() have the new names."""
         return in_code(template, self.in_code)
 
     def in_code(self, code: str) -> str:
-        """The same for a piece of Jinja code."""
         return SOURCE_CALL.sub(self._source, _REF.sub(self._ref, code))
 
     def _ref(self, found: re.Match[str]) -> str:
@@ -56,7 +55,6 @@ class NewNames:
 
 
 def new_names(manifest: DbtManifest) -> NewNames:
-    """Give every model, seed, snapshot and source table of the project a name that is valid and free."""
     taken: set[str] = set()
     models: dict[str, str] = {}
     references: dict[tuple[str, str, str], str] = {}
@@ -110,5 +108,4 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 def valid_name(text: str) -> str:
-    """The name if it is valid as it is; else one made from it."""
     return text if is_name(text) else _valid(text)

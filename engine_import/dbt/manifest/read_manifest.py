@@ -48,23 +48,19 @@ class DbtNode:
     data: Mapping[str, Any] = field(default_factory=dict)
 
     def text(self, key: str) -> str:
-        """A string of its data; empty if there is none."""
         return text_of(self.data, key)
 
     @property
     def version(self) -> str:
-        """The version of a versioned model; empty for others."""
         value = self.data.get("version")
         return str(value)[:20] if isinstance(value, (int, float, str)) and not isinstance(value, bool) else ""
 
     @property
     def parents(self) -> tuple[str, ...]:
-        """Ids of the nodes it reads."""
         return tuple(texts_of(mapping_of(self.data, "depends_on"), "nodes"))
 
     @property
     def macros(self) -> tuple[str, ...]:
-        """Ids of the macros it calls."""
         return tuple(texts_of(mapping_of(self.data, "depends_on"), "macros"))
 
 
@@ -195,25 +191,22 @@ def _is_built(node: Mapping[str, Any]) -> bool:
 
 
 def _relation(node: Mapping[str, Any]) -> tuple[str, ...]:
-    """Database, schema and table of a node or source, in lower case."""
     table = text_of(node, "identifier") or text_of(node, "alias") or text_of(node, "name")
     return tuple(part.casefold() for part in (text_of(node, "database"), text_of(node, "schema"), table))
 
 
 def text_of(data: Mapping[str, Any], key: str) -> str:
-    """A string; empty if there is none."""
     value = data.get(key)
     return value if isinstance(value, str) else ""
 
 
 def mapping_of(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """A mapping; empty if there is none."""
     value = data.get(key)
     return value if isinstance(value, dict) else {}
 
 
 def sequence_of(data: Mapping[str, Any], key: str) -> Sequence[Any]:
-    """A list; a single value is a list of one, nothing is none."""
+    """Return a list; a single value becomes a list of one."""
     value = data.get(key)
     if value is None or value == "":
         return []
@@ -221,7 +214,6 @@ def sequence_of(data: Mapping[str, Any], key: str) -> Sequence[Any]:
 
 
 def texts_of(data: Mapping[str, Any], key: str) -> list[str]:
-    """A list of strings, without what is not a string."""
     return [value for value in sequence_of(data, key) if isinstance(value, str)]
 
 
@@ -284,7 +276,6 @@ def _macro(key: str, data: Mapping[str, Any]) -> DbtMacro:
 
 
 def plain_lines(text: str) -> str:
-    """The text with plain line ends and without NUL."""
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
 
 
@@ -299,6 +290,6 @@ def _counts(data: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _most_frequent(nodes: Mapping[str, DbtNode]) -> str:
-    """The package with most models: manifests before v11 may not name the project."""
+    """Return the package with most models: manifests before v11 may not name the project."""
     packages = [node.package for node in nodes.values() if node.kind == "model"]
     return max(sorted(set(packages)), key=packages.count, default="")

@@ -23,7 +23,6 @@ _WORDS_OF_TWO = {
 
 
 def type_text(script: Script, nodes: Sequence[Node]) -> str:
-    """A type in Spark's words; one that means the same stays as it is written."""
     text = script.tree.text[nodes[0].start : nodes[-1].end]
     if any(script.tree.has_jinja(node) for node in nodes) or script.tree.has_block(nodes[0].start, nodes[-1].end):
         return text
@@ -46,7 +45,6 @@ def _type(text: str, warehouse: Warehouse) -> str:
 
 
 def _nested(script: Script, nodes: Sequence[Node]) -> str:
-    """A type with types in it: each word that is one is written in Spark's words."""
     made = []
     for at, node in enumerate(nodes):
         gap = script.gap(nodes[at - 1].end, node.start) if at else ""
@@ -57,7 +55,6 @@ def _nested(script: Script, nodes: Sequence[Node]) -> str:
 
 
 def type_end(nodes: Sequence[Node], at: int) -> int:
-    """Where a type that begins at a node ends, after `::`."""
     end = at + 1
     if end < len(nodes) and nodes[end].word in _WORDS_OF_TWO.get(nodes[at].word, ()):
         end += 1 if nodes[end].word in ("precision", "varying") else 3
@@ -69,12 +66,11 @@ def type_end(nodes: Sequence[Node], at: int) -> int:
 
 
 def is_integer(new_type: str) -> bool:
-    """Whether a type of Spark is one of whole numbers."""
     return new_type.casefold() in _INTEGERS
 
 
 def is_fractional(nodes: Sequence[Node], warehouse: Warehouse) -> bool:
-    """Whether a value certainly has a fraction: a division, an average; a number with a point where it decides."""
+    """Return whether a value certainly has a fraction: a division, an average, or a number with a point."""
     for at, node in enumerate(nodes):
         following = nodes[at + 1] if at + 1 < len(nodes) else None
         if node.word == "/" and not warehouse.whole_slash:

@@ -42,7 +42,7 @@ def _division(script: Script, nodes: Sequence[Node], at: int, gap: str, made: li
 
 
 def _power(script: Script, nodes: Sequence[Node], at: int, made: list[Written], write: _Write) -> int:
-    """`a ^ b`, which binds more strongly than all but a sign: both sides are single values."""
+    """Write `a ^ b`, which binds more strongly than all but a sign: both sides are single values."""
     end = _operand_end(nodes, at + 1)
     base = last_operand(made) if end > at + 1 else None
     if base is None:
@@ -57,7 +57,6 @@ def _power(script: Script, nodes: Sequence[Node], at: int, made: list[Written], 
 
 
 def _operand_end(nodes: Sequence[Node], at: int) -> int:
-    """Where a value that begins at a node ends: a sign, a name or number, what is called, parts of it."""
     end = at + (at < len(nodes) and nodes[at].word in ("-", "+"))
     if end >= len(nodes) or (nodes[end].kind == "sign"):
         return at
@@ -68,7 +67,7 @@ def _operand_end(nodes: Sequence[Node], at: int) -> int:
 
 
 def _is_certain(script: Script, nodes: Sequence[Node], at: int) -> bool:
-    """Whether a division certainly has a fraction: a number with a point, or a cast, is on one of its sides."""
+    """Return whether a division certainly has a fraction: one side is a number with a point, or a cast."""
     near = [*nodes[max(0, at - 4) : at], *nodes[at + 1 : at + 5]]
     texts = {node.word for node in near} | {inner.word for node in near for inner in node.inside}
     fractional = {"float", "double", "numeric", "decimal", "real", "float8"}
@@ -76,7 +75,7 @@ def _is_certain(script: Script, nodes: Sequence[Node], at: int) -> bool:
 
 
 def _match(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[Written], write: _Write) -> int:
-    """`a ~ 'x'`, `a !~ 'x'`, `a ~* 'x'`: RLIKE."""
+    """Write `a ~ 'x'`, `a !~ 'x'` and `a ~* 'x'` as RLIKE."""
     negated = nodes[at].word == "!"
     sign = at + negated
     if sign >= len(nodes) or nodes[sign].word not in ("~", "~*"):
@@ -94,7 +93,7 @@ def _match(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[
 
 
 def _path(script: Script, nodes: Sequence[Node], at: int, made: list[Written]) -> int:
-    """`column:a.b[0]::type` of Snowflake: variant_get()."""
+    """Write Snowflake's `column:a.b[0]::type` as variant_get()."""
     end, path = at + 1, "$"
     while end < len(nodes):
         node = nodes[end]

@@ -22,7 +22,7 @@ def with_subquery(script: Script, made: list[Written], write: Callable[[Script, 
 
 
 def _wrapped(script: Script, made: list[Written], at: int, write: Callable[[Script, Sequence[Node]], str]) -> str:
-    """Wrap the SELECT of a QUALIFY; the reason if it cannot be."""
+    """Wrap the SELECT of a QUALIFY; return the reason if it cannot be wrapped."""
     words = [entry.word for entry in made]
     begin = _last(words, "select", at)
     start = _last(words[:at], "from", at)
@@ -87,10 +87,7 @@ def _last(words: Sequence[str], word: str, before: int) -> int:
 
 
 def _aliases(items: Sequence[Written]) -> dict[str, tuple[str, bool]]:
-    """What a list of a SELECT gives a name to, and whether a window function is in it, by the name.
-
-    A column that keeps its name, also one of a table, is not among them.
-    """
+    """Return by alias the text of each column and whether it has a window function; kept names are left out."""
     found: dict[str, tuple[str, bool]] = {}
     first = 0
     for at, item in enumerate(items):
@@ -107,7 +104,6 @@ def _aliases(items: Sequence[Written]) -> dict[str, tuple[str, bool]]:
 
 
 def _names(nodes: Sequence[Node]) -> set[str]:
-    """The names in a condition that nothing qualifies."""
     found: set[str] = set()
     for at, node in enumerate(nodes):
         if node.kind == "brackets":

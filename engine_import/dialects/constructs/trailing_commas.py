@@ -43,6 +43,5 @@ def _after_cte(nodes: Sequence[Node], at: int) -> bool:
 
 
 def _end(script: Script, at: int) -> int:
-    """Where the next closing bracket is."""
     found = re.compile(r"[)\]]").search(script.tree.text, at)
     return found.start() if found else at

@@ -63,7 +63,6 @@ def _contained(script: Script, nodes: Sequence[Node], at: int, gap: str, made: l
 
 
 def _alias(nodes: Sequence[Node], at: int) -> tuple[str, int]:
-    """The alias of a table, with those of its columns, and where it ends."""
     end = at + (at < len(nodes) and nodes[at].word == "as")
     if end >= len(nodes) or nodes[end].kind not in ("word", "name") or nodes[end].word in _NO_ALIAS:
         return "", at

@@ -41,27 +41,18 @@ class Argument:
 
     @property
     def word(self) -> str:
-        """The argument in lower case if it is one word, or a string; else empty."""
+        """Return the argument in lower case if it is one word, or a string; else empty."""
         if self.value is not None:
             return self.value.lower()
         return self.nodes[0].word if len(self.nodes) == 1 else ""
 
     @property
     def unit(self) -> str:
-        """The unit of time that it names, in capitals; empty if it names none."""
         return UNITS.get(self.word, "").upper()
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of a function.
-
-    Attributes:
-        name: as written.
-        arguments: those between the commas.
-        write: writes nodes in Spark's dialect.
-    """
-
     name: str
     arguments: tuple[Argument, ...]
     write: Callable[[Sequence[Node]], str]
@@ -82,12 +73,11 @@ class Call:
         return _FIELD.sub(lambda match: parts[match[1]], styled(template, self.name))
 
     def takes(self, template: str) -> bool:
-        """Whether a template uses each of the arguments and no others."""
         fields = {match[1] for match in _FIELD.finditer(template)}
         return "*" in fields or fields == {str(at) for at in range(len(self))}
 
     def interval(self, at: int) -> tuple[str, str] | None:
-        """The amount and the unit of an argument `INTERVAL 3 DAY`; None if it is not one."""
+        """Return the amount and the unit of `INTERVAL 3 DAY`; None if the argument is not an interval."""
         nodes = self[at].nodes
         if len(nodes) < 3 or nodes[0].word != "interval" or nodes[-1].word not in UNITS:  # noqa: PLR2004 - word, amount, unit
             return None
@@ -99,7 +89,7 @@ class Call:
 
 
 def styled(template: str, name: str) -> str:
-    """A template in capitals if the name is written in them; strings and fields stay."""
+    """Return a template in capitals if the name is written in them; strings and fields stay."""
     if not name.isupper():
         return template
     return "".join(part if at % 2 else part.upper() for at, part in enumerate(_FIXED.split(template)))

@@ -10,12 +10,7 @@ _PREFIX = re.compile(r"(?i)(rb|br|r|b|e|n|u&)?('''|\"\"\"|'|\"|\$\w*\$)")
 
 
 def string_value(node: Node, *, escapes: bool) -> str | None:
-    """What a string in quotes is, without Jinja in it; backslashes stay where they escape.
-
-    Args:
-        node: a token.
-        escapes: a backslash takes the meaning from what follows.
-    """
+    """Return the value of a string without Jinja in it; backslashes stay where they escape."""
     found = _PREFIX.match(node.text)
     if node.kind != "string" or found is None or "{{" in node.text or "{%" in node.text:
         return None
@@ -29,12 +24,7 @@ def string_value(node: Node, *, escapes: bool) -> str | None:
 
 
 def string_text(text: str, *, escapes: bool) -> str | None:
-    """A string as Spark writes it; None if Spark has none of its kind.
-
-    Args:
-        text: with its quotes; Jinja in it stays.
-        escapes: a backslash takes the meaning from what follows, as in Spark.
-    """
+    """Return a string, with its Jinja, as Spark writes it; None if Spark has none of its kind."""
     found = _PREFIX.match(text)
     if found is None:
         return None
@@ -52,18 +42,16 @@ def string_text(text: str, *, escapes: bool) -> str | None:
 
 
 def _outside_jinja(text: str) -> str:
-    """A text with its backslashes doubled, except for those in Jinja."""
+    """Double the backslashes, except for those in Jinja."""
     parts = re.split(r"(\{\{.*?(?:\}\}|\Z)|\{%.*?(?:%\}|\Z))", text, flags=re.DOTALL)
     return "".join(part if at % 2 else part.replace("\\", "\\\\") for at, part in enumerate(parts))
 
 
 def quoted(value: str) -> str:
-    """A value as a string of Spark; Jinja in it stays."""
     return "'" + _outside_jinja(value).replace("'", "\\'") + "'"
 
 
 def name_text(text: str) -> str:
-    """A name in double quotes, in backticks."""
     if not text.startswith('"'):
         return text
     return "`" + text[1:-1].replace('""', '"').replace("`", "``") + "`"

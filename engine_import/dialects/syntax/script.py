@@ -54,13 +54,11 @@ class Script:
 
     @contextmanager
     def replacing(self, names: Mapping[str, str]) -> Iterator[None]:
-        """Write something else for some names, inside of a with block."""
         self.replaced = names
         yield
         self.replaced = {}
 
     def gap(self, start: int, end: int) -> str:
-        """The white space, comments and blocks of Jinja between two places."""
         text = self.tree.text[start:end]
         if "#" in text and self.warehouse.dialect == "bigquery":
             return _HASH_COMMENT.sub(lambda match: match[1] or "--", text)
@@ -85,12 +83,12 @@ class Written:
 
     @property
     def word(self) -> str:
-        """The word or sign that it is, in lower case; empty if it is something else."""
+        """Return its word or sign in lower case; empty if it is something else."""
         return self.nodes[0].word if len(self.nodes) == 1 else ""
 
 
 def unmarked(text: str, messages: Sequence[str]) -> tuple[str, list[Note]]:
-    """The text without marks, and the notes with the lines they belong to."""
+    """Return the text without marks, and the notes with the lines they belong to."""
     notes: list[Note] = []
     line = 1
     for part in re.split(f"({_OPEN}\\d+{_CLOSE})", text):
@@ -103,12 +101,12 @@ def unmarked(text: str, messages: Sequence[str]) -> tuple[str, list[Note]]:
 
 
 def is_markable(text: str) -> bool:
-    """Whether a text has none of the signs that marks are made of."""
+    """Return whether a text has none of the signs that marks are made of."""
     return _OPEN not in text and _CLOSE not in text
 
 
 def last_operand(made: list[Written]) -> Written | None:
-    """Take the value that ends here off what was written: `a.b(c)[0]`; None if there is none, as behind a keyword."""
+    """Pop the value that ends here, as `a.b(c)[0]`; None if there is none, as after a keyword."""
     at = len(made)
     if not at or made[-1].kind != "operand":
         return None

@@ -51,7 +51,6 @@ class Node:
 
     @property
     def word(self) -> str:
-        """A word or sign in lower case; empty for all else."""
         return self.text.lower() if self.kind in ("word", "sign") else ""
 
 
@@ -72,27 +71,20 @@ class SqlTree:
     blocks: tuple[tuple[int, tuple[int, ...]], ...]
 
     def branch(self, offset: int) -> tuple[int, ...]:
-        """The blocks of Jinja that are open at a place: two of one branch are rendered together or not at all."""
+        """Return the Jinja blocks open at a place: two of one branch are rendered together or not at all."""
         at = bisect_right(self.blocks, offset, key=lambda block: block[0])
         return self.blocks[at - 1][1] if at else ()
 
     def has_block(self, start: int, end: int) -> bool:
-        """Whether a block of Jinja is between two places."""
         at = bisect_right(self.blocks, start - 1, key=lambda block: block[0])
         return at < len(self.blocks) and self.blocks[at][0] < end
 
     def has_jinja(self, node: Node) -> bool:
-        """Whether an expression of Jinja is in a node."""
         return any(start < node.end and node.start < end for start, end in self.jinja)
 
 
 def sql_tree(template: str, dialect: str) -> SqlTree | str:
-    """Read a template, or return the reason why it cannot be read: `UNREAD` or `TOO_DEEP`.
-
-    Args:
-        template: SQL with Jinja.
-        dialect: sqlglot's name of the warehouse.
-    """
+    """Read a template, or return the reason why it cannot be read: `UNREAD` or `TOO_DEEP`."""
     masked, jinja, blocks = _masked(template)
     try:
         tokens = sqlglot.tokenize(masked, read=dialect)
@@ -103,7 +95,7 @@ def sql_tree(template: str, dialect: str) -> SqlTree | str:
 
 
 def _leaves(template: str, token: Token) -> list[Node]:
-    """The nodes of a token: sqlglot reads ORDER BY as one, here it is two."""
+    """Return the nodes of a token: sqlglot reads ORDER BY as one, here it is two."""
     text, kind = template[token.start : token.end + 1], _kind(token)
     if kind != "word" or not any(character.isspace() for character in token.text):
         return [Node(token.start, token.end + 1, text, kind)]
@@ -134,7 +126,6 @@ def _masked(template: str) -> tuple[str, list[tuple[int, int]], list[tuple[int, 
 
 
 def _enter(stack: list[int], code: str, number: int) -> None:
-    """Change the stack of open blocks by a block."""
     if code.startswith("end"):
         stack[-1:] = []
     elif code.startswith(("else", "elif")):
@@ -172,12 +163,10 @@ def _in_brackets(leaves: Iterable[Node]) -> tuple[Node, ...] | str:
 
 
 def is_brackets(node: Node | None, sign: str = "(") -> bool:
-    """Whether a node is a pair of brackets of a kind."""
     return node is not None and node.kind == "brackets" and node.text == sign
 
 
 def split(nodes: Sequence[Node]) -> list[list[Node]]:
-    """The parts between the commas of a list; none if it is empty."""
     parts: list[list[Node]] = [[]]
     for node in nodes:
         if node.word == ",":

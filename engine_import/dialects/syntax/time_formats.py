@@ -73,6 +73,5 @@ def _joined(parts: list[str], *, reads: bool) -> str:
 
 
 def _beside_digits(parts: list[str], at: int) -> bool:
-    """Whether a number is directly beside another one."""
     near = parts[at - 1 : at] if at else []
     return any(part[0].isalpha() and part not in ("a", "EEE", "EEEE") for part in (*near, *parts[at + 1 : at + 2]))

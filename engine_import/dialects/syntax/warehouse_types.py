@@ -22,7 +22,7 @@ _DECIMALS = ("decimal", "numeric", "number")
 
 
 def spark_type(text: str) -> str:
-    """A type of a warehouse as Spark has it; one that is not known stays as it is, on one line."""
+    """Return a warehouse's type as Spark has it; an unknown one stays as it is, on one line."""
     plain = " ".join(text.casefold().split())[:200]
     if (sized := _SIZED.fullmatch(plain)) is not None:
         if sized[1] in _DECIMALS:

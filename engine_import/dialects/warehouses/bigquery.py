@@ -33,7 +33,7 @@ def _time_minus(call: Call) -> str | None:
 
 
 def _difference(call: Call) -> str | Noted | None:
-    """date_diff(end, start, unit): bounds between them."""
+    """Translate date_diff(end, start, unit), which counts the bounds between them."""
     if len(call) != 3:  # noqa: PLR2004 - end, start, unit
         return None
     if call[2].unit == "WEEK":
@@ -43,7 +43,7 @@ def _difference(call: Call) -> str | Noted | None:
 
 
 def _whole_difference(call: Call) -> str | None:
-    """timestamp_diff(end, start, unit): whole units."""
+    """Translate timestamp_diff(end, start, unit), which counts whole units."""
     unit = call[2].unit if len(call) == 3 else ""  # noqa: PLR2004 - end, start, unit
     return call.fill("timestampdiff({u}, {1}, {0})", u=unit) if unit else None
 
@@ -53,8 +53,6 @@ def _monday(text: str) -> bool:
 
 
 def _truncated(*, dates: bool) -> Rule:
-    """date_trunc(x, unit) of a date, which stays one, and timestamp_trunc(x, unit)."""
-
     def rule(call: Call) -> str | None:
         if len(call) != 2:  # noqa: PLR2004 - time and unit
             return None
@@ -74,7 +72,7 @@ _OF_DATES = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY")
 
 
 def _quantile(call: Call) -> str | Noted | None:
-    """percentile_cont(x, p), which is a window function there."""
+    """Translate percentile_cont(x, p), which is a window function there."""
     return call.fill("percentile_cont({1}) within group (order by {0})") if len(call) == 2 else None  # noqa: PLR2004 - value and share
 
 
@@ -83,7 +81,6 @@ def _last_day(call: Call) -> str | None:
 
 
 def _dates(call: Call) -> str | None:
-    """generate_date_array(a, b[, INTERVAL n UNIT])."""
     step = call.interval(2) if len(call) == 3 else ("1", "DAY")  # noqa: PLR2004 - start, end, step
     if step is None or not step[0].lstrip("-").isdigit():
         return None
@@ -93,7 +90,7 @@ def _dates(call: Call) -> str | None:
 
 
 def _number_text(call: Call) -> str | None:
-    """format() with what Java's has as well."""
+    """Translate format() if Java's format has the same directives."""
     pattern = call[0].value if len(call) > 1 else None
     if pattern is None or any(sign in pattern for sign in ("%t", "%T", "%'", "%p", "%P", "%i")):
         return None

@@ -13,7 +13,7 @@ _WHOLE = "if({0} < 0, ceil({0}), floor({0}))"
 
 
 def with_nulls(call: Call) -> str | Noted | None:
-    """array_agg() where NULLs are elements; Spark's leaves them out."""
+    """Translate array_agg() where NULLs are elements; Spark's leaves them out."""
     ordered = text_rules.ordered_array(call)
     if ordered is None and (len(call) != 1 or any(node.word == "order" for node in call[0].nodes)):
         return None
@@ -23,7 +23,7 @@ def with_nulls(call: Call) -> str | Noted | None:
 
 
 def first_known(call: Call) -> str | None:
-    """any_value(), which is never NULL where there is a value."""
+    """Translate any_value(), which is never NULL where there is a value."""
     return call.fill("any_value({0}, true)") if len(call) == 1 else None
 
 

@@ -16,7 +16,6 @@ _DAY = time_rules.extracted(sunday=time_rules.FROM_SUNDAY_0)
 
 
 def _json_path(call: Call) -> str | None:
-    """json_extract_path_text(x, 'a', 'b')."""
     parts = [argument.value for argument in call.arguments[1:]]
     if not parts or any(part is None for part in parts):
         return None

@@ -13,15 +13,12 @@ _DAY = time_rules.extracted(sunday=time_rules.FROM_SUNDAY_0)
 
 
 def _text(call: Call) -> str | Noted | None:
-    """to_char(x[, pattern])."""
     if len(call) == 1:
         return call.fill("cast({0} as string)")
     return time_rules.formatted("date_format({v}, {p})", pattern=1, strftime=False)(call)
 
 
 def _read(kind: str, *, tries: bool) -> Rule:
-    """to_date(x[, pattern]) and its like, which return a kind of time."""
-
     def rule(call: Call) -> str | Noted | None:
         if len(call) == 1:
             return call.fill(f"{'try_cast' if tries else 'cast'}({{0}} as {kind})")
@@ -36,13 +33,12 @@ def _read(kind: str, *, tries: bool) -> Rule:
 
 
 def _truncated(call: Call) -> str | None:
-    """date_trunc(unit, time), whose unit may be a word."""
     unit = call[0].unit if len(call) == 2 else ""  # noqa: PLR2004 - unit and time
     return call.fill("date_trunc({u}, {1})", u=f"'{unit.lower()}'") if unit and call[0].value is None else None
 
 
 def _whole_match(call: Call) -> str | None:
-    """regexp_like(text, pattern), which matches the whole text."""
+    """Translate regexp_like(text, pattern), which matches the whole text."""
     return call.fill("regexp_like({0}, concat('^(?:', {1}, ')$'))") if len(call) == 2 else None  # noqa: PLR2004 - text and pattern
 
 

@@ -17,7 +17,7 @@ FIRST_ONLY: Final = "replaces the first match only; Spark's replaces all of them
 
 
 def split_by_text(call: Call) -> str | None:
-    """split(text, delimiter): Spark's delimiter is a regular expression."""
+    """Translate split(text, delimiter): Spark's delimiter is a regular expression."""
     if len(call) == 1:
         return call.fill("split({0}, ',')")
     if len(call) != 2:  # noqa: PLR2004 - text and delimiter
@@ -31,12 +31,11 @@ def split_by_text(call: Call) -> str | None:
 
 
 def groups(pattern: str) -> int:
-    """How many groups a regular expression has."""
     return sum(match[0].startswith("(") for match in _GROUP.finditer(pattern))
 
 
 def group_or_null(call: Call) -> str | Noted | None:
-    """regexp_extract(text, pattern): the group if there is one, else the match; NULL without a match."""
+    """Translate regexp_extract(): the group if there is one, else the match; NULL without a match."""
     if len(call) != 2:  # noqa: PLR2004 - text and pattern
         return None
     pattern = call[1].value
@@ -50,7 +49,7 @@ def group_or_null(call: Call) -> str | Noted | None:
 
 
 def all_groups(call: Call) -> str | Noted | None:
-    """regexp_extract_all(text, pattern): the groups if there is one, else the matches."""
+    """Translate regexp_extract_all(): the groups if there is one, else the matches."""
     if len(call) != 2 or call[1].value is None:  # noqa: PLR2004 - text and pattern
         return None
     return call.fill("regexp_extract_all({0}, {1}, {g})", g=str(min(groups(call[1].value), 1)))
@@ -82,7 +81,7 @@ def replaced(*, first_only: bool) -> Callable[[Call], str | Noted | None]:
 
 
 def from_position(call: Call) -> Noted | None:
-    """substring(text, position[, length]), where a position below 1 may be another one."""
+    """Translate substring(), where a position below 1 may be another one."""
     position = call[1].nodes if len(call) > 1 else ()
     if not position or (len(position) == 1 and position[0].kind == "number" and position[0].text != "0"):
         return None
@@ -90,7 +89,7 @@ def from_position(call: Call) -> Noted | None:
 
 
 def of_all(function: str) -> Callable[[Call], str | None]:
-    """A rule for greatest() and least() where one NULL makes all of it NULL; Spark's skip NULLs."""
+    """Return a rule for greatest() and least() where one NULL makes all of it NULL; Spark's skip NULLs."""
 
     def rule(call: Call) -> str | None:
         if len(call) == 1:
@@ -102,7 +101,7 @@ def of_all(function: str) -> Callable[[Call], str | None]:
 
 
 def ordered_array(call: Call) -> str | None:
-    """array_agg([DISTINCT] x [IGNORE NULLS] [ORDER BY k [DESC], ..] [LIMIT n]): Spark sorts the array behind."""
+    """Translate array_agg([DISTINCT] x [IGNORE NULLS] [ORDER BY k] [LIMIT n]): Spark sorts the array afterwards."""
     clauses = _clauses(call)
     if clauses is None or not (clauses.keys or clauses.limit or clauses.ignores):
         return None
@@ -129,7 +128,7 @@ def ordered_array(call: Call) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Clauses:
-    """What is in the brackets of an aggregate: the value, whether NULLs count, the order (None: mixed), the limit."""
+    """The clauses of an aggregate; the order is None if directions are mixed."""
 
     value: str
     distinct: bool
@@ -165,11 +164,7 @@ def _clauses(call: Call) -> _Clauses | None:
 
 
 def joined_texts(default: str) -> Callable[[Call], str | None]:
-    """A rule for string_agg(x[, delimiter] [ORDER BY k]): listagg().
-
-    Args:
-        default: the delimiter if there is none.
-    """
+    """Return a rule that writes string_agg(x[, delimiter] [ORDER BY k]) as listagg()."""
 
     def rule(call: Call) -> str | None:
         if not 1 <= len(call) <= 2:  # noqa: PLR2004 - text and delimiter

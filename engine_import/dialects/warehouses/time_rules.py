@@ -18,14 +18,12 @@ FROM_SUNDAY_0: Final = "(dayofweek({0}) - 1)"
 
 
 def times(count: str, factor: int) -> str:
-    """A count times a factor, as text."""
     if factor == 1:
         return count
     return str(int(count) * factor) if count.lstrip("-").isdigit() else f"{_in_brackets(count)} * {factor}"
 
 
 def negative(count: str) -> str:
-    """A count with the other sign."""
     if count.isdigit():
         return f"-{count}"
     return count[1:] if count.startswith("-") and count[1:].isdigit() else f"-{_in_brackets(count)}"
@@ -36,7 +34,7 @@ def _in_brackets(text: str) -> str:
 
 
 def date_plus(call: Call, count: str, unit: str) -> str | None:
-    """A date with an interval added, still a date; None for units below a day."""
+    """Return a date with an interval added, still a date; None for units below a day."""
     if unit in _DAYS:
         return call.fill("date_add({0}, {count})", count=times(count, _DAYS[unit]))
     if unit in _MONTHS:
@@ -45,7 +43,7 @@ def date_plus(call: Call, count: str, unit: str) -> str | None:
 
 
 def boundaries(call: Call, start: int, end: int, unit: str) -> str | None:
-    """The number of bounds of a unit between two times, as most warehouses count; Spark counts whole units."""
+    """Return the number of unit bounds between two times, as most warehouses count; Spark counts whole units."""
     first, last = call[start].text, call[end].text
     if not unit:
         return None
@@ -58,18 +56,16 @@ def boundaries(call: Call, start: int, end: int, unit: str) -> str | None:
 
 
 def unit_first(call: Call) -> str | None:
-    """datediff(unit, start, end)."""
     return boundaries(call, 1, 2, call[0].unit) if len(call) == 3 else None  # noqa: PLR2004 - unit, start, end
 
 
 def whole_units(call: Call) -> str | None:
-    """date_sub(unit, start, end) of DuckDB: whole units, as Spark counts."""
+    """Translate DuckDB's date_sub(unit, start, end): whole units, as Spark counts."""
     unit = call[0].unit
     return call.fill("timestampdiff({u}, {1}, {2})", u=unit) if unit and len(call) == 3 else None  # noqa: PLR2004 - unit, start, end
 
 
 def added(call: Call) -> str | None:
-    """dateadd(unit, count, time)."""
     unit = call[0].unit
     return call.fill("timestampadd({u}, {1}, {2})", u=unit) if unit and len(call) == 3 else None  # noqa: PLR2004 - unit, count, time
 
