@@ -84,7 +84,6 @@ def alert_rules(settings: Mapping[str, Any]) -> AlertRules:
 
 
 def _seconds(key: str, settings: Mapping[str, Any]) -> float | None:
-    """Seconds of a duration; None: there is none."""
     if (text := settings.get(key)) is None:
         return None
     if (made := parse_duration(str(text))) is None:
@@ -93,7 +92,6 @@ def _seconds(key: str, settings: Mapping[str, Any]) -> float | None:
 
 
 def _count(key: str, settings: Mapping[str, Any]) -> int | None:
-    """A whole number; None: there is none."""
     if (value := settings.get(key)) is None:
         return None
     if not str(value).isascii() or not str(value).isdecimal():
@@ -125,7 +123,7 @@ class Alerts:
     _thread: threading.Thread | None = None
 
     def look(self, status: Mapping[str, Any]) -> None:
-        """Send what is wrong now and was not, and what is over; before the process has its nodes, nothing is known."""
+        """Send what is newly wrong and what is over; before the process has its nodes, nothing is known."""
         if status["started_at"] is None or status["stopped_at"] is not None:
             return
         target = status["target"]
@@ -166,7 +164,6 @@ class Alerts:
         return {key: alert.message for key, alert in self._open.items() if key in unknown}
 
     def _wrong(self, status: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-        """Yield model, alert and message of what is wrong."""
         rules = self.rules
         for node in status["nodes"]:
             name = node["name"]
@@ -188,7 +185,6 @@ class Alerts:
                 yield name, "restarts", f"more than {rules.restarts} turns failed one after the other"
 
     def _recent_bad(self, name: str, total: int, at: float) -> int:
-        """How many bad records there were in the last ten minutes."""
         marks = self._bad.setdefault(name, deque([(at, 0)], maxlen=_STEPS + 1))
         while len(marks) > 1 and at - marks[1][0] >= _STEP * _STEPS:
             marks.popleft()
@@ -204,7 +200,6 @@ class Alerts:
         self._wake.set()
 
     def _work(self) -> None:
-        """Send what waits, until there is nothing left and the process ends."""
         while True:
             self._wake.wait()
             self._wake.clear()

@@ -43,12 +43,6 @@ class LagReader:
     _times: dict[Callable[[], UnreadTimes], UnreadTimes] = field(default_factory=dict)
 
     def lags(self, plan: Plan, place: Place) -> dict[str, tuple[Lag, ...]]:
-        """Return the unread input of each streaming model of a plan, by node id.
-
-        Args:
-            plan: of all models.
-            place: of the project.
-        """
         return {
             node: tuple(self._lag(unread, place) for unread in action.unread)
             for node, action in plan.actions.items()
@@ -56,7 +50,6 @@ class LagReader:
         }
 
     def close(self) -> None:
-        """Close the clients."""
         while self._times:
             self._times.popitem()[1].close()
 
@@ -66,7 +59,6 @@ class LagReader:
         return Lag(unread.name, unread.what, count, oldest)
 
     def _written_at(self, records: UnreadRecords, place: Place) -> float | None:
-        """When the oldest of some records was written; None: not known."""
         from engine.sources import answers_of
 
         made = answers_of(records.spec.format).unread_times
@@ -82,7 +74,6 @@ class LagReader:
 
 
 def is_behind(found: Iterable[Lag]) -> bool:
-    """Whether there is certainly unread input."""
     return any(lag.count for lag in found)
 
 

@@ -86,7 +86,6 @@ def serve(
 
 
 def first_page(content: bytes) -> bytes:
-    """Add the live page's scripts and style to the site's page, and let them ask this server."""
     scripts = "".join(f'<script src="live/{name}"></script>\n' for name in _SCRIPTS).encode()
     changed = content.replace(b'<script src="app.js">', scripts + b'<script src="app.js">', 1)
     changed = changed.replace(b"</head>", b'<link rel="stylesheet" href="live/live_page.css">\n</head>', 1)
@@ -113,7 +112,6 @@ class _Answers:
         }
 
     def answer(self, path: str, query: str) -> ServedAnswer | None:
-        """The answer for a path; None: it is not of the live page."""
         if (made := self._paths.get(path)) is not None:
             try:
                 return made(dict(parse_qsl(query, max_num_fields=10)))
@@ -207,14 +205,12 @@ def _steady(node: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _number(query: Mapping[str, str], key: str, default: float) -> float:
-    """A time that is asked for; ValueError if that is not a finite number."""
     if not math.isfinite(value := float(query.get(key, default))):
         raise ValueError(key)
     return value
 
 
 def _hours(query: Mapping[str, str]) -> float:
-    """The hours that are asked for; ValueError if that is not a number."""
     return min(max(float(query.get("hours", "24")), 1 / 60), _HOURS)
 
 

@@ -105,7 +105,6 @@ NAMES = frozenset({metric.name for metric in METRICS} | {name for name, *_ in _P
 
 
 def exposition(status: Mapping[str, Any]) -> str:
-    """Return a status (`LiveStatus.to_json`) in Prometheus' text format."""
     return "".join(f"{line}\n" for line in _lines(status))
 
 

@@ -58,7 +58,6 @@ class LastError:
         self.at = at
 
     def over(self) -> None:
-        """Take a turn that did not fail."""
         if self.message:
             self.past, self.past_at = self.message, self.at
             self.message, self.at = "", None
@@ -75,18 +74,14 @@ _PLACES = _MINUTES * 60 // _STEP
 
 @dataclass(slots=True)
 class RowRate:
-    """Sums of 5 seconds each over the last 5 minutes."""
-
     _sums: list[int] = field(default_factory=lambda: [0] * _PLACES)
     _last: int = 0
 
     def add(self, rows: int, at: float) -> None:
-        """Count rows at a time in seconds."""
         self._forward(at)
         self._sums[self._last % _PLACES] += rows
 
     def per_second(self, seconds: int, at: float) -> float:
-        """Return the mean over the last `seconds` (at most 300) before a time."""
         self._forward(at)
         steps = min(seconds // _STEP, _PLACES)
         return sum(self._sums[(self._last - back) % _PLACES] for back in range(steps)) / seconds
@@ -106,8 +101,6 @@ _KEPT = frozenset({
 
 
 class Health(StrEnum):
-    """Whether somebody should look at a node."""
-
     HEALTHY = "healthy"
     STALLED = "stalled"
     FAILED = "failed"
@@ -195,12 +188,10 @@ class NodeStatus:
         self.progress.stalled_before = record.get("stalled", "")
 
     def begin_again(self, at: float) -> None:
-        """Take that it is kept running again, after it was not."""
         self.state, self.reason, self.until, self.since = NodeState.IDLE, "", "", at
         self.progress = Progress(moved_at=at)
 
     def batch(self, event: BatchCommitted, at: float) -> None:
-        """Add a micro-batch."""
         self.state_rows, self.held = event.state_rows, event.held
         self.watermark = event.watermark or self.watermark
         self.progress.made(at)
@@ -236,7 +227,6 @@ class NodeStatus:
             self.last_commit = at
 
     def change(self, event: NodeStateChanged, at: float) -> None:
-        """Take another state."""
         if self.state is not event.state:
             self.since = at
         self.state, self.reason, self.until = event.state, event.reason, event.until
@@ -247,11 +237,9 @@ class NodeStatus:
             self.error.over()
 
     def begin(self, _: NodeTurnStarted, at: float) -> None:
-        """Take the beginning of a turn."""
         self.progress.turn_since = at
 
     def turn(self, event: NodeTurnFinished, at: float) -> None:
-        """Take the end of a turn."""
         self.turns += 1
         self.last_turn_seconds = event.seconds
         self.progress.turn_since = None
@@ -268,12 +256,10 @@ class NodeStatus:
             self.progress.made(at)
 
     def stop(self, at: float) -> None:
-        """Take the end of the process: nothing runs any more."""
         if self.state in {NodeState.RUNNING, NodeState.QUEUED}:
             self.state, self.reason, self.until, self.since = NodeState.IDLE, "", "", at
 
     def read(self, found: tuple[Lag, ...], at: float) -> None:
-        """Take what it has not read, as a plan found it."""
         self.lag = found
         if is_behind(found) or all(lag.count == 0 for lag in found):
             self.progress.unread(at, found=is_behind(found))
@@ -294,13 +280,11 @@ class NodeStatus:
         return ""
 
     def health(self, at: float, rule: StallRule) -> Health:
-        """Whether somebody should look at it."""
         if self.state is NodeState.FAILED or self.failures or self.tests_failing:
             return Health.FAILED
         return Health.STALLED if self.stalled(at, rule) else Health.HEALTHY
 
     def to_json(self, at: float, rule: StallRule) -> NodeRecord:
-        """Return the node in the form that docs/how-to/monitor.md documents."""
         return {
             "node": self.node,
             "name": shown_name(self.node),

@@ -68,7 +68,6 @@ class Observer:
     readers: list[Emit] = field(default_factory=list)
 
     def on_event(self, event: Event) -> None:
-        """Take an event."""
         self.status.add(event)
         self.history.add(event)
         if (line := line_of(event)) is not None:
@@ -78,16 +77,13 @@ class Observer:
             reader(event)
 
     def kept(self) -> list[str]:
-        """Return the ids of what is kept running."""
         return [node["node"] for node in self.status.to_json()["nodes"]]
 
     @property
     def alive(self) -> bool:
-        """Whether the thread that decides turns."""
         return status_file.is_fresh(self.beat())
 
     def write(self, status: StatusRecord) -> None:
-        """Write the status and what is new in the history."""
         try:
             status_file.write(self.target_dir, status)
             self.problem = ""

@@ -77,7 +77,6 @@ class OpenAlerts:
         counts: Mapping[str, Iterable[tuple[float, int]]],
         messages: Iterable[Mapping[str, Any]],
     ) -> None:
-        """Keep what is open now, and messages to be sent."""
         new = {message["id"]: json.dumps(message) for message in messages}
         with self._lock:
             if self.path is None:
@@ -99,7 +98,6 @@ class OpenAlerts:
                 )
 
     def unsent(self) -> list[dict[str, Any]]:
-        """Return the messages that wait, the oldest first."""
         with self._lock:
             if self.path is None:
                 return [json.loads(content) for content in self._unsent.values()]

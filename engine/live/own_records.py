@@ -23,13 +23,7 @@ _LENGTH = len(_BEFORE) + 2 * hashlib.sha256().digest_size + len(_AFTER)
 
 
 def sealed(content: bytes, target_dir: Path, name: str) -> bytes:
-    """Return a JSON object with its seal as the last key; as it is if the user has no folder for the key.
-
-    Args:
-        content: the object's text.
-        target_dir: folder of artifacts.
-        name: of the file in it.
-    """
+    """Return a JSON object with its seal as the last key; unchanged if the user has no folder for the key."""
     key = _key(make=True)
     if key is None:
         return content

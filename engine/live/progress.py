@@ -37,12 +37,10 @@ class Progress:
     is_expected: bool = True
 
     def made(self, at: float) -> None:
-        """Take progress."""
         self.moved_at = max(self.moved_at, at)
         self.stalled_before = ""
 
     def unread(self, at: float, *, found: bool) -> None:
-        """Take whether a plan found unread input."""
         self.unread_since = (at if self.unread_since is None else self.unread_since) if found else None
         self.stalled_before = self.stalled_before if found else ""
 

@@ -14,12 +14,7 @@ if TYPE_CHECKING:
 
 
 def stalled_after(compiled: Compiled, node: str) -> float:
-    """Return the seconds for which a node with unread input may make no progress.
-
-    Args:
-        compiled: the project as it is used now.
-        node: id of a model; tests are not stalled, and have the target's.
-    """
+    """Return the seconds a node with unread input may make no progress; tests have the target's."""
     model = compiled.manifest.nodes.get(node)
     own = getattr(getattr(model, "operation", None), "stalled_after", None)
     text = own or compiled.target.stalled_after
@@ -27,12 +22,7 @@ def stalled_after(compiled: Compiled, node: str) -> float:
 
 
 def stall_rule(compiled: Compiled, node: str) -> StallRule:
-    """Return when a node counts as stalled; input that waits for its schedule or trigger does not.
-
-    Args:
-        compiled: the project as it is used now.
-        node: id of a model or of tests.
-    """
+    """Return when a node counts as stalled; input that waits for its schedule or trigger does not."""
     return StallRule(stalled_after(compiled, node), lambda at: _due_at(compiled, node, at))
 
 

@@ -43,18 +43,11 @@ class Standing:
 
 
 def standings(nodes: Iterable[NodeRecord]) -> dict[str, Standing]:
-    """Return how each node of a status is doing, by its id."""
     by_id = {node["node"]: node for node in nodes}
     return {id_: standing(node, by_id.get(f"{TESTS}{id_}")) for id_, node in by_id.items()}
 
 
 def standing(node: NodeRecord, tests: NodeRecord | None = None) -> Standing:
-    """Return how a node is doing.
-
-    Args:
-        node: of a status.
-        tests: the node of the tests of this one, if they have turns of their own.
-    """
     reasons = tuple(dict.fromkeys(filter(None, _reasons(node, tests))))
     state = NodeState(node["state"])
     failing = {**node["tests_failing"], **(tests["tests_failing"] if tests else {})}
@@ -91,6 +84,5 @@ def _reasons(node: NodeRecord, tests: NodeRecord | None) -> Iterator[str]:
 
 
 def failing_tests(failing: Mapping[str, str]) -> Iterator[str]:
-    """Say which tests fail and why, by their ids and messages."""
     for test, message in failing.items():
         yield f"test {shown_name(test)} fails: {message}" if message else f"test {shown_name(test)} fails"

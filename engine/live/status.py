@@ -65,7 +65,6 @@ class Clock:
 
 
 def usual_rule(_: str) -> StallRule:
-    """Return when a node counts as stalled for which nothing is set."""
     return StallRule(STALLED_AFTER)
 
 
@@ -199,14 +198,12 @@ class LiveStatus:
         return status
 
     def to_keep(self) -> tuple[str, dict[str, dict[str, Any]]]:
-        """Return the target, and what a later process is to know of its nodes, by id."""
         with self._lock:
             now = self._now(None)
             nodes = {node: status.kept(now, self.stall_rules(node)) for node, status in self._all.items()}
             return self._started.target, nodes
 
     def note_lags(self, found: Mapping[str, tuple[Lag, ...]], at: float | None = None) -> None:
-        """Take what a plan found unread (`lag.lags`)."""
         with self._lock:
             now = self._now(at)
             for node, lag in found.items():
@@ -248,7 +245,6 @@ class LiveStatus:
 
 
 def overall(healths: Iterable[str]) -> str:
-    """Return the worst health of several."""
     found = set(healths)
     return next((bad.value for bad in (Health.FAILED, Health.STALLED) if bad in found), Health.HEALTHY.value)
 

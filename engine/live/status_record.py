@@ -11,8 +11,6 @@ VERSION = 2
 
 
 class LagRecord(TypedDict):
-    """Unread input."""
-
     input: str
     what: str | None
     count: int | None
@@ -20,8 +18,6 @@ class LagRecord(TypedDict):
 
 
 class HeldRecord(TypedDict):
-    """What a step of a query keeps in state."""
-
     operator: str
     meaning: str
     explanation: str
@@ -30,8 +26,6 @@ class HeldRecord(TypedDict):
 
 
 class NodeRecord(TypedDict):
-    """A node of `engine start`."""
-
     node: str
     name: str
     tests_of: str | None
@@ -77,8 +71,6 @@ class NodeRecord(TypedDict):
 
 
 class StatusRecord(TypedDict):
-    """A process of `engine start`."""
-
     version: int
     at: float
     run_id: str
@@ -96,7 +88,6 @@ class StatusRecord(TypedDict):
 
 
 def status_record(content: bytes) -> StatusRecord | None:
-    """Return the status that a JSON text holds; None if it is none of this form."""
     import msgspec
 
     from engine.bounds.json_document import parse_json

@@ -72,8 +72,6 @@ class Kept:
 
 @dataclass(slots=True)
 class _Turn:
-    """A turn that runs: what it was due for, and the sums of its micro-batches."""
-
     number: int
     begin: float
     waited: float
@@ -134,7 +132,6 @@ class TurnHistory:
         return _connect(self.path)
 
     def add(self, event: Event) -> None:
-        """Take an event; nothing is written yet."""
         match event:
             case NodeTurnStarted():
                 at = seconds_of(event.at)
@@ -152,18 +149,15 @@ class TurnHistory:
                 pass
 
     def add_line(self, line: tuple[str, str, str]) -> None:
-        """Take a line of the log: time (UTC), level, text."""
         with self._lock:
             self._lines.append((line[0], line[1], line[2][:_MESSAGE]))
 
     def keep(self, target: str, nodes: Mapping[str, Mapping[str, Any]]) -> None:
-        """Take what a later process is to know of nodes (`NodeStatus.kept`)."""
         texts = {(target, node): json.dumps(record) for node, record in nodes.items()}
         with self._lock:
             self._nodes |= {key: text for key, text in texts.items() if self._kept_nodes.get(key) != text}
 
     def kept(self, target: str) -> dict[str, dict[str, Any]]:
-        """Return what an earlier process knew of nodes."""
         rows = _rows(self.path, "select node, record from nodes where target = ?", (target,))
         return {row["node"]: json.loads(row["record"]) for row in rows}
 
@@ -281,7 +275,6 @@ class TurnHistory:
             self._nodes = nodes | self._nodes
 
     def prune(self, at: float | None = None) -> None:
-        """Remove what is older, or more, than is kept."""
         oldest = (time.time() if at is None else at) - self._kept.days * _SECONDS_OF_A_DAY
         with self._connection as db:
             db.execute("delete from turns where end < ?", (oldest,))
@@ -296,13 +289,11 @@ class TurnHistory:
             )
 
     def close(self) -> None:
-        """Write what is left."""
         self.flush()
         self._connection.close()
 
 
 def _is_proven(target_dir: Path) -> bool:
-    """Whether this user made the file that is there."""
     with TargetFolder(target_dir) as folder:
         content = folder.read(_PROOF)
     try:
@@ -318,7 +309,7 @@ def _identity(seen: os.stat_result) -> bytes:
 
 
 class _OtherFormError(Exception):
-    """The file has tables of another version."""
+    pass
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -392,7 +383,6 @@ def series(path: Path, node: str, *, since: float, until: float = math.inf, step
 
 
 def state_changes(path: Path, node: str, *, limit: int = 100) -> list[dict[str, Any]]:
-    """Return the last changes of state of a node, newest first."""
     return list(_rows(path, "select * from states where node = ? order by id desc limit ?", (node, limit)))
 
 
