@@ -20,13 +20,7 @@ _CONFLICT = "CommitFailedException"
 
 @dataclass(frozen=True, slots=True)
 class Comments:
-    """What a table or view says of itself.
-
-    Attributes:
-        table: of the whole; empty: none; None: it is left as it is.
-        columns: by the column's path (`place.lat` is a field of a struct) in lower case; a column that is not there
-            has none; None: all are left as they are.
-    """
+    """None leaves comments as they are; `columns` are by path in lower case: `place.lat` is a field of a struct."""
 
     table: str | None = None
     columns: Mapping[str, str] | None = None
@@ -34,14 +28,6 @@ class Comments:
 
 def comment_table(session: SparkSession, relation: str, wanted: Comments) -> bool:
     """Give a table its comments in one commit; without a difference nothing is committed.
-
-    Args:
-        session: with the table's catalog.
-        relation: the table, quoted.
-        wanted: the comments.
-
-    Returns:
-        Whether something was committed.
 
     Raises:
         Py4JJavaError: others commit all the time.
@@ -102,7 +88,6 @@ def _set(update: Any, text: str) -> None:
 
 
 def _schema(jvm: Any, stored: Any) -> dict[str, Any]:
-    """The schema in the form of Iceberg's specification."""
     found: dict[str, Any] = json.loads(jvm.org.apache.iceberg.SchemaParser.toJson(stored.schema()))
     return found
 
@@ -117,12 +102,7 @@ def _other_columns(schema: Mapping[str, Any], wanted: Comments) -> dict[str, str
 
 
 def other_columns(stored: Iterable[tuple[str, str]], wanted: Comments) -> dict[str, str]:
-    """Return the comments of columns that are other ones now, by their paths as stored.
-
-    Args:
-        stored: the path of each column and field, and its comment.
-        wanted: the comments.
-    """
+    """Return the comments of columns that are other ones now, by their paths as stored."""
     if wanted.columns is None:
         return {}
     said = ((path, wanted.columns.get(path.lower(), ""), comment) for path, comment in stored)
@@ -130,7 +110,6 @@ def other_columns(stored: Iterable[tuple[str, str]], wanted: Comments) -> dict[s
 
 
 def _fields(struct: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """The columns and the fields of their structs, by path."""
     for field in struct["fields"]:
         path = f"{above}{field['name']}"
         yield path, field

@@ -44,16 +44,7 @@ class ExpectedTable:
 
 @dataclass(slots=True)
 class Guard:
-    """Checks a table again and again until a commit has been made.
-
-    Attributes:
-        jvm: of Spark.
-        table: Iceberg's, in Java.
-        branch: to which the commit is made; None: main.
-        expected: what the table must be.
-        fence: of a writer that has a lease; None: it has a lock of the operating system.
-        head: the newest snapshot that was found to be in order; None: none yet, or there is none.
-    """
+    """Checks a table until a commit is made; `branch` None: main; `fence` None: a lock of the operating system."""
 
     jvm: Any
     table: Any
@@ -94,7 +85,6 @@ class Guard:
             raise
 
     def _follows(self, head: int | None) -> bool:
-        """Whether a snapshot is the expected one, or comes behind it."""
         last = self.expected.snapshot
         if head is None or last is None:
             return False
@@ -104,12 +94,7 @@ class Guard:
         return bool(known) or self.expected.descends(head, last)
 
     def validated(self, change: Any, *, exact: bool = False) -> Any:
-        """A change of the table that Iceberg makes only onto what was checked, in each of its attempts.
-
-        Args:
-            change: Iceberg's, in Java.
-            exact: onto the expected snapshot itself, and none that follows it.
-        """
+        """Return a change that Iceberg makes only onto what was checked; `exact`: onto no snapshot that follows it."""
         last = self.expected.snapshot
         if exact:
             return change.validateWith(_Ancestry(frozenset({last}), self._is_behind, exact=True))
@@ -118,11 +103,9 @@ class Guard:
         return change.validateWith(_Ancestry(frozenset({last, self.head} if last is not None else ()), self._is_behind))
 
     def _is_behind(self) -> bool:
-        """Whether what an attempt commits onto names a later lease: Iceberg has just read it."""
         return self.fence is not None and self.fence.is_behind(self.table.operations().current())
 
     def made_onto(self, snapshot: Any) -> bool:
-        """Whether a commit that was made has what was checked behind it."""
         if self.expected.snapshot is None:
             return True
         util, own = self.jvm.org.apache.iceberg.util.SnapshotUtil, int(snapshot.snapshotId())
@@ -178,12 +161,9 @@ class _Ancestry:
         return False
 
     def errorMessage(self) -> str:  # noqa: N802 - Java's name
-        """What Iceberg's error says."""
         return "the table was rolled back, or is written by another run"
 
     class Java:
-        """For Py4J."""
-
         implements = ("org.apache.iceberg.SnapshotAncestryValidator",)
 
 

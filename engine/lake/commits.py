@@ -47,14 +47,7 @@ _LOOKED_AT = 100
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A commit that happened.
-
-    Attributes:
-        snapshot: its id.
-        rows: that it added or changed.
-        updated: those of them that were there before.
-        deleted: rows that it took out by their key.
-    """
+    """`rows` were added or changed, `updated` are those of them that were there before, `deleted` went by their key."""
 
     snapshot: int
     rows: int
@@ -62,23 +55,16 @@ class Commit:
     deleted: int = 0
 
     def counted(self, others: Metrics) -> Metrics:
-        """The numbers of what was written, with the rows of this commit."""
         return replace(others, rows_out=self.rows, rows_updated=self.updated, rows_deleted=self.deleted)
 
 
 def batch_of(markers: Mapping[str, str]) -> int | None:
-    """The number of the micro-batch that a commit with such markers is of; None: of none."""
     batch = markers.get("batch-id")
     return None if batch is None else int(batch)
 
 
 def until_committed(attempt: Callable[[], Done], conflicts: Collection[str]) -> Done:
-    """Try again what meets another writer, if nothing is lost by making it twice; the last of some attempts raises.
-
-    Args:
-        attempt: makes the commit, from the beginning each time.
-        conflicts: what Java's error says then, one of them.
-    """
+    """Try again what meets another writer, if nothing is lost by making it twice; the last of some attempts raises."""
     for _ in range(_ATTEMPTS - 1):
         try:
             return attempt()
@@ -90,13 +76,6 @@ def until_committed(attempt: Callable[[], Done], conflicts: Collection[str]) -> 
 
 def settled(table: Any, markers: Mapping[str, str], attempt: Callable[[], object], rows: int, guard: Guard) -> Commit:
     """Make a commit, and try it again after conflicts.
-
-    Args:
-        table: Iceberg's, in Java.
-        markers: of the commit, without the prefix `engine.`; they hold the run's id, so no other has them.
-        attempt: makes the commit, from the beginning each time.
-        rows: that it adds.
-        guard: knows the branch to which the commit is made, and what the table must be.
 
     A server that is away is waited for, for a minute. One whose answer was lost may have made the commit: its markers
     decide.
@@ -156,12 +135,10 @@ def _committed_after_all(table: Any, markers: Mapping[str, str], guard: Guard, e
 
 
 def current(table: Any, rows: int) -> Commit:
-    """The newest snapshot of a table of Iceberg's in Java, as the commit of so many rows."""
     return _commit_of(table.currentSnapshot(), rows)
 
 
 def _commit_of(snapshot: Any, rows: int) -> Commit:
-    """A commit as its summary shows it; Spark counts what a MERGE did."""
     summary = snapshot.summary()
     counts = [summary.get(_MERGED + what) for what in ("inserted", "updated", "deleted")]
     if counts[0] is None:
@@ -171,7 +148,6 @@ def _commit_of(snapshot: Any, rows: int) -> Commit:
 
 
 def _marked(table: Any, markers: Mapping[str, str], branch: str | None) -> Any | None:
-    """The newest snapshot of main or a branch that carries all of the markers."""
     snapshot, looked = (table.snapshot(branch) if branch else table.currentSnapshot()), 0
     while snapshot is not None and looked < _LOOKED_AT:
         summary = snapshot.summary()
@@ -208,12 +184,6 @@ def remade(
     attempt: Callable[[], Commit], load: Callable[[], Any], markers: Mapping[str, str], branch: str | None = None
 ) -> Commit:
     """Make a commit that needs no table before it, and try it again where it meets others.
-
-    Args:
-        attempt: makes the commit, from the beginning each time.
-        load: gives the table, Iceberg's, in Java.
-        markers: of the commit, without the prefix `engine.`; they hold the run's id, so no other has them.
-        branch: to which it is made; None: main.
 
     Raises:
         Py4JError, PySparkException: what went wrong at the last attempt, or cannot be tried again.

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """A column of a table: its name, its type as Spark DDL, and its comment."""
-
     name: str
     type: str
     doc: str = ""
@@ -86,7 +84,6 @@ class Lake:
 
     @contextmanager
     def _entry(self, schema: str, name: str) -> Iterator[CatalogEntry | None]:
-        """A table in the catalog, or None."""
         key = (schema, name)
         if key in self._loaded and is_local(self._config) and catalog_database.standing(self._config) != self._standing:
             self._loaded.clear()
@@ -119,7 +116,6 @@ class Lake:
 
     @contextmanager
     def opened(self, schema: str, name: str) -> Iterator[Table | None]:
-        """A table of PyIceberg's, or None."""
         with self._entry(schema, name) as entry:
             if entry is None:
                 yield None
@@ -146,14 +142,7 @@ class Lake:
         return SetupError("lake-outside", message, hint)
 
     def table(self, schema: str, name: str, branch: str | None = None, back_to: int | None = None) -> TableFacts | None:
-        """The facts of a table, or None if there is none; its history is that of a branch or tag if it has that.
-
-        Args:
-            schema: of the table.
-            name: of the table.
-            branch: or tag, whose history is wanted; None: main's.
-            back_to: a snapshot that should be in the history; if it is not, what has expired since is taken from the
-                metadata files before, as far as the table still names them.
+        """Return a table's facts, or None; snapshots after `back_to` that expired come from older metadata files.
 
         Raises:
             SetupError: `catalog-unusable`; `lake-outside`; `lake-moved` if its folder was renamed.
@@ -174,7 +163,6 @@ class Lake:
             return ViewFacts.of(self._client.document(entry))
 
     def columns(self, schema: str, name: str) -> tuple[TableColumn, ...] | None:
-        """The columns of a table with their types as Spark has them, or None if there is no such table."""
         with self.opened(schema, name) as table:
             if table is None:
                 return None
@@ -200,14 +188,7 @@ class Lake:
         return self._client.names(schema)
 
     def arrow(self, schema: str, name: str, limit: int | None, sort: Sequence[tuple[str, bool]] = ()) -> Any:
-        """Rows of a table as a table of Arrow, or None if there is none.
-
-        Args:
-            schema: of the table.
-            name: of the table.
-            limit: of rows; None: all.
-            sort: columns to sort by, each with True if descending; all rows are read for it. NULL is last.
-        """
+        """Return rows, or None without the table; `sort` has True for descending, puts NULL last and reads all rows."""
         with self.opened(schema, name) as table:
             if table is None:
                 return None
@@ -229,7 +210,6 @@ class Lake:
         return None if data is None else (list(data.column_names), rows_of(data))
 
     def count(self, schema: str, name: str) -> int | None:
-        """The number of rows, deletes taken into account."""
         with self.opened(schema, name) as table:
             return None if table is None else int(table.scan().count())
 

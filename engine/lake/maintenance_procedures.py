@@ -26,14 +26,7 @@ _TARGET_SIZE = ("write.target-file-size-bytes", 512 * 1024 * 1024)
 
 
 def tag(session: SparkSession, relation: Relation, wanted: Mapping[str, int], ours: str) -> None:
-    """Make the table's tags with a prefix those that are wanted, in one commit at most.
-
-    Args:
-        session: of Spark.
-        relation: of the table.
-        wanted: snapshot ids by tag; tags keep their snapshot and its files, whoever expires.
-        ours: the prefix; tags that have it and are not wanted go, except the one for a rollback, which ends by itself.
-    """
+    """Make the tags with the prefix `ours` the wanted ones, in one commit at most; the one for a rollback stays."""
     # Several tags in one commit are for Iceberg's Java API only.
     table = load(session, str(relation))
     refs = {key: int(ref.snapshotId()) for key, ref in dict(table.refs()).items() if key.startswith(ours)}
@@ -70,36 +63,19 @@ def rewrite_manifests(session: SparkSession, relation: Relation) -> tuple[int, i
 
 
 def expire(session: SparkSession, relation: Relation, older_than: int, retain: int) -> int:
-    """Drop old snapshots with the files that only they need: how many files went.
-
-    Args:
-        session: of Spark.
-        relation: of the table.
-        older_than: commit time in ms since 1970; snapshots from then on stay.
-        retain: how many of the newest stay whatever their age.
-    """
+    """Drop snapshots before `older_than` (ms since 1970) with their files, but not the newest `retain`."""
     row = _call(session, relation, "expire_snapshots", older_than=_timestamp(older_than), retain_last=str(retain))
     return sum(int(count or 0) for key, count in row.items() if key.startswith("deleted_"))
 
 
 def expire_here(session: SparkSession, relation: Relation, older_than: int, retain: int) -> None:
-    """Drop old snapshots with the files that only they need, in this process and without a Spark job.
-
-    For the few that one build adds; `expire` distributes the same work. Arguments as there.
-    """
+    """Drop snapshots as `expire` does, in this process and without a Spark job: for the few that one build adds."""
     table = load(session, str(relation))
     table.expireSnapshots().expireOlderThan(older_than).retainLast(retain).commit()
 
 
 def orphans(session: SparkSession, relation: Relation, older_than: int, *, dry_run: bool) -> int:
-    """Remove files in the table's folder that no snapshot knows: how many.
-
-    Args:
-        session: of Spark.
-        relation: of the table.
-        older_than: time of the file in ms since 1970; Iceberg rejects less than a day ago, as a writer may be at it.
-        dry_run: count only.
-    """
+    """Remove unknown files from before `older_than` (ms since 1970); Iceberg rejects less than a day ago."""
     rows = session.sql(
         _text(relation, "remove_orphan_files", older_than=_timestamp(older_than), dry_run=str(dry_run).lower())
     )
@@ -107,7 +83,6 @@ def orphans(session: SparkSession, relation: Relation, older_than: int, *, dry_r
 
 
 def small_files(session: SparkSession, relation: Relation, properties: Mapping[str, str]) -> int:
-    """How many files a compaction would join."""
     key, default = _TARGET_SIZE
     frame = session.table(f"{relation.sql}.`files`").where("content = 0")
     small = frame.where(f"file_size_in_bytes < {int(properties.get(key, default)) * _SMALL:.0f}")
@@ -133,7 +108,6 @@ def would_expire(session: SparkSession, relation: Relation, older_than: int, ret
 
 
 def snapshots(session: SparkSession, relation: Relation) -> int:
-    """How many snapshots a table has."""
     return session.table(f"{relation.sql}.`snapshots`").count()
 
 

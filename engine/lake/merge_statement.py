@@ -33,14 +33,7 @@ _BOUNDS = {
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The values that a column of the key has in the rows; none of them is NULL.
-
-    Attributes:
-        column: of the key.
-        type: of the column.
-        least: as text; of a timestamp microseconds, of a date days since 1970.
-        greatest: likewise.
-    """
+    """`least` and `greatest` are text: microseconds of a timestamp, days since 1970 of a date. No value is NULL."""
 
     column: str
     type: str
@@ -54,7 +47,6 @@ class Range:
         return f"t.{quoted(self.column)} BETWEEN {' AND '.join(ends)}"
 
     def parameters(self, number: int) -> dict[str, str]:
-        """The values of the parameters of `sql`."""
         return {f"least_{number}": self.least, f"greatest_{number}": self.greatest}
 
 
@@ -88,18 +80,7 @@ def merge(
     expected: ExpectedTable | None = None,
     options: Mapping[str, str] | None = None,
 ) -> Commit:
-    """Merge rows into a table, in one marked commit; one that meets another writer is tried again as a whole.
-
-    Args:
-        rows: one for each key. Columns are taken by the names of the table's; those it does not have are left out,
-            and those that the rows do not have are NULL.
-        relation: the table, quoted.
-        how: what happens to rows that match.
-        markers: of the commit, without the prefix `engine.`.
-        branch: of the table to merge into, which is there; None: main.
-        expected: what the table must be; None: anything.
-        options: of Iceberg's writer, of those that it also reads from its session (see
-            `engine.compile.pipeline.unsupported`).
+    """Merge rows, one per key, in one marked commit, tried again as a whole; columns that rows lack are NULL.
 
     Raises:
         RunError: `commit-conflict`.
@@ -165,7 +146,6 @@ def _sql(relation: str, columns: tuple[str, ...], given: frozenset[str], how: Me
 
 
 def _bounds(ranges: Sequence[Range]) -> dict[str, str]:
-    """All parameters of a MERGE."""
     return {name: end for number, part in enumerate(ranges) for name, end in part.parameters(number).items()}
 
 

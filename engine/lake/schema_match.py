@@ -33,13 +33,7 @@ _DECIMAL = re.compile(r"decimal\((\d+),(-?\d+)\)")
 
 @dataclass(frozen=True, slots=True)
 class TypeDifference:
-    """A column whose type is not the table's.
-
-    Attributes:
-        path: its name in the table; nested ones as (data, id), (ids, element), (totals, key), (totals, value).
-        table: the type in the table, as Spark prints it.
-        query: the type in the query.
-    """
+    """`path` of nested types ends in element, key or value: (ids, element), (totals, key)."""
 
     path: Path
     table: str
@@ -68,12 +62,10 @@ class SchemaMatch:
 
     @property
     def added_columns(self) -> tuple[str, ...]:
-        """The columns among those that the table lacks."""
         return tuple(path[0] for path in self.added if len(path) == 1)
 
     @property
     def added_fields(self) -> tuple[Path, ...]:
-        """The nested fields among those that the table lacks."""
         return tuple(path for path in self.added if len(path) > 1)
 
     @property
@@ -83,7 +75,6 @@ class SchemaMatch:
 
 
 def match(query: Mapping[str, Any], table: Mapping[str, Any]) -> SchemaMatch:
-    """Compare the columns of a query with those of a table, both structs."""
     found = _Findings()
     known = _by_name(table)
     names = []
@@ -157,7 +148,6 @@ def _fits(query: Document, table: Document) -> bool:
 
 
 def _widens(narrow: Document, wide: Document) -> bool:
-    """Whether Iceberg promotes one type to the other."""
     less, more = type_text(narrow), type_text(wide)
     digits = [_DECIMAL.fullmatch(text) for text in (less, more)]
     if digits[0] is not None and digits[1] is not None:
@@ -166,7 +156,6 @@ def _widens(narrow: Document, wide: Document) -> bool:
 
 
 def type_text(type_: Document) -> str:
-    """Return a type as Spark prints it (`simpleString`)."""
     if isinstance(type_, str):
         return _OF_SQL.get(type_, type_)
     match type_["type"]:
@@ -184,7 +173,6 @@ def shown_path(path: Path) -> str:
 
 
 def same_names(columns: Iterable[str]) -> tuple[str, ...]:
-    """The names that several columns have, if letter case makes no difference."""
     names = list(columns)
     counts = Counter(name.lower() for name in names)
     return tuple(name for name in names if counts[name.lower()] > 1)

@@ -31,13 +31,6 @@ def stage_replacement(
     """Put the rows of a frame on the staging branch of an existing table, in one marked commit; nobody sees them.
 
     What was staged before goes in that commit. A higher format version counts at once.
-
-    Args:
-        frame: has the rows and the columns.
-        relation: the table, quoted.
-        layout: of the table once it is published.
-        markers: of the commit, without the prefix `engine.`.
-        options: of Iceberg's writer.
     """
     session = frame.sparkSession
     kill_points.reach("staging", relation)

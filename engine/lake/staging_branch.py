@@ -47,11 +47,6 @@ def publish(session: SparkSession, relation: str, fence: Fence | None = None) ->
     there, in the files of before. A replacement of the whole table takes the
     place of main, whatever was committed to it.
 
-    Args:
-        session: of Spark.
-        relation: the table, quoted.
-        fence: of a writer that has a lease.
-
     Raises:
         StateError: `lease-lost`.
         Py4JJavaError: others have committed rows to the table since the branch began, or commit all the time.
@@ -120,7 +115,6 @@ def _only_rewritten_since(session: SparkSession, table: Any) -> int | None:
 
 
 def _descends(session: SparkSession, table: Any) -> bool:
-    """Whether the branch begins at the head of main."""
     util: Any = jvm_of(session).org.apache.iceberg.util.SnapshotUtil
     main = table.currentSnapshot()
     return main is None or bool(util.isAncestorOf(table, table.snapshot(STAGED).snapshotId(), main.snapshotId()))

@@ -61,12 +61,10 @@ class SnapshotFacts:
     schema: int | None = None
 
     def marker(self, key: str) -> str | None:
-        """The value of `engine.<key>` in the summary."""
         return self.summary.get(f"engine.{key}")
 
     @property
     def rows(self) -> int | None:
-        """How many rows a reader gets; None: not known."""
         return row_count(self.summary)
 
     @property
@@ -117,7 +115,6 @@ class TableFacts:
 
     @property
     def snapshot(self) -> int | None:
-        """Id of the current snapshot."""
         return self.history[0].id if self.history else None
 
     def holds(self, snapshot: int) -> bool:
@@ -141,9 +138,6 @@ class TableFacts:
 
         A column that is dropped and added again is another one, and has another id: its old values are gone without a
         new snapshot. Partitioning, order, comments and most properties are nothing that a reader sees.
-
-        Args:
-            refs: the query may name any tag or branch (see `names_refs`).
         """
         found = {"table": self.uuid, "snapshot": self.snapshot, "columns": self._columns}
         return {**found, "refs": dict(sorted(self.refs.items()))} if refs and self.refs else found
@@ -159,18 +153,10 @@ class TableFacts:
         return _hash([list(map(_deciding, self.read)) or self.columns, self.properties.get(_NAME_MAPPING)])
 
     def columns_hash(self, fields: Sequence[Mapping[str, Any]]) -> str:
-        """The `columns` of a `position` of the table with the fields of one of its schemas."""
         return _hash([list(map(_deciding, fields)), self.properties.get(_NAME_MAPPING)])
 
     def replaced_columns(self, schema: int | None) -> list[tuple[str, ...]]:
-        """Return the columns, and fields inside them, of an earlier schema of whose name there is another one now.
-
-        Args:
-            schema: its id; None: not known, as nothing is then.
-
-        Returns:
-            Their paths, in lower case.
-        """
+        """Return the lower-case paths of an earlier schema whose name another column has now; schema None: nothing."""
         fields = self.schemas.get(schema) if schema is not None else None
         if fields is None or fields == list(self.fields):
             return []
@@ -178,11 +164,6 @@ class TableFacts:
         return [path for path, number in _ids(fields) if now.get(path, number) != number]
 
     def with_names(self, names: Mapping[str, str]) -> TableFacts:
-        """Return what the table is once some of its columns have other names.
-
-        Args:
-            names: the new ones, by those that the columns have.
-        """
         fields, read = (
             tuple({**known, "name": names.get(known["name"], known["name"])} for known in some)
             for some in (self.fields, self.read)
@@ -194,12 +175,10 @@ class TableFacts:
 
     @property
     def rows(self) -> int | None:
-        """How many rows a reader of its newest snapshot gets; None: not known."""
         return self.history[0].rows if self.history else None
 
     @property
     def complete(self) -> bool:
-        """Whether the history goes back to the table's first snapshot."""
         return not self.history or self.history[-1].parent is None
 
 
@@ -213,7 +192,6 @@ class ViewFacts:
 
     @property
     def made(self) -> dict[str, Any]:
-        """What the view's writer made of it."""
         return {"view": self.version}
 
     @classmethod
@@ -253,7 +231,6 @@ class TableMetadata:
         return cls(warehouse, content)
 
     def facts(self, branch: str | None, back_to: int | None) -> TableFacts:
-        """Return what it says; see `engine.lake.lake_reader.Lake.table`."""
         known = self.content
         refs = {str(key): int(ref["snapshot-id"]) for key, ref in (known.get("refs") or {}).items()}
         branches = {str(key) for key, ref in (known.get("refs") or {}).items() if ref.get("type") == "branch"}
@@ -283,7 +260,6 @@ class TableMetadata:
         )
 
     def _refs(self) -> dict[str, int]:
-        """The snapshots of the tags and branches that somebody else made."""
         refs = self.content.get("refs") or {}
         return {
             name: int(ref["snapshot-id"]) for name, ref in refs.items() if name != _MAIN and not name.startswith(_OURS)
@@ -299,7 +275,6 @@ class TableMetadata:
         return _hash([[{k: v for k, v in part.items() if k != "field-id"} for part in spec], list(order)])
 
     def _schema_id(self, snapshot: int) -> object:
-        """The schema that a query of a snapshot by its id sees."""
         return self._snapshots().get(snapshot, {}).get("schema-id")
 
     def _snapshots(self) -> dict[int, Mapping[str, Any]]:
@@ -358,12 +333,10 @@ def _snapshot_id(value: object) -> int | None:
 
 
 def texts(value: object) -> dict[str, str]:
-    """Return a mapping of texts to texts; empty if it is something else."""
     return {str(key): str(text) for key, text in value.items()} if isinstance(value, Mapping) else {}
 
 
 def _type(kind: Any) -> str:
-    """A type in one line, as PyIceberg prints it."""
     if isinstance(kind, str):
         return kind
     match kind["type"]:
@@ -377,7 +350,6 @@ def _type(kind: Any) -> str:
 
 
 def documented(struct: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the comments of the columns of a schema, and of the fields of their structs, by path."""
     for one in struct["fields"]:
         path = f"{above}{one['name']}"
         yield path, str(one.get("doc") or "")

@@ -46,22 +46,12 @@ _DISTRIBUTION = "write.distribution-mode"
 
 @dataclass(frozen=True, slots=True)
 class TableLayout:
-    """What a table is beside its columns.
-
-    Attributes:
-        partitions: the partition fields.
-        sort: the order inside files.
-        properties: Iceberg's; they win over the defaults.
-        comment: the table's; empty: none.
-    """
-
     partitions: tuple[Partition, ...] = ()
     sort: tuple[SortColumn, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
     comment: str = ""
 
     def all_properties(self) -> dict[str, str]:
-        """The properties with the defaults."""
         # A table with an order would be written in the range of its values, which samples the data in another job.
         order = {_DISTRIBUTION: "hash" if self.partitions else "none"} if self.sort else {}
         comment = {"comment": self.comment} if self.comment else {}
@@ -105,7 +95,6 @@ def _place_of_its_own(session: SparkSession, relation: str) -> str:
 
 
 def _catalog(session: SparkSession, relation: str) -> tuple[Any, Any]:
-    """Iceberg's catalog of a relation in Java, and the relation's name in it."""
     iceberg = jvm_of(session).org.apache.iceberg
     activate(session)
     catalog, name = relation.replace("`", "").split(".", 1)
@@ -114,7 +103,6 @@ def _catalog(session: SparkSession, relation: str) -> tuple[Any, Any]:
 
 
 def find_table(session: SparkSession, relation: str) -> Any | None:
-    """A table of Iceberg's, in Java; None: there is no such table."""
     tables, identifier = _catalog(session, relation)
     return tables.loadTable(identifier) if tables.tableExists(identifier) else None
 
@@ -131,7 +119,6 @@ def not_older(session: SparkSession, relation: str, layout: TableLayout) -> Tabl
 
 
 def iceberg_schema(session: SparkSession, columns: DataFrame) -> Any:
-    """The columns of a frame as Iceberg's schema, all nullable."""
     convert = jvm_of(session).org.apache.iceberg.spark.SparkSchemaUtil.convert
     return convert(java_frame(columns).schema().asNullable())
 
@@ -158,7 +145,6 @@ def _sort_order(iceberg: Any, schema: Any, layout: TableLayout) -> Any:
 
 
 def same_partitions(table: Any, layout: TableLayout) -> bool:
-    """Whether a table of Iceberg's in Java is partitioned as a layout says."""
     found = [
         (str(part.name()), str(table.schema().findColumnName(part.sourceId())).lower(), str(part.transform()))
         for part in table.spec().fields()

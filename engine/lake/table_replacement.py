@@ -60,13 +60,6 @@ def make_empty(
     Whoever has begun to stream from a table that has no rows yet continues with it. Its commits stay, too: a fence is
     one (see `engine.lake.fencing`).
 
-    Args:
-        session: to reach Java.
-        relation: the table, quoted; one that exists has no rows.
-        columns: has its columns.
-        layout: of the table.
-        fence: of a writer that has a lease; None: it has a lock of the operating system.
-
     Raises:
         StateError: `lease-lost`; nothing was changed.
     """
@@ -96,10 +89,6 @@ def without_lost_partitions(session: SparkSession, table: Any) -> None:
 
     A MERGE into such a table fails (measured with Iceberg 1.12.0: "Cannot find field .. optional unknown in struct<>").
     Data files stay for those who read them just now; maintenance removes them later.
-
-    Args:
-        session: to reach Java.
-        table: Iceberg's, in Java, as it is after the replacement.
     """
     schema = table.schema()
     fields = [field for spec in table.specs().values() for field in spec.fields()]
@@ -125,7 +114,6 @@ def _retyped(before: Any, after: Any) -> list[str]:
 
 
 def _with_schema(jvm: Any, metadata: Any, schema: Any) -> Any:
-    """Metadata of a table with other columns."""
     change = jvm.org.apache.iceberg.TableMetadata.buildFrom(metadata).addSchema(schema)
     number = next(known.schemaId() for known in change.build().schemas() if known.sameSchema(schema))
     return change.setCurrentSchema(number).build()

@@ -38,7 +38,6 @@ def literal(text: str) -> str:
 
 
 def create_namespace(session: SparkSession, catalog: str, schema: str) -> None:
-    """Make the namespace if it is missing, and those above it."""
     levels = schema.split(".")
     for depth in range(len(levels)):
         name = ".".join(f"`{level}`" for level in levels[: depth + 1])
@@ -46,7 +45,6 @@ def create_namespace(session: SparkSession, catalog: str, schema: str) -> None:
 
 
 def create_table(session: SparkSession, relation: str, frame: DataFrame, layout: TableLayout) -> None:
-    """Make an empty table with the columns of a frame."""
     builder(session, relation, frame, layout).create()
     kill_points.reach("created", relation)
 
@@ -64,14 +62,12 @@ def recreate_table(
 
 
 def add_columns(relation: str, frame: DataFrame) -> None:
-    """Give a table the columns of a frame that it does not have, and the wider types of those that it has."""
     session = frame.sparkSession
     change = load(session, relation).updateSchema().caseSensitive(False)
     change.unionByNameWith(iceberg_schema(session, frame)).commit()
 
 
 def fitting(frame: DataFrame, relation: str) -> DataFrame:
-    """A frame without the columns that a table does not have."""
     columns = load(frame.sparkSession, relation).schema().columns()
     known = {str(column.name()).lower() for column in columns}
     return frame.drop(*(name for name in frame.columns if name.lower() not in known))
@@ -96,7 +92,6 @@ def properties(session: SparkSession, relation: str) -> dict[str, str] | None:
 
 
 def drop_table(session: SparkSession, relation: str) -> None:
-    """Remove a table with its files."""
     session.sql(f"DROP TABLE IF EXISTS {relation} PURGE")
 
 
@@ -106,17 +101,11 @@ def stage(frame: DataFrame, relation: str, options: Mapping[str, str] | None = N
     Rows are distributed and ordered as the table demands. It is Iceberg's way of rewriting files, used for an
     append: the number of rows, and what the execution counted, are known before the commit, and a batch without
     rows commits nothing, at the price of a plain append (a cached batch costs a fifth more, measured).
-
-    Args:
-        frame: columns are matched by name.
-        relation: the table, quoted.
-        options: of Iceberg's writer; `snapshot-property.<key>` goes into the commit.
     """
     return stage_in(frame, load(frame.sparkSession, relation), relation, options or {})
 
 
 def stage_in(frame: DataFrame, table: Any, relation: str, options: Mapping[str, str]) -> Staged:
-    """Write the rows of a frame into data files of a table of Iceberg's in Java, as `stage` does."""
     session = frame.sparkSession
     spark: Any = jvm_of(session).org.apache.iceberg.spark
     activate(session)
@@ -140,15 +129,6 @@ def tables_by_name(session: SparkSession) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """Data files that are written and not committed.
-
-    Attributes:
-        session: that wrote them.
-        table: Iceberg's, in Java.
-        files: Iceberg's, in Java.
-        summary: what the commit says beside the markers.
-    """
-
     session: SparkSession
     table: Any
     files: tuple[Any, ...]
@@ -156,7 +136,6 @@ class Staged:
 
     @property
     def rows(self) -> int:
-        """How many rows they hold."""
         return sum(int(file.recordCount()) for file in self.files)
 
     def discard(self) -> None:
@@ -247,8 +226,6 @@ def exchange(
 def _put(
     staged: Staged, markers: Mapping[str, str], guarded: Guard, begin: Callable[[], Any], add: str = "addFile"
 ) -> Commit:
-    """Commit staged files in the change that `begin` makes, from the beginning after each conflict."""
-
     def attempt() -> None:
         change = begin()
         for file in staged.files:
@@ -306,7 +283,6 @@ def _reach(point: str, staged: Staged, markers: Mapping[str, str]) -> None:
 
 
 def commit_marked(change: Any, staged: Staged, markers: Mapping[str, str]) -> None:
-    """Make a change of Iceberg's, in Java, with the markers in its summary."""
     for key, value in staged.summary.items():
         change.set(key, value)
     for key, value in markers.items():
@@ -320,7 +296,6 @@ def plain_name(text: str) -> str:
 
 
 def table_uuid(session: SparkSession, relation: str) -> str:
-    """The table's UUID."""
     return str(load(session, relation).uuid())
 
 

@@ -13,15 +13,6 @@ if TYPE_CHECKING:
 
 
 def create_view(session: SparkSession, relation: str, sql: str, comment: str, properties: Mapping[str, str]) -> None:
-    """Make a view, or replace the one of that name.
-
-    Args:
-        session: that can read what the query reads.
-        relation: its quoted name; there is no table of that name.
-        sql: its query.
-        comment: empty: none.
-        properties: of the view.
-    """
     session.sql(f"CREATE OR REPLACE VIEW {_text(relation, sql, comment, properties)}")
 
 
@@ -29,12 +20,6 @@ def check_view(session: SparkSession, relation: str, sql: str, properties: Mappi
     """Check that a view of a query can be made: one of another name is made, and dropped.
 
     EXPLAIN makes nothing and takes what a view cannot have, such as a temporary function (measured, Spark 4.1.4).
-
-    Args:
-        session: that can read what the query reads.
-        relation: a quoted name that nothing has, but a view of the same properties that a kill left.
-        sql: the query.
-        properties: of the view.
 
     Raises:
         pyspark.errors.AnalysisException: Spark rejects it.
@@ -53,7 +38,6 @@ def _text(relation: str, sql: str, comment: str, properties: Mapping[str, str]) 
 
 
 def drop_view(session: SparkSession, relation: str) -> None:
-    """Remove a view."""
     session.sql(f"DROP VIEW IF EXISTS {relation}")
 
 

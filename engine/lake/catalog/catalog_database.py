@@ -38,15 +38,7 @@ _BUSY_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class CatalogEntry:
-    """A table or view in the catalog.
-
-    Attributes:
-        schema: its namespace; levels with dots between them.
-        name: of the table or view.
-        location: its metadata file; empty where a server has not been asked yet.
-        view: whether it is a view.
-        content: its metadata, where a server has sent them.
-    """
+    """Levels of `schema` are separated by dots; `location` is empty where a server has not been asked yet."""
 
     schema: str
     name: str
@@ -118,11 +110,7 @@ def location(config: CatalogConfig, schema: str, name: str) -> str | None:
 
 
 def standing(config: CatalogConfig) -> object:
-    """What the file and its log are now: another commit makes it another value.
-
-    The system's clock of files moves in steps of some milliseconds, so that of a file that was written just now None is
-    said: what was read of it may be of before and nothing would show it.
-    """
+    """Return a value that another commit changes; None for a file written just now: file times are coarse."""
     path, found = str(database(config)), []
     for part in (path, f"{path}-wal"):
         try:
@@ -186,7 +174,6 @@ def rename(config: CatalogConfig, entry: CatalogEntry, schema: str, name: str) -
 
 
 def _changed(config: CatalogConfig, statement: str, values: tuple[str, ...], entry: CatalogEntry) -> bool:
-    """Run a statement that changes one row, and say whether there was one."""
     if not exists(config):
         return False
     try:
@@ -213,7 +200,6 @@ def _changed(config: CatalogConfig, statement: str, values: tuple[str, ...], ent
 
 
 def unreadable(config: CatalogConfig, reason: str) -> SetupError:
-    """The error of a catalog, or of a file of its tables, that does not hold what it should."""
     message = f"the catalog {config.name} cannot be read: {reason}"
     return SetupError("catalog-unusable", message, "Check the 'catalog' of the target with engine debug.")
 
@@ -228,7 +214,6 @@ def _link(part: Path) -> SetupError:
 
 
 def _rows(config: CatalogConfig, condition: str, *values: str, views: bool = False) -> list[tuple[str, str, str]]:
-    """Names of tables, and of views if they are wanted, the places of their metadata, and what they are."""
     if not exists(config):
         return []
     found: list[tuple[str, str, str]] = []
@@ -249,11 +234,7 @@ def _rows(config: CatalogConfig, condition: str, *values: str, views: bool = Fal
 
 
 def _query(connection: sqlite3.Connection, condition: str, *, views: bool) -> str:
-    """The query of rows of the catalog's table; empty if there is none.
-
-    Raises:
-        sqlite3.DatabaseError: reading it would run what the schema says.
-    """
+    """Return the query, empty without the table; raise sqlite3.DatabaseError if reading would run the schema's SQL."""
     declared = connection.execute("SELECT type, sql FROM sqlite_master WHERE name = ?", (_TABLE,)).fetchall()
     if not declared:
         return ""

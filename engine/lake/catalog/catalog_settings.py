@@ -58,15 +58,11 @@ OBJECT_STORE_JARS = ("s3",)
 
 
 class CatalogConfig(Protocol):
-    """The chosen target's catalog."""
+    @property
+    def type(self) -> str: ...
 
     @property
-    def type(self) -> str:
-        """The kind."""
-
-    @property
-    def name(self) -> str:
-        """The name in SQL."""
+    def name(self) -> str: ...
 
     @property
     def path(self) -> Path:
@@ -77,36 +73,30 @@ class CatalogConfig(Protocol):
         """Where the tables' files are in an object store: `s3://bucket/folder`; `s3://`: anywhere; empty: not there."""
 
     @property
-    def store(self) -> Callable[[], S3Settings] | None:
-        """What gives the login of the object store."""
+    def store(self) -> Callable[[], S3Settings] | None: ...
 
     @property
-    def place(self) -> Location | None:
-        """Where the target has it."""
+    def place(self) -> Location | None: ...
 
     def settings(self) -> Mapping[str, str]:
         """The keys of a catalog that a server keeps, with secrets; they are masked in all texts from now on."""
 
 
 def is_local(catalog: CatalogConfig) -> bool:
-    """Whether the catalog is a file of this machine."""
     return catalog.type == SQLITE
 
 
 def warehouse(catalog: CatalogConfig) -> Path | ObjectWarehouse:
-    """The folder of the tables' files, if they are on this machine or in an object store."""
     if catalog.objects and catalog.store is not None:
         return ObjectWarehouse(catalog.objects, catalog.store)
     return catalog.path / "warehouse" if is_local(catalog) else catalog.path
 
 
 def catalog_jars(catalog: CatalogConfig) -> tuple[str, ...]:
-    """The sets of locked jars that the catalog needs."""
     return (*_JARS.get(catalog.type, ()), *(OBJECT_STORE_JARS if catalog.store is not None else ()))
 
 
 def database(catalog: CatalogConfig) -> Path:
-    """The SQLite file of a local warehouse."""
     return catalog.path / CATALOG_FILE
 
 
@@ -147,7 +137,6 @@ def umask(catalog: CatalogConfig) -> int:
 
 
 def spark_conf(catalog: CatalogConfig) -> dict[str, str]:
-    """Spark's settings for the catalog."""
     # Iceberg sets it in the session that is active on a thread, which need not be the one that stages files.
     rewriting = {"spark.sql.catalog.default_rewrite_catalog": "org.apache.iceberg.spark.SparkRewriteTableCatalog"}
     if not is_local(catalog):
@@ -175,13 +164,6 @@ def _sqlite_warehouse(catalog: CatalogConfig, prefix: str) -> dict[str, str]:
 
 
 def spark_properties(kind: str, name: str, settings: Mapping[str, str]) -> dict[str, str]:
-    """Return Spark's settings for a catalog that a server keeps.
-
-    Args:
-        kind: rest or jdbc.
-        name: of the catalog in SQL.
-        settings: the keys of the target, secrets in place.
-    """
     prefix = f"spark.sql.catalog.{name}"
     # With its cache Spark would not see for half a minute what others commit.
     renewal = _RENEWAL if "credential" in settings else {}

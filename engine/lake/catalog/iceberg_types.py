@@ -56,7 +56,6 @@ def _spark_document(kind: Any) -> str | Mapping[str, Any] | None:
 
 
 def spark_type(kind: IcebergType) -> str:
-    """The type as Spark DDL."""
     from pyiceberg.types import FixedType, ListType, MapType, StructType
 
     match kind:

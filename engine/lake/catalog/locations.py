@@ -15,16 +15,14 @@ from engine import local_paths
 
 
 class OutsideError(OSError):
-    """A location that is not below the warehouse."""
+    pass
 
 
 def root(warehouse: Path) -> Path:
-    """The folder of a warehouse, links resolved."""
     return _resolved(str(warehouse), _which(warehouse))
 
 
 def _which(folder: Path) -> tuple[int, int] | None:
-    """Which folder it is; None: there is none."""
     try:
         found = folder.stat()
     except OSError:
@@ -81,10 +79,7 @@ def _below(folder: Path, location: str) -> str:
 
 
 def _has_no_link(path: str, root: str) -> bool:
-    """Whether a path goes from a folder straight to what is in it: the links on the way to the folder are resolved.
-
-    `os.path.realpath` looks at each part of the way from `/`; of a thousand tables that is most of the time.
-    """
+    """Avoid `os.path.realpath`, which checks each part of the way from `/`: most of the time with many tables."""
     if not path.startswith(f"{root}/"):
         return False
     at = root

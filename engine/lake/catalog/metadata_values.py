@@ -14,7 +14,6 @@ _DAY = 86_400_000_000
 
 
 def rows_of(table: pa.Table) -> list[tuple[Any, ...]]:
-    """The rows of a table."""
     return list(zip(*(_column(column) for column in table.columns), strict=True))
 
 
@@ -72,6 +71,5 @@ def time_text(micros: int) -> str:
 
 
 def clock_text(moment: datetime) -> str:
-    """The time of day, with the digits of a second that it needs."""
     fraction = f".{moment.microsecond:06}".rstrip("0") if moment.microsecond else ""
     return f"{moment:%H:%M:%S}{fraction}"

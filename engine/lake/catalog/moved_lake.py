@@ -91,6 +91,5 @@ def _is_misplaced(path: str, written: str, folder: Path) -> bool:
 
 
 def _paths(locations: Iterable[str]) -> list[str]:
-    """The paths of locations on this machine."""
     found = (place if place.startswith("/") else local_paths.of_location(place) for place in locations)
     return [path for path in found if path is not None and "\0" not in path]

@@ -20,12 +20,7 @@ from engine.object_store.whole_objects import read_object
 
 @dataclass(frozen=True, slots=True)
 class ObjectWarehouse:
-    """The folder of the tables' files.
-
-    Attributes:
-        location: `s3://bucket/folder`, or `s3://`: anywhere in the store.
-        store: gives the login.
-    """
+    """`location` is `s3://bucket/folder`, or `s3://`: anywhere in the store."""
 
     location: str
     store: Callable[[], S3Settings] = field(repr=False, compare=False)
@@ -96,7 +91,6 @@ class ObjectWarehouse:
 
 
 def _keys(client: Any, location: str, bucket: str, prefix: str) -> Iterator[list[str]]:
-    """The names of all objects with a prefix, a page at a time."""
     for page in listing(client, location, Bucket=bucket, Prefix=prefix):
         if keys := [entry["Key"] for entry in page.get("Contents", ())]:
             yield keys

@@ -103,13 +103,7 @@ def table_settings(answer: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def rejected(found: Mapping[str, Any], target: Mapping[str, str], *, of_table: bool = False) -> str:
-    """Return the key by which a server chooses a class, an address, a login or a folder of Java's; empty: none does.
-
-    Args:
-        found: the settings that the server sends.
-        target: the keys of the target's catalog, with secrets; what they say already is not a choice.
-        of_table: the settings are a table's, whose `token` is one that the server has issued.
-    """
+    """Return the key by which a server chooses a class, an address, a login or a folder of Java's; empty: none does."""
     own_login = any(all(_has(found, key) for key in keys) for keys in _OWN_LOGINS)
     own_login = own_login and not {key for key in _S3_LOGIN if key in target} - found.keys()
     for key, value in found.items():
@@ -155,7 +149,6 @@ def _expected(key: str, target: Mapping[str, str]) -> Server | None:
 
 
 def _server(value: str) -> Server | None:
-    """The server of a web address; None: it is none."""
     try:
         return web_address(value).server
     except AddressError:

@@ -18,21 +18,13 @@ NAME = "variant"
 
 
 class VariantType(PrimitiveType):
-    """The type of a value of any shape."""
-
     root: Literal["variant"] = Field(default="variant")
 
     def minimum_format_version(self) -> Any:
-        """The first version of the format that has it."""
         return 3
 
 
 def parse_metadata(text: str) -> TableMetadata:
-    """The metadata of a table, from its JSON.
-
-    Raises:
-        ValueError: it is not JSON, or does not describe a table.
-    """
     if f'"{NAME}"' not in text:
         return TableMetadataUtil.parse_raw(text)
     found = json.loads(text)
@@ -47,7 +39,6 @@ def parse_metadata(text: str) -> TableMetadata:
 
 
 def _typed(kind: Any) -> Any:
-    """A type as JSON, with objects where it says variant."""
     if kind == NAME:
         return VariantType()
     if not isinstance(kind, dict):

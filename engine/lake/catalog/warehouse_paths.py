@@ -26,22 +26,16 @@ from engine.object_store.s3_settings import pyiceberg_properties
 
 
 class ReadOnlyIO(PyArrowFileIO):
-    """Writes and deletes nothing."""
-
     @override
     def new_output(self, location: str) -> PyArrowFile:
-        """Nothing is written."""
         raise PermissionError(location)
 
     @override
     def delete(self, location: Any) -> None:
-        """Nothing is deleted."""
         raise PermissionError(location)
 
 
 class WarehouseIO(ReadOnlyIO):
-    """Reads the files below a folder."""
-
     def __init__(self, warehouse: Path) -> None:
         super().__init__({})
         self._root = root(warehouse)
@@ -72,8 +66,6 @@ class WarehouseIO(ReadOnlyIO):
 
 
 class ObjectIO(ReadOnlyIO):
-    """Reads the objects of a warehouse in an object store."""
-
     def __init__(self, warehouse: ObjectWarehouse) -> None:
         super().__init__(pyiceberg_properties(warehouse.store()))
         self._warehouse = warehouse

@@ -35,19 +35,11 @@ _log = logging.getLogger("engine.lake")
 
 @dataclass(frozen=True, slots=True)
 class NetRows:
-    """The rows that only one of two snapshots has, by some columns.
-
-    Attributes:
-        removed: those of the older snapshot.
-        added: those of the newer one.
-    """
-
     removed: pa.Table
     added: pa.Table
 
     @property
     def none(self) -> bool:
-        """Whether there are none."""
         return not self.removed.num_rows and not self.added.num_rows
 
     def sides(self, name: str) -> pa.Table:
@@ -60,14 +52,7 @@ class NetRows:
 
 @dataclass(frozen=True, slots=True)
 class DifferingFiles:
-    """The files by which two snapshots of a table differ.
-
-    Attributes:
-        before: those of the older snapshot.
-        after: those of the newer snapshot.
-        rows: that they hold, both sides together, rows that are deleted in them included.
-        total: rows in all files of the newer snapshot.
-    """
+    """`rows` counts both sides, deleted rows included; `total` counts the rows of the newer snapshot's files."""
 
     before: tuple[FileScanTask, ...]
     after: tuple[FileScanTask, ...]
@@ -79,15 +64,10 @@ class DifferingFiles:
 
     @property
     def none(self) -> bool:
-        """Whether the file plans are the same."""
         return not self.before and not self.after
 
     def net_rows(self, columns: Sequence[str]) -> NetRows | None:
-        """Compare the rows by some columns; None: Spark has to.
-
-        Args:
-            columns: as the table spells them now; none: rows are counted, by its first column.
-        """
+        """Compare the rows by some columns, or count them by the first column if there are none; None: Spark has to."""
         size = sum(int(task.file.file_size_in_bytes) for task in (*self.before, *self.after))
         if self.rows > _MOST_ROWS or size > _MOST_BYTES:
             return None
@@ -103,15 +83,7 @@ class DifferingFiles:
 
 
 def differing_files(lake: Lake, schema: str, name: str, before: int, after: int) -> DifferingFiles | None:
-    """Compare the file plans of two snapshots, which need not be ancestors of each other; None: Spark has to.
-
-    Args:
-        lake: the catalog.
-        schema: of the table.
-        name: of the table.
-        before: the older snapshot.
-        after: the newer snapshot.
-    """
+    """Compare the file plans of two snapshots, which need not be ancestors of each other; None: Spark has to."""
     try:
         with lake.opened(schema, name) as table:
             if table is None:
@@ -194,7 +166,6 @@ def _tasks(table: Table, manifests: Sequence[ManifestFile]) -> dict[tuple[str, f
 
 
 def _referenced(table: Table, path: str) -> frozenset[str]:
-    """The data files of which a file holds deletion vectors."""
     from pyiceberg.table.puffin import PuffinFile
 
     with table.io.new_input(path).open() as file:
@@ -233,7 +204,6 @@ def _net_rows(
 
 
 def _on(rows: pa.Table, side: int, name: str) -> pa.Table:
-    """Rows with their side in a last column."""
     import pyarrow as pa
 
     return rows.append_column(name, pa.repeat(pa.scalar(side, pa.int64()), rows.num_rows))

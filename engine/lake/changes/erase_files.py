@@ -29,19 +29,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CurrentFiles:
-    """The data files of the current snapshot of a table, by location.
-
-    Attributes:
-        clean: files without deletes: all rows in them are rows of the table.
-        deleted: files of which some rows are deleted, but still in the file.
-    """
+    """`clean` files have no deletes; some rows of `deleted` files are deleted, but still in the file."""
 
     clean: frozenset[str]
     deleted: frozenset[str]
 
 
 def current_files(session: SparkSession, relation: str) -> CurrentFiles:
-    """Return the data files of a table."""
     clean: set[str] = set()
     deleted: set[str] = set()
     for task in each(load(session, relation).newScan().planFiles()):
@@ -58,14 +52,6 @@ def erase_rows(
     expected: ExpectedTable,
 ) -> Commit:
     """Write some data files again with the rows that are kept, and all manifests, in one marked commit.
-
-    Args:
-        session: of Spark.
-        relation: the table, quoted.
-        gone: locations of the files; there may be none. Their delete files go with them.
-        kept: gives the rows that stay of those in the files that are not deleted.
-        markers: of the commit, without the prefix `engine.`.
-        expected: the table, with its current snapshot.
 
     Raises:
         RunError: `commit-conflict`; nothing was committed.
@@ -121,13 +107,7 @@ def _moved(table: Any, expected: ExpectedTable) -> RunError:
 
 
 def expire_all(session: SparkSession, relation: str, ours: str) -> int:
-    """Drop all snapshots but the current one, with their files; return how many remain.
-
-    Args:
-        session: of Spark.
-        relation: the table, quoted.
-        ours: the prefix of tags and branches that go; those of others keep their snapshots.
-    """
+    """Drop all snapshots but the current one, and others' tags and branches; return how many remain."""
     table = load(session, relation)
     refs = {str(name): ref for name, ref in dict(table.refs()).items() if str(name).startswith(ours)}
     if refs:
@@ -156,7 +136,6 @@ def files_on_disk(session: SparkSession, relation: str) -> tuple[str, ...]:
 
 
 def remove_files(session: SparkSession, relation: str, locations: Collection[str]) -> None:
-    """Remove files that no snapshot of a table knows, if they are there."""
     io: Any = load(session, relation).io()
     for location in locations:
         io.deleteFile(location)

@@ -23,13 +23,7 @@ _NUMBERS = frozenset({"tinyint", "smallint", "int", "bigint", "date"})
 
 @dataclass(frozen=True, slots=True)
 class FieldValues:
-    """Values of a partition field, by which files are found.
-
-    Attributes:
-        part: the field.
-        kind: the type of its values, as Spark prints it.
-        texts: the values, as `ListedFile` has them; None: NULL.
-    """
+    """`texts` are as `ListedFile` has them; None: NULL."""
 
     part: Partition
     kind: str
@@ -46,14 +40,6 @@ def replace_files(
     """Put staged files in place of data files of the expected snapshot, in one marked commit.
 
     It is made onto that snapshot only: a file that was compacted meanwhile would stay beside its new rows.
-
-    Args:
-        staged: the new files; there may be none.
-        gone: the locations of the files that they replace.
-        markers: of the commit, without the prefix `engine.`.
-        expected: the table, with the snapshot that has the files.
-        among: values of one of its partition fields: each of the files has one of them. Py4J takes a millisecond for
-            each file that is looked at.
 
     Raises:
         RunError: `commit-conflict`; nothing was committed.
@@ -80,20 +66,13 @@ def replace_files(
 
 
 def _files(table: Any, snapshot: int | None, gone: Collection[str], condition: Any | None) -> list[Any]:
-    """The data files of a snapshot with some locations, looked for among those that a condition leaves."""
     scan = table.newScan().useSnapshot(snapshot)
     tasks = each((scan if condition is None else scan.filter(condition)).planFiles())
     return [file for task in tasks if str((file := task.file()).location()) in gone]
 
 
 def partition_condition(session: SparkSession, table: Any, among: FieldValues) -> Any | None:
-    """Return Iceberg's expression for some values of a partition field; None: there is none for such values.
-
-    Args:
-        session: that asks.
-        table: Iceberg's, in Java.
-        among: the field and its values.
-    """
+    """Return Iceberg's expression for some values of a partition field; None: there is none for such values."""
     texts = [text for text in among.texts if text is not None]
     if len(texts) < len(among.texts) or len(texts) > _MOST_VALUES or among.kind not in {*_NUMBERS, "string"}:
         return None

@@ -16,14 +16,7 @@ _log = logging.getLogger("engine.lake")
 
 @dataclass(frozen=True, slots=True)
 class ListedFile:
-    """A data file.
-
-    Attributes:
-        path: where it is.
-        spec: the partitioning that it was written under.
-        partition: the values of its partition fields as text: dates as days and times as microseconds since 1970;
-            None: NULL.
-    """
+    """`partition` holds text: days of dates and microseconds of times since 1970; None: NULL."""
 
     path: str
     spec: int
@@ -31,14 +24,7 @@ class ListedFile:
 
 
 def listed_files(lake: Lake, schema: str, name: str, snapshot: int | None) -> list[ListedFile] | None:
-    """Return the data files of a snapshot; None: there are many, or PyIceberg cannot read of them.
-
-    Args:
-        lake: the catalog.
-        schema: of the table.
-        name: of the table.
-        snapshot: of the table; None: it has none, and no files.
-    """
+    """Return the data files of a snapshot; None: there are many, or PyIceberg cannot read of them."""
     if snapshot is None:
         return []
     try:

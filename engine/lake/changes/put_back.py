@@ -48,13 +48,6 @@ def keep_version(session: SparkSession, relation: str, seconds: float, fence: Fe
 def put_back(session: SparkSession, relation: str, before: TableVersion, seconds: float, fence: Fence | None) -> None:
     """Make a table what it was before, in one commit; what it is now takes the place of that under the tag.
 
-    Args:
-        session: to reach Java.
-        relation: the table, quoted.
-        before: what it becomes; its snapshot is there.
-        seconds: for how long the tag keeps what it is now.
-        fence: of a writer that has a lease.
-
     Raises:
         StateError: `lease-lost`; nothing was changed.
         Py4JJavaError: others commit all the time, or the snapshot is gone.
@@ -81,7 +74,6 @@ def put_back(session: SparkSession, relation: str, before: TableVersion, seconds
 
 
 def version_of(session: SparkSession, relation: str) -> TableVersion:
-    """What a table with a snapshot is now."""
     return _version(load(session, relation).operations().current())
 
 

@@ -35,15 +35,6 @@ def replace_range(
 
     Files that hold rows of the range are written again with their other rows.
 
-    Args:
-        session: of Spark.
-        relation: the table, quoted.
-        within: the range as a condition over the columns of the table; NULL is outside.
-        rows: with the columns of the table; all of them are in the range.
-        markers: of the commit, without the prefix `engine.`.
-        expected: the table, with its current snapshot.
-        options: of Iceberg's writer.
-
     Raises:
         RunError: `commit-conflict`; nothing was committed.
         StateError: the table is not as expected (see `engine.lake.commit_guard`).

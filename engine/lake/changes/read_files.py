@@ -17,14 +17,7 @@ if TYPE_CHECKING:
 
 
 def read_tasks(session: SparkSession, table: Any, tasks: Sequence[Any], name: str) -> DataFrame:
-    """Return the rows of scan tasks, as the table's schema is now.
-
-    Args:
-        session: that reads.
-        table: Iceberg's, in Java.
-        tasks: of it.
-        name: of this read and no other; `forget_tasks` releases it.
-    """
+    """Return the rows of scan tasks, as the table's schema is now; `forget_tasks` releases them by `name`."""
     jvm = jvm_of(session)
     activate(session)
     listed = java_list(session, tasks)

@@ -30,16 +30,7 @@ _UNCOMPARED = ("map<", "variant", "geometry", "geography", "interval", "void")
 
 @dataclass(frozen=True, slots=True)
 class ChangedFiles:
-    """The files by which two snapshots of a table differ.
-
-    Attributes:
-        table: Iceberg's, in Java.
-        before: scan tasks of the older snapshot, in Java.
-        after: scan tasks of the newer snapshot, in Java.
-        rows: that those files hold, both sides together, rows that are deleted in them included.
-        total: rows in all files of the newer snapshot.
-        name: of its reads, and of no others.
-    """
+    """`rows` counts both sides, deleted rows included; `total` counts the rows of the newer snapshot's files."""
 
     table: Any
     before: tuple[Any, ...]
@@ -50,7 +41,6 @@ class ChangedFiles:
 
     @property
     def none(self) -> bool:
-        """Whether the file plans are the same."""
         return not self.before and not self.after
 
 
@@ -88,11 +78,6 @@ def net_changes(session: SparkSession, files: ChangedFiles, columns: Sequence[st
 
     `__side` is negative for rows of the older snapshot, positive for those of the newer one. Rows that were rewritten
     alike, or of which only other columns changed, are in neither.
-
-    Args:
-        session: that reads.
-        files: see `changed_files`.
-        columns: that count; Spark must be able to group by each (see `comparable`).
     """
     from pyspark.sql import functions
 
@@ -111,7 +96,6 @@ def net_changes(session: SparkSession, files: ChangedFiles, columns: Sequence[st
 
 
 def comparable(type_name: str) -> bool:
-    """Return whether rows can be compared by a column of a type, as Spark prints it."""
     return not any(word in type_name.lower() for word in _UNCOMPARED)
 
 

@@ -26,40 +26,31 @@ class CatalogClient(Protocol):
     def names(self, schema: str) -> tuple[str, ...]:
         """The tables of a schema; none where there is no such schema."""
 
-    def entries(self, schema: str) -> tuple[CatalogEntry, ...]:
-        """The tables and views of a schema."""
+    def entries(self, schema: str) -> tuple[CatalogEntry, ...]: ...
 
-    def table(self, schema: str, name: str) -> CatalogEntry | None:
-        """A table, or None."""
+    def table(self, schema: str, name: str) -> CatalogEntry | None: ...
 
-    def view(self, schema: str, name: str) -> CatalogEntry | None:
-        """A view, or None."""
+    def view(self, schema: str, name: str) -> CatalogEntry | None: ...
 
     def document(self, entry: CatalogEntry) -> Mapping[str, Any]:
         """The metadata of a table or view; raises as `read_document` does, too."""
 
-    def remove(self, entry: CatalogEntry) -> bool:
-        """Take a table or view out of the catalog, if it is still what it was."""
+    def remove(self, entry: CatalogEntry) -> bool: ...
 
-    def rename(self, entry: CatalogEntry, schema: str, name: str) -> bool:
-        """Give a table another name, under which there is nothing, if it is still what it was; its files stay."""
+    def rename(self, entry: CatalogEntry, schema: str, name: str) -> bool: ...
 
     @property
-    def renames(self) -> bool:
-        """Whether tables can be renamed without Java."""
+    def renames(self) -> bool: ...
 
     @property
     def purges(self) -> bool:
         """Whether `remove` lets the server remove the files."""
 
     @property
-    def at_a_time(self) -> int:
-        """How many questions a server is asked at the same time."""
+    def at_a_time(self) -> int: ...
 
 
 class SqliteCatalog:
-    """The SQLite file of a local warehouse."""
-
     purges = False
     renames = True
     at_a_time = 1
@@ -68,32 +59,25 @@ class SqliteCatalog:
         self._config = config
 
     def names(self, schema: str) -> tuple[str, ...]:
-        """The tables of a schema."""
         return catalog_database.names(self._config, schema)
 
     def entries(self, schema: str) -> tuple[CatalogEntry, ...]:
-        """The tables and views of a schema."""
         return catalog_database.entries(self._config, schema)
 
     def table(self, schema: str, name: str) -> CatalogEntry | None:
-        """A table, or None."""
         location = catalog_database.location(self._config, schema, name)
         return None if location is None else CatalogEntry(schema, name, location)
 
     def view(self, schema: str, name: str) -> CatalogEntry | None:
-        """A view, or None."""
         return next((entry for entry in self.entries(schema) if entry.view and entry.name == name), None)
 
     def document(self, entry: CatalogEntry) -> Mapping[str, Any]:
-        """The metadata of a table or view, from its file."""
         return read_document(warehouse(self._config), entry.location)
 
     def remove(self, entry: CatalogEntry) -> bool:
-        """Take a table or view out of the catalog, if it is still what it was; its files stay."""
         return catalog_database.remove(self._config, entry)
 
     def rename(self, entry: CatalogEntry, schema: str, name: str) -> bool:
-        """Give a table another name, if it is still what it was."""
         return catalog_database.rename(self._config, entry, schema, name)
 
 

@@ -15,7 +15,6 @@ _SHOWN = 300
 
 
 def unreachable(config: CatalogConfig, reason: str) -> SetupError:
-    """The error of a server that does not answer."""
     message = f"the catalog {config.name} at {address(config)} cannot be reached: {_line(reason)}"
     hint = (
         "Start the server, or correct 'uri' in the target's catalog; nothing was written, and the next build "
@@ -25,7 +24,6 @@ def unreachable(config: CatalogConfig, reason: str) -> SetupError:
 
 
 def insecure(config: CatalogConfig, reason: str) -> SetupError:
-    """The error of a server whose certificate is not trusted."""
     message = f"the catalog {config.name} at {address(config)} has a certificate that is not trusted: {_line(reason)}"
     hint = (
         "Correct the host in 'uri', or let Python and Java trust the authority that signed the certificate "
@@ -35,7 +33,6 @@ def insecure(config: CatalogConfig, reason: str) -> SetupError:
 
 
 def denied(config: CatalogConfig, reason: str) -> SetupError:
-    """The error of a login or a right that is missing."""
     message = f"the catalog {config.name} at {address(config)} denies access: {_line(reason)}"
     hint = (
         "Check the credentials of the target's catalog and the rights of that user: list, create, change and drop "
@@ -45,14 +42,12 @@ def denied(config: CatalogConfig, reason: str) -> SetupError:
 
 
 def unusable(config: CatalogConfig, reason: str, hint: str = "") -> SetupError:
-    """The error of a server that answers something else."""
     message = f"the catalog {config.name} at {address(config)} cannot be used: {_line(reason)}"
     hint = hint or "Check 'uri' and 'warehouse' of the target's catalog; engine debug tests the connection."
     return SetupError("catalog-unusable", message, hint, location=config.place)
 
 
 def steered(config: CatalogConfig, key: str, where: str) -> SetupError:
-    """The error of a server that chooses a class, an address or a login of its client."""
     hint = (
         f"If you trust it, set '{key[:100]}' in the target's catalog to the value that is meant; else remove the key "
         "from the server's settings. Endpoints, logins and classes come from the target alone."

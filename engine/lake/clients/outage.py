@@ -48,22 +48,15 @@ Found = TypeVar("Found")
 
 
 def is_outage(text: str) -> bool:
-    """Whether an error of Java's says that a server was away."""
     return any(sign in text for sign in _SIGNS) or is_store_outage(text)
 
 
 def is_denial(text: str) -> bool:
-    """Whether an error of Java's says that a login or a right is missing: a token has expired, say."""
     return any(sign in text for sign in _DENIED)
 
 
 def awaited(look: Callable[[], Found], what: str) -> Found:
-    """Ask a server that may be away for a while, again and again; the last error is raised.
-
-    Args:
-        look: asks; nothing is changed by it.
-        what: what is asked for, in the log.
-    """
+    """Ask a server that may be away for a while, again and again; the last error is raised."""
     for pause in _PAUSES:
         try:
             return look()

@@ -58,23 +58,18 @@ class PostgresCatalog:
         atexit.register(self._close)
 
     def names(self, schema: str) -> tuple[str, ...]:
-        """The tables of a schema."""
         return tuple(entry.name for entry in self.entries(schema) if not entry.view)
 
     def entries(self, schema: str) -> tuple[CatalogEntry, ...]:
-        """The tables and views of a schema."""
         return self._entries("AND table_namespace = %s", schema)
 
     def table(self, schema: str, name: str) -> CatalogEntry | None:
-        """A table, or None."""
         return next((entry for entry in self._named(schema, name) if not entry.view), None)
 
     def view(self, schema: str, name: str) -> CatalogEntry | None:
-        """A view, or None."""
         return next((entry for entry in self._named(schema, name) if entry.view), None)
 
     def document(self, entry: CatalogEntry) -> Mapping[str, Any]:
-        """The metadata of a table or view, from its file."""
         return read_document(warehouse(self._config), entry.location)
 
     def every_location(self) -> list[str]:
@@ -82,7 +77,6 @@ class PostgresCatalog:
         return [entry.location for entry in self._entries("OR true")]
 
     def remove(self, entry: CatalogEntry) -> bool:
-        """Take a table or view out of the catalog, if it is still what it was; its files stay."""
         gone = self._rows(
             "DELETE FROM iceberg_tables t WHERE catalog_name = %s AND table_namespace = %s AND table_name = %s"
             " AND metadata_location = %s RETURNING table_name",
@@ -91,7 +85,6 @@ class PostgresCatalog:
         return bool(gone)
 
     def rename(self, entry: CatalogEntry, schema: str, name: str) -> bool:
-        """Give a table another name, if it is still what it was; its files stay."""
         moved = self._rows(
             "UPDATE iceberg_tables t SET table_namespace = %s, table_name = %s WHERE catalog_name = %s"
             " AND table_namespace = %s AND table_name = %s AND metadata_location = %s RETURNING table_name",
@@ -136,7 +129,6 @@ class PostgresCatalog:
         raise AssertionError
 
     def _answer(self, connection: Any, query: str, values: tuple[str, ...]) -> list[tuple[Any, ...]]:
-        """The rows of a query, which are read one by one, so that they can be counted."""
         rows: list[tuple[Any, ...]] = []
         size = 0
         with self._deadline(connection), connection.cursor() as cursor:

@@ -65,7 +65,6 @@ class RestClient:
         self._started = True
 
     def names(self, schema: str) -> tuple[str, ...]:
-        """The tables of a schema; none where there is no such schema."""
         return tuple(self._listed(f"{self._schema(schema)}/tables"))
 
     def entries(self, schema: str) -> tuple[CatalogEntry, ...]:
@@ -74,11 +73,9 @@ class RestClient:
         return (*(CatalogEntry(schema, name, "") for name in self.names(schema)), *views)
 
     def table(self, schema: str, name: str) -> CatalogEntry | None:
-        """A table with its metadata, or None."""
         return self._loaded(schema, name, view=False)
 
     def view(self, schema: str, name: str) -> CatalogEntry | None:
-        """A view with its metadata, or None."""
         return self._loaded(schema, name, view=True) if self._session.has_views else None
 
     def document(self, entry: CatalogEntry) -> Mapping[str, Any]:
@@ -139,7 +136,6 @@ class RestClient:
         return CatalogEntry(schema, name, str(answer.get("metadata-location") or ""), view, metadata)
 
     def _check(self, name: str, answer: Mapping[str, Any]) -> None:
-        """Note what the settings of a table would choose for Java."""
         target = self._session.settings
         key = next((key for found in table_settings(answer) if (key := rejected(found, target, of_table=True))), "")
         if key and self._started:
@@ -154,7 +150,6 @@ class RestClient:
             yield from self._listed(f"{self._schema(schema)}/views")
 
     def _listed(self, place: str) -> Iterator[str]:
-        """The names in a list that comes in pages."""
         size = {"pageSize": self._session.pages} if self._session.pages else {}
         page: dict[str, str] = dict(size)
         names = 0
@@ -182,7 +177,6 @@ class RestClient:
         return f"{self._schema(schema)}/{'views' if view else 'tables'}/{quote(name, safe='')}"
 
     def _answer(self, method: str, place: str, **query: str) -> dict[str, Any] | None:
-        """The answer of the server; None: there is no such table, view or schema."""
         return self._session.ask(method, place, query)
 
 

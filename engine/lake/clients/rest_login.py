@@ -36,7 +36,6 @@ class RestLogin:
 
     @property
     def renews(self) -> bool:
-        """Whether another token can be asked for."""
         return "credential" in self._settings
 
     def headers(self, method: str, address: WebAddress) -> dict[str, str]:
@@ -56,11 +55,7 @@ class RestLogin:
         return made
 
     def renew(self, known: str) -> str:
-        """Ask for another token, unless another thread has one already; return it.
-
-        Args:
-            known: the token that the server did not take.
-        """
+        """Ask for another token, unless another thread has one already; return it."""
         with self._lock:
             if self._token in {"", known} or not known:
                 self._token = self._fetched()
@@ -68,7 +63,6 @@ class RestLogin:
 
     @property
     def token(self) -> str:
-        """The token that requests have."""
         return self._token
 
     def _fetched(self) -> str:

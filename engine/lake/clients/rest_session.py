@@ -44,11 +44,6 @@ _MOST_SAID: Final = 300
 class RestSession:
     """A server and what it has said of itself.
 
-    Attributes:
-        pages: how many names the target or the server want in a page; empty: neither says.
-        chosen: what Java would take of the server's configuration.
-        has_views: whether the server knows views.
-
     Raises:
         SetupError: `catalog-unreachable`, `catalog-denied`, `catalog-unusable`.
     """
@@ -78,20 +73,12 @@ class RestSession:
         self.has_views = _VIEW in endpoints if isinstance(endpoints, list) and endpoints else views
 
     def namespace(self, schema: str) -> str:
-        """The place of a schema."""
         return f"namespaces/{self._separator.join(quote(part, safe='') for part in schema.split('.'))}"
 
     def ask(
         self, method: str, place: str, query: Mapping[str, str], content: Mapping[str, Any] | None = None
     ) -> dict[str, Any] | None:
-        """Ask for a place below the catalog's; None: there is no such table, view or schema.
-
-        Args:
-            method: of HTTP.
-            place: below the catalog's.
-            query: behind it.
-            content: sent as JSON; None: nothing is.
-        """
+        """Ask for a place below the catalog's; None: there is no such table, view or schema."""
         return self._answer(method, f"{self._base}{place}", query, content)
 
     def _answer(
@@ -171,7 +158,6 @@ def _shape(error: ValueError) -> str:
 
 
 def _error(body: bytes, key: str) -> str:
-    """A part of a server's error; empty: it says none."""
     try:
         found = parse_json(body)["error"][key]
     except (ValueError, LookupError, TypeError):

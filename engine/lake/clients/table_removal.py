@@ -38,18 +38,7 @@ CLONE_OF = "engine.clone-of"
 
 @dataclass(frozen=True, slots=True)
 class StoredRelation:
-    """A table or view of the catalog with what its metadata file says.
-
-    Attributes:
-        entry: in the catalog.
-        uuid: of the table or view; empty: its metadata cannot be read.
-        properties: of the table.
-        folder: with its files, to be removed with it; None: they stay.
-        kept: why they stay; empty where they go.
-        rows: in the current snapshot; None: not known, or a view.
-        size: of their data files, in bytes; None: not known, or a view.
-        missing: its metadata file is gone, and so is the table.
-    """
+    """`folder` goes with it; None: it stays, `kept` says why. `rows` and `size` are None if not known, or of a view."""
 
     entry: CatalogEntry
     uuid: str = ""
@@ -91,11 +80,6 @@ def stored(config: CatalogConfig, entry: CatalogEntry) -> StoredRelation:
 def why_kept(config: CatalogConfig, folder: PurePath, own: CatalogEntry | None = None) -> str:
     """Why a folder is not removed with a table; empty: it is the folder of that table, and of nothing else.
 
-    Args:
-        config: of the catalog.
-        folder: links resolved.
-        own: the table; None: it has left the catalog already.
-
     Raises:
         SetupError: `lake-outside`, `catalog-unusable`: the catalog cannot be read.
     """
@@ -123,10 +107,6 @@ def why_kept(config: CatalogConfig, folder: PurePath, own: CatalogEntry | None =
 def shared_folders(config: CatalogConfig, schemas: Collection[str]) -> frozenset[str]:
     """The folders that have the files of several tables: of one that was renamed and of another that got its name.
 
-    Args:
-        config: of the catalog.
-        schemas: whose tables a server is asked for; other catalogs have all locations in one place.
-
     Raises:
         SetupError: the catalog cannot be read.
     """
@@ -147,7 +127,6 @@ def table_folder(location: str) -> str:
 
 
 def folder_of(config: CatalogConfig, text: str) -> PurePath:
-    """Return a folder that was noted as text."""
     return PurePosixPath(text) if isinstance(warehouse(config), ObjectWarehouse) else Path(text)
 
 
@@ -192,7 +171,6 @@ def _texts(value: object) -> dict[str, str]:
 
 
 def _numbers(metadata: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    """The rows and bytes of the current snapshot, as its summary has them."""
     current, snapshots = metadata.get("current-snapshot-id"), metadata.get("snapshots")
     if current is None or current == -1:
         return 0, 0

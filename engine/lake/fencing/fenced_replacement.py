@@ -18,13 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BeforeReplacement:
-    """A table before it is replaced.
-
-    Attributes:
-        fence: of the writer; None: it has a lock of the operating system.
-        operations: Iceberg's, in Java, on the table; None: there is no table, or no fence.
-        base: its metadata.
-    """
+    """`fence` None: a lock of the operating system; `operations` None: there is no table, or no fence."""
 
     fence: Fence | None = None
     operations: Any = None
@@ -32,7 +26,6 @@ class BeforeReplacement:
 
     @property
     def is_new(self) -> bool:
-        """Whether the table must not exist."""
         return self.fence is not None and self.operations is None
 
     def commit(self, change: Any) -> None:

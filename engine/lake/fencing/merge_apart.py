@@ -23,21 +23,12 @@ class HeadMovedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class MergeApart:
-    """A MERGE on a branch.
-
-    Attributes:
-        guard: of the commit; its branch is where the rows become visible.
-        fence: of the writer.
-        merge: runs the MERGE into a branch by its name.
-    """
-
     guard: Guard
     fence: Fence
     merge: Callable[[str], object]
 
     @property
     def branch(self) -> str:
-        """The branch."""
         return f"{_OURS}{self.fence.lease.token.replace('-', '_')}"
 
     def __call__(self) -> None:

@@ -15,13 +15,7 @@ if TYPE_CHECKING:
 
 
 def raise_fence(session: SparkSession, relations: Iterable[str], lease: Lease) -> None:
-    """Make sure that no run with an earlier lease can still commit to some existing tables.
-
-    Args:
-        session: of Spark.
-        relations: all that the holder of the lease may write, quoted.
-        lease: that was taken over.
-    """
+    """Make sure that no run with an earlier lease can still commit to some existing tables."""
     for relation in relations:
         until_committed(lambda name=relation: _raise(session, name, lease.number), CONFLICTS)  # type: ignore[misc]
 

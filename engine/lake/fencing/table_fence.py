@@ -17,8 +17,6 @@ MARKER = "lease"
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """The lease under which a table is written."""
-
     lease: Lease
 
     def check(self, metadata: Any) -> None:

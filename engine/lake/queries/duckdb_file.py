@@ -22,15 +22,7 @@ COPIED = "headrace_export"
 
 
 def write_copies(lake: Lake, tables: Iterable[tuple[str, tuple[str, str]]], file: Path) -> tuple[list[str], list[str]]:
-    """Write a file with a copy of each table, whose deletes are applied; it is there once all of them are.
-
-    Args:
-        lake: of the tables.
-        tables: the name in the file, which is unique, with schema and name in the lake.
-        file: an earlier one is replaced.
-
-    Returns:
-        The names of those that were copied, and of those that only Spark reads (a VARIANT column).
+    """Write a file with copies of tables once all are read; return names of copies, and of those only Spark reads.
 
     Raises:
         SetupError: a table cannot be read.

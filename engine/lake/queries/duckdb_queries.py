@@ -37,14 +37,6 @@ _INCOMING = "headrace_incoming"
 
 @dataclass(frozen=True, slots=True)
 class QueryRows:
-    """Rows of a query.
-
-    Attributes:
-        names: of its columns.
-        types: of its columns, as DuckDB has them.
-        rows: the first ones, or all of them.
-    """
-
     names: list[str]
     types: list[str]
     rows: list[tuple[Any, ...]]
@@ -52,8 +44,6 @@ class QueryRows:
 
 @dataclass(slots=True)
 class _Loaded:
-    """What DuckDB has of a table: the name it has there, and which version, columns and first rows of it."""
-
     place: str
     version: str
     columns: frozenset[str]
@@ -64,14 +54,7 @@ class DuckDBQueries:
     """A DuckDB in memory that answers queries over the tables of a lake; a table is read when a query needs it."""
 
     def __init__(self, lake: Lake, catalog: str, resolve: Resolve) -> None:
-        """Open it.
-
-        Args:
-            lake: whose tables are read.
-            catalog: the name that tables may be qualified with.
-            resolve: gives schema and name of the table that a name means; or why it means none, which counts where
-                DuckDB does not know it either: it may be the name of a CTE.
-        """
+        """Open it; `resolve` gives a table's schema and name, or why there is none: it may be the name of a CTE."""
         self._lake, self._catalog, self._resolve = lake, catalog, resolve
         self._stack = ExitStack()
         # What does not fit into memory; the folder is this user's alone.
@@ -81,7 +64,6 @@ class DuckDBQueries:
         self._places = count()
 
     def close(self) -> None:
-        """Forget all rows."""
         self._stack.close()
 
     @contextmanager
@@ -108,10 +90,6 @@ class DuckDBQueries:
 
     def run(self, sql: str, limit: int | None) -> QueryRows:
         """Run one query.
-
-        Args:
-            sql: in DuckDB's dialect.
-            limit: of rows that are given back; None: all.
 
         Raises:
             RunError: `sql-query`: it is not a query, or it fails.
@@ -181,7 +159,6 @@ class DuckDBQueries:
     def _load(
         self, tables: dict[TableName, OpenTable], needed: dict[TableName, list[str]], first_rows: int | None
     ) -> None:
-        """Give DuckDB the columns that it does not have yet, of the version that was opened."""
         wanted: dict[str, set[str]] = {}
         for name, table in tables.items():
             wanted.setdefault(table.version, set()).update(needed[name])
@@ -200,7 +177,6 @@ class DuckDBQueries:
 
 
 def _missing(error: duckdb.CatalogException, places: _Places) -> RunError:
-    """Why a table is not there, if that is what DuckDB means."""
     for name, place in places.items():
         if isinstance(place, RunError) and f"Table with name {name.name} does not exist" in str(error):
             return place
@@ -218,7 +194,6 @@ def _has(kept: _Loaded, version: str, columns: Sequence[str], first_rows: int | 
 
 
 def quoted(name: str) -> str:
-    """A name as DuckDB's SQL has it."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -226,13 +201,6 @@ def copy_rows(
     database: duckdb.DuckDBPyConnection, into: str, table: OpenTable, columns: Sequence[str], limit: int | None
 ) -> None:
     """Make a table of DuckDB with rows of a table.
-
-    Args:
-        database: that gets it.
-        into: its name, as SQL has it.
-        table: that is read.
-        columns: that are read, at least one.
-        limit: of rows; None: all.
 
     Raises:
         Exception: what reading raises.
@@ -258,7 +226,6 @@ def _not_utf8(table: OpenTable, column: str) -> RunError:
 
 
 def _put(database: duckdb.DuckDBPyConnection, into: str, reader: pa.RecordBatchReader) -> None:
-    """Make a table of what a reader gives."""
     database.register(_INCOMING, reader)
     try:
         database.execute(f"create table {into} as select * from {_INCOMING}")  # noqa: S608 - quoted
@@ -268,7 +235,6 @@ def _put(database: duckdb.DuckDBPyConnection, into: str, reader: pa.RecordBatchR
 
 
 def _show_as(database: duckdb.DuckDBPyConnection, name: TableName, place: str) -> None:
-    """Let a table be read under the name that the query has for it."""
     schema = quoted(name.schema or "main")
     database.execute(f"create schema if not exists {schema}")
     database.execute(f"create or replace view {schema}.{quoted(name.name)} as select * from main.{place}")  # noqa: S608 - quoted

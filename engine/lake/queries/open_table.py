@@ -22,13 +22,7 @@ _VARIANT = re.compile(r"\bvariant\b(?! *:)")
 
 @dataclass(frozen=True, slots=True)
 class OpenTable:
-    """A table as it was when it was opened: later commits do not change what is read.
-
-    Attributes:
-        place: its schema and name.
-        columns: their names and types as Spark has them.
-        version: what it is read from; another one after each commit.
-    """
+    """A table as it was when it was opened: later commits do not change what is read."""
 
     place: tuple[str, str]
     columns: tuple[tuple[str, str], ...]
@@ -37,7 +31,6 @@ class OpenTable:
 
     @property
     def names(self) -> list[str]:
-        """The names of the columns."""
         return [name for name, _ in self.columns]
 
     @property
@@ -46,22 +39,14 @@ class OpenTable:
         return any(_VARIANT.search(type_) for _, type_ in self.columns)
 
     def schema(self) -> pa.Schema:
-        """The columns, as Arrow has them."""
         from pyiceberg.io.pyarrow import schema_to_pyarrow
 
         return schema_to_pyarrow(self._table.schema(), include_field_ids=False)
 
     def rows(self, columns: Sequence[str], limit: int | None) -> pa.RecordBatchReader:
-        """Read rows; deletes are applied.
-
-        Args:
-            columns: that are read, at least one.
-            limit: of rows; None: all.
-        """
         return self._table.scan(selected_fields=tuple(columns), limit=limit).to_arrow_batch_reader()
 
     def count(self) -> int:
-        """The number of rows, deletes taken into account."""
         return int(self._table.scan().count())
 
     @property
@@ -71,7 +56,6 @@ class OpenTable:
         return now.snapshot_id if now else None
 
     def comments(self) -> list[tuple[str, str]]:
-        """The columns that have a comment, with it."""
         return [(field.name, field.doc) for field in self._table.schema().fields if field.doc]
 
 
@@ -95,7 +79,6 @@ class KeptFailure:
         self._last: pa.RecordBatch | None = None
 
     def batches(self) -> Iterator[Any]:
-        """The batches."""
         try:
             for batch in self._reader:
                 self._last = batch

@@ -18,8 +18,6 @@ _MORE = ("where_clause", "group_expressions", "group_sets", "having", "sample", 
 
 @dataclass(frozen=True, slots=True)
 class TableName:
-    """A table as a query names it; catalog and schema are empty where it leaves them out."""
-
     catalog: str
     schema: str
     name: str
@@ -27,12 +25,7 @@ class TableName:
 
 @dataclass(frozen=True, slots=True)
 class SelectStatement:
-    """A query.
-
-    Attributes:
-        tables: the tables it names, and its CTEs.
-        first_rows: it takes so many of the first rows of one table as they are; None: it reads all rows.
-    """
+    """`first_rows`: so many of the first rows of one table as they are; None: it reads all rows."""
 
     tables: tuple[TableName, ...]
     first_rows: int | None
@@ -111,6 +104,5 @@ def _is_columns(item: dict[str, Any]) -> bool:
 
 
 def _constant(node: dict[str, Any] | None) -> int | None:
-    """A whole number as it is written."""
     value = node.get("value", {}).get("value") if node and node.get("class") == "CONSTANT" else None
     return value if isinstance(value, int) and not isinstance(value, bool) else None
