@@ -31,7 +31,6 @@ class Pair:
     actual: Row | None
 
     def equal(self, table: TextTable) -> bool:
-        """Whether both are there and the same."""
         if self.expected is None or self.actual is None:
             return False
         return same_row(self.expected, self.actual, table.approximate)
@@ -49,7 +48,6 @@ def same(expected: str | None, actual: str | None, *, approximate: bool) -> bool
 
 
 def same_row(expected: Row, actual: Row, approximate: frozenset[int]) -> bool:
-    """Whether two rows are equal."""
     cells = enumerate(zip(expected, actual, strict=True))
     return all(same(left, right, approximate=index in approximate) for index, (left, right) in cells)
 

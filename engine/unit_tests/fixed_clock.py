@@ -26,12 +26,10 @@ class FixedClock:
     now: int | None = None
 
     def set(self, now: int, query: Any) -> None:
-        """Set the clock of a running query."""
         self.now = now
         self.wind(query)
 
     def wind(self, query: Any) -> None:
-        """Let a query see this clock."""
         self.show(self.now, query)
 
     def show(self, at: int | None, query: Any) -> None:
@@ -45,5 +43,4 @@ def millis(text: str) -> int:
 
 
 def shown(at: int | None) -> str:
-    """The way back: 2013-01-01 12:10:00."""
     return "none yet" if at is None else time_text(at)

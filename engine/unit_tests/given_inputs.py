@@ -38,15 +38,7 @@ class Fed:
 
 
 def feed_inputs(session: SparkSession, manifest: Manifest, model: Model, test: UnitTest, root: Path) -> Fed:
-    """Register the inputs of a model for a unit test; what the test gives no rows has none.
-
-    Args:
-        session: of the test.
-        manifest: for the nodes read.
-        model: with a table of its own.
-        test: with the rows of static inputs, and those of all steps, for columns that are not known.
-        root: the project's folder.
-    """
+    """Register the inputs of a model for a unit test; what the test gives no rows has none."""
     flushed = any(step.kind is StepKind.FLUSH for step in test.steps)
     static = {rows.view: rows.rows for rows in test.static}
     shapes = {i.view: _shape(i, manifest, _given(test, i.view), flushed=flushed) for i in model.inputs}
@@ -83,7 +75,6 @@ def _shape(item: Input, manifest: Manifest, given: Iterable[Rows], *, flushed: b
 
 
 def _columns(item: Input, manifest: Manifest, given: Iterable[Rows]) -> Columns:
-    """The columns of an input, as the compiler knows them or as the rows have them."""
     known: dict[str, str | None] = dict(input_columns(item, manifest.nodes))
     for rows in given:
         for name, kind in rows.columns:

@@ -14,14 +14,7 @@ from engine.unit_tests.step_metrics import StepMetrics
 
 
 def causes(model: Model, pairs: Sequence[Pair], table: TextTable, seen: StepMetrics) -> list[str]:
-    """Sentences on what may be the cause, the likeliest first; none if the numbers say nothing.
-
-    Args:
-        model: under test.
-        pairs: expected and actual rows.
-        table: their columns.
-        seen: the numbers of all steps so far.
-    """
+    """Return sentences on what may be the cause, the likeliest first; none if the numbers say nothing."""
     missing = [p.expected for p in pairs if p.expected is not None and not p.equal(table)]
     found = []
     if missing:
@@ -35,14 +28,7 @@ def causes(model: Model, pairs: Sequence[Pair], table: TextTable, seen: StepMetr
 
 
 def late_causes(model: Model, wanted: int, got: int, seen: StepMetrics) -> list[str]:
-    """Sentences on why another number of rows was late than expected; none if the numbers say nothing.
-
-    Args:
-        model: under test.
-        wanted: how many were expected.
-        got: how many there were.
-        seen: the numbers of the step, or of all.
-    """
+    """Return sentences on why another number of rows was late than expected; none if nothing tells."""
     if not model.stateful:
         return ["the query keeps no state: only windows, dedup and joins drop late rows"]
     behind = [(began, at) for began, at in seen.times if began is not None and at < began]
@@ -82,7 +68,6 @@ def _too_few_late(model: Model, behind: Sequence[tuple[int, int]], seen: StepMet
 
 
 def _open(model: Model, row: Sequence[str | None], table: TextTable, seen: StepMetrics) -> str:
-    """The window of an expected row is not closed yet."""
     if model.write.output_mode not in {None, OutputMode.APPEND} or seen.state_rows == 0:
         return ""
     for name, part, size in _windows(model):

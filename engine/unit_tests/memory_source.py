@@ -45,7 +45,6 @@ class Shape:
 
     @property
     def origin_type(self) -> str:
-        """The type of `_metadata`."""
         return f"struct<{', '.join(f'{quoted(name)}: {kind}' for name, kind in self.origin)}>"
 
     @property
@@ -56,14 +55,6 @@ class Shape:
 
 
 def shape_of(item: Input, node: Node, columns: Columns, *, flushed: bool) -> Shape:
-    """The shape of an input.
-
-    Args:
-        item: the input.
-        node: the source or model read.
-        columns: that it has.
-        flushed: a step moves its watermark.
-    """
     named = dict(columns)
     origin = list(spark_types.fields(spark_types.normal(named.pop(ORIGIN, ""))) or ()) if item.metadata else []
     if flushed and item.watermark is not None and item.watermark.expression is not None:
@@ -95,11 +86,9 @@ class Feed:
         self.stream = memory_stream(self.session, next(_NUMBERS), ddl)
 
     def frame(self) -> DataFrame:
-        """The streaming frame."""
         return frame_of(self.session, self.stream.toDF())
 
     def rows(self, given: Rows) -> DataFrame:
-        """Given rows in the input's shape."""
         named = tuple((n, self.shape.origin_type if n == ORIGIN else kind) for n, kind in given.columns)
         self.last = typed(self.session, replace(given, columns=named), self.shape.all)
         return self.last

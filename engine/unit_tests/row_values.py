@@ -47,5 +47,4 @@ def _values(session: SparkSession, rows: Rows) -> DataFrame:
 
 
 def _empty_rows(session: SparkSession, count: int) -> DataFrame:
-    """Rows of which no column is named."""
     return session.sql("SELECT * FROM VALUES " + ", ".join(["(1)"] * count) + " AS t(__none)")  # noqa: S608 - no names

@@ -118,8 +118,6 @@ def _error(found: Iterable[Diagnostic], test: UnitTest) -> DataTestVerdict:
 
 @dataclass(slots=True)
 class _Compared:
-    """Expectations that do not hold."""
-
     session: SparkSession
     model: Model
     test: UnitTest

@@ -38,7 +38,6 @@ class StepMetrics(Metrics):
 
 
 def put_into_state(record: Mapping[str, Any]) -> int:
-    """How many rows a micro-batch put into state."""
     return sum(int(o.get("numRowsUpdated", 0)) for o in record.get("stateOperators") or ())
 
 

@@ -72,7 +72,6 @@ class Trial:
     _hidden: set[int] = field(default_factory=set)
 
     def start(self) -> None:
-        """Start the query, or continue where it was stopped."""
         self._writer = BatchWriter(
             relation=self.model.relation.sql,
             markers=self._markers,
@@ -89,7 +88,6 @@ class Trial:
         self.clock.wind(self._query)
 
     def stop(self) -> None:
-        """Stop the query; its state and table stay."""
         if self._query is not None:
             self._query.stop()
             self._query = None
@@ -156,7 +154,6 @@ class Trial:
             raise
 
     def _look(self) -> StepMetrics:
-        """The numbers of the micro-batches that ended since the last look."""
         mark = spark_checkpoint.next_watermark(self.folder.checkpoint(1))
         step = StepMetrics(state_rows=self.seen.state_rows, watermark=mark)
         written = self._writer.written if self._writer is not None else {}

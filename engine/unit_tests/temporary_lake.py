@@ -49,7 +49,6 @@ class ThrowAway:
     _made: bool = False
 
     def session(self, spark: SparkSession) -> SparkSession:
-        """A new session that knows the lake."""
         catalog = Catalog("sqlite", NAME, self.folder / "lake")
         session = spark.newSession()
         for key, value in {**catalog_settings.spark_conf(catalog), **_CONF}.items():
@@ -63,7 +62,6 @@ class ThrowAway:
         return session
 
     def place(self, model: Model) -> tuple[Model, TableState]:
-        """The model with a table of its own in the lake, and the folder of its state."""
         name = f"{model.relation.name[:80]}_{next(self._numbers)}"
         relation = Relation(NAME, SCHEMA, name)
         sql = model.sql.replace(model.relation.sql, relation.sql)
@@ -72,6 +70,5 @@ class ThrowAway:
 
 @contextmanager
 def throw_away() -> Iterator[ThrowAway]:
-    """A lake for the tests of one run."""
     with TemporaryDirectory(prefix="headrace-unit-", ignore_cleanup_errors=True) as folder:
         yield ThrowAway(Path(folder))

@@ -17,11 +17,5 @@ if TYPE_CHECKING:
 
 @contextmanager
 def run_units(versions: Versions, root: Path) -> Iterator[RunUnit]:
-    """What runs a unit test of a project, in a lake that goes at the end.
-
-    Args:
-        versions: the compiled project, and as tests want it that override something.
-        root: its folder.
-    """
     with throw_away() as lake:
         yield UnitTests(versions, root, lake).run
