@@ -132,15 +132,7 @@ def with_jars(java: Java, conf: Mapping[str, str], jars: Sequence[Path]) -> dict
 def command(
     java: Java, conf: Mapping[str, str], properties: Path, jars: Sequence[Path] = (), options: Sequence[str] = ()
 ) -> list[str]:
-    """The arguments; the configuration travels in the properties file, where ps shows none of it.
-
-    Args:
-        java: that runs.
-        conf: all settings.
-        properties: the file that has them.
-        jars: of the driver, behind Spark's own.
-        options: of Java, before those of the configuration.
-    """
+    """Return the arguments; the configuration travels in the properties file, where ps shows none of it."""
     submit = ["--properties-file", str(properties), "pyspark-shell"]
     if not started_directly(java):
         return [str(pyspark_home() / "bin" / "spark-submit"), *submit]

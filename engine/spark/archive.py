@@ -44,13 +44,7 @@ OPTION_VARIABLES: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")
 
 @dataclass(frozen=True, slots=True)
 class Classes:
-    """Whose classes an archive holds.
-
-    Attributes:
-        java: that runs.
-        core: the first jars behind Spark's own.
-        wide: the JVM stores references in eight bytes.
-    """
+    """`core` are the first jars behind Spark's own; `wide`: the JVM stores references in eight bytes."""
 
     java: Java
     core: tuple[Path, ...]
@@ -69,25 +63,19 @@ class Classes:
 
 
 def class_path(jars: Sequence[Path]) -> tuple[Path, ...]:
-    """The jars of a driver in a fixed order: Spark's own, the engine's, then those given."""
+    """Return the jars of a driver in a fixed order: Spark's own, the engine's, then those given."""
     return (*sorted((pyspark_home() / "jars").glob("*.jar")), *OWN_JARS, *jars)
 
 
 def core_of(jars: Sequence[Path]) -> tuple[Path, ...]:
-    """The jars of the set `core`, if some jars begin with them; else none: there is no archive for those."""
+    """Return the jars of the set `core`, if some jars begin with them; else none: there is no archive for those."""
     names = file_names("core")
     first = tuple(jars[: len(names)])
     return first if tuple(path.name for path in first) == names else ()
 
 
 def is_wide(memory: str, options: str = "", env: Mapping[str, str] = os.environ) -> bool:
-    """Whether a JVM stores references in eight bytes.
-
-    Args:
-        memory: its heap as Spark has it, such as 2g.
-        options: of Java, as in a shell; what is not understood is skipped, as a wrong answer costs a slow start.
-        env: variables in which Java finds options too.
-    """
+    """Tell whether references take eight bytes; options not understood are skipped: an error costs a slow start."""
     words = []
     for text in (*(env.get(name, "") for name in OPTION_VARIABLES), options):
         with suppress(ValueError):
@@ -128,7 +116,6 @@ def reading(classes: Classes, path: Path) -> tuple[str, ...]:
 
 
 def file_option(path: Path, base: Path | None) -> str:
-    """The option that names an archive, and the one of Java's own classes that it builds on."""
     return f"-XX:SharedArchiveFile={f'{base}{os.pathsep}{path}' if base else path}"
 
 

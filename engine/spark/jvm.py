@@ -48,16 +48,7 @@ _GATEWAY_VARIABLES: Final = ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET")
 
 @dataclass(frozen=True, slots=True)
 class Jvm:
-    """A running driver JVM.
-
-    Attributes:
-        process: the Java process itself, also where Spark's scripts started it.
-        port: of its gateway, on the loopback interface.
-        log: the file that takes what the JVM prints.
-        scratch: its temporary folders.
-        missed: the classes that it could have had from an archive, and read from the jars instead.
-        mask: hides secrets in the log.
-    """
+    """`process` is Java's own, also where Spark's scripts started it; `missed` classes were read from jars."""
 
     process: subprocess.Popen[bytes]
     port: int
@@ -74,7 +65,6 @@ class Jvm:
 
     @property
     def alive(self) -> bool:
-        """Whether the JVM still runs."""
         return self.process.poll() is None
 
     def publish(self) -> None:
@@ -82,11 +72,7 @@ class Jvm:
         os.environ.update(zip(_GATEWAY_VARIABLES, (str(self.port), self._secret), strict=True))
 
     def stop(self, exit_seconds: float = EXIT_SECONDS) -> None:
-        """End the JVM: by closing its input, else by force; bounded, and harmless when repeated. Its folders go too.
-
-        Args:
-            exit_seconds: how long it may take to end by itself; one that writes a class archive takes longer.
-        """
+        """End the JVM: by closing its input, else by force; bounded, and harmless when repeated. Its folders go too."""
         if os.environ.get(_GATEWAY_VARIABLES[1]) == self._secret:
             for name in _GATEWAY_VARIABLES:
                 os.environ.pop(name, None)
@@ -116,19 +102,6 @@ def start_jvm(
     meanwhile: Callable[[], object] = lambda: None,
 ) -> Jvm:
     """Start a driver JVM and hand its gateway to PySpark through the environment.
-
-    Args:
-        java: the Java to run.
-        conf: spark.* settings; they may hold secrets and never appear among the process's arguments, except the heap
-            and spark.driver.extraClassPath.
-        log_dir: folder of spark.log.
-        inherit_fds: descriptors with an flock that must be held until the JVM is gone.
-        memory: the driver's heap, such as 2g; left out, spark.driver.memory or Spark's default.
-        log_level: of the root logger.
-        jars: of the driver.
-        archiving: the options by which the JVM writes that archive (`archive.writing`); left out, it uses one.
-        umask: which permissions the files of the JVM and of its workers do not get.
-        meanwhile: called while Java starts, such as imports that are needed when it has.
 
     Raises:
         SetupError: java-start, with the last thing the JVM said.
@@ -164,10 +137,7 @@ def start_jvm(
 
 
 def _in_scratch(conf: Mapping[str, str], own: Scratch) -> dict[str, str]:
-    """The configuration with Java's temporary folder; options given by the caller come behind it, and win.
-
-    Libraries put there what they load: the state store's, the compression's and SQLite's machine code.
-    """
+    """The configuration with Java's temporary folder; options given by the caller come behind it, and win."""
     key = "spark.driver.extraJavaOptions"
     return {**conf, key: f"{shlex.quote(f'-Djava.io.tmpdir={own.folders[0]}')} {conf.get(key, '')}".strip()}
 
@@ -258,7 +228,6 @@ def _end(process: subprocess.Popen[bytes], exit_seconds: float) -> None:
 
 
 def _last_words(log: Path, start: int) -> str:
-    """The last line that says something, of what was printed since the start."""
     with log.open("rb") as file:
         file.seek(max(start, log.stat().st_size - _TAIL_BYTES))
         lines = file.read().decode(errors="replace").splitlines()

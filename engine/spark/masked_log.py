@@ -35,7 +35,6 @@ class LogMask:
         self._thread.start()
 
     def close(self) -> None:
-        """Mask what was written last, and end."""
         self._ended.set()
         self._thread.join()
         self.mask()
@@ -62,11 +61,6 @@ class LogMask:
 
 def mask_secrets(descriptor: int, begin: int, end: int) -> None:
     """Overwrite the secrets in a part of a file; line ends in them stay.
-
-    Args:
-        descriptor: open for reading and writing, and not for appending.
-        begin: offset in bytes.
-        end: offset behind the part.
 
     Raises:
         OSError: the file cannot be read or written.

@@ -35,12 +35,7 @@ LOCAL_SETTINGS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Scratch:
-    """Folders for what Spark keeps outside of memory, mode 0700: one below each folder that was named.
-
-    Attributes:
-        folders: at least one; the first is Java's own temporary folder too.
-        locks: descriptors that the JVM inherits: a folder whose lock is free was left behind.
-    """
+    """Folders, mode 0700; JVMs inherit `locks`: a folder whose lock is free was left behind."""
 
     folders: tuple[Path, ...]
     locks: tuple[int, ...]
@@ -51,10 +46,6 @@ def scratch(conf: Mapping[str, str], env: Mapping[str, str] = os.environ) -> Ite
     """Make the folders of one session, and remove those that killed sessions left behind.
 
     The folders stay when the block ends; see `remove`.
-
-    Args:
-        conf: `spark.local.dir` may name folders, on a larger disk for instance.
-        env: SPARK_LOCAL_DIRS wins over it, as in Spark.
 
     Raises:
         SetupError: java-start, one of the folders cannot be made.
@@ -93,7 +84,6 @@ def _parents(conf: Mapping[str, str], env: Mapping[str, str]) -> list[Path]:
 
 
 def remove(folders: Sequence[Path]) -> None:
-    """Remove folders with all that is in them."""
     for folder in folders:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -65,22 +65,7 @@ _LISTING_TASKS: Final = {"spark.sql.sources.parallelPartitionDiscovery.paralleli
 
 @dataclass(frozen=True, slots=True)
 class SessionSettings:
-    """What a session is made from.
-
-    Attributes:
-        java: the Java of the driver.
-        log_dir: folder of spark.log; the session's other files stay in its parent.
-        jar_paths: jars for the driver and the executors.
-        master: Spark's master.
-        app_name: shown by a cluster.
-        conf: spark.* settings: the catalogs and the user's own; they win over the engine's defaults.
-        inherit_fds: locks that the JVM holds until it is gone.
-        log_level: of the JVM's log.
-        archiving: the options by which the JVM writes an archive of its classes when it ends (`archive_writer`).
-        keep_classes: where the session found no archive of its classes, have one written when it has ended.
-        brief: the session has little to do, so that Java compiles and collects in the way that costs least.
-        umask: of the JVM: which permissions its files do not get.
-    """
+    """`conf` wins over the engine's defaults; the JVM holds `inherit_fds` until it is gone; `brief`: little to do."""
 
     java: Java
     log_dir: Path
@@ -97,25 +82,18 @@ class SessionSettings:
 
     @property
     def local(self) -> bool:
-        """Whether all of Spark runs in the driver's JVM."""
         return runs_locally(self.master)
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A running session with the JVM that belongs to it."""
-
     spark: SparkSession
     jvm: Jvm | SubmittedJvm
     _own_python: bool
     _keep_classes: bool = False
 
     def close(self, exit_seconds: float = EXIT_SECONDS) -> None:
-        """Stop Spark and its JVM, and leave the process as if there had been none.
-
-        Args:
-            exit_seconds: how long the JVM may take to end by itself; one that writes a class archive takes longer.
-        """
+        """Stop Spark and its JVM, and leave the process as if there had been none."""
         _close(self.jvm, self.spark, own_python=self._own_python, exit_seconds=exit_seconds)
         if self._keep_classes and self.jvm.missed is not None:
             archive_writer.begin(self.jvm.missed)
@@ -131,10 +109,6 @@ class Session:
 
 def open_session(settings: SessionSettings, meanwhile: Callable[[], object] = lambda: None) -> Session:
     """Start a JVM and a session in it; close() or leaving a with block ends both.
-
-    Args:
-        settings: what it is made from.
-        meanwhile: called while Java starts, such as imports of what will run in the session.
 
     Raises:
         SetupError: `java-start`, or `spark-session` with the reason in one line; `cluster-unreachable` and

@@ -17,13 +17,7 @@ Stamps = Mapping[str, tuple[int, int, int]]
 
 
 def why_restart(made: SessionSettings, wanted: SessionSettings, stamps: Stamps) -> str:
-    """Return why another session is needed, without values, which may be secret; empty: the one that is open will do.
-
-    Args:
-        made: what the session was made from.
-        wanted: what it would be made from now.
-        stamps: `file_stamps` of the session when it was made.
-    """
+    """Return why another session is needed, without secret values; empty: the one that is open will do."""
     if made.master != wanted.master:
         return f"spark master is now {wanted.master}"
     changed = sorted(key for key in {*made.conf, *wanted.conf} if made.conf.get(key) != wanted.conf.get(key))
@@ -41,7 +35,6 @@ def why_restart(made: SessionSettings, wanted: SessionSettings, stamps: Stamps) 
 
 
 def file_stamps(conf: Mapping[str, str]) -> Stamps:
-    """Return time, size and inode of the local files that a configuration names."""
     found = {}
     for key in _FILES:
         for part in conf.get(key, "").replace(":/", "\0/").replace(":", ",").replace("\0/", ":/").split(","):

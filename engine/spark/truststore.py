@@ -46,7 +46,6 @@ def trusted_certificates(env: Mapping[str, str] = os.environ) -> tuple[bytes, ..
 
 
 def write_trust_store(path: Path, certificates: Sequence[bytes], password: str = PASSWORD) -> None:
-    """Write certificates as a JKS trust store."""
     content = struct.pack(">III", _MAGIC, _VERSION, len(certificates))
     content += b"".join(_entry(number, der) for number, der in enumerate(certificates))
     seal = hashlib.sha1(password.encode("utf-16-be") + b"Mighty Aphrodite" + content)  # noqa: S324  the format's

@@ -73,7 +73,6 @@ def await_executors(spark: SparkSession, master: str, log: Path) -> None:
 
 
 def executor_count(spark: SparkSession) -> int:
-    """Return how many executors are registered."""
     from py4j.protocol import Py4JError
 
     with suppress(Py4JError):

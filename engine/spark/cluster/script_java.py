@@ -21,12 +21,7 @@ exec {java} "$@"
 
 
 def script_java_home(java: Path, folder: Path) -> Path:
-    """Make a JAVA_HOME whose java leaves out that argument, and return it.
-
-    Args:
-        java: the executable that runs.
-        folder: takes it; it must stay as long as a Java may be started.
-    """
+    """Make a JAVA_HOME whose java leaves out that argument; it must stay as long as a Java may be started."""
     script = folder / "java" / "bin" / "java"
     if not script.exists():
         script.parent.mkdir(mode=0o700, parents=True)

@@ -15,23 +15,16 @@ _DECIDED: Final = ("spark.master", "spark.jars", "spark.driver.", "spark.submit.
 
 
 def is_submitted(env: Mapping[str, str] = os.environ) -> bool:
-    """Whether spark-submit started this process."""
     return bool(env.get(SUBMITTED)) and "PYSPARK_GATEWAY_PORT" in env
 
 
 def runtime_conf(conf: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of a session that its JVM does not have yet; secrets are among them only."""
     return {key: value for key, value in conf.items() if not key.startswith(_DECIDED)}
 
 
 @dataclass(frozen=True, slots=True)
 class SubmittedJvm:
-    """The JVM that started this process, and ends when it has ended.
-
-    Attributes:
-        log: where messages point to; the cluster manager has what the JVM prints.
-        pid: of the JVM.
-    """
+    """The JVM that started this process, and ends when it has ended; the cluster manager has what it prints."""
 
     log: Path
     pid: int = field(default_factory=os.getppid)
@@ -39,8 +32,7 @@ class SubmittedJvm:
 
     @property
     def alive(self) -> bool:
-        """Whether it is still this process's parent."""
         return os.getppid() == self.pid
 
     def stop(self, _: float = 0.0) -> None:
-        """No-op: spark-submit ends with the exit code of this process."""
+        """Do nothing: spark-submit ends with the exit code of this process."""

@@ -61,7 +61,6 @@ def set_for_all_sessions(session: SparkSession, key: str, value: str) -> None:
 
 
 def executor_count(session: SparkSession) -> int:
-    """How many executors are registered; the driver is among those that Spark knows."""
     return int(java_context(session).getExecutorMemoryStatus().size()) - 1
 
 

@@ -43,13 +43,7 @@ def _values(row: Any) -> dict[str, Any]:
 
 
 def observed_frame(session: SparkSession, execution: Any, name: str) -> DataFrame | None:
-    """The frame that was observed under a name, to be computed again; None if the query does not have it.
-
-    Args:
-        session: in which to compute: for a micro-batch the one of its frame.
-        execution: of the query or micro-batch.
-        name: of the observation.
-    """
+    """Return the frame that was observed under a name, to be computed again; None: the query does not have it."""
     node = next((node for node in _nodes(execution.analyzed()) if _is(node, name)), None)
     if node is None:
         return None

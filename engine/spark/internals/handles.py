@@ -16,27 +16,22 @@ if TYPE_CHECKING:
 
 
 def jvm_of(session: SparkSession | SparkContext) -> Any:
-    """The classes of the session's JVM, by their names."""
     return session._jvm
 
 
 def java_session(session: SparkSession) -> Any:
-    """The session: Iceberg is given it, and it has the parser, the optimiser and the catalogs."""
     return session._jsparkSession
 
 
 def java_context(session: SparkSession) -> Any:
-    """The context: it knows executors, listeners and added files."""
     return session.sparkContext._jsc.sc()
 
 
 def java_frame(frame: DataFrame) -> Any:
-    """The frame: it has the plans and the schema in Java."""
     return frame._jdf
 
 
 def java_column(column: Column) -> Any:
-    """The column, for functions of our own in Java."""
     return column._jc
 
 
@@ -46,19 +41,16 @@ def java_query(query: StreamingQuery) -> Any:
 
 
 def gateway_of(session: SparkSession) -> Any:
-    """Py4J's gateway: arrays are made with it, and Java calls Python through it."""
     return session.sparkContext._gateway
 
 
 def frame_of(session: SparkSession, rows: Any) -> DataFrame:
-    """The frame of a dataset in Java."""
     from pyspark.sql import DataFrame
 
     return DataFrame(rows, session)
 
 
 def column_of(column: Any) -> Column:
-    """The column of one in Java."""
     from pyspark.sql.classic.column import Column
 
     return Column(column)
@@ -76,7 +68,6 @@ def each(collection: Any) -> Iterator[Any]:
 
 
 def java_map(session: SparkSession, entries: Mapping[str, str]) -> Any:
-    """A map in Java."""
     made = jvm_of(session).java.util.HashMap()
     for key, text in entries.items():
         made.put(key, text)
@@ -84,7 +75,6 @@ def java_map(session: SparkSession, entries: Mapping[str, str]) -> Any:
 
 
 def java_set(session: SparkSession, texts: Iterable[str]) -> Any:
-    """A set in Java."""
     made = jvm_of(session).java.util.HashSet()
     for text in texts:
         made.add(text)
@@ -92,7 +82,6 @@ def java_set(session: SparkSession, texts: Iterable[str]) -> Any:
 
 
 def java_list(session: SparkSession, items: Iterable[Any]) -> Any:
-    """A list in Java."""
     made = jvm_of(session).java.util.ArrayList()
     for item in items:
         made.add(item)

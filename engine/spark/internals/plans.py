@@ -16,12 +16,10 @@ if TYPE_CHECKING:
 
 
 def analysed(frame: DataFrame) -> Any:
-    """The analysed plan of a frame."""
     return java_frame(frame).queryExecution().analyzed()
 
 
 def optimised(session: SparkSession, plan: Any) -> Any:
-    """What Spark's optimiser makes of an analysed plan."""
     return java_session(session).sessionState().optimizer().execute(plan)
 
 
@@ -32,12 +30,10 @@ def explained(frame: DataFrame) -> str:
 
 
 def without_ctes(session: SparkSession, plan: Any) -> Any:
-    """An analysed plan with its CTEs in place of the references to them."""
     return jvm_of(session).org.apache.spark.sql.catalyst.optimizer.InlineCTE(True, False).apply(plan)
 
 
 def rows_of(session: SparkSession, plan: Any) -> Any:
-    """The dataset of a plan, in Java."""
     return jvm_of(session).org.apache.spark.sql.classic.Dataset.ofRows(java_session(session), plan)
 
 
@@ -49,7 +45,6 @@ def nodes_of(plan: Any) -> Iterator[Any]:
 
 
 def calls_of(expression: Any) -> Iterator[Any]:
-    """Yield the aggregates in an expression, in the order in which Spark finds them."""
     if expression.getClass().getSimpleName() == "AggregateExpression":
         yield expression
         return
@@ -58,12 +53,10 @@ def calls_of(expression: Any) -> Iterator[Any]:
 
 
 def has_aggregate(expression: Any) -> bool:
-    """Return whether an aggregate is in an expression."""
     return next(calls_of(expression), None) is not None
 
 
 def conjuncts(condition: Any) -> Iterator[Any]:
-    """Yield the parts of a condition that AND joins."""
     if condition.getClass().getSimpleName() == "And":
         yield from conjuncts(condition.left())
         yield from conjuncts(condition.right())
@@ -78,23 +71,18 @@ def references(expression: Any, of: Any = None) -> set[int]:
 
 
 def column_id(named: Any) -> int:
-    """Return the number that Spark gave a named expression."""
     return int(named.exprId().id())
 
 
 def is_alias(expression: Any) -> bool:
-    """Return whether an expression gets a name."""
     return bool(expression.getClass().getSimpleName() == "Alias")
 
 
 def is_column(expression: Any) -> bool:
-    """Return whether an expression is a column of the step below."""
     return bool(expression.getClass().getSimpleName() == "AttributeReference")
 
 
 class PlanMaker:
-    """Makes parts of a plan in Java."""
-
     def __init__(self, session: SparkSession) -> None:
         self._session = session
         self._jvm = jvm = jvm_of(session)
@@ -108,7 +96,6 @@ class PlanMaker:
         return self._jvm.org.apache.spark.sql.types.DataType.fromDDL(name)
 
     def seq(self, items: Sequence[Any]) -> Any:
-        """A sequence in Scala."""
         return self._jvm.PythonUtils.toSeq(java_list(self._session, items))
 
     def alias(self, expression: Any, name: str, like: Any = None) -> Any:
@@ -124,7 +111,6 @@ class PlanMaker:
         return other if one is None else one if other is None else self._expressions.And(one, other)
 
     def all(self, parts: Sequence[Any]) -> Any:
-        """All parts are true, in their order."""
         made = parts[0]
         for part in parts[1:]:
             made = self._expressions.And(made, part)
@@ -135,11 +121,9 @@ class PlanMaker:
         return self._expressions.Coalesce(self.seq([condition, self.false]))
 
     def no(self, condition: Any) -> Any:
-        """The opposite of a condition."""
         return self._expressions.Not(condition)
 
     def there(self, expression: Any) -> Any:
-        """Whether a value is not NULL."""
         return self._expressions.IsNotNull(expression)
 
     def where(self, condition: Any, expression: Any) -> Any:
@@ -148,11 +132,9 @@ class PlanMaker:
         return self._expressions.If(condition, expression, nothing)
 
     def project(self, items: Sequence[Any], child: Any) -> Any:
-        """A projection."""
         return self._plans.logical.Project(self.seq(items), child)
 
     def filter(self, condition: Any, child: Any) -> Any:
-        """A filter."""
         return self._plans.logical.Filter(condition, child)
 
     def some(self, value: Any) -> Any:

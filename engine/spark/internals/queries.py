@@ -24,12 +24,10 @@ def recent_reports(query: StreamingQuery) -> Sequence[Any]:
 
 
 def last_report(query: StreamingQuery) -> str:
-    """The report of the last micro-batch as JSON, with the rows of each source."""
     return str(java_query(query).lastProgress().json())
 
 
 def explained(query: StreamingQuery) -> str:
-    """Spark's plan of the last micro-batch; PySpark's `explain()` prints it."""
     return str(java_query(query).explainInternal(False))
 
 
@@ -92,13 +90,7 @@ def _clock_of(query: Any) -> Any:
 
 
 def memory_stream(session: SparkSession, number: int, ddl: str) -> Any:
-    """Spark's in-memory source, which PySpark has not: unit tests feed streams with it.
-
-    Args:
-        session: of the query.
-        number: of the source, and of no other one.
-        ddl: its columns.
-    """
+    """Spark's in-memory source, which PySpark has not: unit tests feed streams with it."""
     jvm = jvm_of(session)
     encoder = jvm.org.apache.spark.sql.Encoders.row(jvm.org.apache.spark.sql.types.StructType.fromDDL(ddl))
     source = jvm.org.apache.spark.sql.execution.streaming.runtime.MemoryStream
@@ -128,12 +120,6 @@ def compact_stores(
 
     Spark runs it once a minute. Without it the checkpoint of builds that take less grows by every changelog, and each
     start reads all of them.
-
-    Args:
-        session: of the query.
-        query: that has ended.
-        state: the folder of its state, as Spark was given it.
-        stores: operator, partition and name of each.
     """
     jvm = jvm_of(session)
     loaded = getattr(getattr(jvm, _STORES), "MODULE$")

@@ -31,7 +31,6 @@ def run_session(spark: SparkSession) -> tuple[SparkSession, list[SparkSession]]:
         family: ClassVar[list[SparkSession]] = []
 
         def newSession(self) -> SparkSession:  # noqa: N802 - PySpark's name
-            """Return a new session, which is noted."""
             made = RunSession(self.sparkContext, java_session(self).newSession())
             self.family.append(made)
             return made
@@ -63,11 +62,6 @@ def list_callback_once(session: SparkSession) -> None:
 
 def release(sessions: Iterable[SparkSession], *, connections: bool = True) -> None:
     """Give back what sessions hold that are over; no stream and no job of theirs runs any more.
-
-    Args:
-        sessions: of a run.
-        connections: close those by which Java called Python, too. Py4J closes what was not used between two such
-            calls, a connection over which a long micro-batch is being written as well: no other run may be under way.
 
     Raises:
         pyspark.errors.PySparkException, py4j.protocol.Py4JError: Java did not do it, or is gone.
@@ -136,7 +130,6 @@ def remove_remains(spark: SparkSession) -> None:
 
 
 def remains(spark: SparkSession) -> frozenset[str]:
-    """Return names of what cannot be removed, in words for people."""
     return frozenset(_remains(spark))
 
 
@@ -159,7 +152,6 @@ def _shared(spark: SparkSession) -> Any:
 
 
 def _added(by_session: Any) -> Iterator[str]:
-    """The names in a map of maps: by session, then by name."""
     for pair in each(by_session):
         for inner in each(pair._2()):
             yield str(inner._1())
