@@ -54,11 +54,9 @@ class Folder:
 
     @property
     def uri(self) -> str:
-        """The folder."""
         return str(self.root)
 
     def get(self, key: str) -> bytes | None:
-        """See `Store`."""
         try:
             return content(f"{self.root}/{key}")
         except (FileNotFoundError, NotADirectoryError):
@@ -101,11 +99,9 @@ class Folder:
         return None
 
     def list(self, prefix: str) -> tuple[str, ...]:
-        """See `Store`."""
         return tuple(name for name, _ in self.entries(prefix) if not name.startswith("."))
 
     def entries(self, prefix: str) -> tuple[tuple[str, bool], ...]:
-        """The names directly in a folder, hidden ones too, in order, each with whether it is a folder."""
         try:
             with os.scandir(f"{self.root}/{prefix}") as found:
                 return tuple(sorted((entry.name, entry.is_dir()) for entry in found))
@@ -115,12 +111,10 @@ class Folder:
             raise unreadable(self.root / prefix, error) from error
 
     def keys(self, prefix: str) -> tuple[str, ...]:
-        """All files under a prefix, without the prefix, in order."""
         folder = self.root / prefix
         return tuple(sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()))
 
     def delete(self, prefix: str) -> None:
-        """See `Store`."""
         path = self.root / prefix
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
@@ -133,7 +127,6 @@ class Folder:
             (self.root / key).unlink(missing_ok=True)
 
     def copy(self, key: str, to: str) -> bool:
-        """See `engine.state.object_path.KeyedStore`."""
         found = self.get(key)
         if found is not None:
             self.put(to, found)
@@ -167,13 +160,11 @@ def make_private(folder: Path) -> None:
 
 
 def unwritable(path: Path, error: OSError) -> StateError:
-    """That a file of the state cannot be written, with the system's reason (a full disk, say)."""
     hint = "Make the folder writable and check the free space, or change 'state:' of the target."
     return StateError("state-unwritable", f"{path} cannot be written: {error.strerror}", hint)
 
 
 def unreadable(path: Path, error: OSError) -> StateError:
-    """That a file or folder of the state cannot be read, with the system's reason."""
     hint = "Make it readable, or restore it from a backup: it records what the table contains."
     return StateError("state-unreadable", f"{path} cannot be read: {error.strerror}", hint)
 

@@ -22,7 +22,6 @@ _NO_OFFSET = "-"
 
 
 def query_id(checkpoint: StatePath) -> str | None:
-    """The id of the streaming query, or None if it never started."""
     try:
         identifier = msgspec.json.decode(content(checkpoint / "metadata")).get("id")
     except (OSError, ValueError, AttributeError, RecursionError):
@@ -31,12 +30,10 @@ def query_id(checkpoint: StatePath) -> str | None:
 
 
 def last_started(checkpoint: StatePath) -> int | None:
-    """The newest batch whose offsets were written."""
     return _newest(checkpoint / "offsets")
 
 
 def last_committed(checkpoint: StatePath) -> int | None:
-    """The newest batch that Spark holds for done."""
     return _newest(checkpoint / "commits")
 
 
@@ -65,10 +62,7 @@ def beginnings(checkpoint: StatePath) -> list[dict[str, Any]]:
 
 
 def is_unread(checkpoint: StatePath) -> bool:
-    """Whether no record was read: each source is where it began, by the newest micro-batch that was started.
-
-    Over an empty topic or table Spark runs a first micro-batch all the same.
-    """
+    """Whether no record was read; over an empty topic or table Spark runs a first micro-batch all the same."""
     batch = last_started(checkpoint)
     if batch is None:
         return True
@@ -79,14 +73,7 @@ def is_unread(checkpoint: StatePath) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class OffsetsLog:
-    """What `offsets/<n>` says of a micro-batch.
-
-    Attributes:
-        settings: of Spark, that a checkpoint keeps from its first micro-batch on, whatever a session says later.
-        watermark: by which it closed windows, milliseconds since 1970; None: it is not known.
-        sources: where each source stood at its end, by position; None: it has no offset, or one that is not an object.
-        digest: of the file.
-    """
+    """`watermark` is in milliseconds since 1970, None: not known; `sources` has None for one without an offset."""
 
     settings: Mapping[str, str]
     watermark: int | None
@@ -95,12 +82,10 @@ class OffsetsLog:
 
     @property
     def offsets(self) -> tuple[dict[str, Any], ...]:
-        """Where each source stood that has an offset."""
         return tuple(offset for offset in self.sources if offset is not None)
 
 
 def read_offsets(checkpoint: StatePath, batch: int | None) -> OffsetsLog | None:
-    """The log of a micro-batch; None: there is none, or it cannot be read."""
     if batch is None:
         return None
     try:
@@ -119,7 +104,6 @@ def read_offsets(checkpoint: StatePath, batch: int | None) -> OffsetsLog | None:
 
 
 def source_offsets(checkpoint: StatePath, batch: int) -> list[dict[str, Any]]:
-    """Where each source stood at the end of a batch; sources without an offset are left out."""
     log = read_offsets(checkpoint, batch)
     return [] if log is None else list(log.offsets)
 

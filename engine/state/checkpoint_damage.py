@@ -20,13 +20,7 @@ _VERSION, _SUM = "v", ".crc"
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A file of a checkpoint that Spark cannot read.
-
-    Attributes:
-        log: `offsets` (written before a micro-batch) or `commits` (after it).
-        batch: the micro-batch.
-        files: what is left of it: the file, its checksum.
-    """
+    """`log` is `offsets` (written before a micro-batch) or `commits` (after it); `files` are what is left of it."""
 
     log: str
     batch: int
@@ -34,12 +28,7 @@ class Damage:
 
 
 def find_damage(checkpoint: StatePath, named: StatePath | None = None) -> Damage | None:
-    """What is wrong with the logs of a checkpoint; only what is newest in them is read by Spark.
-
-    Args:
-        checkpoint: that is read.
-        named: the same, as the files in the answer are named; None: as it is read.
-    """
+    """Return what is wrong with the newest logs, all that Spark reads; `named` gives the names in the answer."""
     for log in (OFFSETS, COMMITS):
         folder = checkpoint / log
         names = _names(folder)

@@ -31,15 +31,12 @@ _DAMAGE: Final = (ValueError, LookupError, TypeError, AttributeError, OverflowEr
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """A file as it was listed: its encoded URI, its modification time in milliseconds, the entry it is in."""
-
     uri: str
     modified: int
     entry: int
 
 
 def file_sources(checkpoint: StatePath) -> list[int]:
-    """The numbers of the sources of a query that have such a log."""
     folder = checkpoint / "sources"
     try:
         names = names_in(folder)
@@ -88,11 +85,7 @@ def _line(checkpoint: StatePath, source: int) -> int:
 
 
 def _numbers(checkpoint: StatePath) -> list[int] | None:
-    """The number of the source of each offset (`sources.json`); None: not recorded, they are those of the lines.
-
-    Raises:
-        StateError: `state-unreadable`.
-    """
+    """Return source numbers of `sources.json`; None: not recorded, they are those of the lines. Raises StateError."""
     path = checkpoint.parent / "sources.json"
     try:
         return [int(stream["number"]) for stream in json.loads(content(path).decode())["streams"]]
@@ -103,7 +96,6 @@ def _numbers(checkpoint: StatePath) -> list[int] | None:
 
 
 def logged(checkpoint: StatePath, source: int, *, after: int = -1, to: int | None = None) -> Iterator[Logged]:
-    """The files of a source's log, of the entries behind `after` up to `to`."""
     folder = checkpoint / "sources" / str(source)
     numbers = {name: number for name in names_in(folder) if (number := _number(name)) is not None}
     compact = max((n for name, n in numbers.items() if name.endswith(_COMPACT)), default=-1)
@@ -117,12 +109,6 @@ def logged(checkpoint: StatePath, source: int, *, after: int = -1, to: int | Non
 
 def files_of_entries(checkpoint: StatePath, line: int, after: int, to: int) -> int:
     """Count the files of a source's entries behind `after` up to `to`, without listing the log.
-
-    Args:
-        checkpoint: of the query.
-        line: which of the offsets is that of the source.
-        after: -1: from the first entry.
-        to: the last entry.
 
     Raises:
         OSError, ValueError, LookupError: the log is another than Spark writes.

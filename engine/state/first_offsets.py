@@ -19,7 +19,6 @@ _MODEL_FILE, _FACTS = "model.json", "facts"
 
 
 def begun(checkpoint: StatePath) -> bool:
-    """Return whether Spark has fixed where the sources of a query begin, or what its first micro-batch reads."""
     return spark_checkpoint.last_started(checkpoint) is not None or any(_noted(checkpoint))
 
 

@@ -66,10 +66,6 @@ def move(folder: TableState, to: TableState) -> None:
 
     The lock of the new name is the file that was the old one's, whose lock the process holds.
 
-    Args:
-        folder: in the local file system.
-        to: of the same state, without a generation.
-
     Raises:
         StateError: `state-unwritable`.
     """

@@ -49,8 +49,6 @@ _log = logging.getLogger("engine.state")
 
 @dataclass(frozen=True, slots=True)
 class LeaseClock:
-    """Time, in seconds from any beginning."""
-
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
 
@@ -60,14 +58,7 @@ _CLOCK = LeaseClock()
 
 @dataclass(slots=True)
 class Holder:
-    """A run that holds leases.
-
-    Attributes:
-        store: where they are.
-        place: the address of the store.
-        owner: what no other run has.
-        who: the process, for people.
-    """
+    """`owner` is what no other run has; `who` is the process, for people."""
 
     store: Store
     place: str
@@ -91,7 +82,6 @@ class Holder:
             )
 
     def renew(self) -> None:
-        """Show that the run is there."""
         self._turn += 1
         self.store.put(f"{_RUNS}/{self.owner}", self._content())
 
@@ -99,21 +89,12 @@ class Holder:
         return json.dumps({**self.who, "turn": self._turn}).encode()
 
     def release(self) -> None:
-        """Let others take its leases at once."""
         self.store.delete(f"{_RUNS}/{self.owner}")
 
 
 @dataclass(slots=True)
 class Lease:
-    """A lease that was taken.
-
-    Attributes:
-        holder: the run that has it.
-        folder: of the table, in the store.
-        number: of the lease; each later one has a higher number.
-        fenced: no run that held an earlier lease can still commit to the table.
-        mark: what no other lease has.
-    """
+    """A later lease has a higher `number`; `fenced`: no run with an earlier lease can still commit to the table."""
 
     holder: Holder
     folder: str
@@ -137,7 +118,6 @@ class Lease:
             raise self.lost(record)
 
     def lost(self, record: Mapping[str, Any] | None = None) -> StateError:
-        """The error of a run whose lease was taken over."""
         by = f" by {LockHolder(record)}" if record and record.get("owner") != self.holder.owner else ""
         message = (
             f"the lock of {_name(self.folder)} was taken over{by}, as this run did not respond for "
@@ -147,12 +127,10 @@ class Lease:
         return StateError("lease-lost", message, hint)
 
     def fence_raised(self) -> None:
-        """Note that no earlier holder can commit to the table any more."""
         self.fenced = True
         self.holder.store.put(_key(self.folder, self.number), self.record())
 
     def record(self) -> bytes:
-        """The content of its file."""
         return json.dumps({**self.holder.who, "owner": self.holder.owner, "fenced": self.fenced}).encode()
 
 
@@ -166,7 +144,6 @@ def held_lease(place: str, folder: str) -> Lease | None:
 
 
 def lease_of_token(token: str | None) -> Lease | None:
-    """The lease that a commit is made under."""
     return _held.get(token) if token else None
 
 
@@ -175,13 +152,6 @@ def leased(
     store: Store, place: str, folders: Sequence[str], clock: LeaseClock = _CLOCK, *, keeps_running: bool = False
 ) -> Iterator[tuple[Lease, ...]]:
     """Hold the leases of some tables, renewed until the end; those whose holders seem gone are watched for a while.
-
-    Args:
-        store: where they are.
-        place: its address, which no other place has.
-        folders: of the tables, in the store.
-        clock: by which holders are watched.
-        keeps_running: it is a turn of `engine start`, which shows itself what it waits for.
 
     Raises:
         StateError: `table-locked`: another run holds one of them. `lease-lost` in place of any error that is raised
@@ -258,11 +228,7 @@ def take(holder: Holder, folder: str, clock: LeaseClock = _CLOCK) -> Lease:
 
 
 def _is_gone(holder: Holder, folder: str, number: int, record: Mapping[str, Any], clock: LeaseClock) -> bool:
-    """Whether the holder of a lease is gone, after watching it; False: it released the lease, or there is none.
-
-    Raises:
-        StateError: `table-locked`: it is there.
-    """
+    """Watch whether a lease's holder is gone; False: it released it, or there is none. Raises if it is there."""
     store, run = holder.store, f"{_RUNS}/{record.get('owner')}"
     seen = store.get(run) if record else None
     # After an outage of the store each file is old, and renewed in a moment: it is watched for two turns in any case.
@@ -302,7 +268,6 @@ def while_away(ask: Callable[[], Answer]) -> Answer:
 
 
 def _newest(store: Store, folder: str) -> tuple[int, Mapping[str, Any]]:
-    """The highest number of a table's leases and what it says; 0 and nothing: there is none."""
     for _ in range(_MOST_CHANGES):
         number = max((int(name) for name in store.list(f"{folder}/lock") if _NUMBER.fullmatch(name)), default=0)
         if not number:
@@ -321,11 +286,7 @@ def _newest(store: Store, folder: str) -> tuple[int, Mapping[str, Any]]:
 
 
 def _record(content: bytes) -> Mapping[str, Any]:
-    """What a lease says; whoever can write to the state may have written it.
-
-    Raises:
-        ValueError: it is not what a run writes.
-    """
+    """What a lease says; whoever can write to the state may have written it."""
     record = parse_json(content, _MOST_VALUES, _MOST_BYTES)
     if not isinstance(record, dict):
         raise ValueError("it is not a JSON object")  # noqa: TRY004 - of a text

@@ -35,13 +35,6 @@ _ATTEMPTS = 10
 def locked(states: Sequence[TableState], *, keeps_running: bool = False) -> Iterator[tuple[int, ...]]:
     """Hold the locks of some tables of one state folder.
 
-    Args:
-        states: of the tables.
-        keeps_running: it is a turn of `engine start`; others read it in the lock.
-
-    Yields:
-        The descriptors, for the JVM to inherit; none are yielded of leases.
-
     Raises:
         StateError: `table-locked` if another run holds one of them, `state-unwritable`.
     """

@@ -16,17 +16,11 @@ from engine.errors import StateError
 
 @dataclass(frozen=True, slots=True)
 class LockHolder:
-    """A process that holds a lock, as its record says; any of it may be missing.
-
-    Attributes:
-        record: the record as it was read.
-    """
-
     record: Mapping[str, Any]
 
     @property
     def process(self) -> str:
-        """Which process it is: the same text for each lock that it takes."""
+        """Return the same text for each lock that a process takes."""
         if "pid" not in self.record:
             return "another run"
         return f"process {self.record['pid']} on {self.record.get('host')} ({self.record.get('command')})"
@@ -38,7 +32,6 @@ class LockHolder:
 
     @property
     def is_this_process(self) -> bool:
-        """Whether the lock was taken in this process."""
         return self.record.get("pid") == os.getpid() and self.record.get("host") == socket.gethostname()
 
     @property
@@ -61,17 +54,11 @@ class LockHolder:
 
 
 class TableLockedError(StateError):
-    """`table-locked`.
-
-    Attributes:
-        holder: who holds the lock; None: not known.
-    """
-
     holder: LockHolder | None = None
 
     @classmethod
     def by(cls, table: str, holder: LockHolder, released: str) -> TableLockedError:
-        """The error of a table; `released`: when the lock of a killed run is released."""
+        """Return the error of a table; `released` says when the lock of a killed run is released."""
         message = f"{table} is being written by {holder}"
         error = cls("table-locked", message, f"Wait until it has ended, or stop it; {released}.")
         error.holder = holder

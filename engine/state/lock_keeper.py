@@ -22,11 +22,7 @@ _SHELL: Final = "/bin/sh"
 
 
 class LockKeeper:
-    """Keeps the locks of the runs of one JVM.
-
-    Attributes:
-        inherited: the descriptor that the JVM must inherit (`started` closes it here).
-    """
+    """Keeps the locks of the runs of one JVM, which inherits the descriptor `inherited`; `started` closes it here."""
 
     def __init__(self) -> None:
         self._alive, self.inherited = os.pipe()
@@ -51,11 +47,7 @@ class LockKeeper:
 
     @contextmanager
     def keeping(self, locks: Sequence[int]) -> Iterator[None]:
-        """Keep locks while the block runs, and if this process ends in it until the JVM has ended.
-
-        Args:
-            locks: their descriptors; the caller closes them after the block.
-        """
+        """Keep locks during the block, and until the JVM ends if this process ends in it; the caller closes them."""
         with subprocess.Popen(
             [_SHELL, "-c", _SCRIPT],
             stdin=subprocess.PIPE,

@@ -37,8 +37,6 @@ _RESTORE = "Restore the file from a backup of the state folder, or rebuild the t
 
 
 class TableOperation(StrEnum):
-    """What is done to a table in several steps and finished after a kill, by the file that notes it."""
-
     DROP = "drop.json"
     REFRESH = "refresh.json"
     ROLLBACK = "rollback.json"
@@ -48,8 +46,6 @@ class TableOperation(StrEnum):
 
 
 class Phase(StrEnum):
-    """Whether the generation's table is still being made, is whole and waits for its tests, or is."""
-
     BUILDING = "building"
     STAGED = "staged"
     PUBLISHED = "published"
@@ -134,15 +130,12 @@ class TableState:
 
     @property
     def folder(self) -> StatePath:
-        """Folder of all generations and the lock."""
         return self.root / self.key
 
     def generation(self, number: int) -> StatePath:
-        """Folder of one generation."""
         return self.root / f"{self.key}/{number}"
 
     def checkpoint(self, number: int) -> StatePath:
-        """Spark's checkpoint of a generation."""
         return self.root / f"{self.key}/{number}/{self._in_use(number, CHECKPOINT)}"
 
     def batches(self, number: int) -> StatePath:
@@ -174,7 +167,6 @@ class TableState:
         return held_lease(str(self.root), self.key) if isinstance(self.root, ObjectPath) else None
 
     def generations(self) -> tuple[int, ...]:
-        """Numbers of the generations that have a model.json, ascending."""
         numbers = map(whole_number, self._store.list(self.key))
         return tuple(sorted(n for n in numbers if n is not None and self._model_files(n)))
 
@@ -223,7 +215,7 @@ class TableState:
         return self.load_both()[1]
 
     def load_both(self) -> tuple[ModelState | None, ModelState | None]:
-        """What `load` and `pending` give, with each file read once."""
+        """Return what `load` and `pending` give, with each file read once."""
         states = self.states()
         published = [state for state in states if state.phase is Phase.PUBLISHED]
         newest = states[-1] if states else None
@@ -232,7 +224,6 @@ class TableState:
 
     @property
     def name(self) -> str:
-        """The table's full name."""
         return f"{self.catalog}.{self.schema}.{self.table}"
 
     @property
@@ -241,7 +232,6 @@ class TableState:
 
     @property
     def key(self) -> str:
-        """The folder, in the store of the state."""
         return f"{self.catalog}/{self.schema}/{self.table}"
 
     def _read(self, number: int) -> ModelState:
@@ -257,7 +247,6 @@ class TableState:
             raise StateError("state-unreadable", f"{path} cannot be read: {error}", hint) from error
 
     def save(self, state: ModelState) -> None:
-        """Write model.json."""
         name = MODEL_FILE if (lease := self.lease) is None else f"{MODEL_FILE}.{lease.number}"
         content = as_json(asdict(state))
         while_away(lambda: self._store.put(f"{self.key}/{state.generation}/{name}", content))
@@ -265,11 +254,9 @@ class TableState:
             kill_points.reach("renewed", self.table)
 
     def save_facts(self, generation: int, fingerprint: str, facts: Mapping[str, Any]) -> None:
-        """Write the facts of a fingerprint, once."""
         self._store.put_if_absent(f"{self.key}/{generation}/facts/{fingerprint}.json", as_json(facts))
 
     def facts(self, state: ModelState) -> Mapping[str, Any] | None:
-        """The facts of the query that wrote last."""
         key = f"{self.key}/{state.generation}/facts/{state.fingerprint}.json"
         content = self._store.get(key)
         if content is None:
@@ -277,7 +264,6 @@ class TableState:
         return self._mapping(key, content)
 
     def has(self, number: int, name: str) -> bool:
-        """Whether there is a file or folder of a name in a generation."""
         return name in self._store.list(f"{self.key}/{number}")
 
     def note(self, number: int, name: str) -> Mapping[str, Any] | None:
@@ -300,11 +286,9 @@ class TableState:
         return None if renamed else noted
 
     def save_operation(self, kind: TableOperation, arguments: Mapping[str, Any]) -> None:
-        """Note that an operation of the table is begun, with what its steps need to be finished after a kill."""
         self._store.put(f"{self.key}/{kind}", as_json(arguments))
 
     def end_operation(self, kind: TableOperation) -> None:
-        """Forget an operation: it is finished, or discarded."""
         self._forget(kind)
 
     def _noted(self, name: str) -> Mapping[str, Any] | None:
@@ -331,7 +315,6 @@ class TableState:
         return known
 
     def save_note(self, number: int, name: str, data: Mapping[str, Any]) -> None:
-        """Write a small JSON file of a generation."""
         self._store.put(f"{self.key}/{number}/{name}", as_json(data))
 
     def discard(self, number: int) -> None:
@@ -347,7 +330,6 @@ class TableState:
             kill_points.reach("discarded", self.table)
 
     def retire(self, number: int) -> None:
-        """Remove model.json of a generation: what else there is of it stays."""
         for name in self._model_files(number) or (MODEL_FILE,):
             self._store.delete(f"{self.key}/{number}/{name}")
 
@@ -370,16 +352,11 @@ class TableState:
         return known is None or known == previous.get("state")
 
     def forget_previous(self, number: int) -> None:
-        """Keep a generation for no rollback: it is the table's again."""
         self._store.delete(f"{self.key}/{number}/{PREVIOUS_FILE}")
 
 
 def _check(state: ModelState, number: int) -> None:
-    """Check what paths are made of.
-
-    Raises:
-        ValueError: the content is not one that a run wrote.
-    """
+    """Check what paths are made of; raise ValueError if a run did not write it."""
     if state.format != FORMAT:
         raise ValueError(f"it has format {state.format}, and this version reads format {FORMAT}")
     if state.generation != number:
@@ -394,5 +371,4 @@ def _lease_number(name: str) -> int:
 
 
 def as_json(data: Mapping[str, Any]) -> bytes:
-    """The content of a file of the state."""
     return json.dumps(data, indent=1, sort_keys=True).encode()

@@ -18,15 +18,13 @@ from engine.state.state_path import StatePath, content, store_of
 
 @dataclass(frozen=True, slots=True)
 class MovedOffsets:
-    """The offsets of the last micro-batch, as they are and as they will be."""
-
     path: StatePath
     batch: int
     before: bytes
     after: bytes
 
     def write(self, folder: TableState, state: ModelState) -> ModelState:
-        """Move them; return the state, which has noted before that they are moved, and is saved."""
+        """Move the offsets; return the saved state, which noted before that they are moved."""
         digests = (digest_of(self.before), digest_of(self.after))
         noted = replace(state, ends=moved(state.ends, self.batch, digests))
         folder.save(noted)
@@ -37,14 +35,7 @@ class MovedOffsets:
 
 
 def offsets_to_move(checkpoint: StatePath, snapshots: Collection[int], to: int, files: int = 0) -> MovedOffsets | None:
-    """Return what becomes of the sources that are at some snapshots of a table; None: no source is.
-
-    Args:
-        checkpoint: of a query that does not run; its last micro-batch is committed.
-        snapshots: of the table.
-        to: a snapshot that the query has read all rows of.
-        files: how many data files that snapshot added; they were read, too.
-    """
+    """Return what becomes of sources at some snapshots; None: no source is. The last micro-batch is committed."""
     batch = spark_checkpoint.last_committed(checkpoint)
     if batch is None:
         return None

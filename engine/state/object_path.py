@@ -15,8 +15,6 @@ _PIECES = re.compile(r"\[[^]]++]|\*|[^*\[]++|\[[^]]*+\Z")
 
 
 class KeyedStore(Store, Protocol):
-    """A store of objects; folders are the parts of their keys between slashes."""
-
     @property
     def uri(self) -> str:
         """The address of the store, as Hadoop takes it."""
@@ -36,13 +34,7 @@ class KeyedStore(Store, Protocol):
 
 @dataclass(frozen=True, slots=True, order=True)
 class ObjectPath:
-    """An object, or all that is under a prefix.
-
-    Attributes:
-        store: that it is in.
-        key: in the store; empty: the whole store.
-        found: `file` or `folder` if a listing has just shown it, so that nobody asks again.
-    """
+    """`key` is empty for the whole store; `found` is what a listing has just shown, so that nobody asks again."""
 
     store: KeyedStore = field(compare=False, repr=False)
     key: str = ""
@@ -50,7 +42,6 @@ class ObjectPath:
 
     @property
     def uri(self) -> str:
-        """As Hadoop takes it: `s3a://bucket/key`."""
         return f"{self.store.uri}/{self.key}".rstrip("/")
 
     def __str__(self) -> str:
@@ -58,52 +49,42 @@ class ObjectPath:
 
     @property
     def name(self) -> str:
-        """See `StatePath`."""
         return (self.key or self.store.uri).rpartition("/")[2]
 
     @property
     def suffix(self) -> str:
-        """See `StatePath`."""
         stem, dot, end = self.name.rpartition(".")
         return dot + end if stem and end else ""
 
     @property
     def parent(self) -> ObjectPath:
-        """See `StatePath`."""
         return ObjectPath(self.store, self.key.rpartition("/")[0])
 
     def __truediv__(self, name: str) -> ObjectPath:
         return ObjectPath(self.store, _joined(self.key, name))
 
     def with_name(self, name: str) -> ObjectPath:
-        """See `StatePath`."""
         return self.parent / name
 
     def exists(self) -> bool:
-        """See `StatePath`."""
         return self.is_file() or self.is_dir()
 
     def is_file(self) -> bool:
-        """See `StatePath`."""
         return self.found == "file" or (not self.found and self.store.get(self.key) is not None)
 
     def is_dir(self) -> bool:
-        """See `StatePath`."""
         return self.found == "folder" or (not self.found and bool(self.store.entries(self.key)))
 
     def is_symlink(self) -> bool:
-        """See `StatePath`."""
         return False
 
     def read_bytes(self) -> bytes:
-        """See `StatePath`."""
         content = self.store.get(self.key)
         if content is None:
             raise FileNotFoundError(self.uri)
         return content
 
     def read_text(self, encoding: str | None = None, errors: str | None = None) -> str:
-        """See `StatePath`."""
         return self.read_bytes().decode(encoding or "utf-8", errors or "strict")
 
     def iterdir(self) -> Iterator[ObjectPath]:
@@ -123,7 +104,6 @@ class ObjectPath:
                 yield ObjectPath(self.store, _joined(self.key, key), kind)
 
     def rglob(self, pattern: str) -> Iterator[ObjectPath]:
-        """See `StatePath`."""
         return self.glob(f"{_ANY_FOLDERS}/{pattern}")
 
     def _matching(self, parts: list[str]) -> Iterator[ObjectPath]:
@@ -139,33 +119,26 @@ class ObjectPath:
                 yield from path._matching(rest)
 
     def _all(self) -> Iterator[tuple[str, str]]:
-        """All below it, files and folders, by their keys from here."""
         files = self.store.keys(self.key)
         folders = {above for key in files for above in _above(key)}
         yield from sorted([*((key, "file") for key in files), *((key, "folder") for key in folders)])
 
     def unlink(self, missing_ok: bool = False) -> None:
-        """See `StatePath`."""
         if not missing_ok and not self.is_file():
             raise FileNotFoundError(self.uri)
         self.store.remove((self.key,))
 
-    def rmdir(self) -> None:
-        """See `StatePath`."""
+    def rmdir(self) -> None: ...
 
     def remove(self) -> None:
-        """Remove the object, or all that is under the prefix."""
         self.store.delete(self.key)
 
     def as_store(self) -> Store:
-        """The store whose keys begin here."""
         return _Below(self)
 
 
 @dataclass(frozen=True, slots=True)
 class _Below:
-    """What is below a prefix, as a store."""
-
     root: ObjectPath
 
     def get(self, key: str) -> bytes | None:
@@ -207,7 +180,6 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def _name(pattern: str) -> str:
-    """The expression of a pattern with `*` and sets of characters."""
     pieces = _PIECES.findall(pattern)
     sets = (p.startswith("[") and p.endswith("]") for p in pieces)
     return "".join(

@@ -10,11 +10,7 @@ from engine.state.object_path import KeyedStore
 
 @dataclass(frozen=True, slots=True)
 class ReadOnce:
-    """A store as it was when it was first asked (see `engine.state.object_path.KeyedStore`); for one thread.
-
-    Attributes:
-        store: that is asked, and written to; what is written is forgotten here.
-    """
+    """A store as it was when it was first asked, for one thread; what is written is forgotten here."""
 
     store: KeyedStore
     _contents: dict[str, bytes | None] = field(default_factory=dict, repr=False)
@@ -23,11 +19,9 @@ class ReadOnce:
 
     @property
     def uri(self) -> str:
-        """The address of the store."""
         return self.store.uri
 
     def get(self, key: str) -> bytes | None:
-        """See `engine.state.blob_store.Store`."""
         if key not in self._contents:
             folder, _, name = key.rpartition("/")
             listed = self._names.get(folder)
@@ -35,47 +29,38 @@ class ReadOnce:
         return self._contents[key]
 
     def entries(self, prefix: str) -> tuple[tuple[str, bool], ...]:
-        """See `engine.state.object_path.KeyedStore`."""
         if prefix not in self._entries:
             self._entries[prefix] = self.store.entries(prefix)
             self._names[prefix] = tuple(name for name, _ in self._entries[prefix])
         return self._entries[prefix]
 
     def list(self, prefix: str) -> tuple[str, ...]:
-        """See `engine.state.blob_store.Store`."""
         self.entries(prefix)
         return self._names[prefix]
 
     def keys(self, prefix: str) -> tuple[str, ...]:
-        """See `engine.state.object_path.KeyedStore`."""
         return self.store.keys(prefix)
 
     def age(self, key: str) -> float | None:
-        """See `engine.state.blob_store.Store`."""
         return self.store.age(key)
 
     def put(self, key: str, content: bytes) -> None:
-        """See `engine.state.blob_store.Store`."""
         self._forget()
         self.store.put(key, content)
 
     def put_if_absent(self, key: str, content: bytes) -> bool:
-        """See `engine.state.blob_store.Store`."""
         self._forget()
         return self.store.put_if_absent(key, content)
 
     def delete(self, prefix: str) -> None:
-        """See `engine.state.blob_store.Store`."""
         self._forget()
         self.store.delete(prefix)
 
     def remove(self, keys: Iterable[str]) -> None:
-        """See `engine.state.object_path.KeyedStore`."""
         self._forget()
         self.store.remove(keys)
 
     def copy(self, key: str, to: str) -> bool:
-        """See `engine.state.object_path.KeyedStore`."""
         self._forget()
         return self.store.copy(key, to)
 

@@ -22,12 +22,10 @@ _HEAD: Final = 2
 
 
 def digest_of(content: bytes) -> str:
-    """Return the digest of the content of `offsets/<n>`."""
     return hashlib.sha256(content).hexdigest()[:_DIGITS]
 
 
 def markers_of(content: bytes) -> dict[str, str]:
-    """Return the markers of the commit of a micro-batch, by the content of its `offsets/<n>`."""
     lines = content.decode(errors="replace").splitlines()[_HEAD:]
     ends = json.dumps([_parsed(line) for line in lines], separators=(",", ":"))
     return {DIGEST: digest_of(content), **({ENDS: ends} if len(ends) <= _LONGEST else {})}

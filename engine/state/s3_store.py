@@ -21,25 +21,16 @@ _AT_ONCE = 1000
 
 @dataclass(frozen=True, slots=True)
 class S3Store:
-    """A bucket as a store (see `engine.state.object_path.KeyedStore`).
-
-    Whatever fails raises SetupError: `s3-denied`, `s3-missing`, `s3-unreachable`, `s3-client`.
-
-    Attributes:
-        bucket: its name.
-        client: gives botocore's client, when something is asked for.
-    """
+    """A bucket as a store; failures raise SetupError: `s3-denied`, `s3-missing`, `s3-unreachable`, `s3-client`."""
 
     bucket: str
     client: Callable[[], Any] = field(compare=False, repr=False)
 
     @property
     def uri(self) -> str:
-        """As Hadoop takes it."""
         return f"s3a://{self.bucket}"
 
     def get(self, key: str) -> bytes | None:
-        """See `engine.state.blob_store.Store`."""
         location = f"{self.uri}/{key}"
         content = read_object(self.client(), location, self.bucket, key, MOST_BYTES + 1)
         if content is not None and len(content) > MOST_BYTES:
@@ -47,7 +38,6 @@ class S3Store:
         return content
 
     def put(self, key: str, content: bytes) -> None:
-        """See `engine.state.blob_store.Store`."""
         with s3_errors(f"{self.uri}/{key}"):
             self.client().put_object(Bucket=self.bucket, Key=key, **summed(content))
 
@@ -68,7 +58,6 @@ class S3Store:
         return True
 
     def age(self, key: str) -> float | None:
-        """See `engine.state.blob_store.Store`."""
         from email.utils import parsedate_to_datetime
 
         found = self._head(key)
@@ -78,11 +67,9 @@ class S3Store:
         return max(age, 0.0)
 
     def list(self, prefix: str) -> tuple[str, ...]:
-        """See `engine.state.blob_store.Store`."""
         return tuple(name for name, _ in self.entries(prefix))
 
     def entries(self, prefix: str) -> tuple[tuple[str, bool], ...]:
-        """See `engine.state.object_path.KeyedStore`."""
         begin = f"{prefix}/" if prefix else ""
         names: dict[str, bool] = {}
         for page in self._pages(begin, Delimiter="/"):
@@ -92,16 +79,13 @@ class S3Store:
         return tuple(sorted(names.items()))
 
     def keys(self, prefix: str) -> tuple[str, ...]:
-        """See `engine.state.object_path.KeyedStore`."""
         begin = f"{prefix}/" if prefix else ""
         return tuple(sorted(key[len(begin) :] for key in self._all(begin) if not key.endswith("/")))
 
     def delete(self, prefix: str) -> None:
-        """See `engine.state.blob_store.Store`."""
         self.remove((prefix, *self._all(f"{prefix}/")))
 
     def remove(self, keys: Iterable[str]) -> None:
-        """See `engine.state.object_path.KeyedStore`."""
         waiting = list(keys)
         for at in range(0, len(waiting), _AT_ONCE):
             objects = [{"Key": key} for key in waiting[at : at + _AT_ONCE]]
@@ -115,7 +99,7 @@ class S3Store:
                 raise StateError("state-unwritable", message, "Check that the login may delete there.")
 
     def copy(self, key: str, to: str) -> bool:
-        """See `engine.state.object_path.KeyedStore`; an object has 5 GB at most."""
+        """Copy an object, which has 5 GB at most."""
         from botocore.exceptions import ClientError
 
         with s3_errors(f"{self.uri}/{key}"):

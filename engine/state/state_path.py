@@ -29,55 +29,40 @@ class StatePath(Protocol):
     """
 
     @property
-    def name(self) -> str:
-        """The last part of the path."""
+    def name(self) -> str: ...
 
     @property
-    def suffix(self) -> str:
-        """What the name ends with, with its dot."""
+    def suffix(self) -> str: ...
 
     @property
-    def parent(self) -> Self:
-        """The folder that it is in."""
+    def parent(self) -> Self: ...
 
-    def __truediv__(self, name: str, /) -> Self:
-        """A file or folder below it."""
+    def __truediv__(self, name: str, /) -> Self: ...
 
-    def __lt__(self, other: Any, /) -> bool:
-        """The order of paths."""
+    def __lt__(self, other: Any, /) -> bool: ...
 
-    def with_name(self, name: str) -> Self:
-        """A file or folder beside it."""
+    def with_name(self, name: str) -> Self: ...
 
-    def exists(self) -> bool:
-        """Whether there is such a file or folder."""
+    def exists(self) -> bool: ...
 
-    def is_file(self) -> bool:
-        """Whether it is a file."""
+    def is_file(self) -> bool: ...
 
-    def is_dir(self) -> bool:
-        """Whether it is a folder."""
+    def is_dir(self) -> bool: ...
 
     def is_symlink(self) -> bool:
         """Whether it is a link; there are none in a bucket."""
 
-    def read_bytes(self) -> bytes:
-        """The content of a file."""
+    def read_bytes(self) -> bytes: ...
 
-    def read_text(self, encoding: str | None = None, errors: str | None = None) -> str:
-        """The content of a file as text."""
+    def read_text(self, encoding: str | None = None, errors: str | None = None) -> str: ...
 
-    def iterdir(self) -> Iterator[Self]:
-        """What is directly in a folder."""
+    def iterdir(self) -> Iterator[Self]: ...
 
-    def glob(self, pattern: str) -> Iterator[Self]:
-        """What is below a folder and matches a pattern."""
+    def glob(self, pattern: str) -> Iterator[Self]: ...
 
-    def rglob(self, pattern: str) -> Iterator[Self]:
-        """What is anywhere below a folder and has a name that matches a pattern."""
+    def rglob(self, pattern: str) -> Iterator[Self]: ...
 
-    def unlink(self, missing_ok: bool = False) -> None:
-        """Remove a file."""
+    def unlink(self, missing_ok: bool = False) -> None: ...
 
     def rmdir(self) -> None:
         """Remove an empty folder; in a bucket there is none."""
@@ -153,7 +138,6 @@ def copy_tree(path: StatePath, to: StatePath) -> None:
 
 
 def names_below(path: StatePath, folder: StatePath) -> tuple[str, ...]:
-    """The names on the way from a folder to what is in it."""
     return PurePosixPath(str(path)).relative_to(PurePosixPath(str(folder))).parts
 
 

@@ -32,13 +32,7 @@ _VERSIONED: Final = re.compile(r"([0-9]+)(?:_[^./]*)?\.(?:changelog|zip|delta|sn
 
 
 def folder_in_use(names: Iterable[str], base: str, lease: int | None) -> str:
-    """Return the name of the folder that counts.
-
-    Args:
-        names: what is in the folder of the generation.
-        base: CHECKPOINT or BATCHES.
-        lease: the number of the lease that is held; None: none is, and the newest counts.
-    """
+    """Return the name of the folder that counts; `lease` None: none is held, and the newest counts."""
     noted = [number for name in names if (number := _noted(name)) is not None and (lease is None or number <= lease)]
     return f"{base}.{max(noted)}" if noted else base
 
@@ -50,11 +44,6 @@ def is_note(name: str) -> bool:
 
 def continue_in_copies(store: KeyedStore, generation: str, lease: int) -> None:
     """Copy what Spark has written for a generation, and let it continue in the copies.
-
-    Args:
-        store: of the state.
-        generation: its folder there.
-        lease: the number of the lease that was taken over, and by whose holder this is called.
 
     Raises:
         StateError: `state-unreadable`: files vanish while they are copied, each time.
@@ -86,8 +75,6 @@ def _noted(name: str) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class _Copy:
-    """A folder and its copy."""
-
     store: KeyedStore
     source: str
     to: str
