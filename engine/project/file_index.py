@@ -80,7 +80,6 @@ class Index:
 
 
 def load_index(path: Path | None) -> Index:
-    """The index of an earlier reading; an empty one if there is none that can be read."""
     began = time.time_ns()
     if path is not None:
         with contextlib.suppress(OSError, ValueError, RecursionError, msgspec.MsgspecError):

@@ -40,23 +40,13 @@ Seen = Mapping[str, Stamp]
 
 
 def look(root: Path, paths: Mapping[str, str] = DEFAULT_PATHS) -> Seen:
-    """Return time of writing and of change, size and inode of each followed file, by its name in the project.
-
-    Args:
-        root: the project's folder.
-        paths: its folders, as project.yml has them.
-    """
+    """Return time of writing and of change, size and inode of each followed file, by its name in the project."""
     files = {name: str(root / name) for name in _TOP} | read_files(root, paths)
     return {name: stamp for name, path in files.items() if (stamp := _stamp(path)) is not None}
 
 
 def read_files(root: Path, paths: Mapping[str, str] = DEFAULT_PATHS) -> dict[str, str]:
-    """Return where the files are that a compilation reads, by their names in the project; some may not exist.
-
-    Args:
-        root: the project's folder.
-        paths: its folders, as project.yml has them.
-    """
+    """Return the paths of the files that a compilation reads, by name; some may not exist."""
     files = {name: str(root / name) for name in _READ}
     for key, suffixes in _SUFFIXES.items():
         files |= {file.shown: file.path for file in find(root, paths.get(key, DEFAULT_PATHS[key]), suffixes, [])}
@@ -113,7 +103,6 @@ class FileFollower:
         return seen
 
     def _settled(self, now: Seen) -> Seen:
-        """The files when they have been left alone for a moment."""
         deadline = time.monotonic() + _MOST_WAIT
         while time.monotonic() < deadline:
             self.sleep(_QUIET)

@@ -28,11 +28,7 @@ _NEAR: Final = 0.8
 
 
 def header_like_comment(text: str) -> tuple[int, int] | None:
-    """Return begin and end of the first comments of a file that look like a header; None: there is none.
-
-    Args:
-        text: of the file, which has no header.
-    """
+    """Return begin and end of the first comments that look like a header; None: there is none."""
     begin = _behind_others(text, 0)
     while text.startswith("/*", begin) and (end := text.find("*/", begin + 2)) >= 0:
         if LATE.match(text, begin) is None and _looks_like_header(text[begin + 2 : end]):
@@ -42,7 +38,6 @@ def header_like_comment(text: str) -> tuple[int, int] | None:
 
 
 def _behind_others(text: str, at: int) -> int:
-    """Where the next comment in brackets, or the SQL, begins."""
     match = _BEFORE.match(text, at)
     return match.end() if match else at
 
@@ -62,7 +57,6 @@ def _looks_like_header(comment: str) -> bool:
 
 
 def _unstarred(body: str) -> str:
-    """The lines without a star in front of each."""
     lines = [line for line in body.split("\n")[1:] if line.strip()]
     return _STARRED.sub("", body) if lines and all(_STARRED.match(line) for line in lines) else body
 

@@ -21,13 +21,7 @@ _DBT_FILES = ("packages.yml", "dependencies.yml")
 
 
 def read_macros(root: Path, paths: Mapping[str, str], found: list[Diagnostic]) -> tuple[MacroFile, ...]:
-    """All files of macros.
-
-    Args:
-        root: the project's folder.
-        paths: the folders `macros` and `packages`, relative to it.
-        found: findings are added here.
-    """
+    """Return all files of macros; appends findings to `found`."""
     for name in _DBT_FILES:
         if (root / name).is_file():
             hint = f"Copy the macros to {paths['packages']}/<name>/macros/, and remove the file."

@@ -38,12 +38,10 @@ class ModelText(Struct, frozen=True):
 
     @property
     def text(self) -> str | None:
-        """The text with plain line ends; None if the file cannot be read."""
         return read(self.path, self.file, []) if self.path else self.said
 
     @property
     def hash(self) -> str:
-        """A hash of the file's name and text."""
         return self.digest or text_digest(self.file, self.said)
 
 

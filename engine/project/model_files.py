@@ -23,8 +23,6 @@ _NAMES = (
 
 @dataclass(frozen=True, slots=True)
 class ModelFiles:
-    """What is in the folder of models: models, and YAML files."""
-
     models: tuple[ModelText, ...]
     properties: tuple[File, ...]
 

@@ -31,7 +31,6 @@ class SplitFile:
 
 
 def split_header(text: str, file: str) -> SplitFile:
-    """Take the header off a model file."""
     begin = _BEGIN.match(text)
     if begin is None and (plain := _UNCOMMENTED.match(text)) is not None:
         return _uncommented(text, plain.end(), file)
@@ -68,7 +67,6 @@ def _uncommented(text: str, end: int, file: str) -> SplitFile:
 
 
 def _like_a_header(text: str, begin: int, end: int, file: str) -> SplitFile:
-    """A comment in place of a header."""
     place = location_of(text, begin, file)
     hint = (
         "Begin the header with /*--- and end it with ---*/, both at the top of the file; for a comment, write other "
@@ -110,5 +108,4 @@ def blank(text: str) -> str:
 
 
 def location_of(text: str, offset: int, file: str) -> Location:
-    """Line and column (from 1) of a character offset."""
     return Location(file, text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset))

@@ -69,12 +69,7 @@ class Yaml:
 
 
 def load_yaml(text: str, file: str) -> tuple[Yaml, list[Diagnostic]]:
-    """Read one document; the data of a broken one is an empty dict.
-
-    Args:
-        text: the YAML text, padded so that it is where it is in its file.
-        file: the file as shown to users.
-    """
+    """Read one document; the data of a broken one is an empty dict. `text` has the lines of its file."""
     reader = _Reader(file)
     data: Any = {}
     try:
@@ -136,24 +131,18 @@ def _syntax_error(error: pyyaml.MarkedYAMLError, text: str, reader: _Reader) -> 
 
 
 class _TooLargeError(ValueError):
-    """More nodes or levels than a project file has."""
-
     def __init__(self, message: str, place: Location) -> None:
         super().__init__(message)
         self.place = place
 
 
 class _MergeKeyError(ValueError):
-    """A mapping takes over the keys of another one."""
-
     def __init__(self, place: Location) -> None:
         super().__init__("merge keys (<<) are not read")
         self.place = place
 
 
 class _Reader:
-    """Turns composed nodes into plain data and remembers where everything stood."""
-
     def __init__(self, file: str) -> None:
         self.file = file
         self.values: dict[Path, Location] = {}

@@ -46,7 +46,6 @@ def open_texts(texts: Mapping[str, str], moved: Mapping[str, str] | None = None)
 
 
 def is_open(shown: str) -> bool:
-    """Whether a text counts instead of the file."""
     return shown in _OPEN.get({})
 
 
@@ -66,7 +65,6 @@ class File(Struct, frozen=True):
     suffix: str
 
     def stat(self) -> os.stat_result | None:
-        """Size, times and inode; None if it is gone."""
         try:
             return os.stat(self.path)  # noqa: PTH116 - thousands of files, and Path takes ten times as long
         except OSError:
@@ -165,7 +163,6 @@ def exists(root: Path, name: str, found: list[Diagnostic]) -> bool:
 
 
 def read(path: Path | str, shown: str, found: list[Diagnostic]) -> str | None:
-    """The text of a file with plain line ends, or None and a finding."""
     data = b""
     try:
         if (unsaved := _OPEN.get({}).get(shown)) is not None:

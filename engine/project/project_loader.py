@@ -147,12 +147,10 @@ def _unread(root: Path, found: list[Diagnostic]) -> LoadedProject:
 
 
 def is_project(root: Path) -> bool:
-    """Whether a folder has a project.yml, whatever it is."""
     return os.path.lexists(root / PROJECT_FILE)
 
 
 def missing_project(root: Path) -> Diagnostic:
-    """The finding for a folder that is not a project."""
     hint = "Run the command in a project folder, or pass --project-dir."
     above = next((folder for folder in root.resolve().parents if (folder / PROJECT_FILE).is_file()), None)
     if above is not None:
@@ -262,7 +260,6 @@ def _sources(root: Path, folder: str, texts: dict[str, str], found: list[Diagnos
 
 
 def _tests(root: Path, folder: str, texts: dict[str, str], found: list[Diagnostic]) -> Iterator[Yaml]:
-    """The documents under tests/."""
     for file in find(root, folder, (".yml", ".yaml"), found):
         text = read(file.path, file.shown, found)
         texts[file.shown] = text or ""
@@ -272,7 +269,6 @@ def _tests(root: Path, folder: str, texts: dict[str, str], found: list[Diagnosti
 
 
 def _exposures(files: Iterable[File], texts: dict[str, str], found: list[Diagnostic]) -> Iterator[Yaml]:
-    """The documents under models/."""
     for file in files:
         text = read(file.path, file.shown, found)
         texts[file.shown] = text or ""
@@ -287,7 +283,6 @@ def _exposures(files: Iterable[File], texts: dict[str, str], found: list[Diagnos
 
 
 def _singular(root: Path, folder: str, texts: dict[str, str], found: list[Diagnostic]) -> Iterator[tuple[str, str]]:
-    """The queries under tests/."""
     for file in find(root, folder, (".sql",), found):
         text = read(file.path, file.shown, found)
         texts[file.shown] = text or ""
@@ -296,7 +291,6 @@ def _singular(root: Path, folder: str, texts: dict[str, str], found: list[Diagno
 
 
 def _fixtures(root: Path, folder: str, texts: dict[str, str], found: list[Diagnostic]) -> Iterator[str]:
-    """The files of rows under tests/fixtures/."""
     for file in find(root, folder, (".csv",), found):
         texts[file.shown] = read(file.path, file.shown, found) or ""
         yield file.shown

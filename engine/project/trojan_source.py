@@ -44,13 +44,7 @@ _HIDDEN_HINT = "Delete it, and read the line again without it."
 
 
 def deceptions(text: str, file: str, node: str | None = None) -> Iterator[Diagnostic]:
-    """Warnings about what is not what it seems in a file, one of each kind, at the first place.
-
-    Args:
-        text: of the file, with plain line ends.
-        file: its name as shown to users.
-        node: name of the model.
-    """
+    """Yield a warning about each kind of deceptive character in a file, at the first place."""
     if text.isascii():
         return
     hidden = [match.start() for match in _HIDDEN.finditer(text) if not _shapes(text, match.start())]
@@ -92,7 +86,6 @@ def _script(letter: str) -> str:
 
 
 def _twin(letter: str) -> str:
-    """The Latin letter that a letter looks like; empty if there is none."""
     if letter.isascii() or letter in _FEMININE_AND_MASCULINE:
         return ""
     plain = unicodedata.normalize("NFKC", letter)

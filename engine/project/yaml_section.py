@@ -39,40 +39,32 @@ class Section(Struct, frozen=True):
 
     @staticmethod
     def of(doc: Yaml, found: list[Diagnostic], node: str | None = None) -> Section:
-        """The whole document."""
         return Section(doc, (), doc.data, found, node)
 
     @property
     def place(self) -> Location:
-        """Where the value is."""
         return self.doc.value_at(self.path)
 
     @property
     def key_place(self) -> Location:
-        """Where the key of the value is."""
         return self.doc.key_at(self.path)
 
     @property
     def name(self) -> str:
-        """The last part of the path."""
         return str(self.path[-1]) if self.path else ""
 
     @property
     def empty(self) -> bool:
-        """Whether nothing was written after the key."""
         return self.value is None
 
     def report(self, code: str, message: str, hint: str = "", *, at_key: bool = False) -> None:
-        """Add a finding at this value (or its key)."""
         place = self.key_place if at_key else self.place
         self.found.append(Diagnostic(code, message, hint, node=self.node, location=place))
 
     def holding(self, value: Any) -> Section:
-        """Another value at the same place."""
         return Section(self.doc, self.path, value, self.found, self.node)
 
     def child(self, key: str) -> Section | None:
-        """The value under a key, or None if it is not there or empty."""
         value = self.value.get(key) if isinstance(self.value, dict) else None
         if value is None:
             return None
@@ -143,7 +135,6 @@ class Section(Struct, frozen=True):
         return str(self.value).lower() if isinstance(self.value, bool) else self.text()
 
     def boolean(self, *, otherwise: bool = False) -> bool:
-        """The value as a boolean; `otherwise` if it is none."""
         if isinstance(self.value, bool):
             return self.value
         if isinstance(self.value, str) and self.value.lower() in {"true", "false"}:
@@ -153,7 +144,6 @@ class Section(Struct, frozen=True):
         return otherwise
 
     def integer(self, *, least: int = 1) -> int:
-        """The value as a whole number of at least `least`."""
         value = self.value
         if isinstance(value, str) and _DIGITS.fullmatch(value):
             value = int(value)
@@ -167,7 +157,6 @@ class Section(Struct, frozen=True):
         return least
 
     def choice(self, *allowed: str) -> str:
-        """The value as one of a closed set of words."""
         value = self.text()
         if value and value not in allowed:
             hint = near(value, allowed)
@@ -192,7 +181,6 @@ class Section(Struct, frozen=True):
         return value
 
     def duration(self) -> str:
-        """The value as a duration in Spark's words, such as '10 minutes'."""
         value = self.text()
         if not value:
             return ""
@@ -223,12 +211,10 @@ def shown(text: str) -> str:
 
 
 def is_plain(value: Any) -> bool:
-    """Whether a value is one text, number or truth value that could be rendered."""
     return value is not UNKNOWN and isinstance(value, (str, int, float))
 
 
 def is_name(text: str) -> bool:
-    """Whether the text is a valid name of a model, source or column of ours."""
     return bool(_NAME.fullmatch(text))
 
 

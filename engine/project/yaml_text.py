@@ -27,7 +27,6 @@ class Raw(str):
 
 
 def yaml_text(value: Any, indent: int = 0) -> str:
-    """Return the lines of a mapping or a list, each with a line end."""
     return "".join(f"{' ' * indent}{line}\n" for line in _lines(value, 0))
 
 
@@ -73,7 +72,6 @@ def _is_flat(value: Any) -> bool:
 
 
 def flow(value: Any, depth: int = 0) -> str:
-    """A value on one line."""
     if depth > _DEEPEST:
         return '"..."'
     if isinstance(value, Mapping):
@@ -111,7 +109,6 @@ def _escaped(character: str) -> str:
 
 
 def _is_block(text: str) -> bool:
-    """Whether a text of several lines can be written as it is."""
     lines = text.removesuffix("\n").split("\n")
     return (
         bool(_PRINTABLE.fullmatch(text))
@@ -126,5 +123,4 @@ def _is_block(text: str) -> bool:
 
 
 def without_jinja(text: str) -> str:
-    """The text with what begins Jinja written so that it renders to itself."""
     return _TAG.sub("{{ '{' }}", text)
