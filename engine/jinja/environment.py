@@ -84,11 +84,6 @@ class Environment(SandboxedEnvironment):
         return super()._generate(source, *args, **kwargs)
 
     def share(self, values: Mapping[str, Any]) -> None:
-        """Protect the values of a macro file, and all that is in them, from changes.
-
-        Raises:
-            ProjectError: one can be read only once.
-        """
         self._shared |= reachable(values)
 
     def getattr(self, obj: Any, attribute: str) -> Any:
@@ -96,7 +91,6 @@ class Environment(SandboxedEnvironment):
         return self._tamed(obj, attribute, super().getattr(obj, attribute))
 
     def getitem(self, obj: Any, argument: Any) -> Any:
-        """An item, or an attribute of that name."""
         return self._tamed(obj, argument, super().getitem(obj, argument))
 
     def _tamed(self, obj: Any, name: Any, value: Any) -> Any:
@@ -105,7 +99,6 @@ class Environment(SandboxedEnvironment):
         return tamed(str(name), value, obj, self._keep)
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
-        """Whether a template may use an attribute."""
         if attr.startswith("_") or isinstance(obj, type):
             return False
         if isinstance(obj, Opaque):

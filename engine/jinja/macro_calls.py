@@ -44,7 +44,6 @@ class MacroCall(Opaque):
         return self.body is not None or self.load is not None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the macro; a text, or what it returns."""
         if self.body is None and self.load is not None:
             self.load()
         if self.body is None:
@@ -57,8 +56,6 @@ class MacroCall(Opaque):
 
 
 class Package(Opaque):
-    """The macros of a package, called as `name.macro()`."""
-
     __slots__ = ("_macros", "_name")
 
     def __init__(self, name: str, macros: Mapping[str, MacroCall]) -> None:
@@ -68,7 +65,6 @@ class Package(Opaque):
         return f"<package {self._name}>"
 
     def shows(self, name: str) -> bool:
-        """Its macros."""
         return name in self._macros
 
     def __getattr__(self, name: str) -> MacroCall:

@@ -74,7 +74,6 @@ class Library:
         return package.setdefault(name, MacroCall(name, macro_file.file, macro_file.package))
 
     def publish(self, found: list[Diagnostic]) -> None:
-        """Give the templates the names of all macros and packages."""
         project = self._macros("")
         own = {name: macro for name, macro in self._macros(OWN).items() if not name.startswith("_")}
         for name, macros in self._packages.items():
@@ -89,7 +88,6 @@ class Library:
         self._all = {**self._inside(), **own, **project}
 
     def _inside(self) -> dict[str, MacroCall]:
-        """The macros of the packages by the names under which they are called."""
         called = {p: macros for p, macros in self._packages.items() if p in self._env.packages}
         return {f"{p}.{name}": macro for p, macros in called.items() for name, macro in macros.items()}
 
@@ -97,16 +95,13 @@ class Library:
         return self._packages.get(package, {})
 
     def names_for(self, package: str) -> dict[str, Any]:
-        """What the macros of a package see: their own kind first."""
         return {**self._env.globals, **self._macros(package)}
 
     def fill(self, macro_file: MacroFile, defined: Mapping[str, Any]) -> None:
-        """Give the macros of a file their bodies."""
         for name, macro in self._macros(macro_file.package).items():
             if macro.file == macro_file.file and name in defined:
                 macro.body = defined[name]
 
     def settle(self) -> None:
-        """Tell which macros there are and which work, now that all files have run."""
         self.files = {name: macro.file for name, macro in self._all.items()}
         self.working = {name: macro for name, macro in self._all.items() if macro.works}

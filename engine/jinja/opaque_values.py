@@ -19,25 +19,20 @@ class Opaque:
         return f"<{type(self).__name__.lower().strip('_')}>"
 
     def shows(self, name: str) -> bool:
-        """Whether a template may read an attribute."""
         return name != "shows"
 
 
 class Function(Opaque):
-    """A function that templates may call, and nothing else."""
-
     __slots__ = ("_call", "_name")
 
     def __init__(self, name: str, call: Callable[..., Any]) -> None:
         self._name, self._call = name, call
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call it."""
         return self._call(*args, **kwargs)
 
     def __repr__(self) -> str:
         return f"<function {self._name}>"
 
     def shows(self, _: str) -> bool:
-        """Nothing."""
         return False

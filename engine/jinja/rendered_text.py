@@ -43,7 +43,6 @@ class Rendered:
     starts: tuple[int, ...] = field(default=(0,))
 
     def location(self, offset: int) -> Location:
-        """The place in the template that gave the character at an offset of the text."""
         index = max(bisect.bisect_right(self.starts, offset) - 1, 0)
         begin, origin, literal = self.runs[index]
         at = min(origin + (offset - begin if literal else 0), len(self.template))
@@ -51,7 +50,6 @@ class Rendered:
         return Location(self.file, line, at - self.template.rfind("\n", 0, at))
 
     def is_literal(self, offset: int) -> bool:
-        """Whether the character at an offset of the text is in the template as it is."""
         return self.runs[max(bisect.bisect_right(self.starts, offset) - 1, 0)][2]
 
     def printed(self, offset: int) -> str:
@@ -140,7 +138,6 @@ def _assigns(words: list[str]) -> bool:
 
 
 def unmark(output: str, origins: list[tuple[int, bool]], template: str, file: str) -> Rendered:
-    """The output without its marks, and the map that they make."""
     pieces: list[str] = []
     runs: list[tuple[int, int, bool]] = []
     length = 0

@@ -31,8 +31,6 @@ _OWN_CODE: dict[MacroFile, CodeType] = {}
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """A line of a template that was running, and the macro it had called."""
-
     file: str
     line: int
     called: MacroCall | None = None
@@ -52,12 +50,10 @@ class Sandbox:
 
     @property
     def macros(self) -> Mapping[str, MacroCall]:
-        """The macros that can be called, by the names that models use."""
         return self._library.working
 
     @property
     def macro_files(self) -> Mapping[str, str]:
-        """The files of all macros, also of those in broken files."""
         return self._library.files
 
     def add_macros(self, files: Iterable[MacroFile]) -> list[Diagnostic]:
@@ -134,7 +130,6 @@ class Sandbox:
         return unmark(self._template(marked, file).render(names or {}), origins, text, file)
 
     def _printed(self, expression: str) -> str:
-        """What an expression prints."""
         if reference := _REFERENCE.fullmatch(expression):
             function: Any = self._env.globals[reference[1]]
             return str(function(*_NAME.findall(reference[2])))
@@ -168,7 +163,6 @@ class Sandbox:
                 raise ProjectError.of(self._failure(error)) from error
 
     def explain(self, error: BaseException) -> tuple[Diagnostic, ...]:
-        """What went wrong, without the place."""
         return explained(self._env, error)
 
     def _failure(self, error: BaseException, file: str | None = None) -> tuple[Diagnostic, ...]:
@@ -193,7 +187,6 @@ class Sandbox:
         return place(text, find(self._env, frame.file, text, line_start(text, frame.line), names), frame.file)
 
     def _callers(self, frames: list[_Frame]) -> str:
-        """The calls that led to a place, the nearest first."""
         inner = [str(self._place(f, [f.called.name])) for f in reversed(frames) if f.called]
         if len(inner) > _CALLERS:
             inner = [*inner[: _CALLERS - 1], inner[-1]]

@@ -17,8 +17,6 @@ from engine.jinja.template_tokens import find, line_start, place, readable_token
 
 
 class Returned(Exception):  # noqa: N818 - how `return` leaves a macro; a fault only outside of one
-    """Carries what a macro gives back by `return`."""
-
     def __init__(self, value: Any) -> None:
         super().__init__()
         self.value = value
@@ -47,7 +45,6 @@ _OTHER_BLOCKS = {
 
 
 def explained(env: Environment, error: BaseException) -> tuple[Diagnostic, ...]:
-    """What went wrong, without the place."""
     if isinstance(error, EngineError):
         return error.diagnostics
     if isinstance(error, SecurityError):
@@ -129,7 +126,6 @@ def _in_our_words(message: str) -> str:
 
 
 def _said(env: jinja2.Environment, error: jinja2.TemplateSyntaxError) -> tuple[str, str]:
-    """Jinja's message in our words, and what to do."""
     message = error.message or "the template cannot be read"
     if block := _unclosed_block(error):
         return f"'{block}' is not closed", f"Add {{% end{block} %}}."

@@ -41,7 +41,6 @@ _HINT = "Produce less, or use SQL: repeat(), sequence() and explode() run in Spa
 
 
 def too_large(what: str) -> ProjectError:
-    """The error of something that would be larger than anything may be."""
     return ProjectError("template-too-large", what, _HINT)
 
 
@@ -65,30 +64,25 @@ class Steps:
         self.begin()
 
     def begin(self) -> None:
-        """Begin with a rendering."""
         self.taken = self.printed = 0
 
     def prints(self, text: str) -> None:
-        """Count a text that is printed."""
         self.printed += len(text)
         if self.printed > _MOST_PRINTED:
             _check(self.printed)
 
     def one(self) -> None:
-        """Count one more."""
         self.taken += 1
         if self.taken > MAX_STEPS:
             raise too_large(f"the template takes more than {MAX_STEPS:,} calls and rounds of loops")
 
     def each(self, values: Iterable[Any]) -> Iterator[Any]:
-        """The values of a loop, counted as they come."""
         for value in values:
             self.one()
             yield value
 
 
 def joined(parts: Iterable[str]) -> str:
-    """The texts as one."""
     pieces, size = [], 0
     for part in parts:
         pieces.append(part)
@@ -118,7 +112,6 @@ def whole(value: Any) -> Any:
 
 
 def checked(operator: str, left: Any, right: Any) -> None:
-    """Raise if an operation would make something too large of its operands."""
     if operator == "*":
         for one, other in ((left, right), (right, left)):
             if isinstance(other, int) and isinstance(one, (str, bytes, list, tuple)):
@@ -137,7 +130,6 @@ def _check_bits(bits: int) -> None:
 
 
 def counted_loops(tree: nodes.Template) -> None:
-    """Let each loop of a template count its rounds."""
     for loop in tree.find_all(nodes.For):
         if not isinstance(loop.iter, nodes.Call) or not isinstance(loop.iter.node, nodes.EnvironmentAttribute):
             loop.iter = nodes.Call(nodes.EnvironmentAttribute("counted"), [loop.iter], [], None, None).set_lineno(
@@ -224,12 +216,10 @@ def _address_space() -> int:
 
 
 def too_long() -> ProjectError:
-    """The error of a rendering that takes too much time."""
     return too_large(f"the template takes more than {SECONDS:.0f} seconds of processor time")
 
 
 def too_much() -> ProjectError:
-    """The error of a rendering that takes too much memory."""
     kept = f", with {_Confined.kept // 1_000_000} MB that earlier ones keep" if _Confined.kept > _MEMORY // 4 else ""
     return too_large(f"the template takes more than {_MEMORY // 1_000_000} MB of memory{kept}")
 

@@ -24,18 +24,15 @@ def tokens(env: jinja2.Environment, text: str, file: str) -> Iterator[tuple[int,
 
 
 def readable_tokens(env: jinja2.Environment, text: str, file: str) -> Iterator[tuple[int, int, str, str]]:
-    """The tokens up to the first place that is none."""
     with contextlib.suppress(jinja2.TemplateSyntaxError):
         yield from tokens(env, text, file)
 
 
 def place(text: str, offset: int, file: str) -> Location:
-    """The place of an offset."""
     return Location(file, text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset))
 
 
 def line_start(text: str, line: int) -> int:
-    """The offset of a line's first character."""
     return sum(len(part) + 1 for part in text.split("\n")[: line - 1])
 
 

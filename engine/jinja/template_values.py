@@ -55,26 +55,17 @@ class Lazy(Opaque):
         return "<values>"
 
     def shows(self, _: str) -> bool:
-        """Nothing."""
         return False
 
 
 def name_of(value: Any) -> str:
-    """What people call a function."""
     if isinstance(value, Function):
         return value._name  # noqa: SLF001 - templates may not ask for it
     return str(getattr(value, "__name__", None) or getattr(value, "name", "it"))
 
 
 def tamed(name: str, value: Any, owner: Any, refused: Callable[[Any, str], None]) -> Any:
-    """An attribute of a value as templates get it.
-
-    Args:
-        name: of the attribute.
-        value: what Python gives.
-        owner: whose it is.
-        refused: raises if the owner may not be changed.
-    """
+    """Return an attribute of a value as templates get it; `refused` raises if the owner may not be changed."""
     if isinstance(value, (_PLAIN, Opaque)):
         return value
     return Method(name, value, owner, refused) if callable(value) else value
