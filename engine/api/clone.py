@@ -108,7 +108,6 @@ def _note(one: Clone, target: str) -> Diagnostic:
 
 
 def _built(compiled: Compiled, other: Compiled, nodes: Sequence[str]) -> Iterator[str]:
-    """The nodes that run: changed models, what reads them, what was built here before, and the tests of these."""
     from engine.compile import DataTest, Model, UnitTest
 
     built: set[str] = set()

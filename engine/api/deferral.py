@@ -93,7 +93,6 @@ def deferred(
 
 
 def deferred_inputs(manifest: Manifest, node_id: str) -> dict[str, str]:
-    """Return the models that a model or data test reads in another target's tables, with these; by name."""
     from engine.compile import DataTest, Model
 
     node = manifest.nodes[node_id]
@@ -106,7 +105,6 @@ def deferred_inputs(manifest: Manifest, node_id: str) -> dict[str, str]:
 
 
 def _read_only(manifest: Manifest, nodes: Iterable[str]) -> list[Model]:
-    """The models that are read by what runs, and do not run themselves."""
     from engine.compile import DataTest, Model
 
     chosen = dict.fromkeys(nodes)
@@ -148,7 +146,6 @@ def _relation(record: Mapping[str, Any]) -> Relation | None:
 def _problem(
     compiled: Compiled, model: Model, relation: Relation, folder: Path, exists: Callable[[Relation], bool]
 ) -> Diagnostic | None:
-    """Why a table of the other target cannot be read."""
     place = Location(model.file)
     if relation.catalog != (own := compiled.target.catalog.name):
         message = f"'{model.name}' would be read from {relation}, but the catalog of target '{compiled.target.name}'"

@@ -53,5 +53,4 @@ def one_at_a_time(*listeners: Emit) -> Emit:
     return emit
 
 
-def unheard(_: Event) -> None:
-    """Nobody listens."""
+def unheard(_: Event) -> None: ...

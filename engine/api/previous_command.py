@@ -45,14 +45,7 @@ class PreviousCommand:
     held: frozenset[str] = frozenset()
 
     def again(self, manifest: Manifest, unfinished: Iterable[str]) -> list[str]:
-        """Return what a retry chooses: what is unfinished, and all tests that decide on staged rows.
-
-        A model whose tests are gone is built, which publishes what it has staged.
-
-        Args:
-            manifest: the compiled project.
-            unfinished: ids of the nodes that failed or were skipped.
-        """
+        """Return what a retry runs; a model whose tests are gone is built, which publishes its staged rows."""
         from engine.compile import DataTest, Model
         from engine.plan.actions.staged_rows import deciding, waits
 
@@ -68,14 +61,7 @@ class PreviousCommand:
 def run_arguments(
     variables: Mapping[str, Any], warn_error: bool | None, options: RunOptions, compiled: Compiled | None = None
 ) -> dict[str, Any]:
-    """Return what run_results.json keeps of the options of a command; `previous_command` reads it.
-
-    Args:
-        variables: values for `var()`.
-        warn_error: as for `Project`.
-        options: of the command.
-        compiled: what it ran; None: nothing was deferred.
-    """
+    """Return what run_results.json keeps of the options of a command; `previous_command` reads it."""
     import json
 
     from engine.secrets import scrub
@@ -151,7 +137,6 @@ def _held(known: Mapping[str, Any], args: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _deferred(args: Mapping[str, Any]) -> Selection:
-    """Where the command read models that were not selected."""
     if args.get("defer") is not True or not isinstance(args.get("state"), str):
         return Selection(defer=False)
     return Selection(state=Path(args["state"]), defer=True, favor_state=args.get("favor_state") is True)

@@ -335,13 +335,11 @@ class Project:
         return results
 
     def _versions(self, compiled: Compiled) -> Versions:
-        """The project as unit tests want it that override something; what they compile is kept, as all else is."""
         from engine.plan.test_passes.compile_overrides import Versions
 
         return Versions(compiled, self.target, self.vars, project_cache(self.target_dir))
 
     def _passes(self, compiled: Compiled, versions: Versions, *, ignored: bool = False) -> PassCache:
-        """Where passes of tests are kept: with what else is known of the project from one command to the next."""
         from engine.plan.test_passes.known_passes import PassCache
 
         target = compiled.target
@@ -356,7 +354,6 @@ class Project:
 
     @contextmanager
     def _units(self, versions: Versions) -> Iterator[RunUnit]:
-        """What runs unit tests; nothing is loaded before the first, which may not come."""
         opening = threading.Lock()
         with ExitStack() as stack:
 
@@ -437,15 +434,7 @@ class Project:
 def with_adapted_tests(
     manifest: Manifest, nodes: Iterable[str], target: Target, *, store_failures: bool, warnings_fail: bool
 ) -> Manifest:
-    """Return the manifest with the data tests of a run changed.
-
-    Args:
-        manifest: the compiled project.
-        nodes: ids of what the run has.
-        target: whose catalog holds the tables of failing rows.
-        store_failures: each test keeps its failing rows in a table.
-        warnings_fail: a test that would warn fails, and what depends on it is skipped.
-    """
+    """Return the manifest with the data tests of a run changed as its options say."""
     from engine.compile import DataTest
 
     if not (store_failures or warnings_fail):

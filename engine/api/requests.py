@@ -89,7 +89,6 @@ class RunOptions(RebuildOptions, TestRunOptions, total=False):
 
 
 def selection_of(select: Select) -> Selection:
-    """The record of a term, of several, or of itself."""
     if isinstance(select, Selection):
         return select
     return Selection((select,) if isinstance(select, str) else tuple(select))

@@ -37,7 +37,6 @@ def keep_whole() -> None:
 
 @cache
 def _trim() -> Callable[[int], int] | None:
-    """`malloc_trim` of glibc."""
     with suppress(OSError, AttributeError):
         found: Callable[[int], int] = ctypes.CDLL(None).malloc_trim
         return found

@@ -73,7 +73,6 @@ class WarmSession:
 
     @property
     def is_open(self) -> bool:
-        """Whether there is a session whose JVM lives."""
         return self._open is not None and self._open.session.jvm.alive
 
     @property
@@ -83,7 +82,6 @@ class WarmSession:
 
     @property
     def java_pid(self) -> int | None:
-        """The process of the JVM; None: there is none."""
         opened = self._open
         return opened.session.jvm.pid if opened is not None and opened.session.jvm.alive else None
 
@@ -170,7 +168,6 @@ class WarmSession:
             self._fitting(self._with_conf(settings))
 
     def rest(self) -> None:
-        """Give back the memory of the last run, while nobody waits."""
         from engine.spark.exceptions import spark_exceptions
 
         gc.collect()
@@ -181,7 +178,6 @@ class WarmSession:
                 return  # the next run sees that it is gone
 
     def close(self) -> None:
-        """End it, if it is open; the next run opens another."""
         with self._changed:
             opened, self._open = self._open, None
             if opened is not None:

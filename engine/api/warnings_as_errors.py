@@ -19,24 +19,19 @@ def as_error(finding: Diagnostic) -> Diagnostic:
 
 
 def as_errors(findings: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """Return the findings with every warning as an error."""
     return tuple(map(as_error, findings))
 
 
 def failing_on_warnings(compiled: Compiled) -> Compiled:
-    """Return the compiled project with its warnings as errors."""
     manifest = compiled.manifest
     return replace(compiled, manifest=replace(manifest, diagnostics=as_errors(manifest.diagnostics)))
 
 
 def results_with_errors(results: RunResults) -> RunResults:
-    """Return the results of a run with its warnings as errors."""
     return replace(results, diagnostics=as_errors(results.diagnostics))
 
 
 def emitting_errors(emit: Emit) -> Emit:
-    """Return a listener that gets every warning as an error."""
-
     def raised(event: Event) -> None:
         emit(Diagnosed(as_error(event.diagnostic)) if isinstance(event, Diagnosed) else event)
 

@@ -23,12 +23,7 @@ _EACH_SECONDS = 0.2
 
 @contextmanager
 def bounded_end(stop: threading.Event, leave: Callable[[], None]) -> Iterator[None]:
-    """Bound the time from a request to stop to the end of the process.
-
-    Args:
-        stop: set by the request.
-        leave: called in a thread if the process has not ended in time; ends it.
-    """
+    """Bound the time from a request to stop to the end of the process; `leave` ends it, from a thread."""
     ended = threading.Event()
     thread = threading.Thread(target=_watch, args=(stop, ended, leave), name="bounded-end", daemon=True)
     thread.start()

@@ -87,7 +87,6 @@ def _without(used: Compiled | None, compiled: Compiled, refused: set[str]) -> Co
 
 
 def _in_order(manifest: Manifest) -> bool:
-    """Whether each node comes after all that it reads."""
     seen = {id_ for id_ in manifest.nodes if id_ not in manifest.order}
     for node in manifest.order:
         if not set(manifest.parents(node)) <= seen:

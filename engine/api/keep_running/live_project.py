@@ -135,7 +135,6 @@ class LiveProject:
         self._session = WarmSession(lambda reason: self.emit(SessionRestarted(reason, now())), FAIR)
 
     def emit(self, event: Event) -> None:
-        """Hand an event to all listeners."""
         with self._emitting:
             # What a micro-batch has read is no longer unread.
             self._happened += isinstance(event, BatchCommitted)
@@ -153,7 +152,6 @@ class LiveProject:
 
     @property
     def stopping(self) -> threading.Event:
-        """Set by `stop`."""
         return self._stop
 
     def pause(self, nodes: Sequence[str]) -> None:
@@ -161,11 +159,9 @@ class LiveProject:
         self._inbox.put(lambda: self.queue.pause(nodes or tuple(self.queue.entries)))
 
     def resume(self, nodes: Sequence[str]) -> None:
-        """Undo `pause`."""
         self._inbox.put(lambda: self.queue.resume(nodes or tuple(self.queue.entries), time.time()))
 
     def reload(self) -> None:
-        """Read the project again."""
         self._inbox.put(lambda: self._reload(()))
 
     def plan_now(self) -> Plan:
@@ -195,7 +191,6 @@ class LiveProject:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """The ids of what is kept running."""
         return tuple(self.queue.entries)
 
     # The thread that decides.
@@ -219,7 +214,6 @@ class LiveProject:
             self.tell_stopped()
 
     def tell_stopped(self) -> None:
-        """Tell the listeners that it has ended, once."""
         if not self._told:
             self._told = True
             self.emit(LiveStopped(self._reason or "an error", now()))
@@ -287,7 +281,6 @@ class LiveProject:
         return Standby(holder, begin)
 
     def _maintain(self, pool: ThreadPoolExecutor) -> None:
-        """Give a free worker a table to maintain, if there is one that needs it now."""
         if self._compiled is None or self.queue.running() >= self.options.threads:
             return
         if (worn := self.queue.next_maintenance(time.time())) is not None:
@@ -348,7 +341,6 @@ class LiveProject:
         self.queue.fail(entry.node.id, time.time(), found.message, heals=heals([found]))
 
     def _reload(self, files: tuple[str, ...]) -> None:
-        """Use the project as it is now, but for what its plan rejects."""
         edit = read_edit(self.project, self.selection, self._compiled)
         errors = [found for found in edit.rejected if found.is_error]
         for found in errors:

@@ -113,7 +113,6 @@ class Standby:
     ended: bool = False
 
     def end(self, emit: Emit, *, took_over: bool) -> None:
-        """Have the events heard, once."""
         if not self.ended:
             self.ended = True
             self.begin(took_over)
@@ -123,8 +122,6 @@ class Standby:
 
 @dataclass(slots=True)
 class _HeardTurn:
-    """A turn and what was heard of it."""
-
     shop: Workshop
     node: LiveNode
     standby: Standby | None
@@ -160,7 +157,6 @@ class _HeardTurn:
         return self.shop.opening(*arguments, **named)
 
     def failed(self, found: Sequence[Diagnostic]) -> EndedTurn:
-        """End it with errors, unless it was cut off."""
         if self.shop.stop.is_set():
             return self.ended(Status.SKIPPED, INTERRUPTED)
         self.findings = list(found)
@@ -176,7 +172,6 @@ class _HeardTurn:
         return EndedTurn(self.node.id, status, seconds, tuple(self.findings), message, shown=shown, **more)
 
     def ended_with(self, results: RunResults) -> EndedTurn:
-        """End it as its nodes did."""
         if self.standby is not None and not self.standby.ended and _stays(self.standby.holder, results, self.node):
             return self.ended(Status.UNCHANGED, holder=self.standby.holder)
         failed = [result for result in results.results if result.status.failed]
@@ -192,15 +187,7 @@ class _HeardTurn:
 def run_turn(
     shop: Workshop, compiled: Compiled, node: LiveNode, within: Sequence[str], standby: Standby | None = None
 ) -> EndedTurn:
-    """Run a node as `build -s NODE` would; whatever happens ends only this turn.
-
-    Args:
-        shop: what it is made with.
-        compiled: the project as it is in use.
-        node: whose turn it is.
-        within: ids of all nodes that the session is for.
-        standby: if the node is on standby.
-    """
+    """Run a node as `build -s NODE` would; whatever happens ends only this turn."""
     from engine.runtime.build import Turn
 
     heard = _HeardTurn(shop, node, standby)
@@ -272,7 +259,6 @@ def _internal(error: Exception) -> Diagnostic:
 
 
 def _status(results: RunResults, node: LiveNode) -> Status:
-    """The status of the model of a turn, or of its first test."""
     own = [result for result in results.results if result.node == node.id]
     found = own or list(results.results)
     return found[0].status if found else Status.UNCHANGED

@@ -48,7 +48,6 @@ class SourcePolls:
     _topped: float = 0.0
 
     def follow(self, manifest: Manifest, sources: Iterable[str], place: Place) -> None:
-        """Look at some sources from now on."""
         from engine.compile import Source
 
         self.close()
@@ -62,7 +61,6 @@ class SourcePolls:
         )
 
     def changed(self, now: float) -> list[str]:
-        """Return the ids of sources that may have something new since the last call."""
         found = []
         if not self._tops or now - self._topped >= UNKNOWN_EVERY:
             self._tops = {i: top_folder(source.spec, self.place) for i, source in self._sources.items()}
@@ -82,7 +80,6 @@ class SourcePolls:
         return found
 
     def close(self) -> None:
-        """End the thread."""
         if self._topics is not None:
             self._topics.close()
             self._topics = None
@@ -100,7 +97,6 @@ class TopicThread:
         self._thread.start()
 
     def knows(self, id_: str) -> bool:
-        """Whether the topics of a source can be asked for without Java."""
         return id_ in self._known
 
     def close(self) -> None:

@@ -32,7 +32,6 @@ class BesidePlan:
     without_catalog: bool = False
 
     def lines(self) -> Iterator[str]:
-        """Yield it as lines of text."""
         for title, names in ((GONE, self.removed), (DESCRIBED, self.described)):
             if names:
                 yield f"{title}: {', '.join(names)}"

@@ -31,14 +31,7 @@ _WITH_DECIMALS = 10
 
 
 def note_durations(folder: Path | None, manifest: Manifest, target: str, events: Iterable[Event]) -> None:
-    """Remember how long the models of a run took; a failure to do so is ignored.
-
-    Args:
-        folder: what the user's cache keeps of the project; None: nothing is kept.
-        manifest: of the run; what is known of models that are not in it is forgotten.
-        target: its name.
-        events: of the run.
-    """
+    """Remember how long the models of a run took; a failure to do so is ignored."""
     begun = set()
     taken: dict[str, tuple[str, float]] = {}
     for event in events:
@@ -62,14 +55,7 @@ def note_durations(folder: Path | None, manifest: Manifest, target: str, events:
 
 
 def expected_seconds(folder: Path | None, manifest: Manifest, target: str, plan: Plan) -> dict[str, float]:
-    """Return about how many seconds the models of a plan will take, by id: the median of the last runs.
-
-    Args:
-        folder: what the user's cache keeps of the project.
-        manifest: the compiled project.
-        target: its name.
-        plan: of it.
-    """
+    """Return the seconds that models of a plan will take, by id: the median of the last runs."""
     from engine.plan import ActionKind
 
     known = _mapping(_kept(folder).get(target)) if folder is not None else {}
@@ -87,16 +73,7 @@ def expected_seconds(folder: Path | None, manifest: Manifest, target: str, plan:
 
 
 def total_seconds(manifest: Manifest, seconds: Mapping[str, float], threads: int = THREADS) -> float | None:
-    """Return about how long models take together: the longest way through them, or the work of each thread.
-
-    Args:
-        manifest: the compiled project.
-        seconds: of each model, by id.
-        threads: models that are built at the same time.
-
-    Returns:
-        None: of no model it is known.
-    """
+    """Return the seconds of models together: the longest way through them, or each thread's work; None: unknown."""
     if not seconds:
         return None
     ends: dict[str, float] = {}
@@ -108,7 +85,6 @@ def total_seconds(manifest: Manifest, seconds: Mapping[str, float], threads: int
 
 
 def seconds_text(seconds: float) -> str:
-    """Return a duration as people say it: 3.9 s, 12 s, 3 min, 1.5 h."""
     if seconds >= _HOUR:
         return f"{seconds / _HOUR:.1f} h"
     if seconds >= 2 * _MINUTE:

@@ -33,16 +33,7 @@ def plan_markdown(
     beside: BesidePlan = NOTHING_BESIDE,
     total: float | None = None,
 ) -> str:
-    """Return a plan as Markdown: a table of what a build would do, what it leaves alone in folded lists below.
-
-    Args:
-        manifest: the compiled project.
-        plan: of it.
-        target: its name.
-        diff: also what an edit changes of a model's settings and query, folded.
-        beside: what else differs from an earlier manifest.
-        total: about how many seconds the build takes; None: not known.
-    """
+    """Return a plan as Markdown: a table of what a build does, what it leaves alone in folded lists below."""
     models: dict[str, list[tuple[Model, Action]]] = {}
     for action in plan.actions.values():
         node = manifest.nodes[action.node]

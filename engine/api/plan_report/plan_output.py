@@ -25,7 +25,6 @@ _NONE: Mapping[str, float] = {}
 def plan_record(
     manifest: Manifest, action: Action, *, diff: bool = False, about: Mapping[str, float] = _NONE
 ) -> dict[str, Any]:
-    """Return an action of a plan as a record for JSON; `diff` and `about` as in `plan_lines`."""
     node = manifest.nodes[action.node]
     record: dict[str, Any] = {
         "unique_id": unique_id(node.id, manifest.project),
@@ -62,15 +61,7 @@ def plan_lines(
     about: Mapping[str, float] = _NONE,
     total: float | None = None,
 ) -> Iterator[str]:
-    """Return the plan as text: a line a model, its reasons and what it reads below it; tests are counted.
-
-    Args:
-        manifest: the compiled project.
-        plan: of it.
-        diff: also what an edit changes of the settings and the query of a model.
-        about: seconds that the build of a model is likely to take, by its id.
-        total: of all together; None: not known.
-    """
+    """Return the plan as text: a line a model, its reasons and what it reads below it; tests are counted."""
     counted: Counter[str] = Counter()
     for action in plan.actions.values():
         node = manifest.nodes[action.node]
@@ -105,7 +96,6 @@ def plan_details(manifest: Manifest, action: Action) -> Iterator[str]:
 
 
 def plan_reasons(manifest: Manifest, action: Action) -> Iterator[str]:
-    """Yield why a model is built, or rejected, and what is deferred."""
     if action.refusals:
         # What would follow from the edit if it were not rejected would be read as what happens.
         edit = action.comparison
@@ -133,12 +123,10 @@ def plan_effects(manifest: Manifest, action: Action) -> tuple[tuple[AffectedMode
 
 
 def plan_reads(action: Action) -> Iterator[str]:
-    """Yield what a stream reads next of each input."""
     yield from (_reads(unread) for unread in action.unread if unread.count != 0)
 
 
 def plan_diff(manifest: Manifest, action: Action) -> tuple[str, ...]:
-    """Return what an edit changes of a model's settings and query, in lines of a diff."""
     node, comparison = manifest.nodes[action.node], action.comparison
     if not isinstance(node, Model) or comparison is None or comparison.before is None:
         return ()
@@ -156,13 +144,6 @@ def plan_word(action: Action) -> str:
 
 
 def plan_summary(manifest: Manifest, plan: Plan, total: float | None = None) -> str:
-    """Return how many models have which action, how many tests run, and about how long all of it takes.
-
-    Args:
-        manifest: the compiled project.
-        plan: of it.
-        total: seconds; None: not known.
-    """
     counted: Counter[str] = Counter()
     tests = 0
     for action in plan.actions.values():
@@ -176,7 +157,6 @@ def plan_summary(manifest: Manifest, plan: Plan, total: float | None = None) -> 
 
 
 def rejected_first(word: str) -> tuple[bool, str]:
-    """Return the key by which words of `plan_word` are sorted."""
     return word != "rejected", word
 
 

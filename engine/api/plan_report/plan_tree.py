@@ -68,15 +68,7 @@ class TreeOptions:
 
 
 def plan_tree(manifest: Manifest, plan: Plan, options: TreeOptions) -> Iterator[TreeLine]:
-    """Yield the lines of a tree of the models of a plan.
-
-    A model that reads several others of the tree is below the deepest of them, and a line of it names the rest.
-
-    Args:
-        manifest: the compiled project.
-        plan: of it.
-        options: what is shown.
-    """
+    """Yield a tree; a model that reads several others is below the deepest, and a line of it names the rest."""
     shown = [
         node
         for node, action in plan.actions.items()
@@ -106,7 +98,6 @@ def _head(model: Model, action: Action, start: str, seconds: float | None) -> Tr
 
 
 def _about(manifest: Manifest, action: Action, place: TreePlace, options: TreeOptions) -> Iterator[tuple[str, str]]:
-    """Yield what there is to say of a model, each with what it is about."""
     yield from _labelled("why", plan_reasons(manifest, action))
     if options.diff:
         yield from _labelled("diff", plan_diff(manifest, action))
@@ -132,14 +123,7 @@ def _labelled(label: str, texts: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def tree_places(manifest: Manifest, shown: Iterable[str]) -> dict[str, TreePlace]:
-    """Return the place of each model of a tree, in the order of the project.
-
-    A model that reads several is below the one with the longest way from a root; of equals, the last in the order.
-
-    Args:
-        manifest: the compiled project.
-        shown: ids of the models that are in the tree.
-    """
+    """Return each model's place: below the longest way from a root; of equals, the last in project order."""
     places: dict[str, TreePlace] = {}
     reads: dict[str, dict[str, None]] = {}
     wanted = set(shown)
