@@ -38,12 +38,6 @@ _log = logging.getLogger("engine.lsp")
 
 
 class HeadraceServer(LanguageServer):
-    """A language server for one project.
-
-    Args:
-        project: that the editor works on.
-    """
-
     def __init__(self, project: Project) -> None:
         super().__init__("headrace", __version__, text_document_sync_kind=types.TextDocumentSyncKind.Incremental)
         self.opened = OpenProject(project)
@@ -156,12 +150,10 @@ def _shown(found: Diagnostic, text: str) -> types.Diagnostic:
 
 
 def serve(project: Project, formatter: Sequence[str] = ()) -> None:
-    """Answer an editor on stdin and stdout until it ends the session."""
     made(project, formatter).start_io(*taken())
 
 
 def made(project: Project, formatter: Sequence[str] = ()) -> HeadraceServer:
-    """Return a server with all that it answers; with a program that formats, documents can be formatted."""
     server = HeadraceServer(project)
 
     @server.feature(types.INITIALIZED)
@@ -195,7 +187,6 @@ def made(project: Project, formatter: Sequence[str] = ()) -> HeadraceServer:
 
 
 def _register_reading(server: HeadraceServer) -> None:
-    """What describes a place or a file."""
     opened = server.opened
 
     @server.feature(types.TEXT_DOCUMENT_HOVER)
@@ -238,7 +229,6 @@ def _register_reading(server: HeadraceServer) -> None:
 
 
 def _register_editing(server: HeadraceServer) -> None:
-    """What helps to write."""
     opened = server.opened
 
     @server.feature(types.TEXT_DOCUMENT_COMPLETION, types.CompletionOptions(trigger_characters=[".", "'", "(", " "]))
@@ -288,7 +278,6 @@ def _register_formatting(server: HeadraceServer, formatter: Sequence[str]) -> No
 
 
 def _register_commands(server: HeadraceServer) -> None:
-    """What an editor shows beside the model."""
     opened = server.opened
 
     @server.command(editor_commands.EXPLAIN)

@@ -107,7 +107,6 @@ def _scope(opened: OpenProject, model: Model, text: str) -> Iterator[tuple[str, 
 
 
 def _qualified(opened: OpenProject, model: Model, text: str, path: list[str]) -> Iterator[Item]:
-    """The columns of an alias, or the fields of a column, behind a dot."""
     if path[0] in model.windows:
         if len(path) == 1:
             yield from (item(name, Shown.Field, "timestamp") for name in ("start", "end"))

@@ -44,7 +44,6 @@ def definition(opened: OpenProject, file: str, position: types.Position) -> list
 
 
 def _places(opened: OpenProject, file: str, pattern: str) -> Iterator[types.Location]:
-    """The places of a file where the group of a pattern is."""
     text = opened.text(file)
     for found in re.finditer(pattern, text):
         place = location_of(text, found.start(1), file)
@@ -63,7 +62,6 @@ def references(opened: OpenProject, file: str, position: types.Position) -> list
 
 
 def _naming(opened: OpenProject, file: str, node: str) -> Iterator[types.Location]:
-    """The places of a file that name a node."""
     text = opened.text(file)
     word = re.compile(rf"\b{re.escape(node.rpartition('.')[2])}\b")
     for found in word.finditer(text):
@@ -73,7 +71,6 @@ def _naming(opened: OpenProject, file: str, node: str) -> Iterator[types.Locatio
 
 
 def name_at(opened: OpenProject, file: str, place: Location) -> NamePlace | None:
-    """Return the column's name at a place of a model's SQL."""
     edited = opened.analysed(file)
     lines = opened.text(file).split("\n")
     for name in edited.names if edited else ():
@@ -116,7 +113,6 @@ def _is_given(lines: list[str], number: int, before: str) -> bool:
 
 
 def symbols(opened: OpenProject, file: str) -> list[types.DocumentSymbol]:
-    """Return the model of a file with its columns."""
     edited, text = opened.analysed(file), opened.text(file)
     if edited is None:
         return []
@@ -132,7 +128,6 @@ def symbols(opened: OpenProject, file: str) -> list[types.DocumentSymbol]:
 
 
 def inlay_hints(opened: OpenProject, file: str) -> list[types.InlayHint]:
-    """Return the types of the output columns at the beginning of each, and how long state is kept."""
     edited, text = opened.analysed(file), opened.text(file)
     pairs = zip(edited.model.columns, edited.outputs, strict=False) if edited else ()
     return [
@@ -143,7 +138,6 @@ def inlay_hints(opened: OpenProject, file: str) -> list[types.InlayHint]:
 
 
 def _state_hint(edited: EditedModel | None, text: str) -> Iterator[types.InlayHint]:
-    """How long the model keeps state, behind the key `streams`."""
     said = state_text(edited.model) if edited else ""
     lines = text.split("\n")
     number = next((number for number, line in enumerate(lines) if line.startswith("streams:")), None)
@@ -153,7 +147,6 @@ def _state_hint(edited: EditedModel | None, text: str) -> Iterator[types.InlayHi
 
 
 def folding(opened: OpenProject, file: str) -> list[types.FoldingRange]:
-    """Return the header as a range that folds."""
     lines = opened.text(file).split("\n")
     begin = next((i for i, line in enumerate(lines) if line.lstrip().startswith("/*---")), None)
     end = next((i for i, line in enumerate(lines) if line.rstrip().endswith("---*/")), None)

@@ -11,7 +11,6 @@ PLAN = "headrace.plan"
 
 
 def explanation_text(code: str) -> str:
-    """Return what a code means, in Markdown; empty for one that does not exist."""
     from engine.diagnostics.explanations import explanations
 
     one = explanations().get(code)
@@ -19,7 +18,6 @@ def explanation_text(code: str) -> str:
 
 
 def compiled_sql(opened: OpenProject, file: str) -> str:
-    """Return the SQL of a model as the editor has it, for Spark; empty if it cannot be compiled."""
     edited = opened.analysed(file)
     return edited.model.sql if edited else ""
 

@@ -23,20 +23,11 @@ Shown = types.CompletionItemKind
 
 
 def item(label: str, kind: Shown, detail: str, meaning: str = "") -> Item:
-    """Return an item of a completion."""
     return types.CompletionItem(label, kind=kind, detail=detail, documentation=meaning or None)
 
 
 def header_completions(opened: OpenProject, model: Model, lines: list[str], line: int, before: str) -> Iterator[Item]:
-    """Return the keys or values that may be written.
-
-    Args:
-        opened: the project.
-        model: whose header it is.
-        lines: of its file.
-        line: the number of the line, from 1.
-        before: what is on it before the cursor.
-    """
+    """Yield the keys or values that may be written at a line of a header, after `before`."""
     inner, value = _open_keys(before)
     above = "\n".join([*lines[max(0, line - _NEAR) : line - 1], before])
     path = _path(lines, line, before)
@@ -62,7 +53,6 @@ def _takes_values(name: str) -> bool:
 
 
 def _values(opened: OpenProject, model: Model, path: list[str], name: str, before: str) -> Iterator[Item]:
-    """The values of a key: columns, models and sources, or what the schema lists."""
     if name == "streams":
         yield from _readable(opened)
     elif name == "to":
@@ -121,7 +111,6 @@ def _path(lines: list[str], line: int, before: str) -> list[str]:
 
 
 def _key(line: str) -> str:
-    """The key that a line of YAML begins with; empty: it begins with none."""
     name, colon, _ = line.strip().removeprefix("- ").partition(":")
     return name if colon and name.replace(".", "_").replace("_", "a").isalnum() else ""
 
@@ -147,7 +136,6 @@ def _open_keys(before: str) -> tuple[list[str], str]:
 
 
 def _pair_key(text: str) -> str:
-    """The key of `key: value`."""
     found = _PAIR.match(text)
     return found[1] if found else ""
 

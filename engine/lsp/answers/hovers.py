@@ -30,7 +30,6 @@ _ORDER = re.compile(r"\border\s+by\b", re.IGNORECASE)
 
 
 def hover(opened: OpenProject, file: str, position: types.Position) -> types.Hover | None:
-    """Describe what is at a place; None if there is nothing to say."""
     text = opened.text(file)
     place = location_of_position(position, text, file)
     said = _described(opened, file, text, place)
@@ -95,7 +94,6 @@ def _in_header(opened: OpenProject, model: Model, text: str, place: Location) ->
 
 
 def node_text(opened: OpenProject, node_id: str) -> str:
-    """Describe a model or source in Markdown: what it is, its columns, and how its last run ended."""
     node = opened.manifest.nodes.get(node_id)
     if not isinstance(node, Model | Source):
         return ""
@@ -111,7 +109,6 @@ def node_text(opened: OpenProject, node_id: str) -> str:
 
 
 def window_text(name: str, model: Model) -> str:
-    """Describe a declared window: its size, and when it closes."""
     window = model.windows[name]
     delays = [item.watermark.delay for item in model.inputs if item.watermark]
     size, delay = _seconds(window.size), max((_seconds(one) or 0 for one in delays), default=None)
@@ -130,7 +127,6 @@ def _seconds(text: str) -> float | None:
 
 
 def _plain(duration: str) -> str:
-    """`1 hour` of `1 hours`."""
     return duration.removesuffix("s") if duration.startswith("1 ") else duration
 
 

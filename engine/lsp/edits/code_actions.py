@@ -25,7 +25,6 @@ Action = types.CodeAction
 
 
 def code_actions(opened: OpenProject, file: str, place: types.Range, found: Sequence[types.Diagnostic]) -> list[Action]:
-    """Return the edits that the hints of some diagnostics name, explanations, and tests for the column at a place."""
     actions = [action for diagnostic in found for action in _actions(opened, file, diagnostic)]
     return [*actions, *_tests(opened, file, place.start)]
 
@@ -84,7 +83,6 @@ def _header_actions(opened: OpenProject, file: str, found: types.Diagnostic) -> 
 
 
 def _times(opened: OpenProject, file: str, message: str) -> Iterator[tuple[str, str]]:
-    """The columns of a stream that may be its event time."""
     edited = opened.analysed(file)
     for node, columns in ((edited.inputs or {}) if edited else {}).items():
         name = node.partition(".")[2]
@@ -98,7 +96,6 @@ def _fixing(opened: OpenProject, title: str, found: types.Diagnostic, changes: l
 
 
 def _tests(opened: OpenProject, file: str, position: types.Position) -> Iterator[Action]:
-    """Tests that the column at a place does not have: its alias, or its item in the SELECT."""
     text = opened.text(file)
     edited, head = opened.analysed(file), header_text(file, text)
     if edited is None or head is None:

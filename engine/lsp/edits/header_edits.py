@@ -18,23 +18,18 @@ _NESTED = 2
 
 @dataclass(frozen=True, slots=True)
 class HeaderText:
-    """The text of a model's file, and what its header says."""
-
     file: str
     text: str
     header: Yaml
 
     def key(self, path: Path) -> int | None:
-        """Return where a key begins."""
         place = self.header.keys.get(path)
         return None if place is None else offset_of(place, self.text)
 
     def value(self, path: Path) -> int:
-        """Return where a value begins."""
         return offset_of(self.header.values.get(path, Location(self.file)), self.text)
 
     def data(self, path: Path) -> object:
-        """Return a value; None: there is none."""
         found: object = self.header.data
         for part in path:
             found = found.get(part) if isinstance(found, dict) else None
@@ -42,7 +37,6 @@ class HeaderText:
 
 
 def header_text(file: str, text: str) -> HeaderText | None:
-    """Return a file with its header; None: it has none, or one that cannot be edited."""
     header = split_header(text, file).header
     return HeaderText(file, text, header) if header is not None and header.keys and _END.search(text) else None
 
@@ -100,13 +94,7 @@ def with_test(head: HeaderText, column: str, test: str) -> TextChange | None:
 
 
 def with_renamed_column(head: HeaderText, old: str, new: str) -> TextChange | None:
-    """Return the change that says what a column was; None: the header has its columns as a list, or as texts.
-
-    Args:
-        head: of the model's file, which may name the column as it was called.
-        old: the name of the column in the table.
-        new: its name now.
-    """
+    """Return the change that says what a column was; None: the header has its columns as a list, or as texts."""
     columns, earlier = head.data(("columns",)), f"renamed_from: {old}"
     if columns is None:
         return with_key(head, f"columns: {{{new}: {{{earlier}}}}}")

@@ -66,7 +66,6 @@ def _compiled(opened: OpenProject, change: ProjectChange) -> Compiled:
 
 
 def _in_text(fresh: Compiled) -> str:
-    """Which query would compare with another text."""
     for node_id, node in fresh.manifest.nodes.items():
         sql = getattr(node, "sql", "")
         if _FRESH in sql and any(_FRESH in sql[begin:end] for kind, begin, end in lexemes(sql) if kind in _STRINGS):
@@ -113,7 +112,6 @@ def _moved(one: Name, name: Name) -> Name:
 
 
 def declared_names(compiled: Compiled) -> Iterator[Name]:
-    """Return the names of a project but for those inside a query."""
     manifest = compiled.manifest
     for macro in manifest.macros:
         test = macro.name.startswith("test_")
@@ -137,14 +135,7 @@ def declared_names(compiled: Compiled) -> Iterator[Name]:
 def _difference(
     before: Compiled, after: Compiled, back: Mapping[str, str], forward: Mapping[str, str] | None = None
 ) -> str:
-    """What would change but the name; empty: nothing would.
-
-    Args:
-        before: the project.
-        after: the same with another name.
-        back: the name to read in `after` for another.
-        forward: the same for `before`.
-    """
+    """Return what would change but the name, read by `forward` and `back`; empty: nothing would."""
     ours, theirs = plain_nodes(before, forward or {}), plain_nodes(after, back)
     if ours == theirs:
         return ""
@@ -157,8 +148,6 @@ def _difference(
 
 
 def plain_nodes(compiled: Compiled, names: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    """Return what each node says but for its texts and places, with some names read as others."""
-
     def text(value: str) -> str:
         value = value.lower().replace("`", "")
         for old, new in names.items():

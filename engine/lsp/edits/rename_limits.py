@@ -26,7 +26,6 @@ _IN_SQL = {
 
 
 def limit(opened: OpenProject, name: Name, new: str, places: Sequence[NamedPlace]) -> str:
-    """Return why a name cannot be changed wherever it is; empty: it can."""
     return next(filter(None, _reasons(opened, name, new, places)), "")
 
 
@@ -59,7 +58,6 @@ def _second_relation(opened: OpenProject, name: Name, new: str, places: Sequence
 
 
 def _hidden(opened: OpenProject, name: Name) -> str:
-    """Where a template has a variable with the name of a macro."""
     for file in opened.files():
         text = opened.text(file)
         for start, local in local_names(opened, file) if name.name in text else ():
@@ -70,7 +68,6 @@ def _hidden(opened: OpenProject, name: Name) -> str:
 
 
 def _computes(opened: OpenProject, function: str) -> bool:
-    """Whether a template computes the name that it calls a function with."""
     files = (file for file in opened.files() if file.endswith((".sql", ".yml", ".yaml")))
     return any(computed_names(opened, file, function) for file in files)
 
@@ -123,7 +120,6 @@ def _in_string(opened: OpenProject, name: Name, places: Sequence[NamedPlace]) ->
 
 
 def _means_other(text: str, start: int) -> bool:
-    """Whether a string is the argument of a function that names something else."""
     return bool(re.search(r"\b(?:ref|source|var|env_var)\(\s*(?:['\"]\w*['\"]\s*,\s*)?['\"]$", text[:start][-300:]))
 
 

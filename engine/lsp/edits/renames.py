@@ -52,13 +52,11 @@ def prepared(opened: OpenProject, file: str, position: types.Position) -> Renama
 
 
 def renamed(opened: OpenProject, file: str, position: types.Position, new: str) -> Edit:
-    """Return the edit that renames what is at a place, or why it is not renamed."""
     place = _place(opened, file, position)
     return place if isinstance(place, str) else renamed_name(opened, place.name, new)
 
 
 def renamed_name(opened: OpenProject, name: Name, new: str) -> Edit:
-    """Return the edit that gives something another name, or why it cannot have it."""
     reason = _fixed(opened, name) or _unusable(opened, name, new)
     if reason:
         return reason
@@ -110,14 +108,12 @@ def _change(place: NamedPlace, new: str) -> TextChange:
 
 
 def _model(opened: OpenProject, name: Name) -> Model | None:
-    """The model whose table has a name, or a column of it."""
     node = f"model.{name.name}" if name.kind is NameKind.MODEL else name.owner
     found = opened.manifest.nodes.get(node) if name.kind in {NameKind.MODEL, NameKind.COLUMN} else None
     return found if isinstance(found, Model) else None
 
 
 def _fixed(opened: OpenProject, name: Name) -> str:
-    """Why something cannot have another name, whichever; empty: it can."""
     if name.kind is NameKind.COLUMN and name.owner.startswith("source."):
         return "columns of a source are named by its data; rename it in the query: column as name"
     if name.kind is NameKind.VARIABLE and opened.compiled and name.name not in opened.compiled.project.vars:
@@ -145,7 +141,6 @@ def _streamed(opened: OpenProject, name: Name) -> str:
 
 
 def _unusable(opened: OpenProject, name: Name, new: str) -> str:
-    """Why a new name cannot be one; empty: it can."""
     strict = name.kind not in {*_INSIDE, NameKind.COLUMN, NameKind.MACRO, NameKind.TEST_KIND, NameKind.VARIABLE}
     valid = is_name(new) if strict else bool(_NAME.fullmatch(new))
     if name.kind in {NameKind.MODEL, NameKind.TABLE}:
@@ -164,7 +159,6 @@ def _noun(kind: NameKind) -> str:
 
 
 def _taken(opened: OpenProject, name: Name) -> Iterable[str]:
-    """The names that others of the kind have at the same place."""
     if name.kind in {*_INSIDE, NameKind.WINDOW}:
         inside = {*_INSIDE, NameKind.WINDOW}
         return [one.name.name for one in places_in(opened, name.owner) if one.name.kind in inside]
@@ -178,7 +172,6 @@ def _taken(opened: OpenProject, name: Name) -> Iterable[str]:
 
 
 def _moved(opened: OpenProject, name: Name, new: str) -> tuple[tuple[str, str], ...]:
-    """The file that has the name of a model."""
     model = _model(opened, name) if name.kind is NameKind.MODEL else None
     if model is None:
         return ()
@@ -203,7 +196,6 @@ def _kept_table(opened: OpenProject, name: Name) -> bool | str:
 
 
 def _keeping(opened: OpenProject, name: Name, new: str) -> TextChange | None:
-    """The change of a header that says what a table or its column was called."""
     model = _model(opened, name)
     head = header_text(model.file, opened.text(model.file)) if model is not None else None
     if model is None or head is None:

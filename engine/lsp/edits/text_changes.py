@@ -24,14 +24,11 @@ class TextChange:
 
 @dataclass(frozen=True, slots=True)
 class ProjectChange:
-    """Changes of texts, and new names of files."""
-
     changes: tuple[TextChange, ...]
     moved: tuple[tuple[str, str], ...] = ()
 
 
 def changed_texts(opened: OpenProject, changes: Iterable[TextChange]) -> Mapping[str, str]:
-    """Return the files with all changes made."""
     texts: dict[str, str] = {}
     # From the end on, so that offsets stay right.
     for change in sorted(set(changes), key=lambda one: (one.file, -one.start)):
@@ -41,7 +38,6 @@ def changed_texts(opened: OpenProject, changes: Iterable[TextChange]) -> Mapping
 
 
 def workspace_edit(opened: OpenProject, changes: Iterable[TextChange]) -> types.WorkspaceEdit:
-    """Return the changes in the protocol's form."""
     by_file: dict[str, list[types.TextEdit]] = {}
     for change in sorted(set(changes), key=lambda one: (one.file, one.start)):
         text = opened.text(change.file)

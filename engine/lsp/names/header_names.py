@@ -22,7 +22,6 @@ _HOOKS = ("pre_hook", "post_hook")
 
 
 def header_names(opened: OpenProject, model: Model, text: str) -> Iterator[NamedPlace]:
-    """Return the names in a header, as far as the project has them."""
     part = next((one for one in segments(text) if one.kind is TextKind.HEADER), None)
     header = split_header(text, model.file).header
     if part is None or header is None:
@@ -89,7 +88,6 @@ def _is_made(model: Model, node: str, path: Path, text: str, found: re.Match[str
 
 
 def _listed(opened: OpenProject, model: Model, header: Yaml, text: str, path: Path) -> Iterator[NamedPlace]:
-    """Columns in dbt's list, names of expectations, what tests compare with."""
     value = _data(header, path)
     at = offset_of(header.values[path], text)
     if path[:1] == ("columns",) and path[2:] == ("name",) and isinstance(value, str):
@@ -102,7 +100,6 @@ def _listed(opened: OpenProject, model: Model, header: Yaml, text: str, path: Pa
 
 
 def hooks_with(model: Model, text: str, word: str) -> str:
-    """Return where a hook has a word; empty: none has it."""
     header = split_header(text, model.file).header
     for path, place in header.values.items() if header is not None else ():
         value = _data(header, path) if header is not None else None

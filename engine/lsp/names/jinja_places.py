@@ -29,7 +29,6 @@ def _environment() -> Any:
 
 
 def jinja_places(opened: OpenProject, file: str) -> Iterator[NamedPlace]:
-    """Return the names of models, sources, variables and macros in the tags of a file."""
     text = opened.text(file)
     macros = {macro.name for macro in opened.manifest.macros}
     for tag in _tags(text, file):
@@ -96,7 +95,6 @@ def _source(file: str, at: int, value: str, before: list[str]) -> Iterator[Named
 
 
 def dotted_source(file: str, at: int, written: str) -> Iterator[NamedPlace]:
-    """Return the source, and its table, of `ops.departures`."""
     source, dot, table = written.partition(".")
     yield NamedPlace(file, at, len(source), Name(NameKind.SOURCE, source))
     if dot:
@@ -104,7 +102,6 @@ def dotted_source(file: str, at: int, written: str) -> Iterator[NamedPlace]:
 
 
 def strings_of(opened: OpenProject, file: str, word: str) -> Iterator[int]:
-    """Return where a word is a string in the tags of a file."""
     for tag in _tags(opened.text(file), file):
         yield from (token.at + 1 for token in tag if token.kind == "string" and token.text[1:-1] == word)
 
@@ -131,7 +128,6 @@ def computed_names(opened: OpenProject, file: str, function: str) -> bool:
 
 
 def local_names(opened: OpenProject, file: str) -> Iterator[tuple[int, str]]:
-    """Return the variables of a file's tags (`set`, `for`, parameters of macros) with their places."""
     text = opened.text(file)
     for tag in _tags(text, file):
         names = [token for token in tag if token.kind == "name"]

@@ -7,8 +7,6 @@ from enum import StrEnum
 
 
 class NameKind(StrEnum):
-    """What a name is the name of."""
-
     MODEL = "model"
     SOURCE = "source"
     TABLE = "source table"

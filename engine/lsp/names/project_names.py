@@ -18,13 +18,7 @@ _INSIDE = {NameKind.WINDOW, NameKind.CTE, NameKind.ALIAS, NameKind.INNER, NameKi
 
 
 def places_in(opened: OpenProject, file: str, *, with_query: bool = True) -> list[NamedPlace]:
-    """Return the names in a file, by their places; each once.
-
-    Args:
-        opened: the project.
-        file: of it.
-        with_query: also those in its SQL, which has to be compiled for them.
-    """
+    """Return the names in a file, by their places; those in its SQL require compiling it."""
     found: dict[tuple[int, Name, str], NamedPlace] = {}
     for place in _places_in(opened, file, with_query=with_query):
         found.setdefault((place.start, place.name, place.before), place)
@@ -50,7 +44,6 @@ def _places_in(opened: OpenProject, file: str, *, with_query: bool) -> Iterator[
 
 
 def place_at(opened: OpenProject, location: Location) -> NamedPlace | None:
-    """Return the name at a place of a file."""
     at = offset_of(location, opened.text(location.file))
     found = (
         one for one in places_in(opened, location.file) if one.length and one.start <= at <= one.start + one.length
@@ -70,7 +63,6 @@ def places_of(opened: OpenProject, name: Name) -> list[NamedPlace]:
 
 
 def _may_be_in_query(opened: OpenProject, file: str, name: Name) -> bool:
-    """Whether the SQL of a file can have a name, outside of its Jinja."""
     if name.kind in _INSIDE:
         return file == name.owner
     nodes = {NameKind.MODEL: f"model.{name.name}", NameKind.TABLE: f"source.{name.owner}.{name.name}"}

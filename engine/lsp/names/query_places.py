@@ -17,14 +17,6 @@ _WINDOW, _WATERMARK = "window ", "watermark "
 
 
 def query_places(opened: OpenProject, file: str, names: QueryNames, node: str) -> Iterator[NamedPlace]:
-    """Return the names in a query.
-
-    Args:
-        opened: the project.
-        file: of the query.
-        names: in it.
-        node: the model that it is; empty: a test.
-    """
     text = opened.text(file)
     read = _Query(file, node, text, names)
     for use in names.names:
@@ -59,8 +51,6 @@ def _written_by_jinja(file: str, text: str, start: int, use: QueryName, name: Na
 
 
 class _Query:
-    """What the names of one query refer to."""
-
     def __init__(self, file: str, node: str, text: str, names: QueryNames) -> None:
         self.file, self.text = file, text
         self.ctes = {one.named_at for one in names.names if one.kind is UseKind.CTE}
@@ -75,7 +65,6 @@ class _Query:
         return self.given.get(use.named_at) if isinstance(use.named_at, int) else None
 
     def name_of(self, use: QueryName) -> Name | None:
-        """What a name in the query refers to."""
         at, word = use.named_at, use.text.strip("`").lower()
         if use.kind is not UseKind.COLUMN:
             return self._relation(at, word)
@@ -102,7 +91,6 @@ class _Query:
 
 
 def _word_before(text: str, place: Location) -> str:
-    """The name that ends before a place."""
     before = text[: offset_of(place, text)].rstrip("`")
     end = len(before.rstrip("_" + string.ascii_letters + string.digits))
     return before[end:].lower()

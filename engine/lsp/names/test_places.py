@@ -13,16 +13,6 @@ _KIND_AND_KEY = 2
 
 
 def test_name(opened: OpenProject, file: str, text: str, path: Path, at: int, *, is_key: bool) -> Iterator[NamedPlace]:
-    """Return the kind or the name of a data test that a key or value is.
-
-    Args:
-        opened: the project.
-        file: that is read.
-        text: of it.
-        path: of the key or value.
-        at: where it begins.
-        is_key: whether it is a key.
-    """
     depth = next((index for index, part in enumerate(path) if part in _LISTS), None)
     if depth is None:
         return

@@ -20,7 +20,6 @@ _TERM = re.compile(r"@?(?:\d*\+)?(?:(\w+):)?([\w.]+)(?:\+\d*)?")
 
 
 def yaml_places(opened: OpenProject, file: str) -> Iterator[NamedPlace]:
-    """Return the names in a YAML file."""
     text = opened.text(file)
     document, _ = load_yaml(text, file)
     for path, place in document.keys.items():
@@ -36,7 +35,6 @@ def yaml_places(opened: OpenProject, file: str) -> Iterator[NamedPlace]:
 
 
 def value_at(document: Yaml, path: Path) -> Any:
-    """The value at a path; None: there is none."""
     found: Any = document.data
     for part in path:
         try:
@@ -133,7 +131,6 @@ def _is_cell(rest: Path) -> bool:
 
 
 def _csv(opened: OpenProject, document: Yaml, text: str, path: Path, at: int) -> Iterator[NamedPlace]:
-    """The names in the first line of rows as CSV."""
     inner = path[:-1] if path[-1] == "csv" else path
     node = rows_of(opened, document, (*inner, 0, "column"))
     if node is None:
@@ -149,7 +146,6 @@ def _csv(opened: OpenProject, document: Yaml, text: str, path: Path, at: int) ->
 
 
 def csv_names(file: str, text: str, begin: int, end: int, node: str) -> Iterator[NamedPlace]:
-    """Return the columns that a line of CSV names."""
     for found in _CSV_NAME.finditer(text, begin, end):
         bare = found[0].strip().strip('"')
         start = found.start() + found[0].find(bare)
@@ -175,7 +171,6 @@ def fixture_places(opened: OpenProject, file: str) -> Iterator[NamedPlace]:
 
 
 def _terms(opened: OpenProject, document: Yaml, path: Path, at: int, value: str) -> Iterator[NamedPlace]:
-    """The names in a selection: `+flights`, `source:ops.arrivals`."""
     method = value_at(document, (*path[:-1], "method")) if path[-1] == "value" else ""
     if path[2:] in {("name",), ("description",)} or path[-1] == "method":
         return

@@ -44,8 +44,6 @@ class HeaderPlace:
 
 @dataclass(frozen=True, slots=True)
 class HeaderWord:
-    """What a word of a header means, one of these."""
-
     key: ConfigKey | None = None
     node: str = ""
     column: KnownColumn | None = None
@@ -104,7 +102,6 @@ def _of_value(
 
 
 def _choice(key: ConfigKey | None) -> HeaderWord | None:
-    """The key, for one of the values that it takes."""
     return HeaderWord(key=key) if key is not None and (key.choices or key.form is ValueForm.BOOLEAN) else None
 
 
@@ -132,7 +129,6 @@ def schema_at(names: Sequence[str]) -> tuple[ConfigKey | None, ConfigBlock | Non
 
 
 def _named(opened: OpenProject, model: Model, top: str, name: str) -> HeaderWord | None:
-    """What a name of the user means that is a key."""
     if top == "streams":
         return _node(opened, name)
     if top == "windows" and name in model.windows:

@@ -22,7 +22,6 @@ class KnownColumn:
 
 
 def columns_of(opened: OpenProject, node: str) -> tuple[Column, ...]:
-    """Return the columns of a model or source, as they were compiled last."""
     found = opened.manifest.nodes.get(node)
     if isinstance(found, Model) and found.file in opened.edited:
         found = opened.edited[found.file].model
@@ -42,7 +41,6 @@ def input_columns(opened: OpenProject, model: Model, node: str) -> Iterator[Know
 
 
 def columns_known(node: str, columns: Iterable[Column]) -> list[KnownColumn]:
-    """Return columns of the manifest as those of a node."""
     return [KnownColumn(node, one.name, one.type, one.description) for one in columns]
 
 
@@ -56,6 +54,5 @@ def at_path(columns: Iterable[KnownColumn], path: list[str]) -> KnownColumn | No
 
 
 def fields_of(column: KnownColumn) -> list[KnownColumn]:
-    """Return the fields of a column that is a struct."""
     fields = spark_types.fields(column.type) or ()
     return [KnownColumn(column.node, name.strip(), type_.strip()) for name, type_ in fields]

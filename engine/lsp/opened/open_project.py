@@ -45,7 +45,6 @@ class OpenProject:
 
     @property
     def root(self) -> Path:
-        """The project's folder."""
         return self.project.root
 
     @property
@@ -55,11 +54,9 @@ class OpenProject:
 
     @property
     def manifest(self) -> Manifest:
-        """Its nodes; none if it was never compiled."""
         return self.compiled.manifest if self.compiled else Manifest("", "", "", {}, ())
 
     def name_of(self, path: Path) -> str | None:
-        """Return the name of a file in the project, or None if it is outside."""
         try:
             return path.resolve().relative_to(self.root).as_posix()
         except (ValueError, OSError):
@@ -102,21 +99,12 @@ class OpenProject:
         give_back()
 
     def compiled_with(self, texts: Mapping[str, str], moved: Mapping[str, str] | None = None) -> Compiled:
-        """Compile the project with other texts, which nothing keeps.
-
-        Args:
-            texts: by the names of their files.
-            moved: other names of files.
-
-        Raises:
-            EngineError: it cannot be compiled at all.
-        """
+        """Compile the project with other texts, or names of files, which nothing keeps; raise if that is impossible."""
         moved = moved or {}
         with open_texts({moved.get(file, file): text for file, text in {**self.texts, **texts}.items()}, moved):
             return self.project.compile()
 
     def files(self) -> list[str]:
-        """Return the names of all texts of the project: models, tests, sources, macros, project.yml."""
         if self.compiled is None:
             return []
         project = self.compiled.project
@@ -126,12 +114,10 @@ class OpenProject:
         return list(dict.fromkeys(files))
 
     def open_models(self) -> list[str]:
-        """Return the files of models that the editor has open."""
         models = self.compiled.project.models if self.compiled else ()
         return [model.file for model in models if model.file in self.texts]
 
     def analyse(self, file: str) -> None:
-        """Compile one model that is as it was, for the places in it."""
         with suppress(EngineError):
             self.compile_model(file)
 
@@ -180,7 +166,6 @@ class OpenProject:
         return known.compile(ModelText(model.name, file, model.folders, text)) if model is not None else None
 
     def model_of(self, file: str) -> Model | None:
-        """Return the model of a file, as it was compiled last."""
         if file in self.edited:
             return self.edited[file].model
         return next((model for model in self.manifest.models if model.file == file), None)

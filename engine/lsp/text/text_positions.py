@@ -14,7 +14,6 @@ _WORD = re.compile(r"[\w.]*")
 
 
 def position_of(location: Location, text: str) -> types.Position:
-    """Return the protocol's position of a place in a text."""
     lines = text.split("\n")
     line = min(max(location.line - 1, 0), len(lines) - 1)
     before = lines[line][: max(location.column - 1, 0)]
@@ -22,7 +21,6 @@ def position_of(location: Location, text: str) -> types.Position:
 
 
 def location_of_position(position: types.Position, text: str, file: str) -> Location:
-    """Return the place of the compiler for a position of the protocol."""
     lines = text.split("\n")
     line = min(position.line, len(lines) - 1)
     units = lines[line].encode("utf-16-le", "surrogatepass")[: position.character * 2]
@@ -40,13 +38,11 @@ def range_at(location: Location, text: str, length: int | None = None) -> types.
 
 
 def offset_of(location: Location, text: str) -> int:
-    """Return how many characters are before a place of the compiler."""
     before = text.split("\n")[: location.line - 1]
     return sum(len(line) + 1 for line in before) + location.column - 1
 
 
 def range_word(line: str, at: int) -> str:
-    """Return the word, with dots, around a character of a line."""
     begin = end = min(at, len(line))
     while begin and (line[begin - 1].isalnum() or line[begin - 1] in "_."):
         begin -= 1
@@ -56,5 +52,4 @@ def range_word(line: str, at: int) -> str:
 
 
 def path_of(uri: str) -> Path:
-    """Return the path of a file's URI."""
     return Path(unquote(urlsplit(uri).path))

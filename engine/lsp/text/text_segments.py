@@ -18,8 +18,6 @@ _PARTS = re.compile(
 
 
 class TextKind(StrEnum):
-    """What a part of a file is."""
-
     HEADER = "header"
     COMMENT = "comment"
     JINJA = "jinja"
@@ -29,8 +27,6 @@ class TextKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A part of a text: its kind, begin and end (exclusive)."""
-
     kind: TextKind
     start: int
     end: int
@@ -49,7 +45,6 @@ def segments(text: str) -> Iterator[Segment]:
 
 
 def segment_at(text: str, offset: int) -> Segment:
-    """Return the part that a character is in."""
     for segment in segments(text):
         if segment.start <= offset < segment.end:
             return segment
