@@ -29,10 +29,7 @@ BUILT_IN = {
 
 
 class _Kinds(MutableMapping[str, Kind]):
-    """The kinds by format, each imported when it is asked for: an unchanged project asks for none.
-
-    Those of other packages, and Spark's own readers, are found as well, but not listed.
-    """
+    """Kinds by format, imported on request; those of other packages and Spark's readers are found, but not listed."""
 
     def __init__(self, modules: dict[str, str]) -> None:
         self._kinds: dict[str, str | Kind] = dict(modules)
@@ -100,7 +97,6 @@ __all__ = [
 
 
 def kind_of(format_: str) -> Kind | None:
-    """The kind that reads a format; None if there is none."""
     try:
         return KINDS[format_]
     except KeyError:
@@ -120,7 +116,6 @@ def knows_columns(spec: SourceSpec) -> bool:
 
 
 def limited(spec: SourceSpec, max_files: int | None) -> SourceSpec:
-    """The source with a model's own number of files in a micro-batch."""
     return replace(spec, settings={**spec.settings, "max_files_per_trigger": max_files}) if max_files else spec
 
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 
 class ColumnsBy(StrEnum):
-    """How the declared columns are found in a record."""
-
     NAME = "name"
     POSITION = "position"
     UNKNOWN = "unknown"
@@ -34,14 +32,7 @@ class ColumnsBy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class KnownNow:
-    """What is known of a source without Spark.
-
-    Attributes:
-        files: those that a batch would read now, by name; None: that is known to Spark only.
-        table: of a source that is an Iceberg table.
-        parts: catalog, namespace and name of that table.
-        columns: of that table, with their types as Spark has them, where the source declares none.
-    """
+    """None in `files`: only Spark knows; `columns` have Spark's types and are those of an undeclared table."""
 
     files: tuple[Listed, ...] | None = None
     table: TableFacts | None = None
@@ -71,8 +62,7 @@ class UnreadTimes(Protocol):
     ) -> Mapping[tuple[str, int], float]:
         """Return the times in seconds since 1970, by topic and partition; omitted: nothing is unread, or not known."""
 
-    def close(self) -> None:
-        """Let go of what is kept between two calls."""
+    def close(self) -> None: ...
 
 
 def _nothing_known(_: SourceSpec, __: Place) -> KnownNow:

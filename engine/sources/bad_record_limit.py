@@ -13,18 +13,12 @@ _SHARE = re.compile(r"(\d+(?:\.\d+)?) ?%")
 
 @dataclass(frozen=True, slots=True)
 class BadRecordLimit:
-    """The most bad records of a source in a build; without both: not all of them may be bad.
-
-    Attributes:
-        count: a number of records.
-        percent: of the records that the build has read, from 20 of them on.
-    """
+    """Without both limits not all records may be bad; `percent` counts from 20 records on."""
 
     count: int | None = None
     percent: float | None = None
 
     def exceeded(self, bad: int, records: int) -> bool:
-        """Whether so many bad records of so many are too many."""
         if self.count is not None:
             return bad > self.count
         if records < FEWEST:

@@ -50,23 +50,16 @@ _WHERE: Final = (
 
 
 def is_credential(key: str) -> bool:
-    """Whether the value of an option is a credential, judged by the option's key."""
     return bool(_CERTAIN.search(_squashed(key)))
 
 
 def may_be_credential(key: str) -> bool:
-    """Whether the value of an option may be a credential, judged by the option's key."""
     squashed = _squashed(key)
     return bool(_CERTAIN.search(squashed) or (_POSSIBLE.search(squashed) and not _PLAIN.match(squashed)))
 
 
 def in_address(text: str, key: str = "") -> bool:
-    """Whether an address holds a user with a password, or a parameter that is a credential.
-
-    Args:
-        text: of any kind; a text that is not an address holds none.
-        key: of the option that has it.
-    """
+    """Whether an address holds a user with a password, or a parameter that is a credential."""
     if not _is_address(text, key):
         return False
     if _ORACLE.search(text) or any(_users(text)):
@@ -83,12 +76,10 @@ def masked(text: str, key: str = "") -> str:
 
 
 def shown(options: Mapping[str, str]) -> dict[str, str]:
-    """Options as people and artifacts see them: what may be a credential is masked."""
     return {key: MASK if may_be_credential(key) else masked(value, key) for key, value in options.items()}
 
 
 def shown_setting(value: Any, key: str = "") -> Any:
-    """A setting as people and artifacts see it, with everything inside it."""
     if isinstance(value, Mapping) and key == "options":
         return {k: MASK if may_be_credential(str(k)) else shown_setting(v, str(k)) for k, v in value.items()}
     if isinstance(value, Mapping):

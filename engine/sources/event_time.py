@@ -20,14 +20,7 @@ _TIME = "__time"
 
 
 def with_event_time(frame: DataFrame, column: str, expression: str | None, max_future: str | None) -> DataFrame:
-    """Add the column of a watermark; rows whose time cannot be computed, or is too far ahead, become bad.
-
-    Args:
-        frame: as the source gives it.
-        column: that has the event time.
-        expression: the SQL that makes it; None: the frame has it.
-        max_future: how far ahead of the clock it may be; None: any.
-    """
+    """Add the column of a watermark; rows whose time cannot be computed, or is too far ahead, become bad."""
     from pyspark.sql import functions as f
 
     if expression is None and (max_future is None or column not in frame.columns):
@@ -53,14 +46,7 @@ def with_event_time(frame: DataFrame, column: str, expression: str | None, max_f
 
 
 def with_null_times(frame: DataFrame, column: str, expression: str | None, *, drop: bool) -> DataFrame:
-    """Mark the rows without an event time, which a stateful step would lose: bad records, or to be dropped.
-
-    Args:
-        frame: with the event time, and with `__bad` where rows may be bad for other reasons.
-        column: that has the event time.
-        expression: the SQL that made it; None: the source has it.
-        drop: drop and count such rows, whatever becomes of bad records.
-    """
+    """Mark the rows without an event time, which a stateful step would lose: bad records, or to be dropped."""
     from pyspark.sql import functions as f
 
     if column not in frame.columns:

@@ -44,13 +44,7 @@ Path = tuple[str, ...]
 
 
 def kept(texts: DataFrame, inferred: StructType, *, json: bool = False) -> StructType:
-    """Return the inferred columns, with strings where values would not come back as they were written.
-
-    Args:
-        texts: the same records, read with `as_strings(inferred)`.
-        inferred: as Spark inferred them.
-        json: whether the texts are those of JSON, where a number is not a text.
-    """
+    """Return the inferred columns, with strings where values would not come back as they were written."""
     leaves = {path: type_ for path, type_ in _leaves(inferred, ()) if _is_checked(type_, json=json)}
     if not leaves:
         return inferred
@@ -93,7 +87,6 @@ _OF_TEXTS: Final[Mapping[str, Callable[[str], bool]]] = {
 
 
 def as_strings(type_: DataType) -> DataType:
-    """Return a type with strings in place of all plain types."""
     return _fitted(type_, None, ())
 
 
@@ -169,10 +162,6 @@ def _fitted(type_: DataType, chosen: Mapping[Path, DataType] | None, path: Path)
 
 def no_arrays(lines: DataFrame, source: str) -> None:
     """Check that no record is an array: Spark infers columns from its items, and a build reads objects.
-
-    Args:
-        lines: text in `value`, and in `place` where it is from.
-        source: its name.
 
     Raises:
         RunError: `source-unreadable`.

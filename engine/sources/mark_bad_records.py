@@ -39,14 +39,7 @@ def marked(frame: DataFrame) -> bool:
 
 
 def without_bad(frame: DataFrame, name: str, observation: str, policy: OnBadRecord) -> DataFrame:
-    """Take the bad records out of a frame, observed; with `fail` the first one ends the query.
-
-    Args:
-        frame: of a kind; one without `__bad` comes back as it is.
-        name: of the input, as models call it.
-        observation: the name under which Spark counts them; each input of a query has its own.
-        policy: what becomes of them.
-    """
+    """Take the bad records out of a frame, observed; with `fail` the first one ends the query."""
     from pyspark.sql import functions as f
 
     if not marked(frame):
@@ -115,7 +108,6 @@ def origin(frame: DataFrame, name: str) -> Column:
 
 
 def as_json(frame: DataFrame, left_out: Collection[str] = ()) -> Column:
-    """The columns of a row as JSON, NULLs too."""
     from pyspark.sql import functions as f
 
     names = [name for name in frame.columns if name not in {*_MARKS, ORIGIN, *left_out}]
@@ -136,7 +128,6 @@ def raised(text: str) -> tuple[str, dict[str, object]] | None:
 
 
 def no_text() -> Column:
-    """NULL, as text."""
     from pyspark.sql import functions as f
 
     return f.lit(None).cast("string")

@@ -71,8 +71,6 @@ def polled(spec: SourceSpec) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class OpenPolls:
-    """Asks sources for their ends, with what their kinds keep for that."""
-
     _pollers: dict[str, Poller] = field(default_factory=dict)
 
     def ends(self, specs: Mapping[str, SourceSpec], place: Place) -> Mapping[str, Hashable | None]:
@@ -86,7 +84,6 @@ class OpenPolls:
 
     @property
     def waits(self) -> bool:
-        """Whether `wait` notices when something comes."""
         return bool(self._pollers) and all(poller.waits for poller in self._pollers.values())
 
     def wait(self, seconds: float) -> bool:

@@ -46,22 +46,18 @@ def faults(spec: SourceSpec) -> Iterator[SpecFault]:
 
 
 def jars(_: SourceSpec) -> tuple[str, ...]:
-    """None."""
     return ()
 
 
 def columns(_: SourceSpec) -> str:
-    """When a row was due, and its number."""
     return "timestamp timestamp, value bigint"
 
 
 def origin(_: SourceSpec) -> str:
-    """The type of `_metadata`: the same two."""
     return "struct<timestamp: timestamp, value: bigint>"
 
 
 def location(spec: SourceSpec) -> str:
-    """How fast it is."""
     number = _rows(spec)
     return f"{number:,} row{'' if number == 1 else 's'} a second"
 
@@ -80,7 +76,6 @@ def position(_: SparkSession, __: SourceSpec, ___: Place) -> dict[str, Any]:
 
 
 def script(spec: SourceSpec, *, stream: bool) -> list[str]:
-    """Lines of PySpark that read it."""
     if not stream:
         return [f"spark.range({_rows(spec) * _SECONDS})"]
     options = (f".option({json.dumps(key)}, {json.dumps(value)})" for key, value in _options(spec).items())
@@ -95,7 +90,6 @@ def _options(spec: SourceSpec) -> dict[str, str]:
 
 
 def read_batch(session: SparkSession, spec: SourceSpec, _: Place) -> DataFrame:
-    """The rows of some seconds up to now."""
     from pyspark.sql import functions as f
 
     number = _rows(spec)
@@ -107,7 +101,6 @@ def read_batch(session: SparkSession, spec: SourceSpec, _: Place) -> DataFrame:
 
 
 def read_stream(session: SparkSession, spec: SourceSpec, _: Place) -> DataFrame:
-    """Each row once."""
     return _whole(session.readStream.format("rate").options(**_options(spec)).load())
 
 

@@ -46,7 +46,6 @@ _RAISED = "headrace: socket: "
 
 
 def faults(spec: SourceSpec) -> Iterator[SpecFault]:
-    """What is wrong with the settings."""
     for key, example in (("host", "localhost"), ("port", "9999")):
         if key not in spec.settings:
             yield SpecFault((key,), f"source '{spec.name}' has no '{key}'", f"Add '{key}: {example}'.", "missing-key")
@@ -60,22 +59,18 @@ def faults(spec: SourceSpec) -> Iterator[SpecFault]:
 
 
 def jars(_: SourceSpec) -> tuple[str, ...]:
-    """None."""
     return ()
 
 
 def columns(_: SourceSpec) -> str:
-    """The line, without its end."""
     return "value string"
 
 
 def origin(_: SourceSpec) -> str:
-    """The type of `_metadata`."""
     return "struct<host: string, port: int, received_at: timestamp>"
 
 
 def location(spec: SourceSpec) -> str:
-    """The server."""
     return f"{spec.settings.get('host', '')}:{spec.settings.get('port', '')}"
 
 
@@ -116,7 +111,6 @@ def read_batch(session: SparkSession, spec: SourceSpec, place: Place) -> DataFra
 
 
 def read_stream(session: SparkSession, spec: SourceSpec, place: Place) -> DataFrame:
-    """Each line as it comes."""
     source = _data_source()
     session.dataSource.register(source)
     return _decoded(session.readStream.format(source.name()).options(**_settings(spec)).load(), spec, place)
@@ -132,11 +126,7 @@ class _Lines:
         self._rest = b""
 
     def first(self) -> list[Line]:
-        """The lines that come within `read_for`, or until the server closes the connection.
-
-        Raises:
-            RuntimeError: there is no server (see `told_by_worker`).
-        """
+        """Return the lines within `read_for`, or until the server closes; raise RuntimeError if there is no server."""
         try:
             self._socket = socket.create_connection(self._server, timeout=_CONNECT_SECONDS)
         except OSError as error:

@@ -72,12 +72,10 @@ def _option_faults(spec: SourceSpec) -> Iterator[SpecFault]:
 
 
 def jars(_: SourceSpec) -> tuple[str, ...]:
-    """None that are known here."""
     return ()
 
 
 def columns(_: SourceSpec) -> str | None:
-    """Those that are declared."""
     return None
 
 
@@ -106,7 +104,6 @@ def position(_: SparkSession, __: SourceSpec, ___: Place) -> dict[str, Any]:
 
 
 def script(spec: SourceSpec, *, stream: bool) -> list[str]:
-    """Lines of PySpark that read it."""
     path = spec.settings.get("path")
     return [
         f"spark.{'readStream' if stream else 'read'}.format({json.dumps(_name(spec))})",
@@ -121,7 +118,6 @@ def script(spec: SourceSpec, *, stream: bool) -> list[str]:
 
 
 def read_batch(session: SparkSession, spec: SourceSpec, place: Place) -> DataFrame:
-    """All rows as they are now."""
     return _read(lambda: session.read, spec, place)
 
 
@@ -147,11 +143,7 @@ def _read(reader: Callable[[], Any], spec: SourceSpec, place: Place) -> DataFram
 
 
 def _declared(frame: DataFrame, spec: SourceSpec) -> DataFrame:
-    """The declared columns of a frame that has a schema of its own.
-
-    Raises:
-        RunError: `source-unreadable` if it lacks one, or has it with another type.
-    """
+    """Return the declared columns; raise RunError, `source-unreadable`, if one is missing or has another type."""
     from pyspark.sql.types import StructType
 
     declared: Any = StructType.fromDDL(spec.schema)

@@ -39,8 +39,6 @@ SPARK_READER = "spark."
 
 
 class OnBadRecord(StrEnum):
-    """What becomes of a record that cannot be read as declared."""
-
     FAIL = "fail"
     DROP = "drop"
     QUARANTINE = "quarantine"
@@ -48,19 +46,7 @@ class OnBadRecord(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SourceSpec:
-    """A declared source, ready to be read.
-
-    Attributes:
-        name: as models call it, for messages.
-        format: a key of `engine.sources.KINDS`.
-        schema: columns as Spark DDL; empty: what the kind brings.
-        options: handed to Spark's reader.
-        timezone: how text without a zone is read; None: UTC.
-        on_bad_record: what becomes of records that cannot be read.
-        max_bad_records: how many of them are taken out in one build.
-        stream: False: bounded reads only; None: not said.
-        settings: the kind's own keys, in the forms of its KEYS.
-    """
+    """`schema` is DDL, empty: what the kind brings; `timezone` None: UTC; `stream` False: bounded reads only."""
 
     name: str
     format: str
@@ -75,12 +61,7 @@ class SourceSpec:
 
 @dataclass(frozen=True, slots=True)
 class SpecFault:
-    """Something wrong with a declaration.
-
-    Attributes:
-        path: the key, and keys inside its value.
-        at_key: the fault is the key, not its value.
-    """
+    """`at_key`: the fault is the key, not its value."""
 
     path: tuple[str, ...]
     message: str
@@ -97,15 +78,7 @@ def reader_faults(
     reserved: Collection[str] = (),
     hadoop: bool = False,
 ) -> Iterator[SpecFault]:
-    """What is wrong with the options of a source, by the list of its reader.
-
-    Args:
-        spec: the source.
-        known: the list.
-        reader: what it is called in messages: "the csv reader".
-        reserved: options in lower case that are reported elsewhere.
-        hadoop: whether names with a dot go to Hadoop's configuration.
-    """
+    """Return what is wrong with options, by the list of their reader; `reserved` ones are reported elsewhere."""
     given = {key: value for key, value in spec.options.items() if key.lower() not in reserved}
     for name, fault in option_faults(given, known, reader, hadoop=hadoop):
         hint = fault.hint
@@ -146,11 +119,6 @@ class Place:
 
 def connected(spec: SourceSpec, place: Place, reserved: Collection[str] = ()) -> SourceSpec:
     """A source of files or of one of Spark's readers with the options of its connection, which win over its own.
-
-    Args:
-        spec: as it is declared.
-        place: where it is read.
-        reserved: options in lower case that no connection may set.
 
     Raises:
         ProjectError: `unknown-connection`, `connection-settings`; no value is shown.
@@ -203,12 +171,7 @@ def _is_plain(value: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Resumption:
-    """What a stream finds of its source before it continues.
-
-    Attributes:
-        known: to be remembered with the table's state; plain JSON.
-        notes: warnings for the user.
-    """
+    """`known` is plain JSON, remembered with the table's state; `notes` are warnings for the user."""
 
     known: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[Diagnostic, ...] = ()
@@ -261,11 +224,9 @@ class Kind(Protocol):
     def position(self, session: SparkSession, spec: SourceSpec, place: Place, /) -> Mapping[str, Any]:
         """What a batch would read now, as plain JSON: equal as long as a batch would read the same."""
 
-    def read_batch(self, session: SparkSession, spec: SourceSpec, place: Place, /) -> DataFrame:
-        """All records as they are now."""
+    def read_batch(self, session: SparkSession, spec: SourceSpec, place: Place, /) -> DataFrame: ...
 
-    def read_stream(self, session: SparkSession, spec: SourceSpec, place: Place, /) -> DataFrame:
-        """Each record once."""
+    def read_stream(self, session: SparkSession, spec: SourceSpec, place: Place, /) -> DataFrame: ...
 
     def resume(
         self,
@@ -277,13 +238,6 @@ class Kind(Protocol):
         /,
     ) -> Resumption:
         """Check, before a query starts, that its source still has all it has not read.
-
-        Args:
-            session: of the query.
-            spec: the source.
-            place: where it is read.
-            known: what this gave to be remembered at the last start; empty at the first.
-            offsets: where Spark's checkpoint is, one a source of the query, whatever its kind.
 
         Raises:
             StateError: it has not; nothing was read.

@@ -29,12 +29,7 @@ def milliseconds(text: str) -> int | None:
 
 
 def begun_at(spec: SourceSpec, at: int | None) -> SourceSpec:
-    """The source with a stream that begins at a time, whatever it declares.
-
-    Args:
-        spec: as it is declared.
-        at: milliseconds since 1970; None: nothing is said of where it begins.
-    """
+    """Return the source with a stream that begins at a time in milliseconds since 1970, whatever it declares."""
     settings = {key: value for key, value in spec.settings.items() if key not in _STARTS}
     if at is not None:
         settings["starting_timestamp"] = datetime.fromtimestamp(at / 1000, UTC).isoformat()

@@ -14,12 +14,7 @@ _TOPICS = ("topic", "topics", "topic_pattern", "assign")
 
 @dataclass(frozen=True, slots=True)
 class StreamIdentity:
-    """What makes a source this one and no other.
-
-    Attributes:
-        kind: `files`, `table`, or the format of a source.
-        facts: plain JSON.
-    """
+    """`kind` is `files`, `table`, or the format of a source; `facts` are plain JSON."""
 
     kind: str
     facts: Mapping[str, Any] = field(default_factory=dict)

@@ -31,6 +31,8 @@ _DAMAGE: Final = (ValueError, LookupError, TypeError, AttributeError, OverflowEr
 
 @dataclass(frozen=True, slots=True)
 class Logged:
+    """`uri` is encoded; `modified` is in milliseconds."""
+
     uri: str
     modified: int
     entry: int

@@ -57,12 +57,10 @@ __all__ = [
 
 
 def faults(spec: SourceSpec, value: Mapping[str, Any]) -> list[SpecFault]:
-    """What is wrong with the settings."""
     return declared.faults(value, topics(spec))
 
 
 def columns(value: Mapping[str, Any]) -> str:
-    """Those of the schema file; empty: those of the registry, known when it is asked."""
     text = value.get(SCHEMA_TEXT)
     return ddl(parse(text)) if text else ""
 
@@ -77,7 +75,6 @@ def columns_now(spec: SourceSpec, value: Mapping[str, Any], place: Place) -> tup
 
 
 def jars() -> tuple[str, ...]:
-    """Spark's Avro functions."""
     return ("avro",)
 
 

@@ -19,12 +19,6 @@ _DIGITS: Final = {"int": 10, "bigint": 19}
 def fitted(column: Column, have: StructType, want: StructType, at: str = "") -> list[Column]:
     """The fields of a struct that are wanted, named and typed as they are wanted.
 
-    Args:
-        column: the struct.
-        have: its type.
-        want: fields of it, in any order; a type may be wider.
-        at: the path to it, for messages.
-
     Raises:
         SetupError: `avro-columns`, a field is missing, or its values do not all fit.
     """
@@ -59,7 +53,6 @@ def _value(column: Column, have: DataType, want: DataType, at: str) -> Column:
 
 
 def _holds(want: DataType, have: DataType) -> bool:
-    """Whether a type has room for every value of another."""
     from pyspark.sql.types import DecimalType
 
     name = have.simpleString()

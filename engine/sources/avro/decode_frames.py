@@ -31,14 +31,7 @@ _TRANSLATED: Final = "struct<payload: binary, reason: string>"
 
 
 def decoded(frame: DataFrame, reading: AvroReading) -> DataFrame:
-    """The columns of Avro values, where they came from, and what is wrong with those that cannot be decoded.
-
-    Args:
-        frame: has `__raw`, binary, and `_metadata`.
-        reading: how values are decoded.
-
-    Returns:
-        The columns, `_metadata`, and `__bad`, which is NULL in good rows.
+    """Return the columns, `_metadata`, and `__bad`, which is NULL in good rows.
 
     Raises:
         SetupError: `avro-columns`, the declared columns are not those of the schema.
@@ -82,7 +75,6 @@ def _framed(frame: DataFrame, reading: AvroReading) -> tuple[DataFrame, Column]:
 
 
 def _fault(reading: AvroReading) -> Column:
-    """Why a framed value was not decoded."""
     from pyspark.sql import functions as f
 
     value, lit = f.col(RAW), f.lit

@@ -20,12 +20,7 @@ _MOST_VERSIONS: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """A schema that records were written with.
-
-    Attributes:
-        text: the schema.
-        doubts: what its values may hold that the reader cannot take.
-    """
+    """`doubts` is what its values may hold that the reader cannot take."""
 
     text: str
     doubts: tuple[str, ...] = ()
@@ -33,16 +28,7 @@ class Writer:
 
 @dataclass(frozen=True, slots=True)
 class AvroReading:
-    """How the values of a source are decoded.
-
-    Attributes:
-        reader: the text of the reader's schema; a generation keeps it.
-        framing: what is before each value.
-        writers: by id, those whose values Spark decodes itself.
-        refused: by id, why values of a writer cannot be read.
-        registry: where other ids are looked up; None: there are none.
-        declared: the columns wanted of the reader's, as DDL; empty: all.
-    """
+    """Spark decodes `writers` itself, `refused` cannot be read; `registry` looks up other ids; None: there are none."""
 
     reader: str
     framing: Framing
@@ -53,21 +39,13 @@ class AvroReading:
 
     @property
     def columns(self) -> str:
-        """The columns of the values, as DDL."""
         return self.declared or ddl(parse(self.reader))
 
 
 def prepare(
     value: AvroValue, registry: Registry | None, *, file: str | None = None, kept: str | None = None, declared: str = ""
 ) -> AvroReading:
-    """Settle how values are decoded.
-
-    Args:
-        value: the source's settings.
-        registry: a client, if the value names one.
-        file: the text of the schema file, if there is one.
-        kept: the reader's schema of an earlier build of the same generation; it wins over the subject's newest.
-        declared: the columns of the source's `schema:`, as DDL.
+    """Settle how values are decoded; `kept`, of an earlier build, wins over the subject's newest schema.
 
     Raises:
         SetupError: the registry cannot be asked or has no such schema, or Spark cannot have its columns.
@@ -90,7 +68,6 @@ def prepare(
 
 
 def incompatible(schema_id: int, error: UnsuitableError) -> str:
-    """Why no value of a writer's schema can be read."""
     return f"incompatible writer schema {schema_id}: {error}"
 
 

@@ -47,22 +47,16 @@ _MOST_STEPS: Final = 100_000
 
 
 class _TooManyStepsError(Exception):
-    """Two schemas would take too long to compare."""
+    pass
 
 
 class UnsuitableError(ValueError):
-    """What was written cannot be read as declared."""
+    pass
 
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """How values of one schema become values of another.
-
-    Attributes:
-        transcode: rewrites the value that begins at a position; raises CorruptError or UnsuitableError.
-        doubts: what a value may hold that the reader cannot take; empty if every value fits.
-        java: whether Java's library reads them alike.
-    """
+    """`doubts` is empty if every value fits; `java`: Java's library reads them alike."""
 
     transcode: Callable[[bytes, int], bytes]
     doubts: tuple[str, ...] = ()

@@ -33,8 +33,6 @@ class WorkerError(RuntimeError):
 
 @dataclass(slots=True)
 class Translator:
-    """Rewrites values of any registered schema into the reader's."""
-
     registry: Registry
     reader: str
     _known: dict[int, Resolution | str] = field(default_factory=dict)
@@ -75,7 +73,6 @@ class Translator:
 
 
 def corrupt(schema_id: int) -> str:
-    """Why a value that ends too early, or holds what no value can hold, is not read."""
     return f"truncated or corrupt: the value does not follow schema id {schema_id}"
 
 

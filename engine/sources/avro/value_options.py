@@ -12,23 +12,13 @@ from engine.sources.spec import SpecFault
 
 
 class Framing(StrEnum):
-    """What is before a value."""
-
     CONFLUENT = "confluent"  # a zero byte and the schema id, four bytes
     NONE = "none"
 
 
 @dataclass(frozen=True, slots=True)
 class AvroValue:
-    """How the values of a source are written, and where the reader's schema comes from.
-
-    Attributes:
-        framing: what is before each value.
-        registry: the registry's name in the target.
-        subjects: of the registry, where the writers' schemas are; the first one has the reader's.
-        schema_id: of the reader's schema; without a registry, of the schema file.
-        schema_file: of the reader's schema, relative to the project.
-    """
+    """The first of `subjects` has the reader's schema; without a registry `schema_id` is of the schema file."""
 
     framing: Framing
     registry: str | None = None
@@ -51,12 +41,7 @@ def read_value(value: Mapping[str, Any], topics: Sequence[str] = ()) -> AvroValu
 
 
 def faults(value: Mapping[str, Any], topics: Sequence[str] = ()) -> list[SpecFault]:
-    """What is wrong with a `value:` of the format avro, from its text alone.
-
-    Args:
-        value: with the keys and types of the format.
-        topics: of the source; empty if a pattern chooses them.
-    """
+    """Return what is wrong with a `value:`, from its text alone; `topics` are empty if a pattern chooses them."""
     framing, schema_id = value.get("framing"), value.get("schema_id")
     if framing is not None and framing not in set(Framing):
         hint = "Use confluent (a zero byte and the schema id before each value) or none (plain Avro)."

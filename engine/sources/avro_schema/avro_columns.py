@@ -47,8 +47,6 @@ _HINT: Final = "Correct the schema by the Avro specification, or use the columns
 
 @dataclass(frozen=True, slots=True)
 class AvroColumn:
-    """A column: its name, its type as Spark DDL, and what the schema says of it."""
-
     name: str
     type: str
     doc: str = ""
@@ -97,8 +95,6 @@ def ddl(schema: Schema) -> str:
 
 
 class _Walk:
-    """A walk through a schema that knows the records around it."""
-
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
 
@@ -163,7 +159,6 @@ def _plain(type_: Primitive | Fixed, path: Path) -> str:
 
 
 def quoted(name: str) -> str:
-    """A name as DDL has it."""
     return name if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) else f"`{name.replace('`', '``')}`"
 
 
@@ -187,7 +182,6 @@ def _offset(text: str, path: Path) -> int:
 
 
 def _members(text: str, start: int) -> Iterator[tuple[str | int, int]]:
-    """Keys or indices of an object or a list, each with the offset of its value."""
     decoder, at, number = JSONDecoder(), start + 1, 0
     while text[start] in "{[" and text[at := _space(text, at)] not in "}]":
         key: str | int = number

@@ -14,12 +14,7 @@ Path = tuple[str | int, ...]
 
 
 class AvroError(ValueError):
-    """A schema that is none.
-
-    Attributes:
-        path: keys and indices that lead to the fault in the JSON text.
-        offset: where the text is no JSON at all; the path says nothing then.
-    """
+    """`path` leads to the fault in the JSON text; `offset` is set where the text is no JSON at all."""
 
     def __init__(self, message: str, path: Path = (), offset: int | None = None) -> None:
         super().__init__(message)
@@ -29,8 +24,6 @@ class AvroError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Logical:
-    """What a plain value stands for; precision and scale are of decimals only."""
-
     name: str
     precision: int = 0
     scale: int = 0
@@ -49,8 +42,6 @@ class Primitive:
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """Bytes of one length."""
-
     name: str
     size: int
     aliases: tuple[str, ...] = ()
@@ -71,24 +62,18 @@ class Enum:
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """A list."""
-
     items: Type
     kind: str = "array"
 
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """Values by text."""
-
     values: Type
     kind: str = "map"
 
 
 @dataclass(frozen=True, slots=True)
 class AvroUnion:
-    """A value of one of some types."""
-
     branches: tuple[Type, ...]
     kind: str = "union"
 
@@ -114,8 +99,6 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Fields in an order."""
-
     name: str
     fields: tuple[Field, ...]
     aliases: tuple[str, ...] = ()
@@ -128,8 +111,6 @@ Type = Primitive | Named | Array | Map | AvroUnion | NamedReference
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """A schema: its outermost type, and all named types by full name."""
-
     root: Type
     named: Mapping[str, Named]
 
@@ -148,21 +129,13 @@ class Schema:
 
 
 def to_json(schema: Schema, extra: Iterable[Field] = (), *, docs: bool = False) -> str:
-    """The text of a schema as a record, each named type written where it is met first.
-
-    Args:
-        schema: what to write.
-        extra: fields to add at the end of the outermost record.
-        docs: write what is said of fields, too.
-    """
+    """The text of a schema as a record, each named type written where it is met first."""
     record = schema.record
     whole = replace(record, fields=(*record.fields, *extra))
     return json.dumps(_Writer(schema, docs=docs).type(whole), ensure_ascii=False, separators=(",", ":"))
 
 
 class _Writer:
-    """The JSON of a schema's types; a named one is written whole where it is met first."""
-
     def __init__(self, schema: Schema, *, docs: bool) -> None:
         self.schema = schema
         self.docs = docs

@@ -23,7 +23,6 @@ class CorruptError(ValueError):
 
 
 def write_long(number: int) -> bytes:
-    """The variable-length form of a number."""
     rest = (number << 1) ^ (number >> _MOST_BITS)
     made = bytearray()
     while rest > _LOW:

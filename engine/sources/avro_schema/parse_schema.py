@@ -48,11 +48,7 @@ _MOST_DIGITS: Final = 10_000
 
 
 def parse(text: str, imported: Iterable[str] = ()) -> Schema:
-    """Read a schema.
-
-    Args:
-        text: the JSON text.
-        imported: schemas whose named types the text may use, in the order in which they use each other.
+    """Read a schema; `imported` schemas are in the order in which they use each other.
 
     Raises:
         AvroError: the text is no Avro schema, or is too large.
@@ -66,8 +62,6 @@ def parse(text: str, imported: Iterable[str] = ()) -> Schema:
 
 
 class _Parser:
-    """A walk through the JSON that collects named types."""
-
     def __init__(self) -> None:
         self.named: dict[str, Named] = {}
         self.open: set[str] = set()

@@ -26,14 +26,7 @@ _TIME = re.compile(_DAY + r"(?:[T_ -]?(\d{2})[:-]?(\d{2})(?:[:-]?(\d{2}))?)?(?!\
 
 @dataclass(frozen=True, slots=True)
 class ExtractFile:
-    """A file that is a full extract.
-
-    Attributes:
-        uri: where it is.
-        name: the last part of it.
-        modified: its modification time in milliseconds since 1970.
-        at: the time that its rows are of, in microseconds since 1970.
-    """
+    """`modified` is in milliseconds, `at` (the time that its rows are of) in microseconds since 1970."""
 
     uri: str
     name: str
@@ -42,19 +35,12 @@ class ExtractFile:
 
     @property
     def path(self) -> str:
-        """The file for `path` of a source."""
         here = listing.local(self.uri)
         return str(here) if here is not None else local_paths.literally(self.uri)
 
 
 def waiting(session: SparkSession, spec: SourceSpec, place: Place, taken: Mapping[str, Any]) -> tuple[ExtractFile, ...]:
     """The files that have not been taken, the oldest first.
-
-    Args:
-        session: lists files that only Spark reaches.
-        spec: the source.
-        place: where it is read.
-        taken: see `engine.state.model_state.ModelState.extracts`.
 
     Raises:
         RunError: `extract-order`: two files are of one time, one has no date in its name, one is of a time that was
@@ -64,7 +50,6 @@ def waiting(session: SparkSession, spec: SourceSpec, place: Place, taken: Mappin
 
 
 def in_order(spec: SourceSpec, files: list[Listed], taken: Mapping[str, Any]) -> tuple[ExtractFile, ...]:
-    """The same of files that were listed."""
     by_name = spec.settings["full_extracts"] == "by_name"
     known: Mapping[str, int] = taken.get("files", {})
     new = [file for file in files if known.get(file.uri) != file.modified]
@@ -90,7 +75,6 @@ def in_order(spec: SourceSpec, files: list[Listed], taken: Mapping[str, Any]) ->
 
 
 def with_taken(taken: Mapping[str, Any], file: ExtractFile) -> dict[str, Any]:
-    """What was taken, with one more file."""
     return {"at": file.at, "files": {**taken.get("files", {}), file.uri: file.modified}}
 
 

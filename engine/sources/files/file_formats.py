@@ -51,15 +51,7 @@ def faults(spec: SourceSpec, reserved: Collection[str]) -> Iterator[SpecFault]:
 
 
 def read(session: SparkSession, reader: Any, spec: SourceSpec, path: str | list[str], place: Place) -> DataFrame:
-    """A frame of the declared columns, `_metadata` and, where there are bad records, `__bad`.
-
-    Args:
-        session: of the query.
-        reader: of a batch or a stream, with the options that say which files.
-        spec: the source.
-        path: for Spark.
-        place: where sources are read.
-    """
+    """A frame of the declared columns, `_metadata` and, where there are bad records, `__bad`."""
     if spec.format == "json":
         return _json(reader, spec, path, place)
     if spec.format == "text":
@@ -136,7 +128,6 @@ def _columns(session: SparkSession, reader: Any, spec: SourceSpec, path: str | l
 
 
 def _uris(session: SparkSession, spec: SourceSpec, place: Place, path: str | list[str]) -> list[str]:
-    """The files that are read, as far as they are known now."""
     return path if isinstance(path, list) else [file.uri for file in listing.listed(session, spec, place)]
 
 

@@ -69,7 +69,6 @@ _NAMES = {
 
 
 def is_in_files(spec: SourceSpec) -> bool:
-    """Whether each file of a source says its schema."""
     return spec.format in _FORMATS
 
 
@@ -87,13 +86,7 @@ def check(session: SparkSession, spec: SourceSpec, place: Place) -> None:
 
 
 def misfits(path: Path | str, spec: SourceSpec, place: Place) -> list[str]:
-    """What does not fit in a file, each in a few words; a file without content, or whose schema is not read, fits.
-
-    Args:
-        path: of a file on this machine, or an address: in an object store that the target names it is read as well.
-        spec: its source.
-        place: where sources are read.
-    """
+    """What does not fit in a file, each in a few words; a file without content, or whose schema is not read, fits."""
     from pyspark.sql.types import StructType
 
     schema = _of_file(path, spec.format, place) if is_in_files(spec) else None
@@ -104,13 +97,6 @@ def misfits(path: Path | str, spec: SourceSpec, place: Place) -> list[str]:
 
 
 def schema_faults(declared: StructType, schema: Any, format_: str) -> list[str]:
-    """Return what does not fit in the schema of a file.
-
-    Args:
-        declared: the columns of the source.
-        schema: as `schema_of` reads it.
-        format_: of the file.
-    """
     have = {name.lower(): schema.field(i).type for i, name in enumerate(schema.names)}
     if not any(field.name.lower() in have for field in declared.fields):
         return [f"it has none of the declared columns, but {', '.join(schema.names) or 'none'}"]
@@ -118,7 +104,6 @@ def schema_faults(declared: StructType, schema: Any, format_: str) -> list[str]:
 
 
 def unfit(found: Sequence[str]) -> RunError:
-    """The error of files that do not fit; each fault with its file."""
     more = f"; and {len(found) - _SHOWN:,} more" if len(found) > _SHOWN else ""
     message = f"the schema of a file does not match the declared one: {'; '.join(found[:_SHOWN])}{more}"
     hint = (
@@ -234,7 +219,6 @@ def _name(found: Any) -> str | None:
 
 
 def _holds(declared: str, found: str | None, format_: str) -> bool:
-    """Whether Spark reads every value of a file's type as the declared one."""
     kind = declared.partition("(")[0]
     if found is None or found in {declared, *_ACCEPTED.get(kind, ()), *_ACCEPTED_BY[format_].get(kind, ())}:
         return True

@@ -62,7 +62,6 @@ _OF_STREAMS = ("max_files_per_trigger", "max_file_age", "on_changed_file", "afte
 
 
 def faults(spec: SourceSpec) -> Iterator[SpecFault]:
-    """What is wrong with the settings and options."""
     if "path" not in spec.settings:
         hint = "Add 'path: <folder>', relative to the project."
         yield SpecFault(("path",), f"source '{spec.name}' has no 'path'", hint, "missing-key")
@@ -100,7 +99,6 @@ def _clearing_faults(spec: SourceSpec) -> Iterator[SpecFault]:
 
 
 def jars(spec: SourceSpec) -> tuple[str, ...]:
-    """PySpark reads all but Avro by itself."""
     return ("avro",) if spec.format == "avro" else ()
 
 
@@ -110,12 +108,10 @@ def columns(spec: SourceSpec) -> str | None:
 
 
 def origin(_: SourceSpec) -> str:
-    """The type of `_metadata`."""
     return "struct<file_path: string, file_modification_time: timestamp>"
 
 
 def location(spec: SourceSpec) -> str:
-    """The folder, file or pattern, relative to the project, or a URI."""
     return str(spec.settings.get("path", ""))
 
 
@@ -149,7 +145,6 @@ def position(session: SparkSession, spec: SourceSpec, place: Place) -> dict[str,
 
 
 def script(spec: SourceSpec, *, stream: bool) -> list[str]:
-    """Lines of PySpark that read it."""
     options = {**_options(spec, stream=stream), **shown(file_formats.script_options(spec))}
     return [
         f"spark.{'readStream' if stream else 'read'}.format({json.dumps(spec.format)})",
@@ -201,14 +196,6 @@ def read_batch(session: SparkSession, spec: SourceSpec, place: Place) -> DataFra
 
 
 def read_files(session: SparkSession, spec: SourceSpec, place: Place, uris: Collection[str]) -> DataFrame:
-    """All rows of some of its files.
-
-    Args:
-        session: that reads.
-        spec: the source.
-        place: where sources are read.
-        uris: of the files, as Hadoop prints them.
-    """
     spec = with_connection(spec, place)
     reader = session.read.options(**_options(spec, stream=False))
     return file_formats.read(session, reader, spec, [local_paths.literally(uri) for uri in sorted(uris)], place)

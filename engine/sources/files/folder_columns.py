@@ -43,13 +43,7 @@ def _parts(location: str) -> list[str]:
 
 
 def values_in(uris: Iterable[str], spec: SourceSpec, place: Place) -> Mapping[str, list[str | None]]:
-    """The values in names of folders, by column; None is NULL.
-
-    Args:
-        uris: of files, as Hadoop prints them.
-        spec: their source.
-        place: where it is read.
-    """
+    """The values in names of folders, by column; None is NULL."""
     above, _ = depths(spec, place)
     found: dict[str, list[str | None]] = {}
     for folder in dict.fromkeys(uri.rpartition("/")[0] for uri in uris):
@@ -61,7 +55,6 @@ def values_in(uris: Iterable[str], spec: SourceSpec, place: Place) -> Mapping[st
 
 
 def declared_in(uris: Iterable[str], spec: SourceSpec, place: Place) -> tuple[str, ...]:
-    """The declared columns that names of folders give."""
     from pyspark.sql.types import StructType
 
     given = {name.lower() for name in values_in(uris, spec, place)}
@@ -77,15 +70,7 @@ def zone_of(session: SparkSession, spec: SourceSpec) -> str:
 def with_folder_columns(
     frame: DataFrame, names: Iterable[str], spec: SourceSpec, place: Place, file_path: str
 ) -> DataFrame:
-    """A frame with `__folders`: a struct of the columns in `r`, and in `reason` what does not fit.
-
-    Args:
-        frame: with the columns as the files have them.
-        names: of the columns.
-        spec: the source.
-        place: where it is read.
-        file_path: the column with the path of the file.
-    """
+    """A frame with `__folders`: a struct of the columns in `r`, and in `reason` what does not fit."""
     from pyspark.sql import functions as f
     from pyspark.sql.types import StructType
 

@@ -35,7 +35,6 @@ class Listed:
 
     @property
     def path(self) -> Path | None:
-        """The file, if it is on this machine."""
         return local(self.uri)
 
 
@@ -155,7 +154,6 @@ def check_here(spec: SourceSpec, place: Place) -> None:
 
 
 def _behind(spec: SourceSpec) -> Sequence[str]:
-    """The parts of a path behind its folder: the first pattern, and what follows it."""
     path = str(spec.settings["path"])
     return [part for part in path[len(base(path)) :].split("/") if part]
 

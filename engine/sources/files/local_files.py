@@ -41,10 +41,6 @@ _NO_PATTERN: Final = (
 def check_top(source: str, top: Path) -> None:
     """Check what a source's `path` leads to.
 
-    Args:
-        source: its name.
-        top: an existing folder or file.
-
     Raises:
         SetupError: `source-path`, it is neither a folder nor a file that Spark reads.
     """
@@ -63,11 +59,6 @@ def check_top(source: str, top: Path) -> None:
 def check_colon(source: str, path: Path, location: str) -> None:
     """Check that no folder on the way to a pattern, or to a name with a letter of one, has a colon.
 
-    Args:
-        source: its name.
-        path: the folder or file that is read, up to the first pattern.
-        location: as Spark gets it.
-
     Raises:
         SetupError: `source-path`.
     """
@@ -79,11 +70,6 @@ def check_colon(source: str, path: Path, location: str) -> None:
 
 def check_pattern(source: str, top: Path, parts: Sequence[str]) -> None:
     """Check the names that a pattern is compared with.
-
-    Args:
-        source: its name.
-        top: the folder above the first part that is a pattern.
-        parts: the pattern and what follows it, by folders.
 
     Raises:
         SetupError: `source-path`, one of them has a colon.
@@ -102,10 +88,6 @@ def check_pattern(source: str, top: Path, parts: Sequence[str]) -> None:
 
 def walk(source: str, top: Path) -> Iterator[os.DirEntry[str]]:
     """Yield the files below a folder, in no order.
-
-    Args:
-        source: its name, for messages.
-        top: an existing folder.
 
     Raises:
         SetupError: `source-path`, one of them cannot be read, or a link leads out of the folder or to what is read
@@ -134,10 +116,6 @@ def link_fault(top: Path, path: str) -> str | None:
     """Return what is wrong with the way to a file or folder, in a few words; None: nothing is.
 
     A link may lead to what has a name that is ignored, in the folder itself: so whole versions of a folder are swapped.
-
-    Args:
-        top: the folder of the source, of which the path is a part.
-        path: of a file or folder.
     """
     real_top, real = os.path.realpath(top), os.path.realpath(path)
     if real == os.path.normpath(real_top + path.removeprefix(str(top))) or not os.path.lexists(real):
@@ -151,7 +129,6 @@ def link_fault(top: Path, path: str) -> str | None:
 
 
 def _again(path: str, through: set[str]) -> str | None:
-    """What is wrong with a link to what was found through another one, which is noted."""
     real = os.path.realpath(path)
     if real in through:
         return f"{path} is a link to {real}, as another one is"
@@ -160,17 +137,10 @@ def _again(path: str, through: set[str]) -> str | None:
 
 
 def file_faults(top: Path, paths: Iterable[str]) -> list[str]:
-    """Return what is wrong with files that were listed by Spark, each in a few words.
-
-    Args:
-        top: the folder of the source.
-        paths: of files below it.
-    """
     return [fault for path in paths if (fault := link_fault(top, path) or _name_fault(path))]
 
 
 def unsuitable(source: str, faults: list[str], hint: str = _HINT) -> SetupError:
-    """Return the error of files that no source may have, each fault in a few words."""
     more = f"; and {len(faults) - _SHOWN:,} more" if len(faults) > _SHOWN else ""
     return SetupError("source-path", f"source '{source}' cannot be read: {'; '.join(faults[:_SHOWN])}{more}", hint)
 

@@ -24,10 +24,6 @@ Found = tuple[str, int, int]
 def walk(path: str, settings: S3Settings) -> Iterator[Found]:
     """Yield address, size in bytes and time in milliseconds of each file below a folder, or of one file.
 
-    Args:
-        path: `s3a://bucket/folder`, without patterns.
-        settings: of the store.
-
     Raises:
         SetupError: `s3-client`, `s3-denied`, `s3-missing`, `s3-unreachable`.
     """
@@ -43,7 +39,6 @@ def walk(path: str, settings: S3Settings) -> Iterator[Found]:
 
 
 def _is_read(name: str) -> bool:
-    """Whether Spark reads a file, by its name below the folder."""
     *folders, last = name.split("/")
     return all(map(is_listed, folders)) and is_listed(last) and holds_rows(last)
 
@@ -61,11 +56,6 @@ def exists(path: str, settings: S3Settings) -> bool:
 
 def times(uris: Iterable[str], folders: Iterable[str], settings: S3Settings) -> Mapping[str, int]:
     """Return the times of some files as they are now, in milliseconds; files that are gone are left out.
-
-    Args:
-        uris: of the files.
-        folders: that they are in, without patterns.
-        settings: of the store.
 
     Raises:
         SetupError: `s3-client`, `s3-denied`, `s3-missing`, `s3-unreachable`.

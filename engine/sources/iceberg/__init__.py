@@ -45,12 +45,10 @@ _WIDER = {("int", "bigint"), ("float", "double")}
 
 
 def faults(spec: SourceSpec) -> Iterator[SpecFault]:
-    """What is wrong with the settings and options, from the text alone."""
     return iceberg_options.faults(spec)
 
 
 def jars(_: SourceSpec) -> tuple[str, ...]:
-    """None beyond core: tables are what everything is written to."""
     return ()
 
 
@@ -60,23 +58,19 @@ def columns(_: SourceSpec) -> str:
 
 
 def origin(_: SourceSpec) -> str:
-    """The type of `_metadata`."""
     return "struct<table: string>"
 
 
 def location(spec: SourceSpec) -> str:
-    """The table as it is declared."""
     return str(spec.settings.get("table", ""))
 
 
 def full_name(spec: SourceSpec, place: Place) -> str:
-    """The table with its catalog."""
     catalog, schema, name = table_parts(spec, place)
     return f"{catalog}.{schema}.{name}"
 
 
 def table_parts(spec: SourceSpec, place: Place) -> tuple[str, str, str]:
-    """Catalog, namespace and name of the table."""
     if place.catalog is None:
         raise SetupError("catalog-unusable", f"no catalog is configured for the source '{spec.name}'", _NO_CATALOG)
     *levels, name = iceberg_options.parts(spec)
@@ -145,7 +139,6 @@ def committed_at(spec: SourceSpec, place: Place) -> datetime | None:
 
 
 def ignores_deletes(spec: SourceSpec) -> bool:
-    """Whether snapshots that only delete are skipped."""
     return spec.settings.get("on_upstream_delete") == "ignore"
 
 
@@ -164,7 +157,6 @@ def start(spec: SourceSpec, table: TableFacts) -> Start | None:
 
 
 def script(spec: SourceSpec, *, stream: bool) -> list[str]:
-    """Lines of PySpark that read it."""
     options = dict(spec.options)
     if stream and "starting_timestamp" in spec.settings:
         options[snapshot_history.FROM] = str(starting_milliseconds(spec.settings))
@@ -220,7 +212,6 @@ def as_declared(frame: DataFrame, spec: SourceSpec, place: Place) -> DataFrame:
 
 
 def _holds(wanted: Any, found: Any) -> bool:
-    """Whether a declared type is that of the table, or holds all its values."""
     from pyspark.sql.types import DecimalType
 
     if found is None:

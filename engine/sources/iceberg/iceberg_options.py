@@ -27,12 +27,10 @@ _SELECTOR = re.compile(r"(?:branch|tag)_.*|(?:snapshot_id|at_timestamp)_\d+")
 
 
 def parts(spec: SourceSpec) -> list[str]:
-    """The parts of the table's name."""
     return [part.strip("`") for part in str(spec.settings.get("table", "")).split(".")]
 
 
 def faults(spec: SourceSpec) -> Iterator[SpecFault]:
-    """What is wrong with the settings and options, from the text alone."""
     yield from _name_faults(spec)
     said = spec.settings
     if all(key in said for key in STARTS):

@@ -24,14 +24,7 @@ _SAME_ROWS = frozenset({"append", "replace"})
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where the stream of a table begins; it is fixed for a generation, as are the sources of its checkpoint.
-
-    Attributes:
-        uuid: of the table.
-        at: the stream takes commits from this time on, in milliseconds; None: all.
-        snapshot: whose rows the seed has; the stream continues after it. None: there is no seed.
-        seed: full name of the table with the rows before `at`; None: there is none, or they are not wanted.
-    """
+    """`at` (milliseconds) None: all commits. The stream continues after `snapshot`, whose rows the table `seed` has."""
 
     uuid: str
     at: int | None = None
@@ -46,13 +39,7 @@ def rewriting(snapshots: Sequence[SnapshotFacts], *, ignore_deletes: bool) -> Sn
 
 
 def from_first_row(table: TableFacts, seed: str, *, ignore_deletes: bool) -> Start:
-    """Every row is read: by the table's own commits if all are known and add rows, else from a seed.
-
-    Args:
-        table: to be read.
-        seed: the full name that a seed would have.
-        ignore_deletes: snapshots that only delete do not matter.
-    """
+    """Every row is read: by the table's own commits if all are known and add rows, else from a seed."""
     if not table.history or (table.complete and rewriting(table.history, ignore_deletes=ignore_deletes) is None):
         return Start(table.uuid)
     newest = table.history[0]
@@ -122,5 +109,4 @@ def first_read(history: Sequence[SnapshotFacts], at: int) -> SnapshotFacts | Non
 
 
 def time_of(snapshot: SnapshotFacts) -> str:
-    """When it was committed."""
     return time_text(snapshot.at)

@@ -78,13 +78,11 @@ _ORIGIN = {
 
 
 def jars(spec: SourceSpec) -> tuple[str, ...]:
-    """The connector, and what the values need."""
     form = value_format(value_of(spec)["format"])
     return (*_JARS, *(form.jars() if form else ()))
 
 
 def columns(spec: SourceSpec) -> str | None:
-    """The columns that the format of the values brings."""
     value = value_of(spec)
     form = value_format(value["format"])
     # Without a known format the format is the fault that is reported.
@@ -96,12 +94,10 @@ def _schema_is_reported(spec: SourceSpec) -> bool:
 
 
 def origin(_: SourceSpec) -> str:
-    """The type of `_metadata`."""
     return f"struct<{', '.join(f'{name}: {kind}' for name, kind in _ORIGIN.items())}>"
 
 
 def location(spec: SourceSpec) -> str:
-    """The topics."""
     said = spec.settings
     if pattern := said.get("topic_pattern"):
         return f"topics like {pattern}"
@@ -130,7 +126,6 @@ def check(spec: SourceSpec, place: Place) -> None:
 
 
 def position(session: SparkSession, spec: SourceSpec, place: Place) -> dict[str, Any]:
-    """First and end offset of each partition."""
     with _cluster(session, spec, place) as (cluster, topics):
         isolation = client_of(spec)[ISOLATION]
         firsts = cluster.offsets(topics.values(), first=True, isolation=isolation)
@@ -160,12 +155,10 @@ def _retained(spec: SourceSpec) -> dict[str, Any]:
 
 
 def read_batch(session: SparkSession, spec: SourceSpec, place: Place) -> DataFrame:
-    """All records from the beginning to now."""
     return _read(session, spec, place, stream=False)
 
 
 def read_stream(session: SparkSession, spec: SourceSpec, place: Place) -> DataFrame:
-    """Each record once; `max_offsets_per_trigger` in a micro-batch."""
     return _read(session, spec, place, stream=True)
 
 
@@ -176,7 +169,6 @@ def resume(
     known: Mapping[str, Any],
     offsets: Sequence[Mapping[str, Any]],
 ) -> Resumption:
-    """Check that a stream can continue; see `topic_check.resume`."""
     now = _asked_now(spec, place)
     # Whether a topic that is not read any more is still there is known to Java's client.
     if known and now is not None and set(known.get("topics", {})) <= set(now.topics):
@@ -199,7 +191,6 @@ def _connection(spec: SourceSpec, place: Place) -> Connection:
 
 @contextmanager
 def _cluster(session: SparkSession, spec: SourceSpec, place: Place) -> Iterator[tuple[Cluster, dict[str, Topic]]]:
-    """The cluster of a source, and the source's topics in it."""
     said = spec.settings
     with asked(session, _connection(spec, place)) as cluster:
         pattern = said.get("topic_pattern")
@@ -232,7 +223,6 @@ def _read(session: SparkSession, spec: SourceSpec, place: Place, *, stream: bool
 
 
 def _options(spec: SourceSpec, *, stream: bool, topics: Mapping[str, Topic] | None = None) -> dict[str, str]:
-    """The options of Spark's reader, without those of the connection."""
     said = spec.settings
     options = {key: value for key, value in spec.options.items() if is_reader_option(key)}
     if pattern := said.get("topic_pattern"):

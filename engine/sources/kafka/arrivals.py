@@ -55,7 +55,6 @@ class Arrivals:
         self._at = dict(ends)
 
     def wait(self, seconds: float) -> bool:
-        """Return whether a record came, in at most so many seconds."""
         first = self._consumer.consume(1, seconds)
         found = [message for message in first if message.error() is None]
         if not found:
@@ -68,17 +67,10 @@ class Arrivals:
         return True
 
     def close(self) -> None:
-        """Close the consumer."""
         self._consumer.close()
 
 
 def arrivals(addresses: str, security: Mapping[str, Any], isolation: str) -> Arrivals | None:
-    """Return what waits for records as a consumer of an isolation level sees them; None: there is no client in Python.
-
-    Args:
-        addresses: of the brokers.
-        security: of the connection.
-        isolation: the level.
-    """
+    """Return what waits for records as an isolation level shows them; None: there is no client in Python."""
     consumer = assigned_consumer(addresses, security, {**_WATCHING, "isolation.level": isolation})
     return Arrivals(consumer) if consumer is not None else None

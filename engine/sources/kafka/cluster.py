@@ -31,11 +31,9 @@ class Cluster:
 
     @property
     def addresses(self) -> str:
-        """The addresses of its brokers."""
         return self.connection.addresses
 
     def id(self) -> str:
-        """The id of the cluster, which none of its brokers' addresses says."""
         return str(self._wait(self.admin.describeCluster().clusterId()) or "")
 
     def names(self) -> tuple[str, ...]:

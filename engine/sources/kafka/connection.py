@@ -54,14 +54,7 @@ _PATIENCE_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A connection, checked.
-
-    Attributes:
-        name: in the target.
-        servers: host and port of each bootstrap server.
-        options: of the client, without addresses; secrets are in them.
-        user: of the login; empty: none.
-    """
+    """`options` have no addresses, but secrets; `user` is empty where there is no login."""
 
     name: str
     servers: tuple[tuple[str, int], ...]
@@ -70,12 +63,10 @@ class Connection:
 
     @property
     def addresses(self) -> str:
-        """The bootstrap servers as the client takes them."""
         return ",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in self.servers)
 
     @property
     def client(self) -> dict[str, str]:
-        """All options of a client."""
         return {"bootstrap.servers": self.addresses, **self.options}
 
 
@@ -115,7 +106,6 @@ def consumer_faults(options: Mapping[str, Any]) -> Iterator[tuple[str, str, str]
 
 
 def consumer_options(options: Mapping[str, Any]) -> dict[str, str]:
-    """The client's options among the options of a source or connection."""
     return {key.removeprefix(PREFIX): _text(value) for key, value in options.items() if key.startswith(PREFIX)}
 
 

@@ -37,7 +37,6 @@ Offsets = Mapping[str, Mapping[int, int]]
 
 
 def faults(spec: SourceSpec) -> Iterator[SpecFault]:
-    """Everything that is wrong with a declaration, from its text."""
     said = spec.settings
     yield from _topic_faults(spec)
     if not said.get("connection"):
@@ -172,7 +171,6 @@ def starting_offsets(spec: SourceSpec) -> str | Offsets:
 
 
 def _offsets(said: Mapping[str, Any]) -> str | Offsets | None:
-    """None if they cannot be read."""
     value = said.get("starting_offsets")
     if value is None or isinstance(value, str):
         return None if value is not None and value not in _WORDS else value or "earliest"

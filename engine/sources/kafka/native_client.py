@@ -42,14 +42,7 @@ _SECURITY = {
 
 @dataclass(frozen=True, slots=True)
 class TopicOffsets:
-    """A topic as it is now.
-
-    Attributes:
-        id: which a topic that is deleted and recreated does not keep.
-        first: the first offset of each partition.
-        end: the offset behind the last record of each partition, as a consumer of the isolation level sees it.
-        written: the same with the records of open transactions; None: not asked.
-    """
+    """`id` changes with a recreated topic; `end` is as a consumer sees it, `written` includes open transactions."""
 
     id: str
     first: Mapping[int, int]
@@ -59,14 +52,7 @@ class TopicOffsets:
 
 @dataclass(frozen=True, slots=True)
 class ClusterOffsets:
-    """Some topics of a cluster.
-
-    Attributes:
-        cluster: its id.
-        topics: by name.
-        addresses: of its brokers.
-        asked_at: when that was so, on the monotonic clock.
-    """
+    """`asked_at` is on the monotonic clock."""
 
     cluster: str
     topics: Mapping[str, TopicOffsets] = field(default_factory=dict)
@@ -77,16 +63,7 @@ class ClusterOffsets:
 def ask(
     addresses: str, security: Mapping[str, Any], wanted: Mapping[str, Sequence[str]]
 ) -> dict[str, ClusterOffsets] | None:
-    """Ask the brokers of a connection for topics, all at once.
-
-    Args:
-        addresses: of the brokers.
-        security: of the connection.
-        wanted: names of topics, by isolation level.
-
-    Returns:
-        What there is, by isolation level; None: it cannot be known this way.
-    """
+    """Ask brokers for topics, all at once, by isolation level; None: it cannot be known this way."""
     with _client(addresses, security) as questions:
         if questions is None:
             return None
@@ -136,13 +113,7 @@ def _opened(addresses: str, security: Mapping[str, Any]) -> Questions | None:
 
 
 def _client_settings(addresses: str, security: Mapping[str, Any], heard: Callable[[Any], None]) -> dict[str, Any]:
-    """Return the settings of a client of a connection.
-
-    Args:
-        addresses: of the brokers.
-        security: of the connection.
-        heard: gets the errors that the client meets outside of calls.
-    """
+    """Return the settings of a client; `heard` gets the errors that it meets outside of calls."""
     return {
         "bootstrap.servers": addresses, "client.id": "headrace", "log_level": 0, "error_cb": heard,
         **{option: str(security[key]) for key, option in _SECURITY.items() if security.get(key)},
@@ -150,13 +121,7 @@ def _client_settings(addresses: str, security: Mapping[str, Any], heard: Callabl
 
 
 def assigned_consumer(addresses: str, security: Mapping[str, Any], options: Mapping[str, Any]) -> Consumer | None:
-    """Return a consumer that is given its partitions and commits nothing; None: there is no client in Python.
-
-    Args:
-        addresses: of the brokers.
-        security: of the connection.
-        options: of librdkafka beside those of the connection.
-    """
+    """Return a consumer that is given its partitions and commits nothing; None: there is no client in Python."""
     try:
         from confluent_kafka import Consumer, KafkaException
     except ImportError:
@@ -172,11 +137,7 @@ def assigned_consumer(addresses: str, security: Mapping[str, Any], options: Mapp
 def ends(
     addresses: str, security: Mapping[str, Any], wanted: Mapping[str, Sequence[str]]
 ) -> dict[str, dict[str, TopicOffsets]] | None:
-    """Ask where topics end, by isolation level; their first offsets are left out. The parameters are those of `ask`.
-
-    Returns:
-        None: it cannot be known this way, or not now.
-    """
+    """Ask where topics end, by isolation level; their first offsets are left out. The parameters are those of `ask`."""
     with _client(addresses, security) as questions:
         if questions is None:
             return None
@@ -200,15 +161,7 @@ def ends(
 
 @dataclass(slots=True)
 class Questions:
-    """What a client is asked.
-
-    Attributes:
-        admin: the client.
-        rejected: filled by the client when a broker takes no login or no certificate; it would try on by itself.
-        known: topics as they were described last.
-        known_at: when that was, by the monotonic clock.
-        failed: it is of no use any more.
-    """
+    """`rejected` is filled when a broker takes no login or no certificate: the client would try on by itself."""
 
     admin: Any
     rejected: Sequence[str]

@@ -19,14 +19,7 @@ Offsets = Mapping[str, Mapping[str, int]]
 
 
 def records_read(session: SparkSession, spec: SourceSpec, place: Place, begin: Offsets, end: Offsets) -> SourceSpec:
-    """Return a source that has the records that a stream has read, and no others.
-
-    Args:
-        session: that asks.
-        spec: the source.
-        place: where its connection is.
-        begin: where the stream began; a partition that is not named began with its first record.
-        end: where it is.
+    """Return a source of the records that a stream has read; unnamed partitions began with their first record.
 
     Raises:
         StateError: `source-gap`: the broker has deleted some of them.

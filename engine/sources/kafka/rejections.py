@@ -32,32 +32,18 @@ _PEM_HINT = (
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """An exception of the client.
-
-    Attributes:
-        kind: its class, without the package.
-        text: its message.
-    """
-
     kind: str
     text: str
 
 
 def rejection(connection: Connection, causes: Sequence[Cause], topic: str = "") -> SetupError:
-    """The error for what the client reports, without secrets.
-
-    Args:
-        connection: that was tried.
-        causes: the exception and its causes, the deepest last.
-        topic: that was asked for.
-    """
+    """The error for what the client reports, without secrets."""
     gone = _unreachable(connection, {cause.kind for cause in causes})
     code, message, hint = gone or _described(connection, causes, topic)
     return SetupError(code, scrub(message), hint)
 
 
 def not_readable(connection: Connection, topic: str) -> SetupError:
-    """The error for a topic that the user may not read."""
     user = connection.user
     who = f"the user '{user}'" if user else "the client"
     message = f"{who} of the connection '{connection.name}' may not read"
@@ -161,5 +147,4 @@ def _of_client(connection: Connection, brokers: str, said: str) -> tuple[str, st
 
 
 def _deepest(causes: Sequence[Cause]) -> str:
-    """The message of the innermost exception that has one."""
     return next((cause.text.strip().rstrip(".") for cause in reversed(causes) if cause.text), causes[0].kind)

@@ -28,8 +28,7 @@ class Cluster(Protocol):
     """A cluster that can be asked: by the client in Spark's JVM for a build, or what a plan has asked without Java."""
 
     @property
-    def addresses(self) -> str:
-        """The addresses of its brokers."""
+    def addresses(self) -> str: ...
 
     def id(self) -> str:
         """Its id; empty: it has none."""
@@ -49,13 +48,6 @@ def resume(
     spec: SourceSpec, cluster: Cluster, topics: Mapping[str, Topic], known: Mapping[str, Any], stands: Sequence[Stand]
 ) -> Resumption:
     """Compare the cluster with what a stream knew of it.
-
-    Args:
-        spec: the source.
-        cluster: to be asked for offsets.
-        topics: those of the source, as they are now.
-        known: what this gave to be remembered at the last start; empty at the first.
-        stands: where Spark's checkpoint is, one a source that the query reads.
 
     Raises:
         StateError: source-changed, source-replaced, source-shrunk or source-gap.
@@ -81,13 +73,6 @@ def resume(
 
 
 def remembered(spec: SourceSpec, topics: Mapping[str, str], cluster: str) -> dict[str, Any]:
-    """Return what is kept of a source at the start of a stream.
-
-    Args:
-        spec: the source.
-        topics: ids of its topics, by name.
-        cluster: its id.
-    """
     return {"topics": dict(topics), "start": _start(spec), "cluster": cluster}
 
 

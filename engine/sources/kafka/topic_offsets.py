@@ -21,12 +21,7 @@ ISOLATION = "isolation.level"
 
 
 def topics_now(specs: Mapping[str, SourceSpec], place: Place) -> dict[str, ClusterOffsets]:
-    """What sources have, asked without Java; those that only Java's client knows are omitted.
-
-    Args:
-        specs: by any name.
-        place: of the project.
-    """
+    """What sources have, asked without Java; those that only Java's client knows are omitted."""
     found: dict[str, ClusterOffsets] = {}
     for connection, mine, wanted in _by_connection(specs):
         settings = place.connection(connection)
@@ -49,10 +44,6 @@ class PolledTopics:
         """Return a value of each source that differs when there are new records, partitions or topics.
 
         Those that only Java's client knows are omitted, and those of a connection that cannot be asked now.
-
-        Args:
-            specs: by any name.
-            place: of the project.
 
         Raises:
             ProjectError, SetupError: a connection is not valid.
@@ -86,7 +77,6 @@ class PolledTopics:
 
     @property
     def waits(self) -> bool:
-        """Whether `wait` notices when something comes."""
         return bool(self._arrivals)
 
     def _stand_at(
@@ -135,12 +125,6 @@ def resumption(
 ) -> Resumption:
     """Decide whether a stream can resume, without Java.
 
-    Args:
-        spec: the source.
-        known: what is remembered of its last start.
-        offsets: where the sources of its query are.
-        now: its topics.
-
     Raises:
         StateError: as a build would.
     """
@@ -149,14 +133,11 @@ def resumption(
 
 
 def topics_of(now: ClusterOffsets) -> dict[str, Topic]:
-    """Return the topics of which a cluster was asked."""
     return {name: Topic(name, topic.id, tuple(topic.end)) for name, topic in now.topics.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What was asked of a cluster, as `topic_check` asks for it."""
-
     now: ClusterOffsets
 
     @property
@@ -188,26 +169,13 @@ def same_start(spec: SourceSpec, known: Mapping[str, Any], now: ClusterOffsets) 
 
 
 def is_new(known: Mapping[str, Any], now: ClusterOffsets) -> bool:
-    """Whether a stream has read none of the topics that are there: all were created since, in the same cluster.
-
-    Args:
-        known: what is remembered of its last start.
-        now: its topics.
-    """
+    """Whether a stream has read none of the topics that are there: all were created since, in the same cluster."""
     read = set(known.get("topics", {}).values())
     return bool(read) and known.get("cluster") == now.cluster and not read & {t.id for t in now.topics.values()}
 
 
 def unread(now: ClusterOffsets, offsets: Sequence[Mapping[str, Any]]) -> int | None:
-    """How many offsets a stream has not read; the marks of transactions are among them.
-
-    Args:
-        now: its topics.
-        offsets: where the sources of its query are.
-
-    Returns:
-        None: not known, because it has not begun with a partition, or is behind the end.
-    """
+    """Return how many offsets are unread, marks of transactions included; None: not begun, or behind the end."""
     reached = [offset for item in offsets if (offset := stand_of(item)) is not None]
     count = 0
     for name, topic in now.topics.items():
@@ -230,11 +198,9 @@ def stand_of(offset: Mapping[str, Any]) -> dict[str, dict[int, int]] | None:
 
 
 def names_of(spec: SourceSpec) -> tuple[str, ...]:
-    """The topics that a source names."""
     said = spec.settings
     return (said["topic"],) if "topic" in said else tuple(said.get("topics") or said["assign"])
 
 
 def client_of(spec: SourceSpec) -> dict[str, str]:
-    """The consumer's options that the source decides."""
     return {ISOLATION: "read_committed", **consumer_options(spec.options)}

@@ -36,10 +36,7 @@ _Record = tuple[str, str, str, str, int, int]
 
 @dataclass(frozen=True, slots=True)
 class UnreadTimes:
-    """Times of the oldest unread records; consumers are kept between two calls, and so is each time that was found.
-
-    Used by one thread.
-    """
+    """Times of the oldest unread records; consumers and times are kept between calls. Used by one thread."""
 
     _consumers: dict[tuple[str, str], Consumer] = field(default_factory=dict)
     _found: dict[_Record, float] = field(default_factory=dict)
@@ -51,12 +48,6 @@ class UnreadTimes:
 
         Partitions without unread records are omitted, and those of which the time is not known: the broker does not
         answer, the records have no timestamps, or nothing but marks of transactions is left.
-
-        Args:
-            spec: the source.
-            place: of the project.
-            offsets: where the sources of its query are; empty: it has not begun.
-            now: the topics of the source, as `topics_now` returns them.
 
         Raises:
             ProjectError, SetupError: the connection is not valid.
@@ -75,7 +66,6 @@ class UnreadTimes:
         return {place_: self._found[record] for place_, record in records.items() if record in self._found}
 
     def close(self) -> None:
-        """Close the consumers."""
         for consumer in self._consumers.values():
             consumer.close()
         self._consumers.clear()
@@ -120,7 +110,6 @@ def _opened(connection: str, level: str, place: Place) -> Consumer | None:
 
 
 def _times(consumer: Consumer, wanted: Mapping[Partition, int]) -> dict[Partition, float]:
-    """The times of the first records from some offsets on."""
     from confluent_kafka import TopicPartition
 
     consumer.assign([TopicPartition(topic, partition, offset) for (topic, partition), offset in wanted.items()])

@@ -16,14 +16,7 @@ Reference = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A schema as a registry answers with it, checked for its form.
-
-    Attributes:
-        schema: its text.
-        kind: such as AVRO.
-        references: subject and version of each schema that it refers to.
-        id: None where the question was for an id.
-    """
+    """`references` has subject and version of each; `id` is None where the question was for an id."""
 
     schema: str
     kind: str
@@ -65,6 +58,5 @@ def is_subject(text: Any) -> bool:
 
 
 def short(text: object) -> str:
-    """What a registry says, as far as a message shows it."""
     line = " ".join(str(text).split())
     return f"{line[:_SHOWN]}.." if len(line) > _SHOWN else line

@@ -55,16 +55,7 @@ class MissingSchemaError(SetupError):
 
 @dataclass(frozen=True, slots=True)
 class RegistrySettings:
-    """How a registry is reached.
-
-    Attributes:
-        name: its name in the target, for messages.
-        url: without user and password.
-        authorization: the value of the header; empty: none is sent.
-        timeout: seconds that the registry may be silent.
-        patience: seconds that a call may take, with all its repetitions.
-        ca: PEM text of the authorities that its certificate is checked with; empty: those of the machine.
-    """
+    """`timeout` and `patience` (of a call with all its repetitions) are in seconds; `url` is without a login."""
 
     name: str
     url: str
@@ -76,8 +67,6 @@ class RegistrySettings:
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """A schema of a registry: its id, and its whole text with what it refers to."""
-
     id: int
     text: str
 
@@ -147,8 +136,6 @@ def _basic(user: str, password: str) -> str:
 
 @dataclass(slots=True)
 class Registry:
-    """A registry and what it has answered."""
-
     settings: RegistrySettings
     _schemas: dict[int, Registered] = field(default_factory=dict)
     _subjects: dict[str, tuple[float, Any]] = field(default_factory=dict)
@@ -233,11 +220,7 @@ class Registry:
     def _import(
         self, answer: Answer, imported: dict[Reference, str], around: tuple[Reference, ...], deadline: float
     ) -> None:
-        """The texts of the schemas that one refers to, those that they refer to first.
-
-        Raises:
-            AvroError: the references form a cycle, or are too many.
-        """
+        """Import the schemas that one refers to, their own first; raise AvroError for a cycle, or too many."""
         for reference in answer.references:
             if reference in around:
                 raise AvroError(f"it references itself, through version {reference[1]} of '{short(reference[0])}'")
@@ -336,11 +319,7 @@ class Registry:
 
 
 def _subject(name: str) -> str:
-    """The path of a subject.
-
-    Raises:
-        MissingSchemaError: `registry-subject`, no subject has such a name.
-    """
+    """Return the path of a subject; raise MissingSchemaError, `registry-subject`, if none has such a name."""
     if not is_subject(name):
         message = f"there can be no subject {short(name)!r} in a schema registry"
         raise MissingSchemaError("registry-subject", message, "Set 'subject:' to a name of at most 1,000 characters.")

@@ -17,22 +17,16 @@ if TYPE_CHECKING:
 
 
 class ValueFormat(Protocol):
-    """A format of values: a module with these names. Its settings are those of `value:`.
-
-    Attributes:
-        KEYS: keys of `value:` that it has, with the form of each.
-    """
+    """A module with these names; its settings are those of `value:`, of which KEYS are its own."""
 
     KEYS: Mapping[str, ValueForm]
 
-    def faults(self, spec: SourceSpec, value: Mapping[str, Any], /) -> Iterable[SpecFault]:
-        """What is wrong with its settings."""
+    def faults(self, spec: SourceSpec, value: Mapping[str, Any], /) -> Iterable[SpecFault]: ...
 
     def columns(self, value: Mapping[str, Any], /) -> str | None:
         """The columns it brings, as DDL; empty: known when it is read; None: it needs a schema."""
 
-    def jars(self) -> Sequence[str]:
-        """The sets of locked jars it needs."""
+    def jars(self) -> Sequence[str]: ...
 
     def decode(self, frame: DataFrame, spec: SourceSpec, value: Mapping[str, Any], place: Place, /) -> DataFrame:
         """Columns, `_metadata` and `__bad` from `__raw` and `_metadata`."""

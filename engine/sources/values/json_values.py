@@ -59,12 +59,10 @@ def _value_faults(key: str, value: Any, form: OptionForm) -> Iterator[SpecFault]
 
 
 def columns(_: Mapping[str, Any]) -> str | None:
-    """Those of the schema."""
     return None
 
 
 def jars() -> tuple[str, ...]:
-    """None: PySpark reads JSON."""
     return ()
 
 
@@ -76,14 +74,7 @@ def decode(frame: DataFrame, spec: SourceSpec, value: Mapping[str, Any], _: Plac
 def objects(
     frame: DataFrame, spec: SourceSpec, options: Mapping[str, str], folders: tuple[int, int] | None = None
 ) -> DataFrame:
-    """Columns, `_metadata` and `__bad` from `__raw` and `_metadata`.
-
-    Args:
-        frame: the records.
-        spec: the source.
-        options: of Spark's JSON reader, of those in OPTIONS.
-        folders: of files, the depths of `folder_columns`.
-    """
+    """Columns, `_metadata` and `__bad` from `__raw` and `_metadata`."""
     from pyspark.sql import functions as f
 
     session: Any = frame.sparkSession
@@ -97,7 +88,6 @@ def objects(
 
 
 def columns_of(ddl: str) -> StructType:
-    """The columns of a schema, as Spark has them."""
     from pyspark.sql.types import StructType as Struct
 
     found = Struct.fromDDL(ddl)

@@ -25,12 +25,10 @@ def faults(spec: SourceSpec, value: Mapping[str, Any]) -> list[SpecFault]:
 
 
 def columns(value: Mapping[str, Any]) -> str:
-    """The one column."""
     return f"value {_TYPES[value['format']]}"
 
 
 def jars() -> tuple[str, ...]:
-    """None."""
     return ()
 
 
