@@ -41,7 +41,6 @@ class PageAccess:
     session: str = field(repr=False)
 
     def link(self, address: str, fragment: str = "") -> str:
-        """The address with the token, for one person."""
         return f"{address}?token={self.token}{fragment}"
 
     def admits(self, headers: Message, port: int) -> bool:
@@ -54,7 +53,6 @@ class PageAccess:
         return _is_among(self.session, sessions) or _is_among(self.token, tokens)
 
     def is_in(self, query: str) -> bool:
-        """Whether a query holds the token."""
         try:
             return _is_among(self.token, parse_qs(query, max_num_fields=_MOST_FIELDS).get("token", ()))
         except ValueError:

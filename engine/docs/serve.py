@@ -132,8 +132,6 @@ def serving(
 
 
 class SiteServer(ThreadingHTTPServer):
-    """The server of one folder, for those who have its token."""
-
     daemon_threads = True
 
     def __init__(
@@ -154,22 +152,18 @@ class SiteServer(ThreadingHTTPServer):
 
     @property
     def address(self) -> str:
-        """Of the first page; nobody reads it without the token."""
         return f"http://{HOST}:{self.server_port}/"
 
     def link(self, fragment: str = "") -> str:
-        """The address of a page with the token, for one person."""
         return self.access.link(self.address, fragment)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """ServedAnswer in a thread of its own, if there are not too many."""
         if not self._free.acquire(blocking=False):
             self.shutdown_request(request)
             return
         super().process_request(request, client_address)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """ServedAnswer, and make room."""
         try:
             super().process_request_thread(request, client_address)
         finally:
@@ -191,12 +185,10 @@ class _Head(io.RawIOBase):
         self.too_long = False
 
     def begin(self, limits: Limits) -> None:
-        """The next bytes are those of a request."""
         self._left = limits.head_bytes
         self._deadline = time.monotonic() + limits.request_seconds
 
     def readable(self) -> bool:
-        """It is."""
         return True
 
     def readinto(self, buffer: Any) -> int:
@@ -228,13 +220,11 @@ class _Handler(SimpleHTTPRequestHandler):
     disable_nagle_algorithm = True
 
     def setup(self) -> None:
-        """Read through the limits."""
         super().setup()
         self._head = _Head(self.connection)
         self.rfile = io.BufferedReader(self._head, 1024)
 
     def handle_one_request(self) -> None:
-        """ServedAnswer a request, if it comes in time and is not too long."""
         self._head.begin(self.server.limits)
         super().handle_one_request()
 
@@ -266,7 +256,6 @@ class _Handler(SimpleHTTPRequestHandler):
             outputfile.write(chunk)
 
     def send_head(self) -> IO[bytes] | None:  # type: ignore[override] # a file, or nothing
-        """The file of a GET or HEAD, after its headers."""
         opened = self._file()
         if opened is None:
             self._refuse(HTTPStatus.NOT_FOUND)
@@ -280,7 +269,6 @@ class _Handler(SimpleHTTPRequestHandler):
         return file
 
     def do_GET(self) -> None:
-        """ServedAnswer with what is added to the files, or a file."""
         if (url := self._admitted()) is None:
             return
         added = self.server.additions
@@ -290,7 +278,6 @@ class _Handler(SimpleHTTPRequestHandler):
             self._answer(answer)
 
     def do_HEAD(self) -> None:
-        """The headers of a file."""
         if self._admitted() is not None:
             super().do_HEAD()
 
@@ -340,7 +327,6 @@ class _Handler(SimpleHTTPRequestHandler):
         return len(hosts) == 1 and hosts[0].lower() in {f"{name}:{port}" for name in _NAMES}
 
     def _file(self) -> tuple[IO[bytes], str] | None:
-        """The file that is asked for and the end of its name, if it is one of the site's."""
         try:
             path = unquote(urlsplit(self.path).path, errors="strict").removeprefix("/") or "index.html"
             parts = path.split("/")
@@ -382,11 +368,10 @@ class _Handler(SimpleHTTPRequestHandler):
         super().end_headers()
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-        """No-op: requests are not logged."""
+        ...
 
 
 def _live(page: IO[bytes], version: str) -> IO[bytes]:
-    """The first page with the script that follows the version."""
     with page:
         script = f'<script src="live.js" data-version="{version}"></script>\n</body>'.encode()
         return io.BytesIO(page.read().replace(b"</body>", script, 1))

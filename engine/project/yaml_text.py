@@ -123,4 +123,5 @@ def _is_block(text: str) -> bool:
 
 
 def without_jinja(text: str) -> str:
+    """Return the text with what begins Jinja written so that it renders to itself."""
     return _TAG.sub("{{ '{' }}", text)

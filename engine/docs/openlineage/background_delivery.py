@@ -141,7 +141,6 @@ class _Delivery:
         self.thread = threading.Thread(target=self._work, name="openlineage", daemon=True)
 
     def put(self, event: Event) -> None:
-        """Take an event of the run."""
         self.waiting.put((event, time.time()))
 
     def _work(self) -> None:

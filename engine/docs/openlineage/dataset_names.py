@@ -33,8 +33,6 @@ class DatasetName:
 
 
 class DatasetNames:
-    """Names of the nodes of a project, for a target."""
-
     def __init__(self, manifest: Manifest, target: Target, root: Path) -> None:
         self._manifest, self._target, self._root = manifest, target, root
         self._known: dict[str, tuple[DatasetName, ...]] = {}

@@ -60,7 +60,6 @@ def http_transport(url: WebAddress, timeout: float, key: str = "") -> Transport:
 
 
 def _request(url: WebAddress, key: str) -> tuple[WebAddress, dict[str, str]]:
-    """The address without a login, and the headers."""
     headers = {"Content-Type": "application/json"}
     if url.login is not None:
         headers["Authorization"] = f"Basic {base64.b64encode(unquote(url.login).encode()).decode()}"

@@ -43,8 +43,6 @@ _SUBTYPES = {
 
 @dataclass(slots=True)
 class _Sums:
-    """What a model has done so far."""
-
     rows_out: int = 0
     told: float = 0.0
 
@@ -65,13 +63,7 @@ class Teller:
     running: dict[str, _Sums] = field(default_factory=dict)
 
     def tell(self, event: Event, at: str, clock: float) -> Iterator[event_v2.RunEvent]:
-        """The events to send for one of the run's.
-
-        Args:
-            event: what happened.
-            at: when, in UTC, as ISO text.
-            clock: the same in seconds, to hold back what comes too often.
-        """
+        """Yield the events to send for one of the run's; `clock`, in seconds, holds back what comes too often."""
         match event:
             case RunStarted():
                 self.run = event

@@ -105,7 +105,6 @@ class Columns:
         return read_before
 
     def find(self, spot: ColumnSpot) -> Column | None:
-        """The column that a spot is, or is a field of."""
         columns, path = self.of(spot.node), spot.column.lower()
         while path not in columns and "." in path:
             path = path.rpartition(".")[0]
@@ -137,7 +136,6 @@ def spot_named(manifest: Manifest, text: str) -> ColumnSpot:
 
 
 def trace(columns: Columns, start: ColumnSpot) -> Trace:
-    """Follow a column up to the sources."""
     steps: dict[ColumnSpot, TraceStep] = {}
     waiting = deque([start])
     while waiting:
@@ -187,7 +185,6 @@ def _deciders(manifest: Manifest, node_id: str) -> Iterator[Decider]:
 
 
 def impact(columns: Columns, start: ColumnSpot) -> Impact:
-    """Follow a column down to everything that goes with it."""
     values = _closure(columns, start, stars_only=False)
     rows = dict.fromkeys(decider for spot in (start, *values) for decider in _decided(columns, spot))
     gone = _closure(columns, start, stars_only=True)
@@ -212,7 +209,6 @@ def _closure(columns: Columns, start: ColumnSpot, *, stars_only: bool) -> tuple[
 
 
 def _computed(columns: Columns, spot: ColumnSpot) -> Iterator[tuple[ColumnSpot, str]]:
-    """The columns with a column in their text, and that text."""
     for model in columns.readers.get(spot.node, ()):
         for column in model.columns:
             if any(spot.touches(ColumnSpot(o.node, o.column)) for o in column.origins):
@@ -227,7 +223,6 @@ def _decided(columns: Columns, spot: ColumnSpot) -> Iterator[Decider]:
 
 
 def _naming(columns: Columns, spot: ColumnSpot) -> Iterator[str]:
-    """The models whose text has the column in it by name."""
     yield from (made.node for made, sql in _computed(columns, spot) if sql != STAR)
     yield from (decider.model for decider in _decided(columns, spot))
 
@@ -255,7 +250,6 @@ def _tests(manifest: Manifest, gone: Iterable[ColumnSpot], stopped: set[str]) ->
 
 
 def named_in(manifest: Manifest, test: UnitTest) -> Iterator[ColumnSpot]:
-    """The columns that a unit test gives or expects by name, each once."""
     model = manifest.nodes[test.model]
     nodes = {item.view: item.node for item in model.inputs} if isinstance(model, Model) else {}
     every = (*test.static, *(rows for step in test.steps for rows in step.given))

@@ -24,7 +24,6 @@ _OF_BATCH = {
 
 
 def kind(node: Model | Source | Exposure) -> str:
-    """What a node is, in two words."""
     if isinstance(node, Exposure):
         return node.kind or "exposure"
     if isinstance(node, Source):
@@ -38,7 +37,6 @@ def duration(text: str) -> str:
 
 
 def listed(items: Iterable[str]) -> str:
-    """Items with commas, and 'and' before the last."""
     *first, last = list(items) or [""]
     return f"{', '.join(first)} and {last}" if first else last
 
@@ -95,13 +93,11 @@ def _shift(start: str) -> str:
 
 
 def event_time(watermark: Watermark) -> str:
-    """The event time's column, and what it is made of."""
     own = watermark.expression in {None, watermark.column}
     return watermark.column if own else f"{watermark.column} ({watermark.expression})"
 
 
 def files(count: int) -> str:
-    """A number of files."""
     return "1 file" if count == 1 else f"{count:,} files"
 
 
@@ -111,7 +107,6 @@ def value(given: Any) -> str:
 
 
 def test(data_test: DataTest) -> str:
-    """The kind of a data test."""
     text = data_test.kind.replace("_", " ")
     return text if data_test.severity is Severity.ERROR else f"{text} (warning)"
 

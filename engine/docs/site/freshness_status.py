@@ -19,8 +19,6 @@ FILE = "sources.json"
 
 
 class Fresh(StrEnum):
-    """The status of a source."""
-
     PASS = "pass"  # noqa: S105 (no password)
     WARN = "warn"
     ERROR = "error"
@@ -29,13 +27,10 @@ class Fresh(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AgeBound:
-    """An age: so many minutes, hours or days."""
-
     count: int
     period: str
 
     def __str__(self) -> str:
-        """`10 minutes`."""
         return f"{self.count:,} {self.period}{'' if self.count == 1 else 's'}"
 
 
@@ -69,7 +64,6 @@ def write_freshness(statuses: Iterable[FreshnessStatus], folder: Path, project: 
 
 
 def freshness_text(statuses: Iterable[FreshnessStatus], project: str, seconds: float) -> str:
-    """The content of sources.json; `seconds` is how long it took in all."""
     results = [_result(freshness, project) for freshness in statuses]
     record = {"metadata": artifact_metadata("sources/v3"), "results": results, "elapsed_time": round(seconds, 3)}
     return json.dumps(record, indent=1)

@@ -20,8 +20,6 @@ _SWEEPS = 60
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A node and one that reads it."""
-
     parent: str
     child: str
 
@@ -44,8 +42,6 @@ def links_of(manifest: Manifest) -> dict[Link, bool]:
 
 @dataclass(frozen=True, slots=True)
 class NodePlace:
-    """Where a node is: its layer, from the left, and the middle of its box."""
-
     layer: int
     y: int
 
@@ -151,15 +147,7 @@ def heights(
     sizes: Sequence[float],
     gap: float,
 ) -> list[float]:
-    """The middle of every vertex, the topmost edge at 0.
-
-    Args:
-        layers: the vertices of each layer, from top to bottom.
-        ups: for every vertex its neighbours in the layer before.
-        downs: for every vertex its neighbours in the layer after.
-        sizes: the height of every vertex.
-        gap: what stays free between two.
-    """
+    """Return the middle of every vertex, the topmost edge at 0; `ups` and `downs` are the neighbours of each."""
     offsets = [_offsets(layer, sizes, gap) for layer in layers]
     middles = [0.0] * len(sizes)
     for layer, below in zip(layers, offsets, strict=True):

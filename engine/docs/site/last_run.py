@@ -19,8 +19,6 @@ from engine.events import Status
 
 
 class Tone(StrEnum):
-    """How a status is to be taken."""
-
     GOOD = "good"
     WARN = "warn"
     BAD = "bad"
@@ -50,8 +48,6 @@ _MEASURED = {
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A micro-batch of the run: its number, its numbers, and what was so at its end."""
-
     id: int
     rows_in: float
     rows_out: float
@@ -97,12 +93,10 @@ class LastRun:
     nodes: Mapping[str, NodeRun] = field(default_factory=dict)
 
     def counted(self, *kinds: str) -> Mapping[str, int]:
-        """How many nodes of these kinds (model, test, unit_test) ended in which way."""
         ended = (run.status for node, run in self.nodes.items() if node.partition(".")[0] in kinds)
         return dict(sorted(Counter(ended).items()))
 
     def failed(self, node: str) -> bool:
-        """Whether a node ran and failed."""
         return node in self.nodes and self.nodes[node].tone is Tone.BAD
 
 

@@ -52,14 +52,11 @@ _BECOME = {
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """A setting in words: its label, and its description."""
-
     about: str
     text: str
 
 
 def source_words(source: Source) -> Iterator[Detail]:
-    """How a source is read."""
     spec = source.spec
     settings = spec.settings
     yield Detail("Source", f"{spec.format or 'an unknown format'}, {location(spec)}".rstrip(", "))
@@ -85,7 +82,6 @@ def source_words(source: Source) -> Iterator[Detail]:
 
 
 def _start(source: Source) -> str:
-    """Where a stream of it begins, if not with the first record."""
     settings = source.spec.settings
     offsets = settings.get("starting_offsets")
     if at := settings.get("starting_timestamp"):
@@ -98,7 +94,6 @@ def _start(source: Source) -> str:
 
 
 def model_words(model: Model) -> Iterator[Detail]:
-    """What a model reads, counts and writes."""
     streams = [item for item in model.inputs if item.stream]
     for item in streams:
         yield from _stream_words(model, item, f" of {item.name}" if len(streams) > 1 else "")

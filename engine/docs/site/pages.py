@@ -27,7 +27,6 @@ _RUNS_LISTED = 20
 
 
 def node_record(facts: Facts, node: SiteNode) -> Record:
-    """Everything about one source, model or exposure."""
     if isinstance(node, Exposure):
         return _exposure(facts, node)
     common = {

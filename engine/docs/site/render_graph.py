@@ -30,8 +30,6 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A graph ready to be written: ids with their labels and kinds, and arrows."""
-
     nodes: Mapping[str, tuple[str, str]]
     edges: tuple[Edge, ...]
 
@@ -41,7 +39,6 @@ _DOT = {"source": ", shape=cylinder", "view": ", style=dashed", "exposure": ", s
 
 
 def graph(manifest: Manifest, chosen: Iterable[str]) -> Drawn:
-    """The sources, models and exposures among the chosen nodes, and what reads what among them."""
     nodes = {
         node_id: (node.name, format_values.kind(node))
         for node_id in chosen
@@ -77,7 +74,6 @@ def _name(manifest: Manifest, spot: ColumnSpot) -> str:
 
 
 def as_record(drawn: Drawn) -> dict[str, Any]:
-    """A drawing as plain data."""
     return {
         "nodes": [{"id": node, "name": name, "kind": kind} for node, (name, kind) in drawn.nodes.items()],
         "edges": [
@@ -88,8 +84,6 @@ def as_record(drawn: Drawn) -> dict[str, Any]:
 
 
 def column_record(manifest: Manifest, column_trace: Trace, impact: Impact) -> dict[str, Any]:
-    """Everything about a column, as plain data."""
-
     def name(spot: ColumnSpot) -> str:
         return _name(manifest, spot)
 
@@ -130,7 +124,6 @@ def mermaid(drawn: Drawn) -> str:
 
 
 def _shape(node: str, kind: str) -> str:
-    """Which drawing a node has: source, view, exposure or another."""
     if node.startswith("exposure."):
         return "exposure"
     return "source" if kind.endswith("source") else kind
@@ -141,7 +134,6 @@ def _coded(text: str) -> str:
 
 
 def dot(drawn: Drawn) -> str:
-    """A drawing in Graphviz's language."""
     lines = ["digraph lineage {", "  rankdir=LR;", '  node [shape=box, fontname="sans-serif"];']
     for node, (name, kind) in drawn.nodes.items():
         shape = _DOT.get(_shape(node, kind), "")
@@ -169,7 +161,6 @@ def _flat(text: str) -> str:
 
 
 def tree(manifest: Manifest, column_trace: Trace) -> Iterator[str]:
-    """A column's way to the sources: each column with its type and the text that makes it."""
     steps = {step.spot: step for step in column_trace.steps}
 
     def shown(spot: ColumnSpot, before: str, branch: str, shown_before: frozenset[ColumnSpot]) -> Iterator[str]:
@@ -188,7 +179,6 @@ def tree(manifest: Manifest, column_trace: Trace) -> Iterator[str]:
 
 
 def deciders(manifest: Manifest, row_deciders: Iterable[Decider]) -> Iterator[str]:
-    """What decides on rows, a line for each model."""
     by_model: dict[str, list[str]] = {}
     for decider in row_deciders:
         text = f"{_name(manifest, decider.spot)} ({decider.kind})"
@@ -198,8 +188,6 @@ def deciders(manifest: Manifest, row_deciders: Iterable[Decider]) -> Iterator[st
 
 
 def loss(manifest: Manifest, impact: Impact) -> Iterator[str]:
-    """What goes with a column, in lines."""
-
     def names(nodes: Iterable[str]) -> str:
         return ", ".join(manifest.nodes[node].name for node in nodes) or "none"
 

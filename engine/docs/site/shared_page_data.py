@@ -23,7 +23,6 @@ _BARS = 40
 
 
 def index_record(facts: Facts) -> Record:
-    """The project, its nodes and links, its last run, and what was found wrong with it."""
     manifest, run = facts.manifest, facts.run
     layout = lay_out(list(facts.numbers), facts.links)
     nodes = []
@@ -124,7 +123,6 @@ def _first_sentence(text: str) -> str:
 
 
 def run_in_short(model: Model, run: NodeRun) -> Record:
-    """How a model ended, with the numbers that there can be of it."""
     record = {"status": run.status, "tone": run.tone.value, "at": moment(run.at)}
     numbers = {key: number for key, number in run.numbers.items() if number or key not in _absent(model)}
     return slim({**record, "counted": [list(item) for item in run.counted]}) | numbers
@@ -196,13 +194,11 @@ def _unit_tests(facts: Facts) -> Mapping[str, list[list[Any]]]:
 
 
 def _fields(column: Column) -> Iterator[list[list[str]]]:
-    """The fields of a struct, if it is one."""
     if column.type and column.type.startswith("struct<"):
         yield [list(field) for field in fields_of(column)]
 
 
 def macro_records(facts: Facts) -> list[Record]:
-    """The project's macros, and the models that call each."""
     names = [macro.name for macro in facts.manifest.macros]
     users: dict[str, list[int]] = {name: [] for name in names}
     for model in facts.manifest.models:

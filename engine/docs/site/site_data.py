@@ -49,26 +49,21 @@ class Facts:
 
     @cached_property
     def links(self) -> dict[Link, bool]:
-        """What names what, and whether it is read as a stream."""
         return links_of(self.manifest)
 
     @cached_property
     def promised(self) -> Mapping[str, Guarantee]:
-        """The guarantee of every model."""
         return guarantees(self.manifest)
 
     @cached_property
     def tests(self) -> Mapping[str, list[DataTest]]:
-        """The data tests by model."""
         return _by_model(self.manifest.tests)
 
     @cached_property
     def unit_tests(self) -> Mapping[str, list[UnitTest]]:
-        """The unit tests by model."""
         return _by_model(self.manifest.unit_tests)
 
     def all_tests(self, model: str) -> Iterator[DataTest | UnitTest]:
-        """The tests of a model, of both kinds."""
         yield from self.tests.get(model, ())
         yield from self.unit_tests.get(model, ())
 
@@ -94,7 +89,6 @@ def _by_model(tests: Iterable[_Test]) -> dict[str, list[_Test]]:
 
 
 def slim(record: Mapping[str, Any]) -> Record:
-    """The record without empty values."""
     return {key: value for key, value in record.items() if value not in (None, "", False, [], {}, ())}
 
 

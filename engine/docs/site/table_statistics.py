@@ -62,7 +62,6 @@ class StoredTable:
 
     @property
     def last(self) -> Snapshot | None:
-        """The current snapshot."""
         return self.snapshots[-1] if self.snapshots else None
 
 

@@ -99,7 +99,11 @@ class OpenProject:
         give_back()
 
     def compiled_with(self, texts: Mapping[str, str], moved: Mapping[str, str] | None = None) -> Compiled:
-        """Compile the project with other texts, or names of files, which nothing keeps; raise if that is impossible."""
+        """Compile the project with other texts, or names of files, which nothing keeps.
+
+        Raises:
+            EngineError: it cannot be compiled at all.
+        """
         moved = moved or {}
         with open_texts({moved.get(file, file): text for file, text in {**self.texts, **texts}.items()}, moved):
             return self.project.compile()
