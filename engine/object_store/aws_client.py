@@ -36,9 +36,6 @@ _AMAZON: Final = (".amazonaws.com", ".amazonaws.com.cn")
 def aws_client(settings: S3Settings) -> Any:
     """Return a client of an object store.
 
-    Args:
-        settings: endpoint, region and login.
-
     Raises:
         SetupError: `s3-client`: botocore is not installed, or the settings name nothing it can use.
     """
@@ -78,11 +75,7 @@ def aws_client(settings: S3Settings) -> Any:
 
 
 def _endpoint(text: str) -> Server:
-    """The server of an endpoint.
-
-    Raises:
-        SetupError: `s3-client`.
-    """
+    """Return the server of an endpoint; raise SetupError (`s3-client`) if it is none."""
     try:
         return web_address(text).server
     except AddressError as error:
@@ -145,7 +138,6 @@ def _bound(client: Any, endpoint: Server) -> None:
 
 
 def _answer(sock: Any, *args: Any, **also: Any) -> Any:
-    """An answer of http.client that is read until a deadline."""
     from http.client import HTTPResponse
 
     response = HTTPResponse(sock, *args, **also)

@@ -25,10 +25,8 @@ def is_store_outage(text: str) -> bool:
 
 
 def is_store_denial(text: str) -> bool:
-    """Return whether an error of Java's says that a login of an object store is missing, wrong or has expired."""
     return _DENIED.search(text) is not None
 
 
 def is_bucket_missing(text: str) -> bool:
-    """Return whether an error of Java's says that there is no such bucket."""
     return _MISSING.search(text) is not None

@@ -55,9 +55,6 @@ def is_conflict(error: Exception) -> bool:
 def s3_errors(location: str) -> Iterator[None]:
     """Turn what the client raises in a block into an error with a place and a fix.
 
-    Args:
-        location: what was asked for: `s3://bucket/key`.
-
     Raises:
         SetupError: `s3-denied`, `s3-unreachable` or `s3-missing`.
     """
@@ -75,11 +72,6 @@ def s3_errors(location: str) -> Iterator[None]:
 
 def listing(client: Any, location: str, **asked: Any) -> Iterator[dict[str, Any]]:
     """Yield the pages of a listing; a store that lists without end, or something else, is an error.
-
-    Args:
-        client: of the store.
-        location: what is listed, for messages.
-        asked: arguments of the paginator: `Bucket`, `Prefix`.
 
     Raises:
         SetupError: `s3-denied`, `s3-unreachable` or `s3-missing`.
@@ -101,7 +93,6 @@ def _is_entry(entry: Any) -> bool:
 
 
 def explained(error: Exception, location: str) -> SetupError:
-    """Return the error of a store for people."""
     from botocore.exceptions import ClientError, NoCredentialsError, PartialCredentialsError
 
     code = error_code(error)
@@ -125,7 +116,6 @@ _LOGIN: Final = (
 
 
 def denied(location: str, reason: str) -> SetupError:
-    """Return the error of a login that is wrong, has expired, or may not do this."""
     hint = (
         "Renew the login in 's3:' of the target (access_key_id, secret_access_key, session_token), and check that it "
         "may list, read, write and delete there."
@@ -134,6 +124,5 @@ def denied(location: str, reason: str) -> SetupError:
 
 
 def unreachable(location: str, reason: str) -> SetupError:
-    """Return the error of a store that does not answer."""
     hint = "Check the network and 'endpoint' in 's3:' of the target, and run the command again: it resumes."
     return SetupError("s3-unreachable", f"the object store of {location} does not answer: {reason}", hint)

@@ -24,16 +24,7 @@ _CHAIN: Final = "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvi
 
 @dataclass(frozen=True, slots=True)
 class S3Settings:
-    """How clients reach an object store; what is None is found by the AWS SDK, as its documentation has it.
-
-    Attributes:
-        endpoint: address of a store that is not AWS's own.
-        region: of the buckets.
-        access_key_id: of the login; None: the SDK's chain (environment, profile, role of the machine or the pod).
-        secret_access_key: of the login.
-        session_token: of a temporary login.
-        path_style_access: whether the bucket is in the path of an address, not in its host.
-    """
+    """None is found by the AWS SDK, as its documentation has it: the login in the environment, profile or role."""
 
     endpoint: str | None = None
     region: str | None = None
@@ -44,14 +35,12 @@ class S3Settings:
 
     @classmethod
     def of(cls, settings: Mapping[str, str]) -> S3Settings:
-        """Return the settings of a target's block, secrets in place."""
         texts = {key: value for key, value in settings.items() if key != "path_style_access"}
         path_style = settings.get("path_style_access")
         return cls(**texts, path_style_access=None if path_style is None else path_style == "true")
 
 
 def is_s3(location: str) -> bool:
-    """Return whether a location is in an object store with the interface of S3."""
     scheme, colon, _ = location.partition(":")
     return bool(colon) and scheme.lower() in SCHEMES
 
@@ -64,7 +53,6 @@ def bucket_and_key(location: str) -> tuple[str, str]:
 
 
 def hadoop_conf(settings: S3Settings) -> dict[str, str]:
-    """Return Spark's settings for files of `s3a://` and `s3://`, with secrets."""
     conf = {"spark.hadoop.fs.s3.impl": _FILE_SYSTEM, f"{_S3A}.aws.credentials.provider": _provider(settings)}
     named = {
         "endpoint": settings.endpoint,
@@ -80,14 +68,12 @@ def hadoop_conf(settings: S3Settings) -> dict[str, str]:
 
 
 def iceberg_properties(settings: S3Settings) -> dict[str, str]:
-    """Return the properties of an Iceberg catalog in Spark whose files S3FileIO reads and writes, with secrets."""
     named = {**_shared(settings), "client.region": settings.region}
     named["s3.path-style-access"] = _flag(settings.path_style_access)
     return {key: value for key, value in named.items() if value is not None}
 
 
 def pyiceberg_properties(settings: S3Settings) -> dict[str, str]:
-    """Return the properties of PyIceberg's file IO, with secrets."""
     named = {**_shared(settings), "s3.region": settings.region}
     if settings.path_style_access is not None:
         named["s3.force-virtual-addressing"] = _flag(not settings.path_style_access)

@@ -23,8 +23,6 @@ _PAUSES: Final = (0.25, 0.5, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class _Received:
-    """What came of an object; `whole`: all of it was asked for."""
-
     content: bytes
     length: int
     sum: str
@@ -45,7 +43,6 @@ def sum_of(content: bytes) -> str:
 
 
 def summed(content: bytes) -> Mapping[str, Any]:
-    """Return the arguments of a PUT for the content of an object."""
     return {"Body": content, "Metadata": {SUM: sum_of(content)}}
 
 
@@ -53,14 +50,6 @@ def read_object(
     client: Any, location: str, bucket: str, key: str, limit: int, pause: Callable[[float], None] = time.sleep
 ) -> bytes | None:
     """Return the first bytes of an object, all of them or an error; None: there is no such object.
-
-    Args:
-        client: of the store.
-        location: of the object, for messages.
-        bucket: that it is in.
-        key: of the object.
-        limit: of the bytes.
-        pause: waits before the object is asked for again.
 
     Raises:
         SetupError: `s3-denied`, `s3-missing`, `s3-unreachable`: the object was cut off, each time that it was read.
