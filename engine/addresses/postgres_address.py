@@ -25,14 +25,6 @@ _LOGIN: Final = frozenset({"password", "pgpassword", "sslpassword"})
 
 @dataclass(frozen=True, slots=True)
 class PostgresAddress:
-    """A parsed address.
-
-    Attributes:
-        server: what is connected to.
-        database: its name.
-        options: of the driver, behind the question mark; without a value: an empty text.
-    """
-
     server: Server
     database: str
     options: Mapping[str, str] = field(default_factory=dict)

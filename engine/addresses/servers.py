@@ -32,13 +32,7 @@ class AddressError(ValueError):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Server:
-    """What a client connects to.
-
-    Attributes:
-        scheme: in lower case: https, http, postgresql, thrift, kafka.
-        host: in lower case; an IPv6 address in its shortest form, without brackets.
-        port: the one that is connected to, also where an address names none.
-    """
+    """`scheme` and `host` are in lower case, IPv6 is shortest, without brackets; `port` is always there."""
 
     scheme: str
     host: str
@@ -60,11 +54,6 @@ class Server:
 
 def server(scheme: str, text: str, default_port: int | None = None) -> Server:
     """Parse `host`, `host:port` or `[IPv6]:port`.
-
-    Args:
-        scheme: of the address.
-        text: the part of an address that has host and port.
-        default_port: where the text has none; None: it must have one.
 
     Raises:
         AddressError: the text is not a host with a port.

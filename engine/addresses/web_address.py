@@ -18,14 +18,7 @@ _ADDRESS: Final = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?//([^/?#]*)([^?#]*
 
 @dataclass(frozen=True, slots=True)
 class WebAddress:
-    """A parsed address.
-
-    Attributes:
-        server: what is connected to.
-        path: empty, or with a slash at its beginning; as it was written.
-        query: behind the question mark.
-        login: user and password as they were written; None: there are none.
-    """
+    """`path` is as written: empty, or begins with a slash; `login` is user and password, None: there are none."""
 
     server: Server
     path: str = ""
@@ -58,10 +51,6 @@ class WebAddress:
 def web_address(text: str, *, login: bool = False) -> WebAddress:
     """Parse an http or https address.
 
-    Args:
-        text: the address, without blanks around it.
-        login: whether a user and a password may be in it.
-
     Raises:
         AddressError: it is none, or programs could read it differently.
     """
@@ -84,10 +73,6 @@ def web_address(text: str, *, login: bool = False) -> WebAddress:
 
 def token_address(uri: str, named: str | None) -> WebAddress:
     """Return where a REST catalog's tokens are fetched.
-
-    Args:
-        uri: of the catalog.
-        named: `oauth2-server-uri`; None or empty: the catalog's own place for tokens.
 
     Raises:
         AddressError: either is not an address.
