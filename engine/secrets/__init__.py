@@ -116,7 +116,6 @@ def scrubber(env: Mapping[str, str] | None = None) -> Callable[[str], str]:
 
 
 def scrub(text: str, env: Mapping[str, str] | None = None) -> str:
-    """The text with every secret value, and the password of every address, replaced by a mask."""
     return scrubber(env)(text)
 
 

@@ -47,8 +47,6 @@ _OF_ANY_CLIENT: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, order=True)
 class Gift:
-    """A secret, by the name of its variable, and the place that it is given to."""
-
     secret: str
     place: str
 
@@ -57,12 +55,7 @@ Path = tuple[str, ...]
 
 
 def places(block: Mapping[str, Any], what: str) -> tuple[str, ...]:
-    """Return the places that a block sends its secrets to.
-
-    Args:
-        block: as it is written; marks stand for secrets.
-        what: the block, for a place that has no host: `spark.conf`.
-    """
+    """Return the places that a block sends its secrets to; `what` names a place that has no host: `spark.conf`."""
     transport: dict[str, str] = {}
     servers: list[tuple[Server, Mapping[str, str]]] = []
     others: list[tuple[Path, str]] = []
@@ -88,10 +81,6 @@ def place(at: Server, transport: Mapping[str, str]) -> str:
 
     No two ways to reach a server have the same name. A host alone is reached over TLS, or without it on this machine;
     the other way is part of the name.
-
-    Args:
-        at: the server.
-        transport: what was set of the way to it, as it is written.
     """
     options = {key: value for key, value in transport.items() if value}
     with_port = f"{at.host_text}:{at.port}"
@@ -113,12 +102,7 @@ def place(at: Server, transport: Mapping[str, str]) -> str:
 
 
 def changed_host(shown: Mapping[str, Any], used: Mapping[str, Any]) -> str:
-    """Return the key of an address that leads to another server with the secrets in it than without; empty: none does.
-
-    Args:
-        shown: a block with marks for its secrets.
-        used: the same block with the secrets.
-    """
+    """Return the key of an address that leads to another server with its secrets than without; empty: none."""
     texts = dict(_leaves(used, ()))
     for path, value in _leaves(shown, ()):
         if MARK in value and (before := _servers(path, value)) is not None and before != _servers(path, texts[path]):
@@ -137,7 +121,7 @@ def _decides_nothing(path: Path, value: str) -> bool:
 
 
 def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
-    """The values in a block; a list of addresses is one."""
+    """Yield the values in a block; a list of addresses is one."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             yield from _leaves(inner, (*path, str(key)))

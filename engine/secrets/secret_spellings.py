@@ -25,14 +25,7 @@ _QUOTES = {"'": r"'\\''|'\"'\"'|''|&apos;", '"': r'""'}
 
 @dataclass(frozen=True, slots=True)
 class SecretForm:
-    """A way to write a secret.
-
-    Attributes:
-        source: the regular expression.
-        needle: part of every text that has it; in lower case where letter case does not count.
-        any_case: whether letter case does not count.
-        length: characters of what is hidden, for the order.
-    """
+    """`source` is the regular expression; `needle` is part of every text that has the form."""
 
     source: str
     needle: str
@@ -40,7 +33,6 @@ class SecretForm:
     length: int
 
     def pattern(self) -> re.Pattern[str]:
-        """Compiled when it is first needed."""
         return _compiled(self.source)
 
 
@@ -104,7 +96,6 @@ def _character(c: str, *, any_case: bool) -> str:
 
 
 def _ways(c: str) -> list[str]:
-    """How a character that is no ASCII letter or digit may be written."""
     code = ord(c)
     name = codepoint2name.get(code)
     return [

@@ -26,13 +26,7 @@ _MOST_BYTES = 1 << 22
 
 
 def trusted(root: Path, gifts: Iterable[Gift], env: Mapping[str, str] | None = None) -> tuple[Gift, ...]:
-    """Return those that nobody has confirmed; empty: all may be given.
-
-    Args:
-        root: the project's folder.
-        gifts: a secret and the place it would be given to.
-        env: of the process: ENGINE_TRUST is `1`, or names places with commas between them.
-    """
+    """Return those that nobody has confirmed; ENGINE_TRUST in `env` is `1`, or a list of places with commas."""
     gifts = tuple(dict.fromkeys(gifts))
     named = (os.environ if env is None else env).get(VARIABLE, "").strip()
     if not gifts or named.lower() in _EVERYTHING:
@@ -44,7 +38,6 @@ def trusted(root: Path, gifts: Iterable[Gift], env: Mapping[str, str] | None = N
 
 
 def trust_file() -> Path | None:
-    """The user's file; None: the user has no home."""
     base = os.environ.get("XDG_CONFIG_HOME", "")
     if Path(base).is_absolute():
         return Path(base) / "headrace" / _NAME
