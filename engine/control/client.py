@@ -17,15 +17,7 @@ _ANSWER_SECONDS = 30.0
 
 
 def ask(path: Path | None, name: str, /, **arguments: Any) -> int | None:
-    """Have the process that owns a socket carry out a request, and return its id.
-
-    Args:
-        path: of the socket; None gives None.
-        name: of the request.
-        arguments: JSON values.
-
-    Returns:
-        None: nobody owns the socket, or it is not the user's process.
+    """Have the owner of a socket carry out a request; return its id, None: nobody owns it, or not the user's process.
 
     Raises:
         StateError: the code, message and hint of the process; `process-lost`: it has ended, or does not answer.

@@ -28,10 +28,6 @@ def send(connection: socket.socket, message: Mapping[str, Any]) -> None:
 def receive(connection: socket.socket, seconds: float) -> dict[str, Any]:
     """Receive a line.
 
-    Args:
-        connection: on which it comes.
-        seconds: in which all of it must have come.
-
     Raises:
         OSError: the other end has left, or it did not come in time (TimeoutError).
         MalformedError: it is too long, or not a JSON object.

@@ -25,12 +25,7 @@ _PEER = struct.Struct("3i")
 
 
 def socket_path(root: Path, target: str) -> Path | None:
-    """Return the path of the socket of a project and target; None if the user has no folder that is theirs alone.
-
-    Args:
-        root: the project's folder.
-        target: name of the target.
-    """
+    """Return the path of the socket of a project and target; None if the user has no folder that is theirs alone."""
     folder = own_folder(_FOLDER)
     if folder is None:
         return None
@@ -54,7 +49,6 @@ def address(path: Path) -> Iterator[str]:
 
 
 def is_private(path: Path) -> bool:
-    """Whether the folder of a socket is the user's alone."""
     return is_own(path.parent, private=True)
 
 

@@ -36,10 +36,6 @@ _log = logging.getLogger("engine.control")
 class ControlServer:
     """The owner of a socket, from its construction until it is closed.
 
-    Args:
-        path: see `socket_path`.
-        handlers: what carries out each request, in a thread of its own, within seconds.
-
     Raises:
         StateError: `project-running`: another process owns the socket.
         SetupError: `control-folder`: the socket cannot be made.
@@ -129,12 +125,7 @@ class ControlServer:
 
 
 def _listen(path: Path | None) -> tuple[Path, int, socket.socket]:
-    """Own a socket and listen on it: its path, the descriptor of its lock, and the listener.
-
-    Raises:
-        StateError: `project-running`.
-        OSError: it cannot be made, or its folder is not the user's alone.
-    """
+    """Own a socket and listen on it; raise StateError `project-running`, or OSError if the folder is not private."""
     if path is None:
         raise OSError("the user has no folder for it")
     create_private(path.parent)
