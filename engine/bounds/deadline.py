@@ -12,11 +12,7 @@ _LEAST_SECONDS: Final = 0.05
 
 
 def seconds_left(timeout: float, deadline: float) -> float:
-    """Return how long to wait for the next bytes.
-
-    Args:
-        timeout: seconds that the other side may be silent.
-        deadline: of the whole, by the monotonic clock.
+    """Return seconds to wait for the next bytes, by a silence `timeout` and a `deadline` of the monotonic clock.
 
     Raises:
         TimeoutError: the deadline has passed.
@@ -36,11 +32,9 @@ class TimedReader(io.RawIOBase):
         self._raw = sock.makefile("rb", buffering=0)
 
     def readable(self) -> bool:
-        """Whether it can be read."""
         return True
 
     def readinto(self, buffer: Any) -> int | None:
-        """Read what has come."""
         self._sock.settimeout(self._left())
         return self._raw.readinto(buffer)
 

@@ -46,15 +46,7 @@ class BodyEncodingError(Exception):
 def fetch(
     address: WebAddress, headers: Mapping[str, str], *, timeout: float, deadline: float, most_bytes: int, ca: str = ""
 ) -> bytes:
-    """The body of an answer.
-
-    Args:
-        address: of the server and its place there; a login in it is not sent.
-        headers: to send.
-        timeout: seconds that the server may be silent.
-        deadline: of the whole, by the monotonic clock.
-        most_bytes: a larger body is an error.
-        ca: PEM text of the authorities that certificates are checked with; empty: those of the machine.
+    """Return the body of an answer; `timeout` is seconds of silence, `deadline` is by the monotonic clock.
 
     Raises:
         HTTPError: the server answers with another status than success; its body is under the same deadline.
@@ -86,17 +78,7 @@ def exchange(
     most_bytes: int,
     ca: str = "",
 ) -> HttpAnswer:
-    """Send a request and return the answer, unpacked where it is packed with gzip; redirects are answers, too.
-
-    Args:
-        method: GET, POST, DELETE.
-        address: of the server and its place there; a login in it is not sent.
-        headers: to send.
-        body: to send.
-        timeout: seconds that the server may be silent.
-        deadline: of the whole, by the monotonic clock.
-        most_bytes: a larger body, before or after unpacking, is an error.
-        ca: PEM text of the authorities that certificates are checked with; empty: those of the machine.
+    """Send a request and return the answer, unpacked from gzip; redirects are answers, too. Times as in `fetch`.
 
     Raises:
         BodyTooLargeError: the body is larger.

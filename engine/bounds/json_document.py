@@ -19,11 +19,6 @@ MOST_VALUES: Final = 2_000_000
 def parse_json(content: bytes, most_values: int = MOST_VALUES, most_bytes: int = MOST_BYTES) -> Any:
     """Return the value of a JSON text in UTF-8.
 
-    Args:
-        content: the text.
-        most_values: how many values it may have.
-        most_bytes: how long it may be.
-
     Raises:
         ValueError: it is not JSON, too deep or too large, or has half of a surrogate pair, which no text can hold.
     """

@@ -21,10 +21,6 @@ def open_regular(path: Path | str, most_bytes: int) -> BinaryIO:
 
     A link of the last part of the path is not followed, and a pipe without a writer does not hold the caller up.
 
-    Args:
-        path: of the file.
-        most_bytes: a larger one is an error.
-
     Raises:
         NotRegularError: it is not a regular file, or it is larger.
         OSError: it cannot be opened.
@@ -64,7 +60,6 @@ def _too_large(path: Path | str, most_bytes: int) -> NotRegularError:
 
 
 def _read(descriptor: int, most: int) -> bytes:
-    """The bytes of a file, at most so many."""
     parts: list[bytes] = []
     while most > 0 and (part := os.read(descriptor, min(most, _AT_ONCE))):
         parts.append(part)
