@@ -23,7 +23,6 @@ class Command(click.Command):
     """A command; what is bare is for its option --select, if it has one and takes no argument."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the arguments."""
         try:
             return super().parse_args(ctx, _one_value_each(self.get_params(ctx), args))
         except click.NoSuchOption as error:
@@ -45,7 +44,6 @@ class Group(click.Group):
     group_class = type
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the arguments."""
         try:
             return super().parse_args(ctx, _behind_command(_SHARED, args))
         except click.NoSuchOption as error:
@@ -80,8 +78,6 @@ _SHARED: Sequence[click.Parameter] = _shared.params
 
 
 class _Known:
-    """The options of a command by their names."""
-
     def __init__(self, params: Iterable[click.Parameter]) -> None:
         options = [param for param in params if isinstance(param, click.Option)]
         self._options = {name: option for option in options for name in (*option.opts, *option.secondary_opts)}

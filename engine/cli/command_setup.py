@@ -32,24 +32,19 @@ class Failed(Exception):  # noqa: N818 - not an error of its own: it ends a comm
 
 @dataclass(frozen=True, slots=True)
 class CommandSettings:
-    """The shared options of a command."""
-
     project: Project
     out: Printer
     level: LogLevel = LogLevel.INFO
 
     @property
     def root(self) -> Path:
-        """The project's folder."""
         return self.project.root
 
     @property
     def target_dir(self) -> Path:
-        """Folder of artifacts and logs."""
         return self.project.target_dir
 
     def told(self, warnings: Sequence[Diagnostic]) -> None:
-        """Remember that people were shown warnings."""
         from engine.cli.console.shown_warnings import note_told
 
         if warnings and self.out.for_people:
@@ -86,8 +81,6 @@ def settings(
 
 
 class Warnings(Enum):
-    """Which warnings of the project a command shows by itself."""
-
     ALL = "all"
     DAILY = "those that were not shown within a day"
     SELECTED = "those of what is selected: `selected` and `warn` show them"
@@ -132,14 +125,7 @@ def compiled(
 
 
 def warn(chosen: CommandSettings, manifest: Manifest, nodes: Collection[str], *, daily: bool = False) -> None:
-    """Print the warnings about some nodes.
-
-    Args:
-        chosen: the shared options.
-        manifest: the compiled project.
-        nodes: ids.
-        daily: leave out what people were shown within a day.
-    """
+    """Print the warnings about some nodes; `daily` leaves out what people were shown within a day."""
     from engine.cli.console.shown_warnings import not_told_today, warnings_of
 
     warnings = warnings_of(manifest, nodes)

@@ -62,12 +62,10 @@ OPTIONS = {
 
 
 def answer_to_command(name: str) -> str | None:
-    """The message for a command that dbt has."""
     return _answer("command", name, COMMANDS)
 
 
 def answer_to_option(name: str) -> str | None:
-    """The message for an option that dbt has."""
     return _answer("option", name, OPTIONS)
 
 

@@ -6,7 +6,6 @@ import sys
 
 
 def main() -> None:
-    """Entry point of the command."""
     try:
         from engine.cli.console.live_area import AREA
 

@@ -36,7 +36,7 @@ class Terminated(KeyboardInterrupt):
 
 
 class TerminatedWaitingError(Terminated):
-    """It did while nothing was under way."""
+    pass
 
 
 @dataclass(slots=True)
@@ -54,7 +54,6 @@ class StopSignals:
     came: int | None = None
 
     def handle(self, number: int, _: object) -> None:
-        """The handler of both signals."""
         self.came = number
         if self.interrupting:
             raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
@@ -128,7 +127,6 @@ def _level(shared: Mapping[str, Any]) -> LogLevel:
 
 
 def exit_code(command: click.Command, arguments: Sequence[str] | None) -> int:
-    """Run a command line and return its exit code."""
     try:
         return output_lost(_invoked(command, arguments))
     finally:
@@ -164,7 +162,6 @@ def output_lost(code: int) -> int:
 
 
 def interruption(code: int, after: str = "") -> int:
-    """Report an interruption in one line."""
     word = "terminated" if code == TERMINATED else "interrupted"
     write(f"{word}; {after}" if after else word, error=True)
     return code
@@ -192,7 +189,6 @@ def _interrupted(error: BaseException) -> KeyboardInterrupt | None:
 
 
 def _no_access(error: OSError) -> EngineError | OSError:
-    """What the system does not let this user do with a file or folder."""
     if error.errno not in _NO_ACCESS or not error.filename:
         return error
     hint = "Check the permissions and the free space there."

@@ -26,13 +26,7 @@ else:
 
 @contextmanager
 def logged(out: Printer, level: LogLevel, file: BinaryIO | None) -> Iterator[None]:
-    """Show the log to people while the block runs, and write it to a file, which is closed in the end.
-
-    Args:
-        out: gets messages of level info (jar downloads, log(..., info=True)).
-        level: debug: all lines and traces go to standard error too.
-        file: None: there is none.
-    """
+    """Show the log to people while the block runs, and write it to a file, which is closed in the end."""
     root = logging.getLogger("engine")
     kept = _kept(file) if file is not None else None
     handlers = [_Shown(out), *([kept] if kept else []), *([_Traced()] if level is LogLevel.DEBUG else [])]
@@ -58,7 +52,6 @@ def logged(out: Printer, level: LogLevel, file: BinaryIO | None) -> Iterator[Non
 
 
 def is_shown() -> bool:
-    """Whether people see the log already."""
     return any(isinstance(handler, _Shown) for handler in logging.getLogger("engine").handlers)
 
 
@@ -89,7 +82,6 @@ class Unheard(logging.Handler):
     """Where warnings go that no other handler takes (templates are not heard while `ls` prints): standard error."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Print it."""
         write(indented(self.format(record), _INDENT), error=True)
 
 

@@ -53,7 +53,6 @@ cli.add_command(project_commands.ls, "list")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Entry point of the command."""
     # Python looks for garbage after every 700 new objects. A project is tens of thousands of them, and all are in use:
     # with this number `ls` of 5,000 models takes 0.6 s of processor instead of 1.05.
     gc.set_threshold(10_000)
@@ -68,7 +67,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def invoke(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code."""
     return exit_code(cli, arguments)
 
 

@@ -28,7 +28,6 @@ def _option(*names: str, env: str, **settings: Any) -> Callable[[Command], Comma
 
 
 def output_options(command: Command) -> Command:
-    """Which folder, and what is printed: of every command."""
     for decorate in (
         _option("-d", "--debug", env="DEBUG", is_flag=True, help="Same as --log-level debug."),
         _option("-q", "--quiet", env="QUIET", is_flag=True, help="Print only errors and the result."),
@@ -51,7 +50,6 @@ def output_options(command: Command) -> Command:
 
 
 def project_options(command: Command) -> Command:
-    """How the project is compiled, and where artifacts are."""
     for decorate in (
         _option(
             "--warn-error/--no-warn-error", env="WARN_ERROR", default=None,
@@ -72,7 +70,6 @@ def project_options(command: Command) -> Command:
 
 
 def selection_options(command: Command) -> Command:
-    """Which nodes."""
     for decorate in (
         _option(
             "--state", env="STATE", type=click.Path(path_type=Path, file_okay=False),
@@ -98,7 +95,6 @@ def selection_options(command: Command) -> Command:
 
 
 def defer_options(command: Command) -> Command:
-    """Where models are read that are not selected."""
     for decorate in (
         _option(
             "--favor-state/--no-favor-state", env="FAVOR_STATE", default=None,
@@ -119,7 +115,6 @@ def defer_options(command: Command) -> Command:
 
 
 def plan_options(command: Command) -> Command:
-    """What decides how models are built."""
     for decorate in (
         _option(
             "--accept",
@@ -154,7 +149,6 @@ def plan_options(command: Command) -> Command:
 
 
 def test_options(command: Command) -> Command:
-    """Which tests run, and what is kept of them."""
     for decorate in (
         _option(
             "--store-failures", env="STORE_FAILURES", is_flag=True,
@@ -176,7 +170,6 @@ fail_fast_option = _option(
 
 
 def threads_option(command: Command) -> Command:
-    """How many nodes are run side by side."""
     threads = _option(
         "--threads", env="THREADS", type=click.IntRange(1, 64), default=THREADS, show_default=True,
         help="Number of nodes to run in parallel.",
@@ -185,12 +178,10 @@ def threads_option(command: Command) -> Command:
 
 
 def run_options(command: Command) -> Command:
-    """How nodes are run."""
     return threads_option(fail_fast_option(command))
 
 
 def split(options: Mapping[str, Any]) -> tuple[Selection, dict[str, Any]]:
-    """The selection among a command's options, and the rest."""
     names = {f.name for f in fields(Selection)}
     chosen = Selection(**{key: value for key, value in options.items() if key in names})
     return chosen, {key: value for key, value in options.items() if key not in names}

@@ -23,7 +23,6 @@ Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
 def script(command: click.Command, shell: str) -> str:
-    """Return what a shell must run to complete the command."""
     chosen = get_completion_class(shell)
     if chosen is None:
         raise click.UsageError(f"click does not know the shell '{shell}'")
@@ -39,22 +38,18 @@ def complete_selection(context: click.Context, incomplete: str) -> list[Completi
 
 
 def of_selections(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Complete a node of a selection, as the value of an option."""
     return complete_selection(context, incomplete)
 
 
 def of_models(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Complete the name of a model."""
     return _items(_models(context), incomplete)
 
 
 def of_sources(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Complete the name of a source."""
     return _items(_sources(context), incomplete)
 
 
 def of_targets(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Complete the name of a target."""
     from engine.project.yaml_section import is_target_name
 
     project = _project(context)
@@ -64,7 +59,6 @@ def of_targets(context: click.Context, _: click.Parameter, incomplete: str) -> l
 
 
 def of_codes(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Complete the code of a diagnostic."""
     from engine.diagnostics.codes import CODES
 
     return _items(CODES, incomplete)

@@ -107,7 +107,6 @@ def _range(target: Target, model: Model, times: tuple[str | None, str, str | Non
 
 
 def _show(found: Backfill, *, as_json: bool) -> None:
-    """Print what will be replaced, and what does not see it."""
     readers = tuple(_readers(found))
     if as_json:
         for day in found.days:

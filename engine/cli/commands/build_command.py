@@ -87,7 +87,6 @@ def _project(now: Project, last: PreviousCommand) -> Project:
 
 
 def _run_again(chosen: CommandSettings, last: PreviousCommand, options: RunOptions) -> bool:
-    """Run again what failed or was skipped in the last run; False if something failed."""
     with terminable(), log_file(chosen):
         chosen.out.event(StepStarted(Step.COMPILE))
         result = compiled(chosen, warnings=Warnings.SELECTED)

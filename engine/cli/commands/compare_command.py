@@ -31,7 +31,6 @@ def show_difference(chosen: CommandSettings, name: str, output: str) -> None:
 
 
 def difference_text(found: VersionDifference, output: str) -> tuple[str, str]:
-    """Return a difference as two tables: of rows and keys, and of columns."""
     return format_rows(_counts(found), output), format_rows(_columns(found), output)
 
 
@@ -63,7 +62,6 @@ def _type(column: ComparedColumn) -> str:
 
 
 def difference_record(found: VersionDifference) -> dict[str, Any]:
-    """Return a difference as a record."""
     columns = [
         {
             "name": column.name,

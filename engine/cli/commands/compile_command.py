@@ -13,7 +13,6 @@ from engine.errors import Diagnostic
 
 
 def parse(chosen: CommandSettings, wanted: Selection) -> None:
-    """Report what is wrong."""
     manifest, _ = _compiled(chosen, wanted, must_hold=True)
     faults = _selectors(chosen, wanted, manifest)
     chosen.out.say(_found(manifest, faults))
@@ -36,7 +35,6 @@ def compile_(chosen: CommandSettings, wanted: Selection, *, as_json: bool) -> bo
 
 
 def compile_inline(chosen: CommandSettings, sql: str, *, as_json: bool) -> None:
-    """Print the SQL of a query from the command line, as Spark would get it."""
     from engine.api.inline_query import compile_query
 
     with hearing(chosen):

@@ -30,7 +30,6 @@ def generate(chosen: CommandSettings) -> bool:
 
 
 def write_page(chosen: CommandSettings, result: Compiled) -> Path:
-    """Write the artifacts and the site of a compiled project, and return the first page."""
     from engine.compile.artifacts.write_artifacts import write_artifacts
     from engine.docs.catalog import write_catalog
     from engine.docs.site.freshness_status import read_freshness
@@ -99,8 +98,6 @@ _RESULTS = ("run_results.json", "sources.json")
 
 
 class _Following:
-    """Writes the site again when files of the project, or results of a run, have changed."""
-
     def __init__(self, chosen: CommandSettings) -> None:
         from engine.project.followed_files import FileFollower
 
@@ -114,7 +111,6 @@ class _Following:
         return f"{self._server}x{self._count}"
 
     def follow(self) -> None:
-        """Look for changes without end."""
         for files in self._files.edits():
             results = self._stamps()
             if files or results != self._results:
@@ -164,7 +160,6 @@ def lineage(chosen: CommandSettings, column: str | None, selection: Selection, o
 
 
 def _graph_lines(drawn: Any) -> Sequence[str]:
-    """Every node with what it reads."""
     lines = []
     for node, (name, kind) in drawn.nodes.items():
         reads = [f"{drawn.nodes[e.start][0]}{' (stream)' if e.solid else ''}" for e in drawn.edges if e.end == node]

@@ -102,7 +102,6 @@ def drop_tables(
 
 
 def _meant(result: Compiled, chosen: CommandSettings, names: Sequence[str]) -> tuple[KnownTable, ...]:
-    """The tables of some names; without a name all."""
     from engine.runtime.operations.drop_checks import everything, named
 
     if names:
@@ -115,7 +114,6 @@ def _is_something(drop: Drop) -> bool:
 
 
 def _show(drops: Sequence[Drop], failing: Sequence[Part], target: Target) -> None:
-    """Print what will be removed, and what stays."""
     lines = ["This will be removed and cannot be restored:", *(_line(part, target) for part in failing)]
     for drop in drops:
         for part in drop.parts:

@@ -44,7 +44,6 @@ def export_copies(chosen: CommandSettings, wanted: Selection, file: Path, *, rep
 
 
 def _check(path: Path, root: Path, *, replace: bool) -> None:
-    """Make sure that a file may be written."""
     if not replace and (path.exists() or path.is_symlink()):
         raise UsageError("usage", f"'{path}' exists", "Replace it with --replace, or choose another name.")
     inside = [folder for folder in path.parents if folder != root and folder.is_relative_to(root)]

@@ -37,7 +37,6 @@ def read_keys(output: str, given: Sequence[str]) -> list[str]:
 def write_lines(
     manifest: Manifest, nodes: Iterable[str], output: str, resource_type: str, keys: Sequence[str] = ()
 ) -> None:
-    """Print one line a node; of JSON the given keys, or all of them."""
     lines = []
     for node_id in nodes:
         node = manifest.nodes[node_id]

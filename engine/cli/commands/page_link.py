@@ -16,8 +16,6 @@ from engine.target_folder import TargetFolder
 
 @dataclass(frozen=True, slots=True)
 class LinkPlace:
-    """Which page a link leads to, and the file that has it."""
-
     fragment: str
     file: str
 

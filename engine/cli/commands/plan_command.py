@@ -45,7 +45,6 @@ class PlanOutput:
 
     @property
     def shown(self) -> str:
-        """The form that is printed."""
         return self.form or ("tree" if sys.stdout.isatty() else "text")
 
     @property
@@ -151,7 +150,6 @@ def _print_lines(lines: Iterable[str], *, diff: bool) -> None:
 
 
 def _unwanted(manifest: Manifest, plan: Plan, kinds: Sequence[str]) -> Iterator[Diagnostic]:
-    """The errors of actions that the user wants to be told of by the exit code."""
     for kind in dict.fromkeys(kinds):
         names = [
             node.name

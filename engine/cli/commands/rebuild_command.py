@@ -96,7 +96,6 @@ def _removed(names: Sequence[str]) -> str:
 
 
 def _show_sizes(chosen: CommandSettings, one: Rebuild) -> None:
-    """Say how large the tables are that are built again, and what that needs."""
     from engine.lake.lake_reader import Lake
     from engine.plan.deployed.begun_rebuild import next_relation
 

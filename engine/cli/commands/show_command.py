@@ -145,7 +145,6 @@ def _quarantine(manifest: Manifest, name: str | None) -> Model | None:
 
 
 def _print_quarantine(lake: Lake, model: Model, wanted: RowsWanted) -> None:
-    """Print rows of the quarantine of a model; its records as text."""
     relation = replace(model.relation, name=model.relation.name + _QUARANTINE)
     columns = lake.columns(relation.schema, relation.name)
     if columns is None:
@@ -160,7 +159,6 @@ def _print_quarantine(lake: Lake, model: Model, wanted: RowsWanted) -> None:
 
 
 def show_query(chosen: CommandSettings, name: str | None, inline: str | None, wanted: RowsWanted) -> None:
-    """Run a query as a batch and print rows."""
     from engine.api.inline_query import compile_query
     from engine.runtime.operations.preview import preview
 
@@ -181,14 +179,7 @@ def show_query(chosen: CommandSettings, name: str | None, inline: str | None, wa
 
 
 def print_rows(rows: Rows, types: Sequence[str], wanted: RowsWanted, total: int | None = None) -> None:
-    """Print rows; for people also how many there are, and that times are in UTC.
-
-    Args:
-        rows: up to the limit, or one more where the total is not known.
-        types: of their columns.
-        wanted: how they are printed.
-        total: of rows; None: not known.
-    """
+    """Print rows; for people also how many there are, and that times are in UTC."""
     names, values = rows
     shown = values[: wanted.limit]
     text = format_rows((names, shown), wanted.output)

@@ -85,7 +85,6 @@ def start_project(chosen: CommandSettings, selection: Selection, options: LiveOp
 
 
 def _owners(compiled: Compiled) -> dict[str, str]:
-    """The model that each test is of, by their ids."""
     nodes = compiled.manifest.nodes.values()
     return {node.id: node.model for node in nodes if isinstance(node, DataTest | UnitTest)}
 
@@ -116,7 +115,6 @@ def _leaving(live: LiveProject) -> Iterator[list[Observer]]:
 
 @contextmanager
 def _alerts(target: Target, chosen: CommandSettings) -> Iterator[Alerts | None]:
-    """What sends the alerts of a target, if it has any."""
     if target.alerts is None:
         yield None
         return
@@ -136,7 +134,6 @@ def _alerts(target: Target, chosen: CommandSettings) -> Iterator[Alerts | None]:
 def _page(
     chosen: CommandSettings, result: Compiled, observer: Observer, live: LiveProject, port: int | None
 ) -> Iterator[None]:
-    """Serve the live page, if a port is named."""
     if port is None:
         yield
         return

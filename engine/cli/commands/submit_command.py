@@ -18,7 +18,6 @@ _MOST_NAMED = 10
 def submit_command(
     chosen: CommandSettings, command: Sequence[str], mode: str | None, environment: str, *, dry_run: bool
 ) -> bool:
-    """Submit, and return whether the command ended well."""
     result = compiled(chosen, warnings=Warnings.DAILY)
     made = submission(
         result.target,

@@ -16,7 +16,6 @@ SHIPPED = Path("headrace")
 
 
 def main(arguments: list[str]) -> None:
-    """Run a command; the process ends with its exit code."""
     if arguments[-2:-1] != ["--project-dir"]:
         sys.path.insert(0, str((SHIPPED / "lib").resolve()))
         project = Path(tempfile.mkdtemp(prefix="headrace-")) / "project"

@@ -121,7 +121,6 @@ class _Turns:
         return True
 
     def _warn(self, manifest: Manifest, nodes: Sequence[str], unmatched: Sequence[Diagnostic]) -> None:
-        """Show each warning once."""
         warnings = [*unmatched, *warnings_of(manifest, nodes)]
         fresh = [warning for warning in warnings if warning not in self.warned]
         self.warned.update(fresh)

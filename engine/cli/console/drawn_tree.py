@@ -45,7 +45,6 @@ def _quiet(text: str) -> Part:
 
 
 def _broken(text: str, width: int) -> list[str]:
-    """The lines of a text."""
     if width < _NARROWEST:
         return [text]
     return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False) or [text]

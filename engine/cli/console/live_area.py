@@ -46,7 +46,6 @@ def spinner(since: float) -> str:
 
 
 def is_unicode() -> bool:
-    """Whether standard output has all characters."""
     return (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "").startswith("utf")
 
 
@@ -68,7 +67,6 @@ class LiveArea:
         self._handler: object = None
 
     def first(self, arguments: Sequence[str]) -> None:
-        """Draw the first line of a command line that will show more."""
         if not arguments or arguments[0] not in _COMMANDS or _PLAIN_OPTIONS & set(arguments) or not fits():
             return
         if any(os.environ.get(name, "").lower() not in _NO for name in _PLAIN_VARIABLES):
@@ -97,7 +95,6 @@ class LiveArea:
                 self._thread.start()
 
     def close(self) -> None:
-        """Erase the lines, and draw no others until there is something to show again."""
         self._end_timer()
         self._stop.set()
         with self._lock:

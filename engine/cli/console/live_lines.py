@@ -70,5 +70,4 @@ def live_line(event: Event) -> str:
 
 
 def _time(at: str) -> str:
-    """The time of day of a UTC text."""
     return at[11:19]

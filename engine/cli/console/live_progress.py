@@ -51,7 +51,6 @@ class LiveProgress:
         self._running: dict[str, RunningNode] = {}
 
     def event(self, event: Event) -> None:
-        """Take an event."""
         match event:
             case StepStarted(Step.COMPILE):
                 self._step = event.step

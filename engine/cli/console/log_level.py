@@ -19,12 +19,10 @@ class LogLevel(StrEnum):
 
     @property
     def informs(self) -> bool:
-        """Whether lines for people are printed that are neither a warning nor an error."""
         return self in {LogLevel.DEBUG, LogLevel.INFO}
 
     @property
     def warns(self) -> bool:
-        """Whether warnings are printed."""
         return self is not LogLevel.ERROR
 
 

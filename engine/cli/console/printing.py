@@ -57,8 +57,6 @@ _WORDS = {Status.SUCCESS: "OK", Status.UNCHANGED: "OK", Status.SKIPPED: "SKIP", 
 
 
 class Printer(Protocol):
-    """Where a command's words go."""
-
     @property
     def for_people(self) -> bool:
         """Whether people read warnings here, who want to see each once; machines want all."""
@@ -66,14 +64,11 @@ class Printer(Protocol):
     def say(self, *parts: Part) -> None:
         """A line for people; machines do not get it."""
 
-    def diagnostics(self, diagnostics: Iterable[Diagnostic]) -> None:
-        """Findings."""
+    def diagnostics(self, diagnostics: Iterable[Diagnostic]) -> None: ...
 
-    def event(self, event: Event) -> None:
-        """Something happened in a run."""
+    def event(self, event: Event) -> None: ...
 
-    def summary(self, results: RunResults) -> None:
-        """The end of a run."""
+    def summary(self, results: RunResults) -> None: ...
 
     @property
     def errors(self) -> Collection[str]:
@@ -81,13 +76,10 @@ class Printer(Protocol):
 
 
 def printer(log_format: str, level: LogLevel = LogLevel.INFO) -> Printer:
-    """The printer of --log-format."""
     return JsonPrinter(level) if log_format == "json" else TextPrinter(level)
 
 
 class JsonPrinter:
-    """One JSON object a line on standard output."""
-
     for_people = False
     errors: Collection[str] = ()
 
@@ -103,7 +95,6 @@ class JsonPrinter:
         """No-op: the records have it."""
 
     def diagnostics(self, diagnostics: Iterable[Diagnostic]) -> None:
-        """Each finding as a record."""
         for diagnostic in diagnostics:
             if _is_shown(diagnostic, self._level):
                 self._put({"event": "Diagnosed", **diagnostic.to_dict()})
@@ -116,13 +107,10 @@ class JsonPrinter:
             self._put({"event": type(event).__name__, **asdict(event)})
 
     def summary(self, results: RunResults) -> None:
-        """The counts of the run."""
         self._put({"event": "Summary", **counts(results), "CACHED": results.cached})
 
 
 class TextPrinter:
-    """Lines like dbt's."""
-
     def __init__(self, level: LogLevel = LogLevel.INFO) -> None:
         self._level = level
         self._quiet = not level.informs
@@ -137,11 +125,9 @@ class TextPrinter:
 
     @property
     def for_people(self) -> bool:
-        """Unless they want errors alone."""
         return self._level.warns
 
     def say(self, *parts: Part) -> None:
-        """A line with the time before it."""
         if not self._quiet:
             self._put(*parts)
 
@@ -175,7 +161,6 @@ class TextPrinter:
         self._of_run(event)
 
     def say_if(self, text: str) -> None:
-        """A line, unless it is empty."""
         if text:
             self.say(text)
 
@@ -274,7 +259,6 @@ class TextPrinter:
             self._put(f"    {text}")
 
     def summary(self, results: RunResults) -> None:
-        """The last line, in dbt's form."""
         numbers: dict[str, object] = {**counts(results)}
         if results.cached:
             numbers["PASS"] = f"{numbers['PASS']} ({results.cached} cached)"
@@ -292,7 +276,6 @@ def _is_shown(diagnostic: Diagnostic, level: LogLevel) -> bool:
 
 
 def counts(results: RunResults) -> dict[str, int]:
-    """PASS, WARN, ERROR, SKIP and TOTAL of a run."""
     return {
         "PASS": results.count(Status.SUCCESS, Status.UNCHANGED, Status.PASS),
         "WARN": results.count(Status.WARN),
@@ -303,7 +286,6 @@ def counts(results: RunResults) -> dict[str, int]:
 
 
 def diagnostic_text(diagnostic: Diagnostic) -> tuple[Part, ...]:
-    """One finding as text."""
     level = Styled(f"{diagnostic.level.value}:", _LEVELS[diagnostic.level], bold=True)
     place = f"{one_line(str(diagnostic.location))}: " if diagnostic.location else ""
     message = indented(f" {diagnostic.message} [{diagnostic.code}]", _HINT)
@@ -323,14 +305,12 @@ def stream_text(event: ModelFinished) -> str:
 
 
 def _merged(event: ModelFinished) -> str:
-    """What became of rows that were in the table before."""
     parts = [f"{event.rows_updated:,} updated"] if event.rows_updated else []
     parts += [f"{event.rows_deleted:,} deleted"] if event.rows_deleted else []
     return f" ({', '.join(parts)})" if parts else ""
 
 
 def taken_out_text(event: ModelFinished) -> str:
-    """Bad records by input, rows that failed expectations, and how many rows went to the quarantine."""
     parts = []
     if event.bad_records:
         parts += [f"{amount(n, 'bad record')} from {name}" for name, n in event.bad_records.items()]
@@ -342,7 +322,6 @@ def taken_out_text(event: ModelFinished) -> str:
 
 
 def short_time(text: str) -> str:
-    """2013-03-14T00:00:00.000Z as 2013-03-14 00:00:00."""
     return text.replace("T", " ").removesuffix("Z").removesuffix(".000")
 
 

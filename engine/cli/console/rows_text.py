@@ -15,7 +15,6 @@ Rows = tuple[list[str], list[tuple[Any, ...]]]
 
 
 def format_rows(rows: Rows, output: str) -> str:
-    """Rows in a form: `text`, `markdown`, `csv`, or `json` (one object per line)."""
     names, values = rows
     if output == "json":
         return "\n".join(json_text(dict(zip(names, row, strict=True)), default=value_text) for row in values)

@@ -32,7 +32,6 @@ class RunningNode:
     watermark: str = ""
 
     def after(self, batch: BatchCommitted) -> RunningNode:
-        """Return the node after a micro-batch."""
         return replace(
             self,
             done=min(self.total, self.done + batch.read.get(self.unit, 0)),
@@ -44,8 +43,6 @@ class RunningNode:
 
 @dataclass(frozen=True, slots=True)
 class WholeRun:
-    """How far a run is: its nodes, those that have ended, and when it began on the monotonic clock."""
-
     total: int
     ended: int
     began: float

@@ -38,20 +38,12 @@ Part = str | Styled
 
 
 def write(*parts: Part, error: bool = False, end: str = "\n") -> None:
-    """Print a text, made of parts one behind the other.
-
-    Args:
-        parts: texts that anybody wrote, some in a colour.
-        error: on standard error.
-        end: printed behind it.
-    """
     # Asked for once: a report of a thousand findings has five thousand parts.
     clean = scrubber()
     _put("".join(_shown(part, clean) for part in parts), error=error, end=end)
 
 
 def plain(*parts: Part) -> str:
-    """The same text for a file: without colours."""
     clean = scrubber()
     return "".join(_safe(part.text if isinstance(part, Styled) else part, clean) for part in parts)
 
@@ -64,7 +56,6 @@ def indented(text: str, width: int) -> str:
 
 
 def write_json(record: Any, *, indent: int | None = None) -> None:
-    """Print a record as JSON, on one line unless it is indented."""
     _put(json_text(record, indent=indent), error=False, end="\n")
 
 
@@ -109,11 +100,7 @@ _left: list[BrokenPipeError] = []
 
 @contextmanager
 def writing(stream: Any) -> Iterator[None]:
-    """Go on without a reader, and without room: a build does not end because `head` has seen enough of it.
-
-    Args:
-        stream: that is written to; after a failure it leads nowhere.
-    """
+    """Continue without a reader, and without room: a build does not end because `head` has seen enough of it."""
     try:
         yield
     except OSError as failure:

@@ -20,12 +20,7 @@ _DAY = 24 * 60 * 60
 
 
 def warnings_of(manifest: Manifest, nodes: Collection[str]) -> list[Diagnostic]:
-    """The warnings about some nodes, about the sources that these read, and about no node at all.
-
-    Args:
-        manifest: the compiled project.
-        nodes: ids.
-    """
+    """Return the warnings about some nodes, about the sources that these read, and about no node at all."""
     about = {*nodes, *(parent for node in nodes for parent in manifest.parents(node) if parent.startswith("source."))}
     every, chosen = _names(manifest, manifest.nodes), _names(manifest, about)
     warnings = (diagnostic for diagnostic in manifest.diagnostics if not diagnostic.is_error)
@@ -44,12 +39,7 @@ def _concerned(warning: Diagnostic) -> set[str]:
 
 
 def not_told_today(folder: Path | None, warnings: Sequence[Diagnostic]) -> list[Diagnostic]:
-    """The warnings that were not shown within a day.
-
-    Args:
-        folder: what the user's cache keeps of the project; None: all are new.
-        warnings: each counts by its code, node, file and text, and not by its line.
-    """
+    """Return warnings that were not shown within a day; code, node, file and text count, the line does not."""
     shown = _told(folder)
     return [warning for warning in warnings if _identity(warning) not in shown]
 
@@ -67,7 +57,6 @@ def note_told(folder: Path | None, warnings: Sequence[Diagnostic]) -> None:
 
 
 def _told(folder: Path | None) -> dict[str, float]:
-    """When warnings were shown, of those shown within a day."""
     if folder is None:
         return {}
     with TargetFolder(folder) as cache:

@@ -38,7 +38,6 @@ class LakeQueries:
 
     @cached_property
     def models(self) -> dict[str, Model]:
-        """The models by name."""
         return {model.name: model for model in self.compiled.manifest.models}
 
     @cached_property
@@ -73,7 +72,6 @@ class LakeQueries:
 
     @contextmanager
     def opened(self) -> Iterator[DuckDBQueries]:
-        """Open the database that answers the queries."""
         queries = DuckDBQueries(self.lake, self.compiled.target.catalog.name, self._meant)
         try:
             yield queries

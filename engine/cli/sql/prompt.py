@@ -54,8 +54,6 @@ def prompt(reading: LakeQueries, history: Path | None) -> Iterator[Iterable[str 
 
 
 class _Typed:
-    """The lines of the statement that is being typed."""
-
     def __init__(self) -> None:
         self.lines: list[str] = []
 
@@ -80,13 +78,6 @@ def _lines(typed: _Typed) -> Iterator[str | None]:
 
 
 def candidates(reading: LakeQueries, text: str, word: str) -> list[str]:
-    """What a word at the end of a statement may become.
-
-    Args:
-        reading: whose tables and columns there are.
-        text: the statement up to the word.
-        word: its beginning; may be empty.
-    """
     named = [name for name in reading.tables if name in _WORD.findall(text)]
     table, dot, _ = word.rpartition(".")
     aliased = [f"{table}{dot}{column.name}" for name in named for column in reading.columns(name)] if dot else []
