@@ -19,7 +19,6 @@ _VARIANT = re.compile(r"\bvariant\b(?! *:)")
 
 
 def list_models(project: Project, offset: int, limit: int) -> str:
-    """Return the models and sources of a project, in build order, and how many errors it has."""
     manifest = project.compile().manifest
     nodes: list[Model | Source] = [*manifest.sources, *manifest.models]
     page = nodes[max(offset, 0) : max(offset, 0) + min(max(limit, 1), MOST_ROWS)]
@@ -124,7 +123,6 @@ def compile_sql(project: Project, sql: str) -> str:
 
 
 def check_project(project: Project) -> str:
-    """Return all errors, warnings and notes of a project."""
     manifest = project.compile().manifest
     return answer({"errors": len(manifest.errors), "findings": findings(manifest.diagnostics)}, "findings")
 
@@ -234,7 +232,6 @@ def freshness(project: Project) -> str:
 
 
 def status(project: Project) -> str:
-    """Return the last status of `engine start`, and how the last build of each model ended."""
     from engine.docs.site.last_run import read_results
     from engine.live import status_file
     from engine.live.status_record import aged

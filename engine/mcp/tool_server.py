@@ -41,7 +41,6 @@ def serve(project: Project, *, allow_tests: bool, allow_build: bool) -> None:
 
 
 def made(project: Project, *, allow_tests: bool, allow_build: bool) -> MCPServer[None]:
-    """Return a server with its tools."""
     server: MCPServer[None] = MCPServer("headrace", instructions=_INSTRUCTIONS, version=__version__, log_level="ERROR")
     # One at a time: compilations fork, and a process has one Spark session.
     turn = threading.Lock()
