@@ -9,7 +9,6 @@ from engine.schema.reference_pages import reference_pages
 
 
 def main(docs: Path) -> None:
-    """Write all pages to the folder of the reference."""
     docs.mkdir(parents=True, exist_ok=True)
     for name, text in reference_pages().items():
         (docs / name).write_text(text, encoding="utf-8")

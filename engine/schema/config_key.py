@@ -71,7 +71,6 @@ class ConfigKey:
 
     @property
     def required(self) -> bool:
-        """Whether its block is incomplete without it."""
         return self.default == REQUIRED
 
 
@@ -107,9 +106,7 @@ class ConfigBlock:
 
     @property
     def forms(self) -> Mapping[str, ValueForm]:
-        """The form of each key, by its name."""
         return {key.name: key.form for key in self.keys}
 
     def choices(self, name: str) -> tuple[str, ...]:
-        """The values that a key takes."""
         return next(key.choices for key in self.keys if key.name == name)

@@ -45,7 +45,6 @@ _NESTED: Final = "definition"
 
 
 def json_schema(file: ConfigFile) -> str:
-    """The JSON Schema of a file, as text."""
     first, *_ = file.blocks
     used = _used(first)
     schema = {
@@ -60,7 +59,6 @@ def json_schema(file: ConfigFile) -> str:
 
 
 def _used(first: ConfigBlock) -> list[ConfigBlock]:
-    """A block and all that it leads to."""
     found: dict[str, ConfigBlock] = {}
     waiting = [first]
     while waiting:
@@ -172,7 +170,6 @@ def _items(key: ConfigKey, forms: tuple[ValueForm, ...]) -> Iterator[Fragment]:
 
 
 def _in_place(key: ConfigKey) -> Iterator[Fragment]:
-    """A block, or what may be written in its place."""
     yield _ref(key.block)
     for form in BLOCKS[key.block].plain:
         yield from _SINGLE[form]

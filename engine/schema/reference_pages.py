@@ -31,7 +31,6 @@ _BLOCKS: Final = {ValueForm.BLOCK, ValueForm.BLOCKS, ValueForm.BY_NAME, ValueFor
 
 
 def reference_pages() -> dict[str, str]:
-    """The pages by file name."""
     pages = {f"{file.name}.md": _page(file) for file in FILES_OF_A_PROJECT}
     return {f"{INDEX}.md": _index(), **pages}
 
@@ -106,13 +105,11 @@ def _linked(key: ConfigKey, form: ValueForm) -> str:
 
 
 def _place(name: str) -> str:
-    """Where a block is in the reference."""
     file, block = next((file, block) for file in FILES_OF_A_PROJECT for block in file.blocks if block.name == name)
     return f"{file.name}.md#{_anchor(block.title)}"
 
 
 def _anchor(title: str) -> str:
-    """The anchor that Markdown makes of a heading."""
     plain = re.sub(r"&\w+;|[^\w\s-]", "", title.lower())
     return re.sub(r"\s", "-", plain.strip())
 
