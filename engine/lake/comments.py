@@ -39,7 +39,6 @@ def comment_table(session: SparkSession, relation: str, wanted: Comments) -> boo
 
 
 def comment_view(session: SparkSession, catalog: str, schema: str, name: str, wanted: Comments) -> bool:
-    """Give a view its comments; see `comment_table`. Those of its columns are a version of the view."""
     jvm = jvm_of(session)
     known = java_session(session).sessionState().catalogManager()
     views = known.catalog(catalog).icebergCatalog()
@@ -93,7 +92,6 @@ def _schema(jvm: Any, stored: Any) -> dict[str, Any]:
 
 
 def other_text(properties: Mapping[str, str], wanted: Comments) -> str | None:
-    """Return the comment of the whole, if it is another one now."""
     return wanted.table if wanted.table is not None and wanted.table != (properties.get(_OF_ALL) or "") else None
 
 
@@ -102,7 +100,6 @@ def _other_columns(schema: Mapping[str, Any], wanted: Comments) -> dict[str, str
 
 
 def other_columns(stored: Iterable[tuple[str, str]], wanted: Comments) -> dict[str, str]:
-    """Return the comments of columns that are other ones now, by their paths as stored."""
     if wanted.columns is None:
         return {}
     said = ((path, wanted.columns.get(path.lower(), ""), comment) for path, comment in stored)

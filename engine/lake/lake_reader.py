@@ -215,6 +215,5 @@ class Lake:
 
 
 def _reason(error: Exception) -> str:
-    """What a reader says, without the content that some of them show."""
     text = "" if isinstance(error, (ValueError, LookupError, TypeError)) else str(error).partition("\n")[0][:200]
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

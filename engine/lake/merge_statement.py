@@ -41,7 +41,6 @@ class Range:
     greatest: str
 
     def sql(self, number: int) -> str:
-        """A condition on the table, by which files are skipped that no row can match; number: of its parameters."""
         as_type = _BOUNDS.get(self.type, f"CAST({{0}} AS {self.type})")
         ends = (as_type.format(f":{name}") for name in self.parameters(number))
         return f"t.{quoted(self.column)} BETWEEN {' AND '.join(ends)}"

@@ -70,7 +70,6 @@ class SchemaMatch:
 
     @property
     def alters(self) -> bool:
-        """Whether the table must change for all columns of the query to be written."""
         return bool(self.added or self.promoted)
 
 
@@ -105,7 +104,6 @@ class _Findings:
 
 
 def _by_name(struct: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """The fields of a struct by their names, in which letter case makes no difference."""
     return {field["name"].lower(): field for field in struct["fields"]}
 
 
@@ -135,7 +133,6 @@ def _compare_fields(path: Path, table: Mapping[str, Any], query: Mapping[str, An
 
 
 def _compare_keys(path: Path, table: Document, query: Document, found: _Findings) -> None:
-    """Compare the keys of a map, which Iceberg neither promotes nor extends."""
     inside = _Findings()
     _compare(path, table, query, inside)
     if inside.added or inside.missing or inside.promoted or inside.incompatible:
@@ -143,7 +140,6 @@ def _compare_keys(path: Path, table: Document, query: Document, found: _Findings
 
 
 def _fits(query: Document, table: Document) -> bool:
-    """Whether each value of the query's type is a value of the table's: the same, narrower, or always NULL."""
     return type_text(query) == type_text(table) or query == "void" or _widens(query, table)
 
 

@@ -92,7 +92,6 @@ def _beside(session: SparkSession, base: Any, made: Any, *, fenced: bool) -> Any
 
 
 def becomes_main(session: SparkSession, base: Any) -> Any:
-    """The table's metadata once its staged replacement is what readers see."""
     becomes = json.loads(base.properties().get(STAGED_LAYOUT))
     snapshot = base.snapshot(base.ref(STAGED).snapshotId())
     change = _metadata(session).buildFrom(base).setCurrentSchema(snapshot.schemaId())
@@ -103,7 +102,6 @@ def becomes_main(session: SparkSession, base: Any) -> Any:
 
 
 def discard(session: SparkSession, relation: str) -> None:
-    """Remove a staged replacement, if there is one, in one commit; main stays."""
     operations = load(session, relation).operations()
     base = operations.current()
     if base.properties().containsKey(STAGED_LAYOUT):

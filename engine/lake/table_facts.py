@@ -79,7 +79,6 @@ class SnapshotFacts:
 
     @property
     def backfills(self) -> bool:
-        """Whether `engine backfill` made it: it repeats the markers of the commit before it too."""
         return self.marker(BACKFILL) is not None
 
 
@@ -118,7 +117,6 @@ class TableFacts:
         return self.history[0].id if self.history else None
 
     def holds(self, snapshot: int) -> bool:
-        """Whether a snapshot is in the history; the oldest that is known names its parent, expired or not."""
         return any(snapshot in {known.id, known.parent} for known in self.history)
 
     def only_files_since(self, snapshot: int | None) -> bool:
@@ -196,10 +194,7 @@ class ViewFacts:
 
     @classmethod
     def of(cls, known: Mapping[str, Any]) -> ViewFacts:
-        """Return what the metadata of a view say (Iceberg's view specification).
-
-        A comment makes another version of the view, and the same query.
-        """
+        """Return what the metadata of a view say (Iceberg's view specification)."""
         version = next(v for v in known["versions"] if v["version-id"] == known["current-version-id"])
         schema = next(s for s in known["schemas"] if s["schema-id"] == version["schema-id"])
         parts = ("representations", "default-catalog", "default-namespace")
@@ -210,8 +205,6 @@ class ViewFacts:
 
 @dataclass(frozen=True, slots=True)
 class TableMetadata:
-    """A metadata file (Iceberg's specification, Appendix C), and the warehouse that it is in."""
-
     warehouse: Path | ObjectWarehouse
     content: Mapping[str, Any]
 
@@ -266,7 +259,6 @@ class TableMetadata:
         }
 
     def _layout(self) -> str:
-        """A hash of the partitioning and the order of new files, whatever their numbers."""
         known = self.content
         specs = {spec.get("spec-id"): spec for spec in known.get("partition-specs") or ()}
         orders = {order.get("order-id"): order for order in known.get("sort-orders") or ()}
@@ -310,10 +302,7 @@ class TableMetadata:
             wanted = parent
 
     def _older_snapshots(self) -> Iterator[dict[int, Mapping[str, Any]]]:
-        """The snapshots of the metadata files before, the newest first: they know what expired since.
-
-        Files that are gone are skipped; Iceberg keeps `write.metadata.previous-versions-max` of them.
-        """
+        """The snapshots of the metadata files before, the newest first: they know what expired since."""
         for entry in islice(reversed(self.content.get("metadata-log") or ()), _MOST_OLDER):
             try:
                 before = TableMetadata(self.warehouse, read_document(self.warehouse, str(entry["metadata-file"])))
@@ -323,7 +312,6 @@ class TableMetadata:
 
 
 def names_refs(sql: str) -> bool:
-    """Return whether the text of a query may read a tag or branch: that needs `VERSION AS OF`."""
     return _AS_OF.search(sql) is not None
 
 
@@ -376,7 +364,6 @@ def _inside(kind: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...],
 
 
 def _deciding(node: Any) -> Any:
-    """A field of a schema without what no value depends on."""
     if isinstance(node, Mapping):
         return {key: _deciding(inner) for key, inner in node.items() if key not in _UNREAD}
     return [_deciding(inner) for inner in node] if isinstance(node, list) else node

@@ -63,7 +63,6 @@ class TableLayout:
 
 
 def builder(session: SparkSession, relation: str, columns: DataFrame, layout: TableLayout) -> Any:
-    """Iceberg's builder of a table with the columns of a frame, all nullable so that they can evolve."""
     iceberg = jvm_of(session).org.apache.iceberg
     tables, identifier = _catalog(session, relation)
     schema = iceberg_schema(session, columns)

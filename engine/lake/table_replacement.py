@@ -106,7 +106,6 @@ def without_lost_partitions(session: SparkSession, table: Any) -> None:
 
 
 def _retyped(before: Any, after: Any) -> list[str]:
-    """The names of the columns that have kept their id and not their type."""
     pairs = ((before.findField(column.fieldId()), column) for column in after.columns())
     return [
         str(known.name()) for known, column in pairs if known is not None and not known.type().equals(column.type())

@@ -74,7 +74,6 @@ def fitting(frame: DataFrame, relation: str) -> DataFrame:
 
 
 def set_properties(session: SparkSession, relation: str, properties: Mapping[str, str]) -> None:
-    """Set properties of a table, in one commit that makes no snapshot."""
     update = load(session, relation).updateProperties()
     for key, value in properties.items():
         update.set(key, value)
@@ -291,7 +290,6 @@ def commit_marked(change: Any, staged: Staged, markers: Mapping[str, str]) -> No
 
 
 def plain_name(text: str) -> str:
-    """A text of Spark's with the names of tables that were staged as the user knows them."""
     return _STAGED_NAME.sub(r"\1", text)
 
 
@@ -300,7 +298,6 @@ def table_uuid(session: SparkSession, relation: str) -> str:
 
 
 def load(session: SparkSession, relation: str) -> Any:
-    """A table of Iceberg's, in Java: it knows its snapshot and its columns without a query."""
     activate(session)
     jvm = jvm_of(session)
     util = jvm.org.apache.iceberg.spark.Spark3Util

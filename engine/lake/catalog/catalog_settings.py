@@ -65,8 +65,7 @@ class CatalogConfig(Protocol):
     def name(self) -> str: ...
 
     @property
-    def path(self) -> Path:
-        """The folder of a local catalog; of others the folder of the warehouse, if it is on this machine."""
+    def path(self) -> Path: ...
 
     @property
     def objects(self) -> str:
@@ -122,11 +121,7 @@ def prepare(catalog: CatalogConfig) -> None:
 
 
 def umask(catalog: CatalogConfig) -> int:
-    """Which permissions new files of the lake do not get: none beyond those that its folder gives to others.
-
-    The folder is its owner's alone unless somebody made it otherwise. Of a lake that a group reads on purpose, the
-    group reads what is written next, too.
-    """
+    """Which permissions new files of the lake do not get: none beyond those that its folder gives to others."""
     try:
         given = stat.S_IMODE(catalog.path.stat().st_mode)
     except OSError:

@@ -32,7 +32,6 @@ def _which(folder: Path) -> tuple[int, int] | None:
 
 @lru_cache(maxsize=8)
 def _resolved(warehouse: str, _: tuple[int, int] | None) -> Path:
-    """The folder with links resolved; asked again for another folder of that name."""
     return Path(os.path.realpath(warehouse))
 
 

@@ -27,7 +27,6 @@ class ObjectWarehouse:
 
     @property
     def root(self) -> PurePosixPath:
-        """Its path, which begins with the bucket."""
         bucket, key = bucket_and_key(self.location)
         return PurePosixPath("/", bucket, key)
 

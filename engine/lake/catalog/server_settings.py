@@ -84,7 +84,6 @@ def client_settings(answer: Mapping[str, Any], target: Mapping[str, str]) -> dic
 
 
 def server_settings(answer: Mapping[str, Any], target: Mapping[str, str]) -> dict[str, Any]:
-    """Return the keys that Java would take from a server's configuration: overrides, and defaults of other keys."""
     defaults, overrides = (answer.get(part) for part in ("defaults", "overrides"))
     made = dict(defaults) if isinstance(defaults, Mapping) else {}
     made = {key: value for key, value in made.items() if key not in target}
@@ -92,7 +91,6 @@ def server_settings(answer: Mapping[str, Any], target: Mapping[str, str]) -> dic
 
 
 def table_settings(answer: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the settings that come with a table: its `config`, and the logins for its files on top of that."""
     config = answer.get("config")
     config = dict(config) if isinstance(config, Mapping) else {}
     yield config

@@ -113,10 +113,7 @@ def _manifests(table: Table, snapshot: int) -> list[ManifestFile]:
 def _unlike(
     old: Sequence[ManifestFile], new: Sequence[ManifestFile]
 ) -> tuple[Sequence[ManifestFile], Sequence[ManifestFile]]:
-    """The manifests of two snapshots without those of data files that both have, if the deletes are the same.
-
-    Files of a manifest in both have the same rows in both then: a small change of a large table reads few manifests.
-    """
+    """The manifests of two snapshots without those of data files that both have, if the deletes are the same."""
     paths = [{one.manifest_path for one in side} for side in (old, new)]
     both = paths[0] & paths[1]
     if any(_of_deletes(one) and one.manifest_path not in both for one in (*old, *new)):

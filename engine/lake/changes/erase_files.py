@@ -123,7 +123,6 @@ def expire_all(session: SparkSession, relation: str, ours: str) -> int:
 
 
 def files_on_disk(session: SparkSession, relation: str) -> tuple[str, ...]:
-    """Return the locations of all files in a table's data folder, those that no snapshot knows too."""
     table = load(session, relation)
     folder = f"{str(table.location()).rstrip('/')}/data/"
     try:

@@ -62,7 +62,6 @@ def changed_files(session: SparkSession, relation: str, before: int, after: int)
 
 
 def _plan(table: Any, snapshot: int) -> tuple[dict[tuple[Any, ...], tuple[Any, int]], int]:
-    """The tasks of a snapshot by data file and deletes, with the rows of each file; and the rows of all."""
     tasks, total = {}, 0
     for task in each(table.newScan().useSnapshot(snapshot).planFiles()):
         file = task.file()
@@ -108,7 +107,6 @@ def _read(session: SparkSession, files: ChangedFiles, tasks: Sequence[Any], side
 
 
 def forget(session: SparkSession, files: ChangedFiles) -> None:
-    """Release the files of `net_changes`; its frame can no longer be computed."""
     for side, tasks in ((-1, files.before), (1, files.after)):
         if tasks:
             forget_tasks(session, files.table, f"{files.name}{side}")

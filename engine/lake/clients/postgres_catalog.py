@@ -106,7 +106,6 @@ class PostgresCatalog:
         return tuple(CatalogEntry(str(s), str(n), str(place), kind == _VIEW) for s, n, place, kind in rows)
 
     def _rows(self, query: str, values: tuple[str, ...]) -> list[tuple[Any, ...]]:
-        """The rows of a query; none where no catalog was ever made in the database."""
         psycopg = _driver(self._config)
         with self._lock:
             for attempt in range(2):

@@ -98,7 +98,6 @@ class RestLogin:
         return str(token)
 
     def _signed(self, method: str, url: str, headers: dict[str, str]) -> dict[str, str]:
-        """Headers with a signature of AWS; a token beside it goes under the name that Iceberg gives it."""
         try:
             import botocore.session
             from botocore.auth import SigV4Auth

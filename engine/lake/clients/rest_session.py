@@ -152,7 +152,6 @@ class RestSession:
 
 
 def _shape(error: ValueError) -> str:
-    """What is wrong with a text, without showing any of it."""
     text = str(error)
     return text if text.startswith("it is ") else "it is not JSON"
 

@@ -122,7 +122,6 @@ def shared_folders(config: CatalogConfig, schemas: Collection[str]) -> frozenset
 
 
 def table_folder(location: str) -> str:
-    """The folder of a table whose metadata file has an address: `<table>/metadata/<file>`."""
     return location.rsplit("/", _DEPTH)[0]
 
 

@@ -43,7 +43,6 @@ class MergeApart:
         self._show(head)
 
     def _begin(self) -> int | None:
-        """Let the branch begin at the head of the table; those that killed runs left are removed."""
         table = self.guard.table
         table.refresh()
         operations = table.operations()

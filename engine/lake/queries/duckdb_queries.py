@@ -51,8 +51,6 @@ class _Loaded:
 
 
 class DuckDBQueries:
-    """A DuckDB in memory that answers queries over the tables of a lake; a table is read when a query needs it."""
-
     def __init__(self, lake: Lake, catalog: str, resolve: Resolve) -> None:
         """Open it; `resolve` gives a table's schema and name, or why there is none: it may be the name of a CTE."""
         self._lake, self._catalog, self._resolve = lake, catalog, resolve
@@ -68,7 +66,6 @@ class DuckDBQueries:
 
     @contextmanager
     def _fresh(self, *, bare: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A database without tables; `bare`: it only shows which columns a query needs."""
         settings: dict[str, str | bool | int | float | list[str]] = {
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",
@@ -139,7 +136,6 @@ class DuckDBQueries:
         return found
 
     def _needed(self, sql: str, tables: dict[TableName, OpenTable]) -> dict[TableName, list[str]]:
-        """The columns of each table that the query needs, by DuckDB's plan of it over empty tables."""
         with self._fresh(bare=True) as database:
             places = {f"t{number}": name for number, name in enumerate(tables)}
             for place, name in places.items():

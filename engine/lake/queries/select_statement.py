@@ -62,7 +62,6 @@ _ONE = "Run one query at a time."
 
 
 def query_error(message: str) -> RunError:
-    """What DuckDB says of a query, without its excerpt of the text."""
     text = " ".join(message.partition("\n\nLINE ")[0].partition("\nDid you mean")[0].split())
     return RunError("sql-query", f"the query fails: {text}", "Correct it; the dialect is DuckDB's.")
 
@@ -78,7 +77,6 @@ def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
 
 
 def _first_rows(tree: dict[str, Any]) -> int | None:
-    """The rows that `select columns from table limit n` takes; None for all other queries."""
     source, modifiers = tree.get("from_table") or {}, tree.get("modifiers", [])
     plain = (
         tree.get("type") == "SELECT_NODE"
