@@ -104,13 +104,11 @@ def kind_of(format_: str) -> Kind | None:
 
 
 def answers_of(format_: str) -> Answers:
-    """What the kind that reads a format answers of itself; those of `Answers` if there is none, or it says nothing."""
     known: Mapping[str, Answers] = getattr(kind_of(format_), "ANSWERS", {}) if format_ else {}
     return known.get(SPARK_READER if format_.startswith(SPARK_READER) else format_, UNKNOWN)
 
 
 def knows_columns(spec: SourceSpec) -> bool:
-    """Whether all columns are known before the source is read: they are declared, or the same for all of its kind."""
     kind = kind_of(spec.format)
     return bool(spec.schema) or kind is None or kind.columns(spec) != ""
 

@@ -47,8 +47,7 @@ class Poller(Protocol):
         """Return, by any name, a value that differs when there is something new; omitted: nobody can tell now."""
 
     @property
-    def waits(self) -> bool:
-        """Whether `wait` notices what comes behind the ends that were returned last."""
+    def waits(self) -> bool: ...
 
     def wait(self, seconds: float, /) -> bool:
         """Return whether something came, in at most so many seconds; at once if nobody can tell."""

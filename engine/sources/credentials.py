@@ -111,7 +111,6 @@ def where(options: Mapping[str, str]) -> str:
 
 
 def credentials_of(options: Mapping[str, str]) -> Iterator[str]:
-    """The values among options, and the parts of addresses, that are credentials."""
     for key, value in options.items():
         if is_credential(key):
             yield value
@@ -174,7 +173,6 @@ def _users(text: str) -> Iterator[tuple[int, int, int]]:
 
 
 def _is_host(authority: str) -> bool:
-    """Whether it is one or more hosts, each with a port or none."""
     ports = (
         part.rpartition("]")[2].rpartition(":")[2] for part in authority.split(",") if ":" in part.rpartition("]")[2]
     )
@@ -199,7 +197,6 @@ def _pairs(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _without(text: str, spans: list[tuple[int, int]]) -> str:
-    """The text with a mask in place of some parts of it, which may overlap."""
     made, at = [], 0
     for start, end in sorted(spans):
         if start < end and end > at:

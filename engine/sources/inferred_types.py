@@ -58,7 +58,6 @@ def kept(texts: DataFrame, inferred: StructType, *, json: bool = False) -> Struc
 
 
 def of_texts(texts: Iterable[str | None]) -> DataType:
-    """Return the type of texts in names of folders, all of which come back as they were written."""
     from pyspark.sql.types import DataType, StringType
 
     written = [text for text in texts if text is not None]
@@ -149,7 +148,6 @@ def _chosen(inferred: DataType, comes_back: bool | None, digits: Sequence[int] |
 
 
 def _fitted(type_: DataType, chosen: Mapping[Path, DataType] | None, path: Path) -> DataType:
-    """A type with other plain types: those of some paths, or strings in all."""
     from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
     if isinstance(type_, StructType):

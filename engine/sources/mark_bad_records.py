@@ -34,7 +34,6 @@ _AS_JSON = {"ignoreNullFields": "false", "timestampFormat": "yyyy-MM-dd'T'HH:mm:
 
 
 def marked(frame: DataFrame) -> bool:
-    """Whether some rows of a frame may be taken out."""
     return not _MARKS.isdisjoint(frame.columns)
 
 
@@ -63,7 +62,6 @@ def without_bad(frame: DataFrame, name: str, observation: str, policy: OnBadReco
 
 
 def _reason(frame: DataFrame) -> Column | None:
-    """Why a record is bad; None: nothing in the frame says that one is."""
     from pyspark.sql import functions as f
 
     unreadable = f"case when {BAD} is not null then coalesce({BAD}.reason, '{_UNREADABLE}') end"
@@ -98,7 +96,6 @@ def bad_records(frame: DataFrame, name: str) -> DataFrame | None:
 
 
 def origin(frame: DataFrame, name: str) -> Column:
-    """Where each record came from, as JSON: the source, and what `_metadata` says."""
     from pyspark.sql import functions as f
 
     parts = [f.lit(name).alias("source")]
@@ -115,7 +112,6 @@ def as_json(frame: DataFrame, left_out: Collection[str] = ()) -> Column:
 
 
 def raised(text: str) -> tuple[str, dict[str, object]] | None:
-    """Reason and origin of the bad record that ended a query, from the text of Spark's error; None if none did."""
     # Spark's print of the plan holds the words as well, with no record behind them.
     begin = text.find(RAISED + "{")
     if begin < 0:

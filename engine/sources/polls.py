@@ -65,7 +65,6 @@ def top_folder(spec: SourceSpec, place: Place) -> str | None:
 
 
 def polled(spec: SourceSpec) -> bool:
-    """Whether a source may be asked for its end without Java."""
     return answers_of(spec.format).poller is not None
 
 

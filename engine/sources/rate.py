@@ -34,7 +34,6 @@ _KEYS_OF = {"rowspersecond": "rows_per_second", "rampuptime": "ramp_up_time"}
 
 
 def faults(spec: SourceSpec) -> Iterator[SpecFault]:
-    """A schema has no place here, as the columns are known; what is a key is not an option."""
     if spec.schema:
         message = "the rate source has the columns timestamp timestamp, value bigint"
         yield SpecFault(("schema",), message, "Remove the schema.", "setting-conflict", at_key=True)
@@ -66,12 +65,10 @@ def _rows(spec: SourceSpec) -> int:
     return int(spec.settings.get("rows_per_second", 1))
 
 
-def check(_: SourceSpec, __: Place) -> None:
-    """There is always something."""
+def check(_: SourceSpec, __: Place) -> None: ...
 
 
 def position(_: SparkSession, __: SourceSpec, ___: Place) -> dict[str, Any]:
-    """Another one at each moment."""
     return {"at": time.time_ns()}
 
 
@@ -111,5 +108,4 @@ def _whole(rows: DataFrame) -> DataFrame:
 
 
 def resume(*_: object) -> Resumption:
-    """Nothing can be missing."""
     return Resumption()

@@ -79,12 +79,10 @@ def check(_: SourceSpec, __: Place) -> None:
 
 
 def position(_: SparkSession, __: SourceSpec, ___: Place) -> dict[str, Any]:
-    """Another one at each moment."""
     return {"at": time.time_ns()}
 
 
 def script(spec: SourceSpec, *, stream: bool) -> list[str]:
-    """Lines of PySpark that read it; as a batch Spark cannot."""
     host, port = json.dumps(str(spec.settings.get("host", ""))), spec.settings.get("port", 0)
     return [
         f'spark.{"readStream" if stream else "read"}.format("socket")',
@@ -117,8 +115,6 @@ def read_stream(session: SparkSession, spec: SourceSpec, place: Place) -> DataFr
 
 
 class _Lines:
-    """A connection whose bytes are cut into lines, each with the time when it came."""
-
     def __init__(self, settings: Mapping[str, str]) -> None:
         self._server = (settings["host"], int(settings["port"]))
         self._read_for = float(settings["read_for"])
@@ -135,7 +131,6 @@ class _Lines:
         return self.more(self._read_for)
 
     def more(self, seconds: float = 0.0) -> list[Line]:
-        """The lines that are there by now, or come within some seconds."""
         end = time.monotonic() + seconds
         lines: list[Line] = []
         while self._socket is not None:
@@ -224,5 +219,4 @@ def told_by_worker(text: str) -> RunError | None:
 
 
 def resume(*_: object) -> Resumption:
-    """What was not read is gone."""
     return Resumption()

@@ -51,7 +51,6 @@ def _name(spec: SourceSpec) -> str:
 
 
 def faults(spec: SourceSpec) -> Iterator[SpecFault]:
-    """Formats that the engine reads itself are read by it."""
     from engine.sources import BUILT_IN
 
     if not _name(spec):
@@ -63,7 +62,6 @@ def faults(spec: SourceSpec) -> Iterator[SpecFault]:
 
 
 def _option_faults(spec: SourceSpec) -> Iterator[SpecFault]:
-    """Of the readers that come with Spark the options are known; of others nothing is."""
     name = _name(spec).lower()
     if name == "xml":
         yield from reader_faults(spec, OF_FILES[name], "the xml reader", hadoop=True)
@@ -80,12 +78,10 @@ def columns(_: SourceSpec) -> str | None:
 
 
 def origin(_: SourceSpec) -> str:
-    """The type of `_metadata`: there is no more to know."""
     return "struct<format: string>"
 
 
 def location(spec: SourceSpec) -> str:
-    """The path, if there is one, else the reader's name."""
     return str(spec.settings.get("path") or _name(spec))
 
 
@@ -122,7 +118,6 @@ def read_batch(session: SparkSession, spec: SourceSpec, place: Place) -> DataFra
 
 
 def read_stream(session: SparkSession, spec: SourceSpec, place: Place) -> DataFrame:
-    """What the reader takes for new."""
     return _read(lambda: session.readStream, spec, place)
 
 
@@ -158,7 +153,6 @@ def _declared(frame: DataFrame, spec: SourceSpec) -> DataFrame:
 
 
 def resume(*_: object) -> Resumption:
-    """Only the reader knows."""
     return Resumption()
 
 

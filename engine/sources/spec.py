@@ -153,7 +153,6 @@ def reader_options(name: str, settings: Mapping[str, Any], reserved: Collection[
 
 
 def connection_line(spec: SourceSpec) -> tuple[str, ...]:
-    """What a script says in place of the options of a connection."""
     name = spec.settings.get("connection")
     return (f"# .options(**the options of the connection {json.dumps(name)})",) if name else ()
 
@@ -196,17 +195,14 @@ class Kind(Protocol):
     REPLAYABLE: bool
     LISTED: bool
 
-    def faults(self, spec: SourceSpec, /) -> Iterable[SpecFault]:
-        """What is wrong with the settings and options, from the text alone."""
+    def faults(self, spec: SourceSpec, /) -> Iterable[SpecFault]: ...
 
-    def jars(self, spec: SourceSpec, /) -> Sequence[str]:
-        """The sets of locked jars that reading it needs, beyond core."""
+    def jars(self, spec: SourceSpec, /) -> Sequence[str]: ...
 
     def columns(self, spec: SourceSpec, /) -> str | None:
         """The columns it brings without a schema, as DDL; empty: known when it is read; None: it needs a schema."""
 
-    def origin(self, spec: SourceSpec, /) -> str:
-        """The type of `_metadata`, as DDL."""
+    def origin(self, spec: SourceSpec, /) -> str: ...
 
     def location(self, spec: SourceSpec, /) -> str:
         """Where it is, for people: one line without secrets."""

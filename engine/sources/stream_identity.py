@@ -21,7 +21,6 @@ class StreamIdentity:
 
 
 def of_settings(format_: str, settings: Mapping[str, Any]) -> StreamIdentity:
-    """A source with a path or topics, if it has one of them."""
     if "path" in settings:
         return StreamIdentity(FILES, {"path": normalized(str(settings["path"])), "format": format_})
     facts: dict[str, Any] = {}

@@ -106,7 +106,6 @@ def reading_of(spec: SourceSpec, value: Mapping[str, Any], place: Place) -> Avro
 
 
 def topics(spec: SourceSpec) -> Sequence[str]:
-    """The topics that a source names; none for a pattern."""
     said = spec.settings
     return (said["topic"],) if "topic" in said else tuple(said.get("topics") or said.get("assign") or ())
 

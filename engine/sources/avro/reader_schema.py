@@ -104,7 +104,6 @@ def _usable(found: Registered, registry: Registry) -> str:
 
 
 def _known(value: AvroValue, registry: Registry) -> list[Registered]:
-    """The schemas that records are likely to have; a topic without any may get its first one later."""
     found: dict[int, Registered] = {}
     if value.schema_id is not None:
         found[value.schema_id] = registry.schema(value.schema_id)

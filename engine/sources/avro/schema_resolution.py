@@ -188,7 +188,6 @@ class _Resolver:
         return default_bytes(self.reader, field)
 
     def runs(self, steps: Sequence[tuple[int, Type, Move | None]]) -> list[tuple[int, Skip, Move | None]]:
-        """The steps of a record; neighbours that are copied as they are become one step."""
         made: list[tuple[int, Skip, Move | None]] = []
         last = len(steps)
         for slot, type_, inner in steps:
@@ -243,7 +242,6 @@ class _Resolver:
         return _one_of(moves)
 
     def alike(self, wrote: Type, reads: Type) -> bool:
-        """Whether two types have the same form and short names, as Java compares unions."""
         self.step()
         w, r = self.writer.follow(wrote), self.reader.follow(reads)
         if isinstance(w, Named) and isinstance(r, Named) and not self.same_name(w, r):
@@ -325,8 +323,6 @@ def _inner(type_: Type) -> list[Type]:
 
 
 def _one_of(moves: Sequence[Move | str]) -> Move:
-    """The move of a union's branch; a text says why a branch cannot be read."""
-
     def move(value: bytes, pos: int) -> tuple[bytes, int]:
         number, pos = read_long(value, pos)
         if number < 0:

@@ -104,7 +104,6 @@ def translate(
 
 
 def told_by_worker(text: str) -> SetupError | None:
-    """The error that a worker raised, if a text of Spark's holds one."""
     for line in re.findall(rf"{_MARK}(\[(?:(?!{_MARK}).)*\])", text):
         try:
             code, message, hint = json.loads(line)

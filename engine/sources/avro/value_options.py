@@ -28,7 +28,6 @@ class AvroValue:
 
 
 def read_value(value: Mapping[str, Any], topics: Sequence[str] = ()) -> AvroValue:
-    """The settings of a `value:` without faults; `topics` as far as they are known."""
     registry, subject = value.get("schema_registry"), value.get("subject")
     framing = value.get("framing") or (Framing.CONFLUENT if registry else Framing.NONE)
     return AvroValue(
@@ -56,7 +55,6 @@ def faults(value: Mapping[str, Any], topics: Sequence[str] = ()) -> list[SpecFau
 
 
 def _conflicts(value: Mapping[str, Any], topics: Sequence[str]) -> Iterator[SpecFault]:
-    """Keys that do not go together, the gravest first."""
     registry, file, framing = value.get("schema_registry"), value.get("schema_file"), value.get("framing")
     if registry is None and file is None:
         hint = "Set the registry (schema_registry: main) or a file (schema_file: events.avsc)."

@@ -171,7 +171,6 @@ def _offset_or_none(text: str, path: Path) -> int:
 
 
 def _offset(text: str, path: Path) -> int:
-    """Where the value at a path begins; as near as the text goes."""
     start = _space(text, 0)
     for step in path:
         inner = dict(_members(text, start)).get(step)

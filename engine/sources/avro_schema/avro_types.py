@@ -34,8 +34,6 @@ class Logical:
 
 @dataclass(frozen=True, slots=True)
 class Primitive:
-    """null, boolean, int, long, float, double, bytes or string."""
-
     kind: str
     logical: Logical | None = None
 
@@ -80,8 +78,6 @@ class AvroUnion:
 
 @dataclass(frozen=True, slots=True)
 class NamedReference:
-    """A named type that was defined before, or around this place."""
-
     name: str
     kind: str = "reference"
 
@@ -115,7 +111,6 @@ class Schema:
     named: Mapping[str, Named]
 
     def follow(self, type_: Type) -> Primitive | Named | Array | Map | AvroUnion:
-        """The type itself, where a name stands for it."""
         return self.named[type_.name] if isinstance(type_, NamedReference) else type_
 
     @property
@@ -129,7 +124,6 @@ class Schema:
 
 
 def to_json(schema: Schema, extra: Iterable[Field] = (), *, docs: bool = False) -> str:
-    """The text of a schema as a record, each named type written where it is met first."""
     record = schema.record
     whole = replace(record, fields=(*record.fields, *extra))
     return json.dumps(_Writer(schema, docs=docs).type(whole), ensure_ascii=False, separators=(",", ":"))

@@ -19,7 +19,7 @@ _LOW: Final = 0x7F  # the bits of a byte that count; the high one says that the 
 
 
 class CorruptError(ValueError):
-    """The bytes do not follow the schema they claim."""
+    pass
 
 
 def write_long(number: int) -> bytes:

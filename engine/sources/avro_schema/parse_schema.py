@@ -174,7 +174,6 @@ class _Parser:
         return self.define(Fixed(name, size, aliases, _logical(data, "fixed", size)), path)
 
     def define(self, made: Defined, path: Path) -> Defined:
-        """Keep a named type; the same one may be written out again."""
         if self.named.setdefault(made.name, made) != made:
             raise AvroError(f"'{made.name}' is defined twice", (*path, "name"))
         return made
@@ -191,7 +190,6 @@ class _Parser:
         return self.type(data[key], space, (*path, key))
 
     def name(self, data: dict[str, Any], space: str, path: Path) -> tuple[str, str, tuple[str, ...]]:
-        """The full name, the namespace inside it, and the full aliases."""
         short, own = data.get("name"), data.get("namespace", space)
         if not isinstance(short, str) or not isinstance(own, str):
             raise AvroError(f"the {data['type']} has no name", path)

@@ -18,8 +18,6 @@ MOST_DEPTH: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class _Size:
-    """Types, levels, and characters of the names of fields."""
-
     types: int = 1
     depth: int = 1
     text: int = 0

@@ -89,7 +89,6 @@ def _extract(spec: SourceSpec, file: Listed, *, by_name: bool) -> ExtractFile:
 
 
 def _time_in(name: str) -> int | None:
-    """The first date in a name, with the time behind it, UTC."""
     for match in _TIME.finditer(name):
         year, _, month, day, *clock = match.groups()
         try:

@@ -63,7 +63,6 @@ def read(session: SparkSession, reader: Any, spec: SourceSpec, path: str | list[
 
 
 def script_options(spec: SourceSpec) -> dict[str, str]:
-    """The options by which a plain script reads the same, as far as Spark's own readers can."""
     if spec.format == "csv":
         return {**_csv_options(spec), "mode": "FAILFAST"}
     zone = {"timeZone": spec.timezone} if spec.timezone else {}

@@ -66,7 +66,6 @@ def _uris(session: SparkSession, spec: SourceSpec, place: Place) -> list[str]:
 
 
 def _with_folders(columns: StructType, values: Mapping[str, list[str | None]]) -> StructType:
-    """The columns with those in names of folders that the files lack."""
     from pyspark.sql.types import StructField, StructType
 
     own = {name.lower() for name in columns.fieldNames()}

@@ -129,7 +129,6 @@ def _of_file(path: Path | str, format_: str, place: Place) -> Any:
 
 
 def schema_of(path: Any, format_: str) -> Any:
-    """Return Arrow's schema of a file, by its path or opened; None: it cannot be read."""
     import pyarrow as pa
     from pyarrow import orc, parquet
 
@@ -146,7 +145,6 @@ def schema_of(path: Any, format_: str) -> Any:
 
 
 def _form(format_: str, schema: Any) -> str:
-    """The format, and which library's files it is where Spark reads them in another way."""
     return _ORC_OF_CPP if format_ == "orc" and (schema.metadata or {}).get(_WRITER.encode()) == b"ORC_CPP" else format_
 
 
@@ -204,7 +202,6 @@ def _misfit(declared: str, found: Any, format_: str) -> str:
 
 
 def _name(found: Any) -> str | None:
-    """The type of a file as Spark calls it; None if that is not known here."""
     from pyarrow import types
 
     if types.is_decimal(found):

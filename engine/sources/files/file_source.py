@@ -103,7 +103,6 @@ def jars(spec: SourceSpec) -> tuple[str, ...]:
 
 
 def columns(spec: SourceSpec) -> str | None:
-    """Files have the columns that are declared; lines of text are one."""
     return "value string" if spec.format == "text" else None
 
 
@@ -156,7 +155,6 @@ def script(spec: SourceSpec, *, stream: bool) -> list[str]:
 
 
 def _options(spec: SourceSpec, *, stream: bool) -> dict[str, str]:
-    """The options that decide which files are read, and when."""
     options = {"recursiveFileLookup": "true"}
     if stream:
         age = spec.settings.get("max_file_age")
@@ -176,7 +174,6 @@ def with_connection(spec: SourceSpec, place: Place) -> SourceSpec:
 
 
 def _spark_duration(text: str) -> str:
-    """'7 days' as Spark's options have it: 7d."""
     number, unit = text.split()
     return f"{int(number) * 7}d" if unit.startswith("week") else f"{number}{unit[0].replace('m', 'min')}"
 
@@ -202,7 +199,6 @@ def read_files(session: SparkSession, spec: SourceSpec, place: Place, uris: Coll
 
 
 def read_stream(session: SparkSession, spec: SourceSpec, place: Place) -> DataFrame:
-    """Each file once, oldest first; `max_files_per_trigger` in a micro-batch."""
     spec = with_connection(spec, place)
     reader = session.readStream.options(**_options(spec, stream=True))
     return file_formats.read(session, reader, spec, listing.for_spark(spec, place), place)
@@ -222,7 +218,6 @@ def _placed(spec: SourceSpec, place: Place) -> dict[str, Any]:
 
 
 def _begun_at(spec: SourceSpec, _: int | None) -> SourceSpec:
-    """As it is: files are skipped by their time."""
     return spec
 
 

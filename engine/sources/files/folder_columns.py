@@ -43,7 +43,6 @@ def _parts(location: str) -> list[str]:
 
 
 def values_in(uris: Iterable[str], spec: SourceSpec, place: Place) -> Mapping[str, list[str | None]]:
-    """The values in names of folders, by column; None is NULL."""
     above, _ = depths(spec, place)
     found: dict[str, list[str | None]] = {}
     for folder in dict.fromkeys(uri.rpartition("/")[0] for uri in uris):
@@ -63,7 +62,6 @@ def declared_in(uris: Iterable[str], spec: SourceSpec, place: Place) -> tuple[st
 
 
 def zone_of(session: SparkSession, spec: SourceSpec) -> str:
-    """The zone of times without one."""
     return spec.timezone or str(session.conf.get("spark.sql.session.timeZone"))
 
 

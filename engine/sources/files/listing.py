@@ -54,10 +54,7 @@ def base(path: str) -> str:
 
 
 def folder(spec: SourceSpec, place: Place) -> Path | None:
-    """The folder or file that is read, up to the first pattern; None if it is not on this machine.
-
-    It is in the project, or wherever an absolute path leads.
-    """
+    """The folder or file that is read, up to the first pattern; None if it is not on this machine."""
     path = str(spec.settings.get("path", ""))
     if not is_uri(path):
         exact = place.root / path
@@ -66,7 +63,6 @@ def folder(spec: SourceSpec, place: Place) -> Path | None:
 
 
 def local(uri: str) -> Path | None:
-    """The path behind a location as Hadoop prints it; None if it is not on this machine."""
     path = local_paths.of_location(uri)
     return None if path is None else Path(path)
 
@@ -131,7 +127,6 @@ def check_listed(session: SparkSession, spec: SourceSpec, place: Place) -> None:
 
 
 def faults_of(spec: SourceSpec, place: Place, paths: Iterable[Path]) -> list[str]:
-    """What is wrong with files of this machine that Spark has listed, each in a few words (`local_files`)."""
     top = folder(spec, place)
     return local_files.file_faults(top, map(str, paths)) if top is not None and top.is_dir() else []
 
@@ -188,7 +183,6 @@ def listed_here(spec: SourceSpec, place: Place) -> list[Listed] | None:
 
 
 def position_of(files: Sequence[Listed]) -> dict[str, Any]:
-    """How many files were listed, and a hash of their paths, sizes and times."""
     text = json.dumps([astuple(file) for file in files])
     return {"files": len(files), "hash": hashlib.sha256(text.encode()).hexdigest()}
 

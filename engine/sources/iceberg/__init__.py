@@ -53,7 +53,6 @@ def jars(_: SourceSpec) -> tuple[str, ...]:
 
 
 def columns(_: SourceSpec) -> str:
-    """The table brings its columns; they are known when it is read."""
     return ""
 
 
@@ -115,7 +114,6 @@ def check(spec: SourceSpec, place: Place) -> None:
 
 
 def position(_: SparkSession, spec: SourceSpec, place: Place) -> dict[str, Any]:
-    """The table's UUID, its current snapshot and its columns."""
     return facts(spec, place).position()
 
 

@@ -87,7 +87,6 @@ def from_snapshot(source: str, table: TableFacts, snapshot: int) -> Start:
 
 
 def tied(source: str, snapshot: SnapshotFacts) -> str:
-    """What is wrong with a snapshot that Iceberg cannot begin with."""
     return (
         f"'{source}' cannot start at snapshot {snapshot.id} of {time_of(snapshot)}: another commit has the same "
         "millisecond, or an earlier one has a later time, and Iceberg selects snapshots by time"

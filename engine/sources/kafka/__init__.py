@@ -106,7 +106,6 @@ def location(spec: SourceSpec) -> str:
 
 
 def script(spec: SourceSpec, *, stream: bool) -> list[str]:
-    """Lines of PySpark that read the records as they are; the engine decodes the values."""
     options = {"kafka.bootstrap.servers": "<bootstrap servers>", **_options(spec, stream=stream)}
     return [
         f'spark.{"readStream" if stream else "read"}.format("kafka")',
@@ -262,7 +261,6 @@ def _topic_names(spec: SourceSpec) -> tuple[str, ...]:
 
 
 def _placed(_: SourceSpec, __: Place) -> dict[str, Any]:
-    """Nothing more: a cluster may move."""
     return {}
 
 

@@ -106,7 +106,6 @@ def _reads(operations: Any) -> bool:
 
 
 def _causes(error: Py4JJavaError) -> list[Cause]:
-    """An exception of Java and its causes, the innermost last."""
     causes: list[Cause] = []
     exception = error.java_exception
     while exception is not None and len(causes) < _MOST_CAUSES:
@@ -140,7 +139,6 @@ def cluster(session: SparkSession, connection: Connection) -> Iterator[Cluster]:
 
 
 def _bounded(client: Mapping[str, str]) -> dict[str, str]:
-    """The options for the admin client; those of consumers mean nothing to it."""
     shared = ("bootstrap.servers", "security.", "ssl.", "sasl.", "client.dns", "reconnect.", "retry.", "socket.")
     own = {key: value for key, value in client.items() if key.startswith(shared)}
     patience = str(PATIENCE_SECONDS * 1000 - 1000)

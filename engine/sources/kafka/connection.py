@@ -92,7 +92,6 @@ _FORM = "Set 'bootstrap_servers: host:9092' and, if needed, 'security: {protocol
 
 
 def consumer_faults(options: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Key, message and hint of each `consumer.*` option that a project may not set."""
     for key in options:
         bare = key.removeprefix(PREFIX)
         if not key.startswith(PREFIX):

@@ -80,7 +80,6 @@ def _is_number(value: Any) -> bool:
 
 
 def value_of(spec: SourceSpec) -> dict[str, Any]:
-    """The settings of `value:`, JSON if it says no format."""
     said = spec.settings.get("value")
     said = {"format": said} if isinstance(said, str) else said
     return {"format": "json", **said} if isinstance(said, dict) else {"format": "json"}

@@ -185,7 +185,6 @@ class Questions:
 
 
 def _known(questions: Questions, wanted: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """Topics as they are, or were some seconds ago."""
     now = time.monotonic()
     missing = any(name not in questions.known for names in wanted.values() for name in names)
     if missing or now - questions.known_at >= _DESCRIBED_SECONDS:
@@ -194,7 +193,6 @@ def _known(questions: Questions, wanted: Mapping[str, Sequence[str]]) -> dict[st
 
 
 def _described(questions: Questions, wanted: Mapping[str, Sequence[str]]) -> Callable[[], dict[str, Any]]:
-    """Ask what topics are; return what waits for the answers."""
     from confluent_kafka import TopicCollection
 
     names = sorted({name for some in wanted.values() for name in some})
@@ -217,7 +215,6 @@ def _described(questions: Questions, wanted: Mapping[str, Sequence[str]]) -> Cal
 def _listed(
     questions: Questions, found: Mapping[str, Any], isolation: str, names: Sequence[str], spec: Any
 ) -> Callable[[], dict[str, dict[int, int]]]:
-    """Ask where the partitions of topics begin or end; return what waits for that, by topic and partition."""
     from confluent_kafka import IsolationLevel, TopicPartition
 
     partitions = [TopicPartition(name, p.id) for name in names for p in found[name].partitions]

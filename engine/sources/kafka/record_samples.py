@@ -20,7 +20,6 @@ SAMPLE = 1000
 
 
 def newest(spec: SourceSpec, position: Mapping[str, Mapping[str, Any]]) -> SourceSpec:
-    """The source from its newest records on."""
     starts: dict[str, dict[str, int]] = {}
     for topic, found in position.items():
         partitions = {key: value for key, value in found.items() if key != "id"}
@@ -30,7 +29,6 @@ def newest(spec: SourceSpec, position: Mapping[str, Mapping[str, Any]]) -> Sourc
 
 
 def as_text(spec: SourceSpec) -> SourceSpec:
-    """The source with its values as they are."""
     return replace(spec, schema="", settings={**spec.settings, "value": {"format": "string"}})
 
 

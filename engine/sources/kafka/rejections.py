@@ -37,7 +37,6 @@ class Cause:
 
 
 def rejection(connection: Connection, causes: Sequence[Cause], topic: str = "") -> SetupError:
-    """The error for what the client reports, without secrets."""
     gone = _unreachable(connection, {cause.kind for cause in causes})
     code, message, hint = gone or _described(connection, causes, topic)
     return SetupError(code, scrub(message), hint)

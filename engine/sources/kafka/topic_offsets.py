@@ -35,8 +35,6 @@ def topics_now(specs: Mapping[str, SourceSpec], place: Place) -> dict[str, Clust
 
 @dataclass(frozen=True, slots=True)
 class PolledTopics:
-    """Where topics end, asked again and again, and whether something comes behind their ends meanwhile."""
-
     # By connection and isolation level.
     _arrivals: dict[tuple[str, str], Arrivals] = field(default_factory=dict)
 
@@ -98,7 +96,6 @@ class PolledTopics:
 def _by_connection(
     specs: Mapping[str, SourceSpec],
 ) -> Iterator[tuple[str, dict[str, SourceSpec], dict[str, list[str]]]]:
-    """Yield each connection with its sources that name their topics, and these topics by isolation level."""
     fixed = {name: spec for name, spec in specs.items() if "topic_pattern" not in spec.settings}
     for connection in dict.fromkeys(str(spec.settings["connection"]) for spec in fixed.values()):
         mine = {name: spec for name, spec in fixed.items() if str(spec.settings["connection"]) == connection}
@@ -109,7 +106,6 @@ def _by_connection(
 
 
 def _chosen(spec: SourceSpec, answer: ClusterOffsets) -> ClusterOffsets:
-    """The topics of a source, and the partitions that it is assigned to."""
     topics = {name: answer.topics[name] for name in names_of(spec)}
     for name, wanted in (spec.settings.get("assign") or {}).items():
         topic = topics[name]
@@ -152,7 +148,6 @@ class _Asked:
         return ()
 
     def offsets(self, topics: Iterable[Topic], *, first: bool) -> dict[str, dict[int, int]]:
-        """The first or the end offset of every partition, with those of open transactions."""
         found = {topic.name: self.now.topics[topic.name] for topic in topics}
         return {name: dict(topic.first if first else topic.written or {}) for name, topic in found.items()}
 

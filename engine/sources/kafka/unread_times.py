@@ -88,7 +88,6 @@ class UnreadTimes:
 
 
 def _unread(spec: SourceSpec, offsets: Sequence[Mapping[str, Any]], now: ClusterOffsets) -> dict[Partition, int]:
-    """The offsets that a stream reads next, of the partitions that have something there."""
     stands = [stand for offset in offsets if (stand := stand_of(offset)) is not None]
     found = {}
     for name in names_of(spec):

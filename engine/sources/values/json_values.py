@@ -67,14 +67,12 @@ def jars() -> tuple[str, ...]:
 
 
 def decode(frame: DataFrame, spec: SourceSpec, value: Mapping[str, Any], _: Place) -> DataFrame:
-    """The declared columns of one JSON object a record."""
     return objects(frame, spec, value.get("options") or {})
 
 
 def objects(
     frame: DataFrame, spec: SourceSpec, options: Mapping[str, str], folders: tuple[int, int] | None = None
 ) -> DataFrame:
-    """Columns, `_metadata` and `__bad` from `__raw` and `_metadata`."""
     from pyspark.sql import functions as f
 
     session: Any = frame.sparkSession

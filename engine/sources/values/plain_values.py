@@ -17,7 +17,6 @@ _TYPES = {"string": "string", "bytes": "binary"}
 
 
 def faults(spec: SourceSpec, value: Mapping[str, Any]) -> list[SpecFault]:
-    """A schema has no place here: the column is known."""
     if not spec.schema:
         return []
     message = f"a value of format '{value['format']}' has one column, value {_TYPES[value['format']]}"
