@@ -107,7 +107,6 @@ def with_options_file(conf: Mapping[str, str], path: Path) -> dict[str, str]:
 
 
 def _argument(option: str) -> str:
-    """An option as Java's launcher reads it from a file."""
     escaped = option.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
     return f'"{escaped}"'
 
@@ -142,10 +141,7 @@ def command(
 
 
 def archivable(java: Java, conf: Mapping[str, str], jars: Sequence[Path]) -> archive.Classes | None:
-    """The classes that an archive could give to a driver; None if its class path rules that out.
-
-    It has to begin with the jars that an archive is written for, and may have no folder.
-    """
+    """The classes that an archive could give to a driver; None if its class path rules that out."""
     core = archive.core_of(jars)
     if not core or not started_directly(java) or any(_others(conf)):
         return None

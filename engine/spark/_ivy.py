@@ -53,7 +53,6 @@ def download(coordinates: Sequence[str], folder: Path, java: Java, env: Mapping[
 
 
 def file_name(coordinates: str) -> str:
-    """The name that a Maven repository gives group:artifact:version[:extension:classifier]."""
     _, artifact, version, *rest = coordinates.split(":")
     extension, classifier = rest or ("jar", "")
     return f"{'-'.join(filter(None, (artifact, version, classifier)))}.{extension}"
@@ -151,7 +150,6 @@ def _run(command: Sequence[str], env: Mapping[str, str]) -> str:
 
 
 def _cause(output: str) -> str:
-    """The reason, in one sentence, from what Ivy printed."""
     errors = output.partition(":::: ERRORS")[2]
     for line in errors.splitlines():
         # The address is left out: it may hold a mirror's user and password.

@@ -12,7 +12,6 @@ PYSPARK = "'pyspark~=4.1.3'"
 
 
 def pyspark_home() -> Path:
-    """The installed package, which is a whole Spark: jars, scripts and all."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise SetupError("spark-session", "the package pyspark is not installed", f"Install it: pip install {PYSPARK}")

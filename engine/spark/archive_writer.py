@@ -102,7 +102,6 @@ def note_written(classes: Classes, env: Mapping[str, str] = os.environ) -> None:
 
 
 def note_failure(classes: Classes, reason: str, env: Mapping[str, str] = os.environ) -> None:
-    """Keep why an archive could not be written, for `last_failure`."""
     folder = archive_folder(env)
     with suppress(OSError):
         if folder is not None:
@@ -203,7 +202,6 @@ def _width(classes: Classes) -> tuple[str, ...]:
 
 
 def _accepted(classes: Classes, path: Path, base: Path | None = None) -> bool:
-    """Whether Java maps an archive for its class path, with all sums as they were when it was written."""
     path_of_classes = local_paths.class_path(class_path(classes.core))
     required = ("-Xmx256m", *_width(classes), "-Xshare:on", "-XX:+VerifySharedSpaces", file_option(path, base))
     arguments = [str(classes.java.path), *required, "-cp", path_of_classes, "-version"]
@@ -215,11 +213,7 @@ def _run(arguments: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
 
 
 def _dump(classes: Classes, base: Path) -> None:
-    """Write the archive of Java's own classes.
-
-    Raises:
-        SetupError: `class-archive`.
-    """
+    """Write the archive of Java's own classes; raise SetupError, `class-archive`, if that fails."""
     arguments = [str(classes.java.path), *_width(classes), f"-XX:SharedArchiveFile={base}", "-Xshare:dump"]
     done = _run(arguments)
     if done.returncode or not base.exists():
@@ -236,7 +230,6 @@ def _put(written: Path, place: Path) -> None:
 
 
 def _remove_leftovers(folder: Path) -> None:
-    """Remove what writers left that were killed; the caller is the only one."""
     for path in folder.glob(f"{_WRITING}*"):
         shutil.rmtree(path, ignore_errors=True)
 

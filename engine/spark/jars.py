@@ -45,7 +45,6 @@ class Jar:
 
     @property
     def file_name(self) -> str:
-        """The name a Maven repository gives it; the cache is flat."""
         return _ivy.file_name(self.coordinates)
 
 
@@ -99,7 +98,6 @@ def jar_paths(
 
 
 def status(names: Sequence[str] | None = None, env: Mapping[str, str] = os.environ) -> list[tuple[str, Path, JarState]]:
-    """Coordinates, path and state of each jar of some (or all) sets; nothing is fetched."""
     folder = cache_dir(env)
     return [
         (jar.coordinates, folder / jar.file_name, _state(jar, folder / jar.file_name, env))

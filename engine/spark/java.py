@@ -93,7 +93,6 @@ def _bundled_home() -> Path | None:
 
 
 def _probe(executable: Path) -> tuple[Path, str] | None:
-    """The real executable and its version, or None if it is not a working Java."""
     if not os.access(executable, os.X_OK) or executable.is_dir():
         return None
     real = executable.resolve()

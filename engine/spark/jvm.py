@@ -60,7 +60,6 @@ class Jvm:
 
     @property
     def pid(self) -> int:
-        """Process id of the JVM."""
         return self.process.pid
 
     @property

@@ -89,7 +89,6 @@ def remove(folders: Sequence[Path]) -> None:
 
 
 def remove_leftovers(parent: Path) -> None:
-    """Remove our folders below another one whose JVM is gone."""
     with suppress(OSError):
         for folder in parent.glob(f"{PREFIX}*"):
             with suppress(OSError):

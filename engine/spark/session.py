@@ -93,7 +93,6 @@ class Session:
     _keep_classes: bool = False
 
     def close(self, exit_seconds: float = EXIT_SECONDS) -> None:
-        """Stop Spark and its JVM, and leave the process as if there had been none."""
         _close(self.jvm, self.spark, own_python=self._own_python, exit_seconds=exit_seconds)
         if self._keep_classes and self.jvm.missed is not None:
             archive_writer.begin(self.jvm.missed)
@@ -318,7 +317,6 @@ def _own_interrupts() -> Iterator[None]:
 
 
 def _one_line(trace: str) -> str:
-    """The root cause of a Python traceback that may hold a Java one."""
     lines = [line.strip() for line in trace.splitlines() if line.strip()]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     java = [line.removeprefix(": ") for line in lines if line.startswith(": ")]

@@ -56,7 +56,6 @@ def await_callbacks(session: SparkSession) -> None:
 
 
 def set_for_all_sessions(session: SparkSession, key: str, value: str) -> None:
-    """Set what sessions begin with that are made by `newSession`."""
     java_session(session).sharedState().conf().set(key, value)
 
 

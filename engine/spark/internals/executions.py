@@ -24,7 +24,6 @@ _STREAMING_CHECK = "spark.sql.streaming.unsupportedOperationCheck"
 
 
 def of_batch(query: StreamingQuery) -> Any:
-    """The execution of the micro-batch that a query is at."""
     return java_query(query).streamingQuery().lastExecution()
 
 

@@ -38,7 +38,6 @@ def rows_of(session: SparkSession, plan: Any) -> Any:
 
 
 def nodes_of(plan: Any) -> Iterator[Any]:
-    """Yield a plan and all plans below it, each before its children."""
     yield plan
     for child in each(plan.children()):
         yield from nodes_of(child)
@@ -65,7 +64,6 @@ def conjuncts(condition: Any) -> Iterator[Any]:
 
 
 def references(expression: Any, of: Any = None) -> set[int]:
-    """Return the ids of the columns in an expression; `of`: only those that a plan gives."""
     ids = {column_id(column) for column in each(expression.references().toSeq())}
     return ids if of is None else ids & {column_id(column) for column in each(of.output())}
 
@@ -99,7 +97,6 @@ class PlanMaker:
         return self._jvm.PythonUtils.toSeq(java_list(self._session, items))
 
     def alias(self, expression: Any, name: str, like: Any = None) -> Any:
-        """A named expression; `like`: one whose name and id it gets."""
         if like is not None:
             return like.withNewChildren(self.seq([expression]))
         named = getattr(getattr(self._expressions, "NamedExpression$"), "MODULE$")
@@ -142,7 +139,6 @@ class PlanMaker:
         return self._jvm.scala.Option.apply(value)
 
     def join(self, node: Any, left: Any, right: Any, kind: str, condition: Any) -> Any:
-        """A join of two plans, with the hints of another one."""
         how = self._plans.JoinType.apply(kind)
         return self._plans.logical.Join(left, right, how, self.some(condition), node.hint())
 

@@ -26,8 +26,6 @@ def run_session(spark: SparkSession) -> tuple[SparkSession, list[SparkSession]]:
     from pyspark.sql import SparkSession
 
     class RunSession(SparkSession):
-        """A session that notes those that are made from it."""
-
         family: ClassVar[list[SparkSession]] = []
 
         def newSession(self) -> SparkSession:  # noqa: N802 - PySpark's name
@@ -39,7 +37,6 @@ def run_session(spark: SparkSession) -> tuple[SparkSession, list[SparkSession]]:
 
 
 def note_session(origin: SparkSession, made: SparkSession) -> None:
-    """Note the session that Spark has made of another one: each stream runs in a copy."""
     family = getattr(origin, "family", None)
     if family is not None:
         family.append(made)
@@ -88,7 +85,6 @@ def _is_a(session: SparkSession, thing: Any, kind: str) -> bool:
 
 
 def _forget_functions(sessions: Sequence[SparkSession]) -> None:
-    """Let go of the functions that the streams of sessions called."""
     from pyspark.sql.utils import ForeachBatchFunction
 
     gateway = gateway_of(sessions[0])
