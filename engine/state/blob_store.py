@@ -65,7 +65,6 @@ class Folder:
             raise unreadable(self.root / key, error) from error
 
     def put(self, key: str, content: bytes) -> None:
-        """See `Store`; written beside and moved into place."""
         path = self.root / key
         make_private(path.parent)
         temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
@@ -177,7 +176,6 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Have the names in a folder on the disk."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

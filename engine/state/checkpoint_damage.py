@@ -54,7 +54,6 @@ def _numbers(names: list[str]) -> set[int]:
 
 
 def _readable(path: StatePath, log: str) -> bool:
-    """Whether a log has its version, what it says of the micro-batch, and for offsets each source."""
     try:
         version, *lines = content(path).decode().splitlines()
         values = [msgspec.json.decode(line) for line in lines if line != "-"]

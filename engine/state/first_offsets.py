@@ -45,7 +45,6 @@ def keep_beginnings(checkpoint: StatePath) -> None:
 
 
 def _noted(checkpoint: StatePath) -> Iterator[StatePath]:
-    """The files in which sources keep where they begin."""
     logs = {str(number) for number in file_sources(checkpoint)}
     folders = (checkpoint / "sources").glob("*")
     return (f / "0" for f in folders if whole_number(f.name) is not None and f.name not in logs and (f / "0").is_file())

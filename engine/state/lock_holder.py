@@ -66,7 +66,6 @@ class TableLockedError(StateError):
 
 
 def process(*, keeps_running: bool = False) -> dict[str, Any]:
-    """The record of this process, for people who meet its lock; `keeps_running`: it is an `engine start`."""
     record: dict[str, Any] = {
         "pid": os.getpid(),
         "host": socket.gethostname(),

@@ -33,7 +33,6 @@ class LockKeeper:
         self.inherited = -1
 
     def close(self) -> None:
-        """Let the pipe go; the JVM has ended, or was never started."""
         for descriptor in (self._alive, self.inherited):
             if descriptor >= 0:
                 os.close(descriptor)

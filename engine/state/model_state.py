@@ -149,7 +149,6 @@ class TableState:
         return self.checkpoint(number)
 
     def _in_use(self, number: int, base: str) -> str:
-        """The name of a folder that Spark writes; it changes when a lease is taken over."""
         if not isinstance(self.root, ObjectPath):
             return base
         lease = self.lease
@@ -366,7 +365,6 @@ def _check(state: ModelState, number: int) -> None:
 
 
 def _lease_number(name: str) -> int:
-    """The number behind the name of a model.json; 0: there is none."""
     return whole_number(name.removeprefix(f"{MODEL_FILE}.")) or 0
 
 

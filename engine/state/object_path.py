@@ -16,8 +16,7 @@ _PIECES = re.compile(r"\[[^]]++]|\*|[^*\[]++|\[[^]]*+\Z")
 
 class KeyedStore(Store, Protocol):
     @property
-    def uri(self) -> str:
-        """The address of the store, as Hadoop takes it."""
+    def uri(self) -> str: ...
 
     def entries(self, prefix: str) -> tuple[tuple[str, bool], ...]:
         """The names directly under a prefix, in order, each with whether it is a folder."""
@@ -174,7 +173,6 @@ def _above(key: str) -> Iterable[str]:
 
 @lru_cache(maxsize=64)
 def _compiled(pattern: str) -> re.Pattern[str]:
-    """A pattern of names with `/` between them, where `**` is any folders, none of them included."""
     parts = ("(?:[^/]+/)*" if part == _ANY_FOLDERS else _name(part) + "/" for part in pattern.split("/"))
     return re.compile("".join(parts).removesuffix("/"), re.DOTALL)
 

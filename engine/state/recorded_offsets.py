@@ -41,11 +41,9 @@ def _parsed(line: str) -> object:
 
 
 def ended(known: Mapping[str, Sequence[str]], batch: int, digest: str) -> dict[str, Sequence[str]]:
-    """Return the digests of the last two micro-batches once another one has ended."""
     before = {number: digests for number, digests in known.items() if number == str(batch - 1)}
     return {**before, str(batch): [digest]}
 
 
 def moved(known: Mapping[str, Sequence[str]], batch: int, digests: Iterable[str]) -> dict[str, Sequence[str]]:
-    """Return the digests with those that a micro-batch has before and after its offsets are moved."""
     return {**known, str(batch): list(digests)}

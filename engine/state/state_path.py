@@ -69,7 +69,6 @@ class StatePath(Protocol):
 
 
 def store_of(root: StatePath) -> Store:
-    """The store of the small files below a folder."""
     if isinstance(root, ObjectPath):
         return root.as_store()
     return Folder(local(root))

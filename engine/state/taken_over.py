@@ -38,7 +38,6 @@ def folder_in_use(names: Iterable[str], base: str, lease: int | None) -> str:
 
 
 def is_note(name: str) -> bool:
-    """Return whether a name in the folder of a generation is that of the note by which a copy counts."""
     return _noted(name) is not None
 
 
