@@ -30,7 +30,7 @@ _FIXED = re.compile(r"fixed\[\d+\]")
 
 
 def spark_struct(fields: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """Return the fields of a schema in a table's metadata as Spark's JSON has them; None: Spark lacks a type of them."""
+    """Return a schema's fields in a table's metadata as Spark's JSON has them; None: Spark lacks a type of them."""
     found = [{"name": str(field["name"]), "type": _spark_document(field["type"])} for field in fields]
     return None if any(field["type"] is None for field in found) else {"type": "struct", "fields": found}
 
