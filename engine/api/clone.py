@@ -37,12 +37,6 @@ class Cloning:
 def cloning_of(project: Project, compiled: Compiled, nodes: Sequence[str], target: str) -> Cloning:
     """Find what of a selection is built here, and write the manifest of the other target.
 
-    Args:
-        project: with the target that is built.
-        compiled: it, without errors.
-        nodes: ids of what is selected.
-        target: the other one.
-
     Raises:
         UsageError: there is no such target.
         ProjectError: the project has errors with it.
@@ -66,11 +60,6 @@ def cloning_of(project: Project, compiled: Compiled, nodes: Sequence[str], targe
 
 def clone(project: Project, compiled: Compiled, cloning: Cloning) -> tuple[Diagnostic, ...]:
     """Make the tables that are built here and not here yet over those of the other target; return a note of each.
-
-    Args:
-        project: with the target that is built.
-        compiled: it, with what is deferred.
-        cloning: what is built.
 
     Raises:
         EngineError: `clone-unavailable`, `name-taken`: all that forbids it; nothing was made.

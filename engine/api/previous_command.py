@@ -25,11 +25,8 @@ class PreviousCommand:
     """A command that ran models or tests.
 
     Attributes:
-        command: build, run or test.
-        target: name of the target.
         vars: values for `var()` of the command; None: they hold a secret, and were not kept.
         warn_error: as for `Project`.
-        options: of the command.
         started_at: UTC; empty: not known.
         deferral: where models were read that were not selected.
         held: names of the models whose staged rows it did not publish.

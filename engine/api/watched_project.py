@@ -22,10 +22,6 @@ class WatchedProject:
     """The nodes of a project as they were when they ended well last.
 
     Attributes:
-        project: that is watched.
-        command: that is repeated.
-        options: of the command.
-        session: in which it runs.
         done: the nodes that ended well, as they were then, with those that they need.
         failed: ids of those that did not, when they ran last.
     """
@@ -39,10 +35,6 @@ class WatchedProject:
 
     def due(self, compiled: Compiled, nodes: Sequence[str]) -> list[str]:
         """The nodes that a turn runs; needs neither Java nor locks, and writes nothing.
-
-        Args:
-            compiled: the project as it is now, without errors.
-            nodes: ids of all that are watched.
 
         Raises:
             SetupError: the catalog cannot be read.

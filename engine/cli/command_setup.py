@@ -194,12 +194,6 @@ def named_model(manifest: Manifest, name: str) -> Model:
 def deferred(chosen: CommandSettings, result: Compiled, nodes: Sequence[str], wanted: Selection) -> Compiled:
     """Return the project with references to models that are not selected as another target's tables; say which.
 
-    Args:
-        chosen: the shared options.
-        result: the compiled project.
-        nodes: ids of what is selected.
-        wanted: the selection, with --defer, --favor-state and --state.
-
     Raises:
         UsageError: there is no manifest.json to defer to.
         ProjectError: `defer-catalog`, `defer-missing`.
@@ -218,10 +212,6 @@ def deferred(chosen: CommandSettings, result: Compiled, nodes: Sequence[str], wa
 
 def need_extra(module: str, extra: str) -> None:
     """Make sure that an extra is installed.
-
-    Args:
-        module: of the package that the extra brings.
-        extra: its name.
 
     Raises:
         UsageError: it is not.

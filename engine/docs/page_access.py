@@ -33,7 +33,6 @@ class PageAccess:
     """The token of one server; nothing prints it by accident.
 
     Attributes:
-        token: of the link.
         session: what the cookie holds: it ends with the process, also where the token stays the same.
     """
 

@@ -20,13 +20,7 @@ _ONCE = re.compile(r"\b(config|log|print|exceptions)\b")
 
 
 def spliced(text: str, file: str, value: Callable[[str], str]) -> Rendered | None:
-    """The template rendered; None if it has more than expressions, or one fails: then Jinja has the word.
-
-    Args:
-        text: the template.
-        file: as shown to users.
-        value: gives what an expression prints.
-    """
+    """The template rendered; None if it has more than expressions, or one fails: then Jinja has the word."""
     if _ONCE.search(text):
         return None
     out: list[str] = []

@@ -13,8 +13,6 @@ class MacroFile:
     """A file of macros.
 
     Attributes:
-        file: the path as shown to users.
-        text: what it says.
         package: the package it belongs to; empty for the project's own macros.
     """
 

@@ -30,9 +30,6 @@ class Rendered:
     """Rendered text with the way back to the template.
 
     Attributes:
-        text: what the template gave.
-        template: the template's own text.
-        file: the template's file as shown to users.
         runs: (offset in `text`, offset in `template`, whether what follows is literal), ascending.
     """
 

@@ -45,7 +45,6 @@ class AlertRules:
         url: that gets a POST with JSON; None: none.
         token: sent as `Authorization: Bearer ..`.
         command: program and arguments; it gets the JSON on standard input. Empty: none.
-        timeout: seconds for one attempt.
         lag: seconds for which input may be unread; None: no alert.
         bad_records: how many there may be within ten minutes; None: no alert.
         restarts: how many turns may fail one after the other; None: no alert.
@@ -105,7 +104,6 @@ class Alerts:
     """The alerts of one process; `close` sends what is left.
 
     Attributes:
-        root: the project's folder, where the command runs.
         store: what is open, also after this process.
         failed: why the last alert could not be sent or stored; empty if it could.
     """

@@ -20,7 +20,6 @@ class Lag:
     """What an input has that its reader has not read.
 
     Attributes:
-        input: its name.
         what: `files`, `offsets`, `snapshots` or `tables`; empty: only the system behind it knows.
         count: how many; None: not known.
         oldest_at: when the oldest of it came to be: time of a record, modification time of a file, commit time of a

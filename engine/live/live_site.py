@@ -53,7 +53,6 @@ class LiveSite:
     Attributes:
         compiled: gives the project as it is used now.
         kept: gives the ids of what is kept running: of these the results of earlier commands are not shown.
-        target_dir: folder of artifacts.
     """
 
     compiled: Callable[[], Compiled]

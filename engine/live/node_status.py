@@ -124,7 +124,6 @@ class NodeStatus:
     """The status of a node; times are seconds since 1970.
 
     Attributes:
-        node: its id.
         state: what it is doing, since when and why; `until`: when that may end.
         held: what each step that keeps state holds; empty: none does, or it is not known before a micro-batch.
         rows_in: rows read since its history began; likewise the other sums.

@@ -50,12 +50,8 @@ class Observer:
     """What reads the events of one process.
 
     Attributes:
-        target_dir: folder of artifacts.
-        status: the fold.
-        history: of turns.
         beat: returns when the thread that decides has turned last, by the monotonic clock.
         log: the last lines: time (UTC), level, text.
-        readers: get each event, too.
         problem: why something could not be written or asked the last time; empty if it could.
     """
 

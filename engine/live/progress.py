@@ -27,7 +27,6 @@ class Progress:
         turn_since: when the turn began that runs now; None: none does.
         moved_at: when it made progress last, or when time began to count.
         stalled_before: why it was stalled when an earlier process ended; empty: it was not, or has made progress since.
-        is_expected: whether progress is expected of it.
     """
 
     unread_since: float | None = None

@@ -72,10 +72,8 @@ class LiveStatus:
     """The status of one process; events come from one thread at a time, readers from any.
 
     Attributes:
-        nodes: by id.
         revision: grows with each change.
         owners: the model that each test is of, by their ids; a test of none counts for itself.
-        stall_rules: when a node counts as stalled.
         kept: what an earlier process knew of the nodes of a target, by id (`NodeStatus.kept`).
     """
 

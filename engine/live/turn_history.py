@@ -59,8 +59,6 @@ class Kept:
         days: of all three tables.
         turns: rows; one is about 150 bytes.
         minutes: rows of the series: one for each minute in which a model committed.
-        states: rows.
-        lines: of the log.
     """
 
     days: float = 30

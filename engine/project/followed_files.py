@@ -66,7 +66,6 @@ class FileFollower:
     """The files of a project as they were when they were looked at last.
 
     Attributes:
-        root: the project's folder.
         paths: its folders; one that is named later is looked at from then on, and its files count as changed.
         pause: how long to wait between two looks, in seconds.
     """

@@ -21,9 +21,6 @@ class ModelText(Struct, frozen=True):
     """A model's file as it was read. A struct, as `File` is.
 
     Attributes:
-        name: the file's name without .sql.
-        file: the path as shown to users, relative to the project.
-        folders: the folders between models/ and the file.
         said: its text with plain line ends; None if the file cannot be read, or is read when it is asked for.
         digest: hash of the file's name and text; empty if nobody has made one.
         path: where to read it when it is asked for; empty if it was read.
@@ -50,9 +47,6 @@ class ModelFile:
     """A model as written.
 
     Attributes:
-        name: the file's name without .sql.
-        file: the path as shown to users, relative to the project.
-        folders: the folders between models/ and the file.
         header: the header's YAML, or None.
         sql: the file's text with the header blanked out; empty if the file cannot be read.
         broken: the file or its header cannot be read, so that its settings are unknown.

@@ -22,7 +22,6 @@ class SplitFile:
     Attributes:
         header: the header's YAML; None if there is none or it cannot be read.
         sql: the text with the header blanked out, so that every character keeps its line and column.
-        problems: what is wrong.
     """
 
     header: Yaml | None

@@ -40,7 +40,6 @@ class Yaml:
 
     Attributes:
         data: dicts, lists, text, numbers, booleans and None.
-        file: the file as shown to users.
         values: place of the value at each path.
         keys: place of the key at each path.
         written: numbers as the user wrote them (1.10), at each path.

@@ -53,7 +53,6 @@ class File(Struct, frozen=True):
     """A file of the project. A struct: there are thousands, and a frozen dataclass takes ten times as long to make.
 
     Attributes:
-        path: where it is.
         shown: its name as shown to users, relative to the project.
         stem: its name without folders and suffix.
         suffix: the end of its name from the last dot on, in lower case.

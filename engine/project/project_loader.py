@@ -32,8 +32,6 @@ class ProjectFlags:
     """Defaults of options of commands.
 
     Attributes:
-        fail_fast: a run stops at the first failure.
-        warn_error: warnings are errors.
         defer: with a `--state`, models that are not selected are read from its target.
         favor_state: then also those that exist in the target of the command.
     """

@@ -44,8 +44,6 @@ class ConfigKey:
     """One key.
 
     Attributes:
-        name: as it is written.
-        form: what its value is.
         default: what holds without it, `required` or `none`.
         meaning: what it does, one line of Markdown without a full stop.
         example: YAML of a use, beginning with the key.
@@ -53,7 +51,6 @@ class ConfigKey:
         block: name of the block whose keys its value has.
         choices: the values that it takes; empty: any of its form.
         kinds: the kinds of models that it applies to.
-        since: the version that brought it.
         later: it is known, and rejected: this version does not support it.
     """
 
@@ -81,12 +78,10 @@ class ConfigBlock:
     Attributes:
         name: a short name, as `ConfigKey.block` has it.
         what: what the mapping is in messages: "a stream".
-        title: its heading in the reference.
         text: what it is, for the reference.
         keys: the keys, in the order of the reference.
         open: further keys are the user's own.
         plain: forms that may be written in place of the mapping.
-        names: of all keys.
         later: names of the keys that this version rejects.
     """
 

@@ -18,7 +18,6 @@ class FixedClock:
     """A clock that does not move until it is set.
 
     Attributes:
-        session: of the query.
         now: what it shows, in milliseconds since 1970; None: the machine's time.
     """
 

@@ -28,7 +28,6 @@ class Fed:
 
     Attributes:
         model: with the names of the views in its SQL.
-        feeds: of its streams, by view.
         watched: the inputs whose bad records are counted.
     """
 

@@ -29,16 +29,7 @@ _MARKERS = {"generation": "1", "fingerprint": "", "run-id": ""}
 
 @dataclass(slots=True)
 class HistoryTrial:
-    """A history under test.
-
-    Attributes:
-        session: of the test.
-        manifest: of the project.
-        model: with its table for the test.
-        test: the unit test.
-        root: the project's folder.
-        seen: the numbers of all steps so far.
-    """
+    """A history under test."""
 
     session: SparkSession
     manifest: Manifest

@@ -34,7 +34,6 @@ class Shape:
     """The frame of an input, as a source or table gives it.
 
     Attributes:
-        columns: name and type of its columns.
         origin: name and type of the fields of `_metadata`.
         bad: it has the column that marks records which cannot be read; no filter of the query passes it.
     """
@@ -68,9 +67,6 @@ class Feed:
     """An input of a running query.
 
     Attributes:
-        session: of the query.
-        item: the input.
-        shape: of its frame.
         stream: Spark's in-memory source.
         last: the rows that were given last.
     """

@@ -40,8 +40,6 @@ class UnitTests:
 
     Attributes:
         versions: the project, and versions of it for tests that override something.
-        root: the project's folder.
-        lake: where tables go.
     """
 
     versions: Versions

@@ -41,16 +41,8 @@ class Trial:
     """A streaming model under test.
 
     Attributes:
-        session: of the test.
-        model: with its table and inputs for the test.
-        feeds: of its streams, by view.
-        folder: its state.
-        frame: the query.
-        rules: of its writer.
         output: how its rows reach the table.
         state: content of model.json.
-        clock: of the query.
-        seen: the numbers of all steps so far.
     """
 
     session: SparkSession

@@ -37,11 +37,7 @@ _CONF = {
 
 @dataclass(slots=True)
 class ThrowAway:
-    """A lake that goes when the tests have ended; the project's own is never touched.
-
-    Attributes:
-        folder: of tables and state.
-    """
+    """A lake that goes when the tests have ended; the project's own is never touched."""
 
     folder: Path
     _numbers: count[int] = field(default_factory=count)

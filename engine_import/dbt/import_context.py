@@ -18,7 +18,6 @@ class ModelDraft:
     """A model that somebody has to decide on.
 
     Attributes:
-        node: dbt's unique id.
         as_table: its text as a batch table that is rebuilt.
         as_stream: its text with one input as a stream; empty if no input can be named.
     """
@@ -33,17 +32,12 @@ class ImportContext:
     """The state of an import.
 
     Attributes:
-        manifest: what is imported.
         root: the dbt project's folder, if it lies around target/.
-        names: the new names.
         incremental: `draft` or `table`: what incremental models become.
-        files: what is written.
         items: what became of each thing, by dbt's unique id.
-        drafts: by the name of the model.
         column_tests: tests by id of the tested node and column (empty: the whole).
         needed: names of macros of dbt's packages that are called, by package.
         absent: columns that dbt describes and the query does not return, by node.
-        notes: about the whole.
     """
 
     manifest: DbtManifest

@@ -57,11 +57,6 @@ _OPERATION = "an operation: engine show --inline runs a query"
 def import_dbt(target: Path, out: Path, *, incremental: Literal["draft", "table"] = "draft") -> ImportReport:
     """Import a dbt project into a new folder.
 
-    Args:
-        target: the folder of manifest.json.
-        out: the folder of the new project; it must be new or empty.
-        incremental: what incremental models become: drafts, or tables that are rebuilt.
-
     Raises:
         UsageError: the folder is not empty.
         ProjectError: `import-unreadable`, `import-version`; `target-link`, `target-unwritable`.

@@ -64,13 +64,9 @@ class FlareImport:
     """The state of an import.
 
     Attributes:
-        files: what is written.
-        report: what became of each thing.
         tables: the tables of the source, by name of the input.
         references: what stands for a name of an input or step in SQL, by that name in lower case.
         streams: inputs that are read as streams, by that name.
-        connections: brokers of the target.
-        registries: schema registries of the target.
         outputs: the model that writes a data set, by its collection and name.
     """
 
@@ -92,10 +88,6 @@ class FlareImport:
 
 def import_flare(file: Path, out: Path) -> ImportReport:
     """Import the jobs of a file into a new folder.
-
-    Args:
-        file: the YAML file.
-        out: the folder of the new project; it must be new or empty.
 
     Raises:
         UsageError: the folder is not empty.

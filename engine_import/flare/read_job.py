@@ -20,9 +20,6 @@ class JobPart:
     """A value of a job and where it is.
 
     Attributes:
-        doc: the file.
-        path: of the value in it.
-        value: the value.
         asked: paths of all values that were asked for.
     """
 

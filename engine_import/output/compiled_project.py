@@ -19,7 +19,6 @@ class Errors:
     """The errors of a project.
 
     Attributes:
-        by_file: by the file they are in.
         absent: columns that a model describes and its query does not return, by the name of the model.
         strings: strings in double quotes that may have been meant as columns, by the file they are in.
     """

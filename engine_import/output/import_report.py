@@ -27,13 +27,10 @@ class Item:
 
     Attributes:
         kind: model, source, seed, snapshot, test, unit test, macro, ..
-        name: its name there.
-        outcome: what became of it.
         file: the file that it became; empty if there is none.
         origin: its file and line in the other project.
         reason: why it does not compile, is a draft or was not imported.
         code: of the first diagnostic.
-        notes: what is different now.
     """
 
     kind: str
@@ -52,10 +49,7 @@ class ImportReport:
 
     Attributes:
         tool: dbt or Flare.
-        project: name of the project.
         facts: of the input: version, adapter.
-        items: what became of each thing.
-        notes: about the whole.
     """
 
     tool: str

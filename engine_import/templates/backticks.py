@@ -26,10 +26,6 @@ def with_backticks(template: str, adapter: str) -> str:
     """Return a template of dbt with backticks around the names that its SQL has in double quotes.
 
     Strings, comments and what is inside of Jinja's braces stay; a name may be made by Jinja: `"{{ column }}"`.
-
-    Args:
-        template: as it is in the manifest.
-        adapter: the kind of the warehouse that it was written for.
     """
     if adapter not in ADAPTERS or '"' not in template:
         return template

@@ -77,7 +77,6 @@ class LiveOptions:
     """How a project is kept running.
 
     Attributes:
-        threads: turns side by side.
         turn_seconds: after which a turn ends between two micro-batches, although there is more to read.
         reload: edits of the project are followed; else `reload` is called.
         idle_seconds: without a turn after which Java is given back; None: never.
@@ -98,9 +97,6 @@ class LiveProject:
     """A project that is kept running; `follow` returns when `stop` was called.
 
     Attributes:
-        project: whose models.
-        selection: which of them.
-        options: how.
         listeners: get each event, one at a time.
         beat: when the thread that decides has turned last, by the monotonic clock.
     """

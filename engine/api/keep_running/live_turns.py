@@ -50,10 +50,7 @@ class Workshop:
     """What turns are made with.
 
     Attributes:
-        project: whose models.
         seconds: after which a turn ends between two micro-batches.
-        stop: set when the process ends.
-        session: in which they run.
         emit: gets their events, from several threads.
         committed: gets the id of a node whose rows can be read, from several threads, before its turn has ended.
     """

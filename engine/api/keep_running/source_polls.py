@@ -32,7 +32,6 @@ class SourcePolls:
     """Looks at the sources of a project; topics in a thread of their own, as a broker may take its time.
 
     Attributes:
-        place: where sources are read.
         arrived: gets the id of a source whose topics have moved, from another thread.
     """
 

@@ -43,7 +43,6 @@ class TreeLine:
         rail: what draws the tree, before the text and each of its further lines.
         action: of a model, what becomes of it; empty: it is a line about a model.
         label: the name of the model, or what the line is about; empty: as the line before.
-        text: the rest.
     """
 
     rail: str

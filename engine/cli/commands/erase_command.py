@@ -22,15 +22,6 @@ def erase_rows(
 ) -> None:
     """Erase the rows of a model that match a condition, after asking.
 
-    Args:
-        chosen: the shared options.
-        name: of the model.
-        where: the condition over the columns of its table.
-        quarantine: a condition over the columns of its quarantine, or None.
-        log_format: of what is printed.
-        dry_run: print what would be erased, and change nothing.
-        yes: do not ask.
-
     Raises:
         UsageError: there is no such model, a condition is wrong, or nobody can be asked.
         StateError: `table-locked`, `erase-blocked`, `erase-unread`, `drop-unfinished`.

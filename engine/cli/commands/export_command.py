@@ -15,12 +15,6 @@ from engine.lake.lake_reader import Lake
 def export_copies(chosen: CommandSettings, wanted: Selection, file: Path, *, replace: bool) -> None:
     """Write a file with a copy of each selected table that is built.
 
-    Args:
-        chosen: the shared options.
-        wanted: the selection.
-        file: relative to the project.
-        replace: it may exist.
-
     Raises:
         UsageError: the extra `sql` is not installed; the file exists, or cannot be written.
         SetupError: a table cannot be read.

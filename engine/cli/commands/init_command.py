@@ -22,10 +22,6 @@ _COMMON: Final = {
 def create_project(folder: Path, template: str) -> list[str]:
     """Create a project in a new or empty folder; its name is the folder's.
 
-    Args:
-        folder: where; it is created with the folders above it.
-        template: one of `TEMPLATES`.
-
     Returns:
         The files, relative to the folder, in alphabetical order.
 

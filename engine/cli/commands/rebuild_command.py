@@ -24,8 +24,6 @@ class RebuildWanted:
     """What the command line says of a rebuild.
 
     Attributes:
-        accept: consequences to accept.
-        threads: how many nodes are built side by side.
         publish: it is published when it has caught up and its tests have passed.
         discard: what was begun is removed instead.
         output: `text` or `json`.

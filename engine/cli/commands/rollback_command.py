@@ -23,14 +23,6 @@ def roll_tables_back(
 ) -> None:
     """Bring back what a full refresh has replaced, after asking.
 
-    Args:
-        chosen: the shared options.
-        terms: of the selection.
-        accept: consequences to accept.
-        log_format: of what is printed.
-        dry_run: print what would come back, and change nothing.
-        yes: do not ask.
-
     Raises:
         UsageError: the selection cannot be read or matches nothing; nobody can be asked.
         StateError: `table-locked`, `state-unreadable`, `lease-lost`.

@@ -16,13 +16,6 @@ from engine.secrets.trusted_projects import confirm, confirmed, forget
 def trust(chosen: CommandSettings, log_format: str, *, yes: bool, list_only: bool, forget_all: bool) -> None:
     """Show the secrets of the target and their places, ask, and remember the answer.
 
-    Args:
-        chosen: the shared options.
-        log_format: of what is printed.
-        yes: do not ask.
-        list_only: show what has been confirmed for this project.
-        forget_all: forget what has been confirmed for this project.
-
     Raises:
         UsageError: nobody can be asked.
         SetupError: `trust-file`.

@@ -48,10 +48,7 @@ class _Turns:
     """The turns of a watch.
 
     Attributes:
-        signals: that end the watch.
-        number: of the last turn.
         broken: it could not begin, or was cut off by an error.
-        warned: the warnings that were shown.
     """
 
     chosen: CommandSettings

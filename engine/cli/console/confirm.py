@@ -11,10 +11,6 @@ from engine.errors import UsageError
 def confirmed(command: str, question: str) -> bool:
     """Ask a question; no answer is no.
 
-    Args:
-        command: that asks.
-        question: such as `Remove them?`.
-
     Raises:
         UsageError: there is no terminal.
     """

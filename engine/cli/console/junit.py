@@ -21,12 +21,6 @@ _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 def write_junit(results: RunResults, manifest: Manifest, path: Path, project: Path) -> None:
     """Write the tests of a run.
 
-    Args:
-        results: of the run.
-        manifest: for where the tests are.
-        path: of the file; its folder is made.
-        project: the project's folder, inside which no link is followed.
-
     Raises:
         UsageError: it cannot be written.
     """

@@ -12,7 +12,6 @@ class RunningNode:
     """A model that runs.
 
     Attributes:
-        name: of the model.
         began: on the monotonic clock.
         unit: in which its input is counted; empty: it is not.
         total: how much of it there was to read.

@@ -23,13 +23,7 @@ _IN_SPARK = "Run the query in Spark: engine show --inline."
 
 @dataclass
 class LakeQueries:
-    """Queries over the tables of a target.
-
-    Attributes:
-        project: whose macros and variables templates may use.
-        compiled: the same, compiled.
-        lake: its catalog.
-    """
+    """Queries over the tables of a target."""
 
     project: Project
     compiled: Compiled

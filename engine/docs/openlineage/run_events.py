@@ -49,11 +49,7 @@ class _Sums:
 
 @dataclass(slots=True)
 class Teller:
-    """Makes OpenLineage's events from a run's.
-
-    Attributes:
-        namespace: of all jobs.
-    """
+    """Makes OpenLineage's events from a run's."""
 
     manifest: Manifest
     names: DatasetNames

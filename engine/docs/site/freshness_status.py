@@ -39,12 +39,8 @@ class FreshnessStatus:
     """What a look at a source found.
 
     Attributes:
-        source: id of the source.
         newest: the newest time in `loaded_at_field`; None: there is none, or it could not be read.
-        looked_at: when.
         filter: SQL condition on the rows that counted.
-        seconds: how long the look took.
-        error: why it could not be read.
     """
 
     source: str

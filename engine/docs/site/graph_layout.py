@@ -51,7 +51,6 @@ class GraphLayout:
     """The whole graph.
 
     Attributes:
-        places: by node.
         bends: for every link the heights at which it crosses the layers between its ends.
         height: of all, in the units of the boxes.
     """

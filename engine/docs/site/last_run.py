@@ -63,10 +63,7 @@ class NodeRun:
 
     Attributes:
         seconds: how long it took; None: it is not known.
-        at: when it ended.
-        numbers: those of NUMBERS that are known.
         counted: rows and records that were not as they should be: what they are, of which check or input, and how many.
-        watermark: the last one.
         note: what the engine said at its end, such as when the next window closes, and what was deferred.
     """
 

@@ -46,7 +46,6 @@ class StoredTable:
         columns: names and Iceberg types, as stored.
         snapshots: the last ones, oldest first.
         commits: how many snapshots are kept in all.
-        files: data files.
         waiting: rows wait for the tests to pass, and readers do not see them yet.
     """
 

@@ -34,12 +34,6 @@ def reason_against(opened: OpenProject, name: Name, new: str, changed: Changed) 
 
     The project is compiled with a name that it does not have anywhere, which shows whether all places of the name were
     found, and with the new one, which shows whether that means something else somewhere.
-
-    Args:
-        opened: the project.
-        name: that is replaced.
-        new: the name in its place.
-        changed: gives the change for a new name.
     """
     before = opened.compiled
     if before is None:

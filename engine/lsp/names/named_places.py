@@ -28,7 +28,6 @@ class Name:
     """A name.
 
     Attributes:
-        kind: of what.
         name: as it is declared; columns in lower case.
         owner: what it is unique in: the node of a column, the source of a table, the file of a window, CTE or alias.
         at: the offset of the alias in the query, of names of which a query may have several; else -1.
@@ -49,10 +48,8 @@ class NamedPlace:
     """A place where a name is written, or has to be when it changes.
 
     Attributes:
-        file: its name in the project.
         start: the offset of the name.
         length: of what is replaced; 0: nothing is there yet.
-        name: that is written there.
         before: what the new name needs before it.
         after: what it needs behind it.
         blocked: why nothing can be written there; empty: it can.

@@ -32,8 +32,6 @@ class HeaderPlace:
     """A key or value of a header, and the word of it at a place.
 
     Attributes:
-        path: of the key, or of the value.
-        is_key: whether it is the key.
         word: with dots.
     """
 

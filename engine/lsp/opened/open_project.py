@@ -30,10 +30,8 @@ class OpenProject:
     """A project with the texts that an editor has.
 
     Attributes:
-        project: the folder, target and variables.
         texts: of open files, by their names in the project.
         edited: the models that were compiled on their own, by file: their findings and places count.
-        failure: why the project could not be compiled.
     """
 
     project: Project

@@ -26,15 +26,8 @@ class DbtNode:
     """A model, seed, snapshot, test or other node, or a source.
 
     Attributes:
-        id: dbt's unique id.
-        kind: dbt's resource type.
-        name: as `ref()` has it.
-        package: the dbt package it belongs to.
         path: of its file, relative to its kind's folder.
         file: of its file, relative to the project.
-        code: its text with Jinja.
-        config: its settings, as dbt merged them.
-        data: everything else.
     """
 
     id: str
@@ -69,12 +62,8 @@ class DbtMacro:
     """A macro.
 
     Attributes:
-        id: dbt's unique id.
-        name: as it is called.
-        package: the dbt package it belongs to.
         path: of its file, relative to its package.
         code: its text, from `macro` to `endmacro`.
-        macros: ids of the macros it calls.
     """
 
     id: str
@@ -90,15 +79,9 @@ class DbtManifest:
     """A dbt project.
 
     Attributes:
-        project: its name.
         version: of the manifest's schema.
-        dbt: version of dbt.
         adapter: the kind of its warehouse, such as `snowflake`.
         nodes: models, seeds, snapshots, tests and others by id.
-        sources: source tables by id.
-        unit_tests: by id.
-        exposures: by id.
-        macros: by id.
         groups: owner of each group by name.
         not_carried: number of things of kinds that have no counterpart, by kind.
         disabled: names of nodes that dbt leaves out.

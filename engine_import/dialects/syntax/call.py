@@ -30,8 +30,6 @@ class Argument:
     """An argument of a call.
 
     Attributes:
-        nodes: as it was read.
-        text: in Spark's dialect.
         value: of a string without Jinja; None for all else.
     """
 

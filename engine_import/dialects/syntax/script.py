@@ -22,7 +22,6 @@ class Note:
 
     Attributes:
         line: of the text, from 1.
-        message: what differs, or was not translated.
     """
 
     line: int
@@ -34,9 +33,6 @@ class Script:
     """The state of a translation.
 
     Attributes:
-        tree: of the template.
-        warehouse: what the template is written for.
-        messages: of the notes so far.
         replaced: what is written for a name that nothing qualifies, by the name in lower case.
         written: the text of nodes by their first and last place, and whether their order decides on rows.
     """
@@ -70,8 +66,6 @@ class Written:
     """A part of a list of nodes that is written.
 
     Attributes:
-        gap: what is before it.
-        text: the part in Spark's dialect.
         nodes: which of the list it is.
         kind: `operand`, `dot` or `other`.
     """

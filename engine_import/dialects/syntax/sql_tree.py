@@ -59,7 +59,6 @@ class SqlTree:
     """The nodes of a template.
 
     Attributes:
-        text: the template.
         nodes: those outside of all brackets.
         jinja: start and end of each expression of Jinja.
         blocks: the place of each block of Jinja, with the stack of open blocks behind it.
