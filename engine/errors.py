@@ -67,7 +67,6 @@ class Diagnostic:
 
     Attributes:
         code: one of `CODES`.
-        message: what happened, one sentence.
         hint: what to do; empty where the message says it all.
         level: error, warning or note.
         node: name of the model, source or test concerned.

@@ -68,11 +68,7 @@ class ModelStarted:
     """Node `index` of the run begins.
 
     Attributes:
-        node: its id.
         index: its place in the run, from 1.
-        total: how many nodes the run has.
-        kind: its materialization.
-        relation: its table or view.
         unread: of a stream, how much input it has to read, by unit (`files`, `offsets`, `snapshots`), as far as the
             plan could count it.
     """
@@ -90,16 +86,13 @@ class Metrics:
     """The numbers of a micro-batch, or of several together.
 
     Attributes:
-        rows_in: rows read.
         rows_out: rows written; 0: nothing was committed.
         rows_updated: those of `rows_out` that were in the table before, by their key.
         rows_deleted: rows that were taken out of the table, by their key; they are not among `rows_out`.
-        late: rows behind the watermark.
         duplicates: rows that `dedup` dropped.
         state_rows: rows held in state afterwards.
         bad_records: records taken out because they could not be read, by input.
         failed_checks: rows that did not meet an expectation, by its name.
-        quarantined: rows written to the model's quarantine.
     """
 
     rows_in: int = 0
@@ -142,10 +135,8 @@ class HeldInState:
     """What one step of a query holds between micro-batches.
 
     Attributes:
-        operator: what Spark calls the step.
         meaning: what it holds, in plain words: "open groups".
         explanation: what that is, in a phrase; empty: there is none.
-        count: how many.
         memory_bytes: memory that Spark's state store uses for it.
     """
 
@@ -184,11 +175,9 @@ class Outcome(Metrics):
     Attributes:
         status: success, unchanged, error or skipped.
         message: why, in one line; empty for success.
-        batches: micro-batches of a stream.
         watermark: the last one, UTC text.
         watermark_held: why it is held back; empty: it is not.
         snapshot_id: of the table afterwards.
-        note: what to know beside that.
         event_times: the newest event time of each input of a query with several watermarks; None: it had no row.
         more: its turn ended before it had read all there was (`engine start`).
     """
@@ -222,11 +211,8 @@ class TestFinished:
     """A test ended.
 
     Attributes:
-        node: its id.
         index: its place in the run, from 1.
-        total: how many nodes the run has.
         status: pass, warn, fail, error or skipped.
-        seconds: how long it took.
         failures: failing rows of a data test, expectations of a unit test that do not hold.
         message: what is wrong, in one line; empty: nothing.
         at: when it ended, UTC.
@@ -271,7 +257,6 @@ class TurnStarted:
         number: of the turn, from 1; the first one follows no edit.
         files: that were written, made or removed, relative to the project.
         due: how many nodes will run; None: not known, because the project has errors.
-        total: how many nodes are watched.
         at: when it begins, UTC.
     """
 
@@ -287,7 +272,6 @@ class TurnFinished:
     """The turn is over, and `--watch` waits for the next edit.
 
     Attributes:
-        number: of the turn.
         seconds: since its edit was noticed.
         at: when it ended, UTC.
     """
@@ -311,9 +295,7 @@ class LiveStarted:
 
     Attributes:
         run_id: of this process; commits carry it.
-        target: name of the target.
         nodes: ids of the models and tests that are kept up to date.
-        pid: of the process.
         at: when it began, UTC.
     """
 
@@ -342,7 +324,6 @@ class NodeStateChanged:
     """A node of `engine start` is in another state.
 
     Attributes:
-        node: its id.
         state: idle: up to date; queued: a turn is due; running; waiting: for the node that `reason` names, which must
             succeed first; backing off: its last turn failed for a reason that can pass, and it is tried again;
             standby: another process writes its table, and this one takes over when that one ends; paused; failed: an
@@ -368,7 +349,6 @@ class NodeTurnStarted:
     Attributes:
         node: id of the model; of a test of sources, of the test.
         number: of this node's turns, from 1.
-        reason: why it was due.
         waited: seconds since it was due.
         at: when it begins, UTC.
     """
@@ -386,9 +366,7 @@ class NodeTurnFinished:
 
     Attributes:
         node: as in `NodeTurnStarted`.
-        number: likewise.
         status: of the model; `error` if the turn could not begin.
-        seconds: how long it took.
         more: it has not read all there was; another turn is due.
         message: why it failed, in one line; empty if it did not.
         at: when it ended, UTC.

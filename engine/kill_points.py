@@ -75,10 +75,8 @@ def reach(point: str, table: str, batch: int | None = None, where: str = "") -> 
     """Pass a point: whoever listens acts before the next line runs.
 
     Args:
-        point: its name.
         table: the last part of its name, unquoted, or a full name.
         batch: the number of the micro-batch; None: there is none.
-        where: more of the place.
     """
     for listen in _listeners:
         listen(point, table.replace("`", "").rsplit(".", 1)[-1], batch, where)

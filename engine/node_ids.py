@@ -25,10 +25,6 @@ def data_test_id(name: str, tested: str) -> str:
 
     Two lists may give one name: `unique` on the column `b_c` of `a` and on `c` of `a_b`. As in dbt, a hash at the end
     of the id distinguishes them; names of one list are distinct.
-
-    Args:
-        name: of the test.
-        tested: id of the model or source.
     """
     return f"{_TEST}{name}.{hashlib.blake2b(f'{tested} {name}'.encode(), digest_size=5).hexdigest()}"
 

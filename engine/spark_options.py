@@ -165,9 +165,6 @@ def option_faults(
     """Options that a reader or writer does not have, that are set twice, or whose value it does not take, by name.
 
     Args:
-        options: as they are written.
-        known: its list.
-        reader: what it is called in messages: "the csv reader".
         hadoop: whether names with a dot go to Hadoop's configuration, as those of files do (`fs.s3a.endpoint`).
     """
     by_name = {name.lower(): name for name in known}

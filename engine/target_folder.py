@@ -316,8 +316,6 @@ def write_report(path: Path, content: bytes, root: Path) -> None:
 
     Args:
         path: of the file; folders that are missing are made.
-        content: of it.
-        root: the project's folder.
 
     Raises:
         ProjectError: `target-link`, `target-unwritable`.

@@ -117,7 +117,6 @@ def is_own(path: Path, *, private: bool = False) -> bool:
     """Whether a file or folder is not a link, belongs to the user, and nobody else may write to it.
 
     Args:
-        path: that is looked at.
         private: nobody else may read it either.
     """
     try:

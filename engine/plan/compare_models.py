@@ -19,8 +19,6 @@ def compare_model(
     """Compare a model with what wrote its table last.
 
     Args:
-        manifest: the compiled project.
-        model: of it.
         writer: None: it was never built.
         streams: what it reads as a stream now, in the order of its compiled SQL, with places resolved.
     """

@@ -33,10 +33,7 @@ class Comparison:
     """How a model differs from what wrote its table last.
 
     Attributes:
-        change: the kind of change.
-        reasons: what changed, in sentences.
         refusal: why it cannot continue with what is there; None: it can.
-        kind_changed: it was materialized as something else.
         lost: what a full refresh discards then, in sentences.
         before: the facts of the query that wrote the table, if it was another one and they are known.
     """

@@ -24,13 +24,7 @@ def protected(model: Model) -> bool:
 
 
 def changes(old: Mapping[str, Any], new: Mapping[str, Any], reasons: Sequence[str]) -> tuple[Change, tuple[str, ...]]:
-    """Return what an edit of a history means: other keys, another order or other partitions are another table.
-
-    Args:
-        old: the facts of the query that wrote last.
-        new: those of the query now.
-        reasons: what changed, in sentences.
-    """
+    """Return what an edit of a history means: other keys, another order or other partitions are another table."""
     writes = [facts.get("write") or {} for facts in (old, new)]
     identity = any(writes[0].get(key) != writes[1].get(key) for key in _IDENTITY)
     if identity or old.get("partition_by") != new.get("partition_by"):

@@ -29,7 +29,6 @@ def begun_at(spec: SourceSpec, at: int | None) -> SourceSpec:
     """Return a source whose stream begins where a reset says, as far as its kind can do that.
 
     Args:
-        spec: as it is declared.
         at: from which time on it is read, in milliseconds since 1970; None: from the first record.
     """
     moved = answers_of(spec.format).begun_at

@@ -24,14 +24,6 @@ def plan_selection(
 ) -> Plan:
     """Return what a build of some nodes would do. Needs neither Java nor locks, and writes nothing.
 
-    Args:
-        manifest: a project without errors.
-        target: where it is built.
-        root: the project's folder.
-        selected: ids of models and tests.
-        options: what the user says about the build.
-        cache: where the passes of tests are kept.
-
     Raises:
         SetupError: the catalog cannot be read.
     """

@@ -37,7 +37,6 @@ def state_store_notes(model: Model, frozen: Mapping[str, str]) -> tuple[str, ...
     """Return what a model says in `state_store` that its checkpoint does not follow.
 
     Args:
-        model: a stream.
         frozen: settings that its checkpoint keeps (Spark class OffsetSeqMetadata); none are known before its first
             micro-batch.
     """

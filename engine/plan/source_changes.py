@@ -22,8 +22,6 @@ class StreamSource:
     """A source of a streaming query as its checkpoint knows it.
 
     Attributes:
-        node: id of the model or source.
-        name: as the user writes it.
         kind: `files`, `table`, or the format of a source.
         identity: what makes it this source and no other. Files: `location` (absolute URI), `root` (the project's
             folder) and `path`; tables: `table` and `uuid`; Kafka: `topics`; others: `location`. `connection`: a digest
@@ -131,8 +129,6 @@ def difference(before: Sequence[StreamSource], now: Sequence[StreamSource], *, o
     """How the sources differ from those of a checkpoint, in one sentence; None: they are the same.
 
     Args:
-        before: of the checkpoint.
-        now: of the query.
         ordered: both are in the order of Spark's plan.
     """
     if len(before) == len(now) and all(same(old, new) for old, new in zip(before, now, strict=True)):
@@ -196,15 +192,7 @@ def _table(stream: StreamSource) -> tuple[str, str]:
 
 
 def rejection(relation: str, model: str, reason: str, ways: Sequence[str], other: str = "") -> Diagnostic:
-    """The error for a query whose sources are not those of its checkpoint.
-
-    Args:
-        relation: the full name of its table.
-        model: its name.
-        reason: how the sources differ.
-        ways: see `engine.plan.new_checkpoint.ways`.
-        other: see `elsewhere`.
-    """
+    """The error for a query whose sources are not those of its checkpoint."""
     message = f"{relation} cannot continue with other sources: {reason}"
     way = "Move it back" if reason.startswith("the project was moved") else "Undo the change"
     if other:
@@ -219,10 +207,7 @@ def static_renames(
     """Return the inputs read in full that have another name now, by the node that they were.
 
     Args:
-        old: the facts of the query that wrote last.
-        new: those of the query now.
         names_before: by the name of each model that is read now, names that it may have had: an alias, `renamed_from`.
-        known: ids of all nodes of the project.
     """
     names = [{item["name"]: item for item in facts["inputs"] if not item["stream"]} for facts in (old, new)]
     found = {}
@@ -256,13 +241,7 @@ def with_present_names(before: Sequence[StreamSource], now: Sequence[StreamSourc
 
 
 def with_new_names(state: ModelState, before: Sequence[StreamSource], now: Sequence[StreamSource]) -> ModelState:
-    """Return a state with what it keeps of sources under the names that they have now.
-
-    Args:
-        state: of a generation.
-        before: the sources with which it began.
-        now: those that the query reads.
-    """
+    """Return a state with what it keeps of sources under the names that they have now."""
     found = renames(before, now)
     if not found:
         return state

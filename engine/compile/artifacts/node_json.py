@@ -44,14 +44,7 @@ _DECODERS: Mapping[str, Any] = {name: msgspec.json.Decoder(kind) for name, kind 
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A node as JSON.
-
-    Attributes:
-        id: of the node.
-        depends_on: ids of the nodes it names.
-        json: all of it.
-        record: its entry in manifest.json.
-    """
+    """A node as JSON."""
 
     id: str
     depends_on: tuple[str, ...]
@@ -65,7 +58,6 @@ class CompiledEntry:
 
     Attributes:
         given: what it gives to those that read it, as JSON.
-        problems: all that was found in it.
         nodes: the model, then its tests.
         reads: ids of everything whose columns it was compiled against.
         mentions: ids of everything else that its tests name.

@@ -203,12 +203,7 @@ def _metadata(manifest: Manifest) -> dict[str, Any]:
 
 
 def artifact_metadata(schema: str, **more: Any) -> dict[str, Any]:
-    """The `metadata` of an artifact.
-
-    Args:
-        schema: such as `manifest/v12`.
-        more: further keys.
-    """
+    """The `metadata` of an artifact."""
     return {
         "dbt_schema_version": _SCHEMA.format(schema),
         "dbt_version": DBT_VERSION,

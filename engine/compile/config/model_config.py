@@ -88,10 +88,6 @@ def model_config(
     """Merge and check the settings of a model.
 
     Args:
-        project: for the folder defaults.
-        model: the file with its header.
-        calls: the arguments of the model's config() calls.
-        values: renders Jinja in values.
         found: findings are added here.
         certain: header and config() could be read; else what seems missing is not reported.
     """

@@ -24,14 +24,9 @@ class TestOptions:
         severity: what a number of failures that `error_if` holds for means.
         where: which rows of the model are looked at, as SQL.
         warn_if: for which number of failures the test warns, such as `> 10`.
-        error_if: for which it fails.
         limit: so many failing rows are counted at most.
         store_failures: failing rows are kept in a table.
-        tags: beside the model's.
         name: instead of the one that is made from kind, model and column.
-        enabled: it is run at all.
-        description: for people.
-        meta: anything.
     """
 
     severity: Severity = Severity.ERROR

@@ -31,8 +31,6 @@ class MergedSettings:
     """The winning value of each key.
 
     Attributes:
-        model: the file.
-        keys: the values.
         own: the keys that header or config() say; the others are folder defaults.
         layers: all values, weakest first.
         found: takes findings.
@@ -137,9 +135,6 @@ def merged(
     """The settings of a model: a deeper folder wins over one around it, and the model over all; tags and meta add up.
 
     Args:
-        model: the file.
-        defaults: of its folders, the outermost first.
-        own: of its header and config() calls.
         found: takes findings.
     """
     layers = [*defaults, *own]

@@ -52,13 +52,10 @@ class Catalog:
     """Where tables are registered.
 
     Attributes:
-        type: sqlite, jdbc or rest.
         name: in SQL, and of both clients: they see nothing of each other under different names.
         path: the folder of a local catalog; of a server's the folder of the tables' files, where that is on this
             machine.
         keys: of a server's catalog, as Iceberg's documentation has them; placeholders stand for secrets.
-        place: in project.yml.
-        secrets: those of the target.
         objects: where the tables' files are in an object store: `s3://bucket/folder`; `s3://`: where a server has
             them; empty: not in one.
         store: how the object store is reached; None: the target has no `s3:`.
@@ -110,11 +107,7 @@ def load_catalog(
     """Read the block; what is wrong is a finding, and the default takes the place of a catalog that is unknown.
 
     Args:
-        part: the block.
-        default: of a target without one.
-        store: the target's `s3:`.
         folder: a local folder of the target, as an absolute path.
-        secrets: those of the target.
     """
     kind = part.child("type")
     chosen = kind.text() if kind else SQLITE

@@ -66,8 +66,6 @@ def check_block(kind: str, part: Section, secrets: SecretSettings | None) -> Non
 
     Args:
         kind: `connections`, `schema_registries`, `openlineage`, `alerts` or `s3`.
-        part: one such block.
-        secrets: those of the target.
     """
     key, parse, hint = _BLOCKS[kind]
     if (value := part.child(key)) is not None:
@@ -76,13 +74,7 @@ def check_block(kind: str, part: Section, secrets: SecretSettings | None) -> Non
 
 
 def check_catalog(kind: str, part: Section, secrets: SecretSettings | None) -> None:
-    """Report the addresses of a catalog in the same way.
-
-    Args:
-        kind: of the catalog.
-        part: its block.
-        secrets: those of the target.
-    """
+    """Report the addresses of a catalog in the same way."""
     for key, value in part.mapping():
         if not isinstance(value.value, str):
             continue

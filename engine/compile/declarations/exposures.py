@@ -24,9 +24,6 @@ def read_exposures(
     """All exposures of a project.
 
     Args:
-        project: with the documents under models/.
-        nodes: the compiled models and the sources, by id.
-        values: renders Jinja in values.
         diagnostics: what is wrong is added here.
     """
     exposures: dict[str, Exposure] = {}

@@ -10,10 +10,5 @@ FAILING_ROWS = "engine.test"
 
 
 def failing_rows(target: Target, test: str) -> Relation:
-    """The table that keeps the failing rows of a data test.
-
-    Args:
-        target: where the project is built.
-        test: name of the test.
-    """
+    """The table that keeps the failing rows of a data test."""
     return Relation(target.catalog.name, f"{target.schema}_test_failures", test)

@@ -26,10 +26,7 @@ def read_freshness(part: Section, group: Section, spec: SourceSpec, columns: Ite
     """The bounds of a source table; None if it has none, or takes back those of its source.
 
     Args:
-        part: the declaration of the table.
         group: that of the source, whose keys count where the table is silent.
-        spec: how it is read.
-        columns: as far as they are known.
     """
     bounds, loaded = (_nearer(key, part, group) for key in ("freshness", "loaded_at_field"))
     if loaded is not None:

@@ -19,12 +19,6 @@ def check_folders(section: Section, catalog: Catalog, state: str, master: str) -
     """Report folders of the driver's machine that executors of a cluster would have to write to.
 
     Each executor would write to the folder of that name on its own disk: rows and state that nobody finds again.
-
-    Args:
-        section: of a target whose executors may be elsewhere.
-        catalog: of the target.
-        state: where the target has its state.
-        master: of the cluster.
     """
     local = list(_local_folders(catalog, state))
     if local:

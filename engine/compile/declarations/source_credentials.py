@@ -28,8 +28,6 @@ def report(levels: Iterable[Section], keys: Iterable[str], name: str) -> None:
 
     Args:
         levels: the declaration, and what it says for each target.
-        keys: those that say how the source is read.
-        name: of the source.
     """
     known = sorted(keys)
     for level in levels:

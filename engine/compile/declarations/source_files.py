@@ -36,8 +36,6 @@ class DeclaredSources:
     """The declared source tables.
 
     Attributes:
-        sources: by id.
-        tests: listed for each, by its id.
         whole: all files could be read, and all names are valid, so that a source not found is none.
     """
 

@@ -100,15 +100,12 @@ class Target:
     """A place to build into.
 
     Attributes:
-        catalog: the Iceberg catalog.
         schema: the namespace of models that name none.
         state: the folder of checkpoints and facts; text: its address in a bucket, `s3a://bucket/folder`.
-        master: Spark's master URL.
         conf: Spark settings of the user; what a session is started with is `spark_conf`.
         driver_memory: heap of the driver, in Java's form (2g), or None for Spark's default.
         shared_folders: folders of this machine are the same ones, at the same paths, on all machines of the cluster.
         connections: by name, each rendered when it is called for; secrets are in what that gives.
-        registries: schema registries, in the same way.
         openlineage: where run events go, in the same way; None: nowhere.
         alerts: where alerts of models that are kept running go, in the same way; None: nowhere.
         stalled_after: how long unread input may wait for a commit while models are kept running; None: five minutes.

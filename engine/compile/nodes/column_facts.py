@@ -36,12 +36,9 @@ class ColumnFacts(Struct, frozen=True):
     """A column that a query gives.
 
     Attributes:
-        name: as Spark calls it.
         type: as Spark prints it (simpleString); None if it is not known.
-        origins: the columns its values come from.
         sql: the user's text of it, without the alias; `*` for what a star gives; empty if there is no text.
         named: whether the name is sure; false for an expression without alias whose name is Spark's secret.
-        derivation: how its values come about.
         window: the declared window whose start or end it is: `hour.start`.
         certain: whether the type is certain; else it is what compile takes it to be.
     """
@@ -61,7 +58,6 @@ class InputColumns:
     """The columns of something that a query reads.
 
     Attributes:
-        node: id of the model or source.
         columns: name and type (None: unknown) of each; None if they are not known.
         added: name and SQL of columns that a watermark adds (`data.scheduled_at as scheduled_at`).
         hidden: columns that a star leaves out (`_metadata`).
@@ -82,8 +78,6 @@ class Unresolved:
     """A name that no input has.
 
     Attributes:
-        name: as it is written.
-        near: like names.
         offset: where it is in the text.
         known: names that could be there, some of them.
     """
@@ -103,7 +97,6 @@ class QueryColumns:
         indirect: row-level lineage, groups and their order.
         unknown: why columns or types are not known, in words.
         unresolved: names that no input has; only what is certain.
-        faults: other faults that were met.
     """
 
     columns: tuple[ColumnFacts, ...] | None

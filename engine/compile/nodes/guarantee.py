@@ -22,7 +22,6 @@ class Guarantee:
     """What is promised of a model.
 
     Attributes:
-        reason: one or two sentences for people.
         because_of: names of the sources above it that cannot be read again.
     """
 

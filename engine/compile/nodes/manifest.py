@@ -32,8 +32,6 @@ class Watermark:
     """Event time of a stream.
 
     Attributes:
-        column: that has the time.
-        delay: how late rows may be.
         expression: the SQL that makes the column; None: the input has it.
         max_future: rows further ahead of the clock are bad records; None: there is no bound.
         on_null: what becomes of rows without a time where a stateful step uses it; None: they are bad records.
@@ -55,7 +53,6 @@ class Input:
         name: as the user writes it (flights, github.events).
         stream: read as a stream, or in full for each micro-batch.
         view: the name that stands for it in the compiled SQL: a table's full name, or a temporary view.
-        watermark: event time, for streams.
         dedup: columns by which repeats are dropped within the watermark's delay.
         max_files_per_trigger: files in one micro-batch; None: the source's own limit.
         on_upstream_delete: what happens at a snapshot that only deletes.
@@ -88,7 +85,6 @@ class Column:
         type: as Spark prints it; None if it is not known.
         origins: the columns of models and sources from which its values come.
         sql: the text that makes it, without alias; `*` for what a star gives.
-        derivation: how its values come about.
         window: the declared window whose start or end it is: `hour.start`.
         named: whether the name is certain; false for an expression without alias whose name only Spark knows.
         certain: whether the type follows from declared ones; else it is what compile takes it to be.
@@ -273,12 +269,9 @@ class Source:
     """A declared source table.
 
     Attributes:
-        formats: those of all targets.
         freshness: how old its newest row may be.
         group: the description of the source that the table belongs to.
-        tags: of source and table.
         meta: of source and table; the table's wins.
-        acknowledged: warnings that it lists as seen.
         fields: of structs in its columns, as described, with their paths as names (`place.lat`).
     """
 
@@ -329,8 +322,6 @@ class DataTest:
         error_if: for which it fails, if its severity is error; several bounds are joined by `or`; empty: for any.
         limit: so many failing rows are looked at, at most.
         stored: the table that keeps the failing rows of the last run.
-        description: for people.
-        meta: anything.
         look: how to see that none fails without running the query; None: by the query only.
         positions: the way from its SQL back to its file, for one that is a file.
         deterministic: its SQL neither reads the clock nor draws random numbers.
@@ -377,7 +368,6 @@ class NodeRecord:
     """A node as it is in manifest.json.
 
     Attributes:
-        depends_on: ids of the nodes it names.
         text: its record, JSON in ASCII.
         key: changes with everything that is written of the node.
     """

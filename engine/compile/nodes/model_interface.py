@@ -14,9 +14,7 @@ class Face:
     """What the others must know of a model before it is finished.
 
     Attributes:
-        name: of the model.
         file: where it is.
-        relation: the table or view it becomes.
         kind: its materialization; None if its settings could not be read.
         enabled: whether it is part of the project.
         rewritten: why its rows change once written, so that no stream can read it; else empty.

@@ -145,13 +145,11 @@ class Write:
     Attributes:
         output_mode: of a stream; None for a batch model.
         partition_by: the partition fields, in order.
-        table_properties: Iceberg's, as said.
         unique_key: columns by which the write is a MERGE; empty: rows are added. In update mode never empty.
         sequence_by: columns that say which of two rows of a key is the newer.
         delete_when: SQL over the output row; where it is true the key is deleted.
         history: whether each version of a key is kept, or each change of one; both add columns.
         check: of a history of full extracts, the columns that are compared with the current version.
-        check_all: all columns are.
         deletes: what it does with a key that an extract does not have any more.
         on_empty_extract: what it does with an extract without rows.
         exclude: columns of the SELECT that the table does not have.
@@ -159,10 +157,8 @@ class Write:
         overwrite: what a build of a batch table replaces.
         refresh: how much of a batch table is computed again when its inputs changed.
         sort_by: the order in which files are written.
-        write_options: handed to Spark's writer.
         format_version: of the Iceberg table; None: the engine's default.
         on_schema_change: what happens when columns differ from the table's.
-        publish: when readers see what was written.
     """
 
     output_mode: OutputMode | None = None
@@ -222,7 +218,6 @@ class Operation:
         keep_previous: for how long what a full refresh replaces can be brought back.
         pre_hook: SQL before the model is built.
         post_hook: SQL after the model was built.
-        explain: show Spark's plan.
         persist_docs: which descriptions are stored in the catalog.
         renamed_from: the model or table that it was; empty: none is named.
         state_provider: where state is kept; None: the engine's default.

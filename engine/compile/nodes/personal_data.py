@@ -30,11 +30,6 @@ def hidden_columns(node: Model, stored: Iterable[str], personal: Mapping[str, fr
     """Return the stored columns that may hold personal data.
 
     A column that the project does not know might hold any, where the project has some.
-
-    Args:
-        node: a model.
-        stored: the columns of its table.
-        personal: of `personal_columns`.
     """
     known = {column.name.lower() for column in node.columns}
     marked = any(personal.values())

@@ -50,13 +50,11 @@ class ExpectedResult:
     """What must hold after a step, or at the end of the test; None: it is not looked at.
 
     Attributes:
-        rows: of the table as it is.
         ordered: whether their order counts, which is that of the columns' values for a table.
         late: rows that came behind the watermark, as Spark counts them: in the step, at the end in all.
         duplicates: repeats that `dedup` dropped, counted in the same way.
         quarantined: rows in the quarantine, counted in the same way.
         watermark: the one with which the next step begins, UTC.
-        state_rows: rows held in state.
     """
 
     location: Location
@@ -86,7 +84,6 @@ class UnitTest:
 
     Attributes:
         static: rows of inputs that are read in full, from the beginning on.
-        variables: values of var() for this test.
         macros: texts that macros give in this test, by name.
         broken: it cannot run; why is among the findings.
     """

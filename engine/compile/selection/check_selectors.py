@@ -12,12 +12,7 @@ from engine.errors import Diagnostic, Level, ProjectError
 
 
 def selector_faults(root: Path, manifest: Manifest) -> tuple[Diagnostic, ...]:
-    """Return the errors of all definitions, and a warning for each selection in them that matches nothing.
-
-    Args:
-        root: the project's folder.
-        manifest: the compiled project.
-    """
+    """Return the errors of all definitions, and a warning for each selection in them that matches nothing."""
     try:
         selectors = read_selectors(root)
     except ProjectError as error:

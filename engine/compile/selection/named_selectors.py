@@ -34,10 +34,8 @@ class NamedSelectors:
     """The selectors of a project.
 
     Attributes:
-        definitions: by name.
         descriptions: of those that have one, by name.
         default: the selector that commands use without a selection.
-        found: what is wrong with the file.
     """
 
     definitions: Mapping[str, Section] = field(default_factory=dict)
@@ -113,8 +111,6 @@ def named_selection(root: Path, name: str, choose: Choose) -> set[str]:
     """The nodes of a named selection.
 
     Args:
-        root: the project's folder.
-        name: the selector.
         choose: gives the nodes of a selection in text form.
 
     Raises:

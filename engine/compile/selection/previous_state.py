@@ -100,10 +100,7 @@ def in_state(node: Node, state: str, previous: Previous, tables: Mapping[str, st
     """Whether a node is new, modified, ... against an earlier manifest.
 
     Args:
-        node: of the project as it is.
         state: one of `STATES`.
-        previous: the earlier state.
-        tables: by id, the tables of the project's models in SQL.
     """
     before = previous.nodes.get(node.id)
     if before is None:

@@ -63,10 +63,7 @@ def select(
     """Choose models, tests, sources and exposures.
 
     Args:
-        manifest: the compiled project.
         include: values of --select; none: everything.
-        exclude: values of --exclude.
-        previous: an earlier state, for `state:` and `result:`.
         named: a named selection, instead of `include`: gets a function that reads a selection's text, with the place
             where it is written and `exclude=True` for what is left out.
         selector: gives the nodes of a selector by its name, for `selector:`.

@@ -26,10 +26,7 @@ def no_match(manifest: Manifest, term: str, level: Level, place: Location | None
     """The finding for a term that matches no node, with the nearest that would.
 
     Args:
-        manifest: the compiled project.
-        term: without `+` and `@`.
         level: an error in --select, a warning in --exclude.
-        place: where it is written, in a file.
     """
     return _finding(f"the selection '{term}' matches nothing", _nearest(manifest, term), level, place)
 

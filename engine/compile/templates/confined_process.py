@@ -39,7 +39,6 @@ def confined(work: Callable[..., T], *arguments: Any) -> T:
 
     Args:
         work: what is done; what it gives is sent here, and so is what it raises.
-        arguments: of the work.
 
     Raises:
         ProjectError: `template-too-large`: a template took all time that there is for one.
@@ -81,8 +80,6 @@ def ended(status: int, page: mmap.mmap, node: str | None = None) -> ProjectError
 
     Args:
         status: its exit code; of a signal the negative number.
-        page: on which it wrote what it rendered.
-        node: the model that it was at, if that is known.
     """
     file = page[:].rstrip(b"\0").decode("utf-8", "replace")
     if status == -signal.SIGXCPU:

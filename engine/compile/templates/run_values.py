@@ -16,7 +16,6 @@ class RunValue(Opaque):
     """A value that differs from run to run.
 
     Args:
-        value: what it stands for.
         refusal: raises the error where it may not be used.
         may: whether it may be used where it is now; called at each use.
     """

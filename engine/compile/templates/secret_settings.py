@@ -84,9 +84,7 @@ class SecretSettings:
         """The text of a value that was just rendered, if what was asked for in it is in it unchanged.
 
         Args:
-            text: what the template gave.
             part: the value; findings go to it.
-            before: what `asked` said before the value was rendered.
         """
         self._known[before:] = [replace(secret, place=part.place) for secret in self._known[before:]]
         names = {secret.name for secret in self._known[before:]} - {secret.name for secret in self._in(text)}
@@ -109,12 +107,7 @@ class SecretSettings:
         return UNKNOWN if names else part.value
 
     def gifts(self, block: Mapping[str, Any], what: str) -> tuple[Gift, ...]:
-        """The secrets of a block that are set, and the places it would give them to.
-
-        Args:
-            block: of the target, with placeholders.
-            what: the block, for places without a host.
-        """
+        """The secrets of a block that are set, and the places it would give them to."""
         names = {secret.name for text in _texts(block) if self._holds(text) for secret in self._in(text)}
         names = {name for name in names if self._env.get(name)}
         shown = places(self.marked(block), what) if names else ()
@@ -138,10 +131,6 @@ class SecretSettings:
 
     def resolved(self, value: Mapping[str, Any], what: str) -> Any:
         """A block of the target with secrets in it; each is hidden from all texts from now on.
-
-        Args:
-            value: the block, with placeholders.
-            what: the block, for places without a host.
 
         Raises:
             ProjectError: env-missing, with the place of each variable that is not set; secret-untrusted;

@@ -45,7 +45,6 @@ class TemplateNames:
         started: when this run began (UTC), for `run_started_at`.
         invocation: its id, for `invocation_id`.
         run_values: whether these two may be used in what is rendered.
-        varied: whether they were.
     """
 
     variables: Mapping[str, Any]

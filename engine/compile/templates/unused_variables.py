@@ -11,12 +11,7 @@ from engine.project import LoadedProject
 
 
 def unused_variables(project: LoadedProject, variables: Mapping[str, Any]) -> Iterator[Diagnostic]:
-    """A warning for each name in --vars that project.yml does not define and no file has in quotes.
-
-    Args:
-        project: what `load_project` read.
-        variables: values of --vars.
-    """
+    """A warning for each name in --vars that project.yml does not define and no file has in quotes."""
     unknown = {str(name): re.compile(rf"""["']{re.escape(str(name))}["']""") for name in variables}
     unknown = {name: pattern for name, pattern in unknown.items() if name not in project.vars}
     for text in _texts(project) if unknown else ():

@@ -191,9 +191,7 @@ def fit_row(item: Section, columns: Mapping[str, tuple[str, str | None]] | None,
     """A row; columns are found whatever their letter case, and take their declared names.
 
     Args:
-        item: a mapping of columns to values.
         columns: name and type by name in lower case; None: the columns are not known.
-        what: whose columns they are, for messages.
     """
     made: dict[str, Any] = {}
     for key, part in item.mapping():

@@ -248,11 +248,6 @@ def read_relations(
     None if it cannot be had.
 
     Args:
-        rendered: its text.
-        query: what was read from it.
-        known: what can be read.
-        what: the test, for messages.
-        node: whose finding it is.
         place: where it is; None: where the reference does.
         diagnostics: what is wrong is added here.
     """

@@ -22,8 +22,6 @@ def read_singular(shared: CompileContext, known: KnownNodes, diagnostics: list[D
     """The singular tests of a project.
 
     Args:
-        shared: with the files.
-        known: what they can read.
         diagnostics: what is wrong is added here.
     """
     tests: dict[str, DataTest] = {}

@@ -24,7 +24,6 @@ def column_in_sql(column: str, columns: Iterable[str]) -> str:
 
     Args:
         column: as the project declares it; a text with backquotes is SQL.
-        columns: of the table, as far as they are known.
     """
     if "`" in column:
         return column
@@ -52,9 +51,6 @@ def missing_columns(test: DataTest, tree: exp.Expr, text: str, tables: Mapping[s
     """Return an error for each name in a test's query that none of its tables has.
 
     Args:
-        test: whose query it is.
-        tree: of the query.
-        text: that was parsed.
         tables: by the name in the tree, as in `columns_of`.
     """
     aliases = {

@@ -45,9 +45,6 @@ def read_unit_tests(
     """All unit tests of a project.
 
     Args:
-        project: with the documents under tests/.
-        nodes: the compiled models and the sources, by id.
-        values: renders Jinja in values.
         diagnostics: what is wrong is added here.
     """
     tests: dict[str, UnitTest] = {}

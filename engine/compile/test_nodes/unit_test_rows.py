@@ -44,8 +44,6 @@ def read_rows(part: Section, columns: Known | None, what: str, project: LoadedPr
     Args:
         part: a list of mappings, CSV text, a query, or a mapping that says which: `{sql: ..}`, dbt's `{rows, format}`.
         columns: the columns; None: they are not known.
-        what: whose they are, for messages.
-        project: with the files of fixtures.
     """
     if not isinstance(part.value, dict):
         return _rows(part, columns, what, "")

@@ -68,11 +68,6 @@ class Schedule:
     """The times of a schedule; where days of the month and of the week are given, either counts (crontab(5)).
 
     Attributes:
-        text: as it is written.
-        minutes: of an hour.
-        hours: of a day.
-        days: of a month.
-        months: of a year.
         weekdays: 0 is Sunday.
         either: both kinds of days are given.
     """

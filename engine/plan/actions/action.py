@@ -77,7 +77,6 @@ class UnreadRecords:
     """Topics with records that a stream has not read; when they were written is not part of a plan.
 
     Attributes:
-        spec: the source.
         offsets: where the sources of the stream's query are.
         topics: of the source, as they are now.
     """
@@ -92,7 +91,6 @@ class Unread:
     """What an input has that its reader has not read.
 
     Attributes:
-        name: of the input.
         what: `files`, `snapshots`, `offsets` or `tables`; empty: only the system behind it knows.
         count: how many; None: not known.
         names: of the first of them.
@@ -118,11 +116,7 @@ class Action:
     """What a build does to a node.
 
     Attributes:
-        node: its id.
-        kind: what becomes of it.
-        reasons: why, in sentences.
         refusals: why it cannot be built; empty: it can.
-        unread: what it reads next, by input.
         unchanged: there is nothing to do; False: there is; None: only a build can tell.
         comparison: of a model with what wrote its table last; None: a test.
         notes: what the build notes of an edit, and of settings without effect as long as a checkpoint lives.

@@ -42,14 +42,7 @@ class FileDifferences:
 
 
 def file_faults(manifest: Manifest, model: Model, known: DeployedModel, deployed: Deployed) -> Iterator[Diagnostic]:
-    """Yield why a stream cannot resume with the files that are there: `file-missing`, `file-changed`.
-
-    Args:
-        manifest: the compiled project.
-        model: that resumes.
-        known: what there is of it.
-        deployed: what there is of its sources.
-    """
+    """Yield why a stream cannot resume with the files that are there: `file-missing`, `file-changed`."""
     checkpoint, recorded = known.checkpoint, known.writer.recorded if known.writer is not None else None
     if checkpoint is None or recorded is None:
         return
@@ -93,7 +86,6 @@ def compared(
     """Compare the files of a log with those that are there.
 
     Args:
-        files: of the log.
         accepted: by URI, times that count instead of those in the log.
         now: gives the time of a file as it is, in milliseconds since 1970; None: there is none.
         read_to: the last entry that a committed micro-batch reads.

@@ -48,14 +48,7 @@ _NOTED = {Change.FORWARD, Change.ADDITIVE}
 
 
 def make_plan(manifest: Manifest, selected: Iterable[str], deployed: Deployed, options: PlanOptions) -> Plan:
-    """Decide what a build does to each node.
-
-    Args:
-        manifest: the compiled project.
-        selected: ids of models and tests, in the order of the build.
-        deployed: what there is of them and of what they read.
-        options: what the user says about the build.
-    """
+    """Decide what a build does to each node."""
     nodes = [manifest.nodes[node] for node in selected]
     models = [node for node in nodes if isinstance(node, Model)]
     rebuilt = {m.id for m in models if rebuilds(deployed.models.get(m.id, DeployedModel()), options)}
@@ -327,12 +320,6 @@ def _unreadable(node: Node, deployed: Deployed) -> Iterator[Diagnostic]:
 def planned_choice(manifest: Manifest, model: Model, kind: ActionKind, deployed: Deployed) -> RefreshChoice | None:
     """Return what of a batch table is computed again.
 
-    Args:
-        manifest: the compiled project.
-        model: of it.
-        kind: what becomes of it.
-        deployed: what there is.
-
     Returns:
         None: it is not a batch table that was built before, or is up to date, or `refresh: full`.
     """
@@ -356,25 +343,13 @@ def planned_choice(manifest: Manifest, model: Model, kind: ActionKind, deployed:
 
 
 def has_rows(known: DeployedModel, kind: ActionKind) -> bool:
-    """Return whether something was committed to a model's table, or its query has begun; a view counts, too.
-
-    Args:
-        known: what there is of the model.
-        kind: what a build would do to it.
-    """
+    """Return whether something was committed to a model's table, or its query has begun; a view counts, too."""
     written = has_commits(known.table) or has_commits(known.written)
     return written or known.view is not None or kind is ActionKind.RESUME
 
 
 def left_alone(model: Model, known: DeployedModel, kind: ActionKind, comparison: Comparison) -> Action:
-    """Return the action for a table with rows: none, or a refusal if the model is not what wrote them.
-
-    Args:
-        model: of the table.
-        known: what there is of it.
-        kind: what a build would do to it.
-        comparison: of the model with what wrote the table.
-    """
+    """Return the action for a table with rows: none, or a refusal if the model is not what wrote them."""
     refusals = list(known.faults)
     if comparison.change is not Change.UNCHANGED:
         message = f"{model.relation} exists, and '{model.name}' has changed since it was written"

@@ -32,14 +32,7 @@ def refresh_reasons(known: DeployedModel, options: PlanOptions) -> tuple[str, ..
 def rebuilt_first(
     manifest: Manifest, model: Model, rebuilt: Collection[str], deployed: Deployed
 ) -> Iterator[Diagnostic]:
-    """Yield the models whose full refresh was begun too, and which a model streams from: they have to be rebuilt first.
-
-    Args:
-        manifest: the compiled project.
-        model: that is rebuilt.
-        rebuilt: ids of all models that are rebuilt with it.
-        deployed: what there is of it and of what it reads.
-    """
+    """Yield the models whose full refresh was begun too and which a model streams from: they are rebuilt first."""
     for item in model.inputs:
         node, known = manifest.nodes[item.node], deployed.models.get(item.node)
         if not item.stream or item.node in rebuilt or known is None or known.refresh is None:
@@ -52,15 +45,7 @@ def rebuilt_first(
 def refresh_refusals(
     manifest: Manifest, model: Model, rebuilt: Collection[str], built: Collection[str], accept: Collection[str]
 ) -> Iterator[Diagnostic]:
-    """Yield why a model cannot be rebuilt.
-
-    Args:
-        manifest: the compiled project.
-        model: of it.
-        rebuilt: ids of all models that are rebuilt with it.
-        built: ids of the models that have a state.
-        accept: names of consequences.
-    """
+    """Yield why a model cannot be rebuilt."""
     if protected(model):
         yield _protected(model)
     if DOWNSTREAM_STOPS not in accept and (stopped := _stopped(manifest, model, rebuilt, built)):

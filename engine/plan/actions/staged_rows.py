@@ -43,13 +43,7 @@ def deciding(manifest: Manifest, model: Model) -> frozenset[str]:
 
 
 def staged_fault(model: Model, staged: TableFacts, main: TableFacts | None) -> Diagnostic | None:
-    """Return why the staged rows of a model cannot be continued: `staged-rows`, `publish-diverged`; None: they can.
-
-    Args:
-        model: whose table.
-        staged: the table with the history of its branch.
-        main: the table as readers see it.
-    """
+    """Return why the staged rows of a model cannot be continued: `staged-rows`, `publish-diverged`; None: they can."""
     place = Location(model.file)
     if not waits(model):
         message = f"{model.relation} has staged rows, but '{model.name}' no longer sets publish: on_tests_pass"

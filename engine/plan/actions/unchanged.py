@@ -36,12 +36,6 @@ def work_left(
     """Return what a build would do to a model, in sentences, and whether that is all that can be known.
 
     Args:
-        manifest: the compiled project.
-        model: of it.
-        kind: what becomes of it.
-        deployed: what there is.
-        upstream: the actions of the nodes that are built before it.
-        unread: what its streams have not read.
         choice: what of a batch table is computed again; None: all of it, if anything changed.
     """
     known = deployed.models.get(model.id, DeployedModel())

@@ -26,15 +26,7 @@ def unread_inputs(
     deployed: Deployed,
     upstream: Mapping[str, Action],
 ) -> tuple[Unread, ...]:
-    """Return what each stream of a model reads next.
-
-    Args:
-        manifest: the compiled project.
-        model: that reads streams.
-        kind: how its query starts.
-        deployed: what there is.
-        upstream: the actions of the nodes that are built before it.
-    """
+    """Return what each stream of a model reads next."""
     if kind is ActionKind.EMPTY:
         return ()
     known = deployed.models.get(model.id, DeployedModel())

@@ -20,11 +20,8 @@ def written_rows(
     """Return what a build writes for a model.
 
     Args:
-        model: that is built.
-        kind: what becomes of it.
         rows: that its table has now; None: not known.
         choice: what of a batch table is computed again; None: not known before the build.
-        edited: another query wrote the table.
     """
     if model.computed_when_read:
         return "creates the view" if kind is ActionKind.CREATE else "replaces the view"

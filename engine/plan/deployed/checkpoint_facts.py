@@ -19,8 +19,6 @@ class FileLog:
     """Spark's log of the files of a stream.
 
     Attributes:
-        source: its number in the checkpoint.
-        files: that were listed.
         read_to: the last entry that a committed micro-batch reads; -1: none.
         started_to: the last entry that the newest micro-batch reads that was started.
     """
@@ -36,12 +34,10 @@ class CheckpointFacts:
     """A checkpoint.
 
     Attributes:
-        path: of it.
         query_id: Spark's id of the query; None: it was never started.
         started: the newest micro-batch that was started.
         committed: the newest that is done.
         begun: where its sources begin is fixed.
-        settings: of Spark, that it keeps.
         offsets: where each source is after the committed micro-batch; empty: there is none.
         started_offsets: the same after the newest that was started.
         watermark_moved: the committed micro-batch moved the watermark with which it began.
@@ -79,12 +75,6 @@ def read_checkpoint(
     folder: TableState, generation: int, *, files: bool = True, written: bool = True
 ) -> CheckpointFacts:
     """Read a checkpoint; one that does not exist says nothing.
-
-    Args:
-        folder: of the state of its table.
-        generation: whose checkpoint it is.
-        files: the logs of its files are wanted.
-        written: its table has commits.
 
     Raises:
         StateError: `state-unreadable`.

@@ -26,7 +26,6 @@ class LastWriter:
     """The query that wrote a model's table last.
 
     Attributes:
-        fingerprint: of it.
         facts: behind the fingerprint; None: lost.
         recorded: how its generation began; None for batch models, and where nothing was recorded.
         frozen: settings of Spark that the checkpoint keeps.
@@ -47,13 +46,10 @@ class DeployedModel:
         writer: of its table; None: nothing of it was ever whole.
         table: what readers see; None: there is no table.
         written: the same with staged rows, which its writer continues from.
-        view: that has the table's name.
         quarantine: the table `<model>__quarantine`; None: there is none.
-        checkpoint: of a stream that was started.
         initial_snapshots: tables with the first rows of tables that a stream reads, by node read.
         leftovers: generations, tables or batches that a killed build left, to be removed by the next.
         dropping: a drop of the table was begun and not finished.
-        rolling_back: a rollback of the table was.
         refresh: a full refresh of it that was begun and not finished; None: there is none.
         renaming: its table has its earlier name still, and gets its name before it is built; None: it has it.
         columns_renamed: columns of its table that have their earlier names still, with the names that they get before
@@ -113,13 +109,9 @@ class Deployed:
 
     Attributes:
         models: by id, the selected ones and those that they read.
-        sources: by id, those that are read.
         streams: by id of a selected model, what it reads as a stream, in the order of its SQL, with places resolved.
         built: ids of the models that have a state, among the selected ones and the streams from them; not of those
             streams that a full refresh was begun of.
-        environment: of a build: project, target, schema.
-        spark_version: that is installed.
-        root: the project's folder.
         passed: by id, when each test passed whose last pass was of what it would look at now.
     """
 

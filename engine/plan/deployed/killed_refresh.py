@@ -61,10 +61,6 @@ class BegunRefresh:
 def begun_refresh(folder: TableState, state: ModelState | None) -> BegunRefresh | None:
     """Return the full refresh that the next build has to finish.
 
-    Args:
-        folder: of the state of a table.
-        state: of the table, as it is once its last generation is decided.
-
     Raises:
         StateError: `state-unreadable`.
     """

@@ -28,8 +28,6 @@ class PreviousGeneration:
     """A generation that is kept.
 
     Attributes:
-        state: of it when it was replaced.
-        table: what the table was then.
         replaced_at: when that was, in milliseconds since 1970.
         until: for how long it is kept, likewise.
     """

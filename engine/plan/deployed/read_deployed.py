@@ -49,7 +49,6 @@ class SchemaNames:
     """The tables of a schema.
 
     Attributes:
-        tables: their names.
         made: what follows a name and `__` in the names of staging tables and initial snapshots, by that name.
     """
 
@@ -71,13 +70,6 @@ def read_deployed(
     manifest: Manifest, target: Target, place: Place, selected: Iterable[str], sources: Mapping[str, DeployedSource]
 ) -> Deployed:
     """Read what there is of some nodes and of what they read.
-
-    Args:
-        manifest: the compiled project.
-        target: where it is built.
-        place: the project's folder, and what the target knows.
-        selected: ids of models and tests.
-        sources: see `read_sources`.
 
     Raises:
         SetupError: `lake-moved`, `lake-outside`, `catalog-unusable`: the catalog cannot be read.

@@ -45,8 +45,6 @@ def with_earlier_tables(
     """Return streams with the names that their tables had when a generation began to read them.
 
     Args:
-        now: that a query reads.
-        before: with which its generation began.
         uuids: of the tables that are read, by node.
     """
     tables = {source.identity.get("table") for source in before}

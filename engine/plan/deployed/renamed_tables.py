@@ -29,13 +29,7 @@ _ENDING = re.compile(r"(__\w+)?")
 
 @dataclass(frozen=True, slots=True)
 class RenamedTable:
-    """A table that gets another name: the model's own, or one beside it.
-
-    Attributes:
-        old: its name.
-        new: its name then.
-        uuid: of it.
-    """
+    """A table that gets another name: the model's own, or one beside it."""
 
     old: Relation
     new: Relation
@@ -47,9 +41,7 @@ class Renaming:
     """What becomes another name of a model's table.
 
     Attributes:
-        model: whose table it is now.
         folder: of its state, under the old name.
-        state: in it.
         tables: the model's own, and those beside it.
         done: those of them that have their new names.
     """

@@ -34,8 +34,6 @@ def table_state(target: Target, model: Model, *, once: bool = False) -> TableSta
     """Return the state folder of a model's table.
 
     Args:
-        target: where it is built.
-        model: whose table it is.
         once: each file is read once, and is from then on what it was.
     """
     relation, root, kept = model.relation, state_root(target), None

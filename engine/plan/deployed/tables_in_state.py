@@ -22,7 +22,6 @@ class KnownTable:
     """A table that the state knows.
 
     Attributes:
-        folder: of its state.
         model: that built it last; a version that did not note it named most tables as their models.
         state: what is kept of it; None: nothing is left but a drop that was not finished.
         unfinished: a drop of it was begun and not finished.
@@ -62,14 +61,7 @@ def known_table(folder: TableState) -> tuple[KnownTable, Mapping[str, str]] | No
 
 
 def built_tables(manifest: Manifest, target: Target, root: Path, without: Collection[str] = ()) -> Iterator[KnownTable]:
-    """The tables that this project and target have built, as far as their state can be read.
-
-    Args:
-        manifest: the compiled project.
-        target: where they are.
-        root: the project's folder.
-        without: full names of tables that are not wanted.
-    """
+    """The tables that this project and target have built, as far as their state can be read."""
     inside = isinstance(target.state, Path) and target.state.resolve().is_relative_to(root.resolve())
     schemas = {target.schema, *((model.deferred_from or model.relation).schema for model in manifest.models)}
     now = environment(manifest, target)

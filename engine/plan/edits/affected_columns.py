@@ -19,7 +19,6 @@ class AffectedModel:
     """A model whose values may differ.
 
     Attributes:
-        name: its name.
         columns: that may have other values; None: all of them, as other rows may be there.
     """
 
@@ -28,13 +27,7 @@ class AffectedModel:
 
 
 def affected_models(manifest: Manifest, model: Model, before: Mapping[str, Any]) -> tuple[AffectedModel, ...]:
-    """Return the models downstream of one whose query was edited, as far as their columns come from what changed.
-
-    Args:
-        manifest: the compiled project.
-        model: of it, as it is now.
-        before: the facts of the query that wrote its table last.
-    """
+    """Return the models downstream of one whose query was edited, as far as their columns come from what changed."""
     changed: dict[str, frozenset[str] | None] = {model.id: changed_columns(before, model.facts)}
     if changed[model.id] == frozenset():
         return ()
@@ -57,12 +50,6 @@ def affected_exposures(
     """Return the names of the exposures that read what an edit affects.
 
     Which columns an exposure reads is not known: it is affected by any that is not merely new.
-
-    Args:
-        manifest: the compiled project.
-        model: of it, as it is now.
-        before: the facts of the query that wrote its table last.
-        found: the models that the edit affects.
     """
     if not manifest.exposures:
         return ()
@@ -79,12 +66,7 @@ def _columns(facts: Mapping[str, Any]) -> frozenset[str]:
 
 
 def changed_columns(before: Mapping[str, Any], after: Mapping[str, Any]) -> frozenset[str] | None:
-    """Return the columns of a query, in lower case, that an edit changed; None: it may give other rows.
-
-    Args:
-        before: the facts of the query.
-        after: those of the edited query.
-    """
+    """Return the columns of a query, in lower case, that an edit changed; None: it may give other rows."""
     # Facts of an artifact have no credentials, which decide on no value.
     old, new = published(before), published(after)
     inner = _changed_inside(old, new)

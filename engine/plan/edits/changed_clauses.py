@@ -37,21 +37,14 @@ def with_clauses(sentence: str, before: _Args | None, after: _Args) -> str:
     """Return a sentence on an edit of a query with what was edited in brackets, as far as the SQL can be read.
 
     Args:
-        sentence: "the query changed", or the like.
         before: the facts of the query that wrote the table; None: not known.
-        after: those of the query now.
     """
     names = changed_clauses(before, after) if before is not None else ()
     return f"{sentence} ({', '.join(names)})" if names else sentence
 
 
 def changed_clauses(before: _Args, after: _Args) -> tuple[str, ...]:
-    """Return the clauses and columns of a query that differ from those before; none: that cannot be told.
-
-    Args:
-        before: the facts of the query.
-        after: those of the edited query.
-    """
+    """Return the clauses and columns of a query that differ from those before; none: that cannot be told."""
     found: dict[str, None] = {}
     inner = [facts.get("inlined") or {} for facts in (before, after)]
     pairs = [("", before, after)]

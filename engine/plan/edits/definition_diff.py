@@ -57,12 +57,7 @@ _CONTEXT = 1
 
 
 def definition_diff(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the lines that are removed (`- `), added (`+ `) and beside them (`  `); none: nothing that people wrote.
-
-    Args:
-        before: the facts of the query that wrote the table last.
-        after: those of the model now.
-    """
+    """Return lines removed (`- `), added (`+ `) and beside them (`  `); none: nothing that people wrote."""
     lines = difflib.unified_diff(definition_lines(before), definition_lines(after), n=_CONTEXT, lineterm="")
     shown = [line for number, line in enumerate(lines) if number > 1]
     return tuple("..." if line.startswith("@@") else f"{line[0]} {line[1:]}" for line in shown[1:])

@@ -68,12 +68,7 @@ def can_follow(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
 
 
 def first_open(model: Model, known: DeployedModel) -> int | Diagnostic:
-    """Return the beginning of the first window that is not written, in milliseconds since 1970, or why there is none.
-
-    Args:
-        model: the edited model.
-        known: its table and state.
-    """
+    """Return the start of the first window that is not written, in milliseconds since 1970, or why there is none."""
     old, after = (known.writer.facts if known.writer is not None else None) or {}, windows_of(model.facts)
     before = windows_of(old)
     if before is None or after is None or not can_follow(old, model.facts):

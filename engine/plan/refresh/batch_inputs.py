@@ -19,8 +19,6 @@ def batch_positions(
     """Return what a batch model reads now: snapshots of tables, a hash of listed files; views count by what they read.
 
     Args:
-        manifest: the compiled project.
-        model: of it.
         of_source: gives where a source is now; None: not known.
         of_table: gives the table of a model as readers see it.
     """

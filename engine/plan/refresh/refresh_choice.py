@@ -32,11 +32,7 @@ class InputChange:
     """A table that is read, before and after.
 
     Attributes:
-        node: its id.
-        name: as the user writes it.
-        view: its name in the compiled SQL.
         before: the snapshot that the last build read.
-        after: the snapshot that is read now.
         columns: that the query may read, as the table spells them.
         rewritten: only files changed between the two, as far as the operations of the snapshots show.
     """
@@ -61,9 +57,7 @@ class RefreshChoice:
 
     Attributes:
         way: nothing, changes, or all.
-        reason: why, in a sentence.
         hint: how the query can be written so that less is computed; empty: not known.
-        inputs: the tables that are read.
         unfollowed: why the partitions that change cannot be derived; empty: they can.
         row_by_row: there is one input, and each row of it gives a row of the result or none; and a history of changes
             has all of these rows.
@@ -124,14 +118,7 @@ def refresh_choice(
     """Decide what a build of a batch table computes again.
 
     Args:
-        manifest: the compiled project.
-        model: a batch table.
-        state: of its table.
-        written: its table.
-        inputs: what is read now (see `batch_positions`).
         of_table: gives the table of a model as readers see it.
-        environment: of the build.
-        spark_version: that runs.
     """
     try:
         _check_query(manifest, model)

@@ -23,15 +23,7 @@ from engine.state import ModelState
 def column_faults(
     manifest: Manifest, model: Model, query: Mapping[str, Any], table: TableFacts, before: frozenset[str] | None
 ) -> Iterator[Diagnostic]:
-    """Yield why a table cannot hold the rows of a query: `table-schema`.
-
-    Args:
-        manifest: the compiled project.
-        model: whose table.
-        query: its columns (see `query_columns`).
-        table: as it is.
-        before: the columns that the query gave before (see `given_before`).
-    """
+    """Yield why a table cannot hold the rows of a query: `table-schema`."""
     there = spark_struct(table.fields) if table.fields else None
     if there is None:
         return
@@ -59,8 +51,6 @@ def given_before(
 
     Args:
         state: of the model; None: it was never built.
-        comparison: of the model with what wrote its table last.
-        refresh: it is rebuilt.
     """
     if state is not None and state.columns:
         return frozenset(name.lower() for name in state.columns)

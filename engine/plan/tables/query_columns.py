@@ -26,12 +26,6 @@ def query_columns(
 
     Compile knows them by the queries of the models that are read; a table may have more columns than its query, or
     wider ones.
-
-    Args:
-        manifest: the compiled project.
-        model: of it.
-        deployed: what there is of what it reads.
-        built: ids of the nodes that are built before it in the same build.
     """
     known = not model.facts.get("settings") and _tables_as_compiled(manifest, model, deployed, built)
     return model_struct(model) if known else None
@@ -87,11 +81,7 @@ def model_struct(model: Model) -> Mapping[str, Any] | None:
 
 
 def spark_document(type_: str | None) -> Document | None:
-    """Return a type in Spark's JSON, as an Iceberg table stores it; None: it cannot.
-
-    Args:
-        type_: as Spark prints it.
-    """
+    """Return a type in Spark's JSON, as an Iceberg table stores it; None: it cannot."""
     if type_ is None or type_ in _JSON or type_.startswith("decimal("):
         return _JSON.get(type_, type_) if type_ is not None else None
     if (element := spark_types.element(type_)) is not None:

@@ -26,10 +26,6 @@ def upstream_faults(
     """Yield why a stream cannot read its tables: `upstream-history`, `-replaced`, `-rewritten`; `source-columns`.
 
     Args:
-        manifest: the compiled project.
-        model: a streaming table.
-        deployed: what there is of it and of what it reads.
-        built: ids of the nodes that are built before it in the same build.
         begin: how a new generation begins (see `upstream_tables.decided`); None: the stream resumes.
     """
     tables = {

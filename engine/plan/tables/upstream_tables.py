@@ -32,10 +32,6 @@ class Upstream:
     """A table that a model reads as a stream.
 
     Attributes:
-        node: the model or source read.
-        name: as the user writes it.
-        table: catalog, namespace and name.
-        facts: the table as it is.
         ignore_deletes: snapshots that only delete are skipped.
         spec: of a source; None: it is a model's.
     """
@@ -59,7 +55,6 @@ class TableReading:
 
     Attributes:
         start: where the generation begins.
-        begun: the checkpoint is in the table.
         first: the snapshot with which Spark must begin; None: there is none yet.
     """
 
@@ -82,8 +77,6 @@ def upstreams_of(
     """Return the tables that a model reads as streams, each once.
 
     Args:
-        manifest: the compiled project.
-        model: of it.
         of_source: gives the catalog, namespace and name of a source's table, and what it is now.
         of_model: gives the table of a model as readers see it; None: there is none.
 
@@ -122,8 +115,6 @@ def decided(model: Model, upstream: Upstream, seed: str, begin: Mapping[str, Any
     """Return where the stream of a new generation begins.
 
     Args:
-        model: that reads.
-        upstream: that is read.
         seed: the full name that a table with its initial snapshot would have.
         begin: how the generation was reset (see `engine.state.ModelState`); empty: it was not.
 
@@ -161,10 +152,6 @@ def continued(
     """Return where the streams of a generation that has begun continue, by node.
 
     Args:
-        model: that reads.
-        state: of the generation.
-        checkpoint: of the generation.
-        found: the tables.
         seeds: the tables with initial snapshots that the generation has, by node.
 
     Raises:

@@ -23,9 +23,6 @@ class Versions:
     """The project as it is, and as tests that override something want it.
 
     Attributes:
-        compiled: the project as it is.
-        target: name of the target.
-        variables: of the command line.
         cached: the folder that keeps what was found for the next time; None: nothing is kept.
     """
 

@@ -44,9 +44,7 @@ class KnownPasses:
     the same both times; else somebody committed while it ran, and nobody knows which rows it saw.
 
     Attributes:
-        manifest: the compiled project.
         target: where it is built.
-        root: the project's folder.
         sources: what there was of the sources of the tests when the run began, by id.
         cache: where passes are kept.
     """
@@ -83,7 +81,6 @@ class KnownPasses:
         """Return when a test passed with what it would look at now; None: it has to run.
 
         Args:
-            test: whose turn it is.
             beside: tests that are decided by the same query, at the turn of the first of them.
         """
         with self._guard:
@@ -98,9 +95,7 @@ class KnownPasses:
         """Note how a test ended that ran.
 
         Args:
-            test: that ran.
             at: when it ended, UTC.
-            passed: without a failing row.
         """
         with self._guard:
             if passed:

@@ -63,10 +63,6 @@ def write_passes(
     """Keep passes beside those of other runs; what cannot be written costs a run of the tests, and is not an error.
 
     Args:
-        cache: the user's folder of the project.
-        target: for which the tests ran.
-        passed: the new passes, by test.
-        others: tests that ended in another way.
         tests: all that the project has; others are forgotten.
     """
     with suppress(OSError, ProjectError), TargetFolder(cache / FOLDER) as folder:

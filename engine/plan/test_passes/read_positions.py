@@ -25,9 +25,7 @@ class ReadPositions:
     """What data tests would read now; each table is looked at once.
 
     Attributes:
-        manifest: the compiled project.
         target: where it is built.
-        lake: its catalog.
         sources: what there is of the sources, by id.
         staged: ids of the models of which a test would read staged rows, among those that were looked at.
     """
@@ -41,10 +39,6 @@ class ReadPositions:
 
     def of(self, nodes: Iterable[str], sql: str) -> dict[str, Position | None]:
         """Return where the models and sources are that a query reads.
-
-        Args:
-            nodes: their ids.
-            sql: the text of the query.
 
         Returns:
             By id; None: it cannot be told whether its rows are the same.

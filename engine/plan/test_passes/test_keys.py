@@ -32,13 +32,7 @@ _FOR_PEOPLE: Mapping[str, Any] = {
 
 
 def unit_test_key(manifest: Manifest, settings: Mapping[str, str], test: UnitTest) -> str | None:
-    """Return the key of a unit test; None: it may end in another way each time.
-
-    Args:
-        manifest: with the model as the test has it, its overrides applied.
-        settings: of Spark, as the target has them.
-        test: of the project.
-    """
+    """Return the key of a unit test; None: it may end in another way each time."""
     model = manifest.nodes[test.model]
     if not isinstance(model, Model) or model.broken or test.broken:
         return None
@@ -57,9 +51,6 @@ def data_test_key(
     """Return the key of a data test; None: it may end in another way each time, or not all that it reads is known.
 
     Args:
-        manifest: the compiled project.
-        settings: of Spark, as the target has them.
-        test: of the project.
         positions: where each node that it reads is, by id; None for one of which that is not known.
     """
     if not test.deterministic or any(positions.get(node) is None for node in test.depends_on):
@@ -72,7 +63,6 @@ def kept_key(key: str, stored: Mapping[str, Any] | None) -> str:
     """Return the key of a pass as it is kept: with the table of failing rows, as the test left it.
 
     Args:
-        key: of the test.
         stored: where that table is; None: the test keeps no rows.
     """
     return key if stored is None else _hash(key, stored)
