@@ -89,10 +89,6 @@ class Options:
 
     Attributes:
         command: build, run or test; kept in the results.
-        threads: how many nodes run side by side.
-        fail_fast: stop at the first failure.
-        target_dir: folder of artifacts and logs.
-        planned: what counts for the plan.
         cache: where the passes of tests are kept; None: nowhere.
         within: ids of all nodes that the session is for, where it lives longer than the run; empty: those of the run.
         turn: it is a turn of `engine start`, which says itself what it notes of the project; None: it is a run.
@@ -120,15 +116,7 @@ def build(
 ) -> RunResults:
     """Run the selected models and tests once, in the order of their references.
 
-    Args:
-        manifest: a project without errors.
-        target: where to build.
-        root: the project's folder.
-        selected: ids of models and tests.
-        options: from the command line.
-        emit: gets every event.
-        run_unit: runs the unit tests among what is selected.
-        opening: opens the session if there is work, and gets the locks of the tables; left out: `spark_session`.
+    `opening`: opens the session if there is work, and gets the locks of the tables; left out: `spark_session`.
 
     Returns:
         The fold of the events.
@@ -332,12 +320,8 @@ def spark_session(
 ) -> Iterator[SparkSession]:
     """The one session of a run, with the named sets of jars.
 
-    Args:
-        target: where it works.
-        target_dir: folder of its log.
-        locks: that its JVM holds until it is gone.
-        sets: of jars.
-        brief: it has little to do, so that Java compiles and collects in the way that costs least.
+    `locks`: that its JVM holds until it is gone.
+    `brief`: it has little to do, so that Java compiles and collects in the way that costs least.
 
     Raises:
         SetupError: Java, jars or the session cannot be had.

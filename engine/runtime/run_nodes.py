@@ -58,14 +58,7 @@ def run_nodes(
 ) -> frozenset[str]:
     """Run the nodes of a run.
 
-    Args:
-        run: with its session.
-        order: ids of models and tests.
-        run_unit: runs the unit tests among them.
-        log: of Java.
-        passes: of its tests; None: it has none.
-        threads: how many nodes run side by side.
-        fail_fast: stop at the first failure.
+    `passes`: of its tests; None: it has none.
 
     Returns:
         The ids of the models that were skipped because of a unit test.
@@ -109,14 +102,6 @@ class Turns:
     """Runs nodes one by one and shows what happens.
 
     Attributes:
-        run: this run.
-        order: its nodes.
-        gates: what its tests say about staged rows.
-        looks: the scans that data tests share.
-        source_rows: what data tests read of sources.
-        run_unit: runs a unit test.
-        log: of Java.
-        passes: of the tests.
         ended: Java has ended.
         untested: the models that were skipped because a unit test failed.
     """

@@ -72,15 +72,11 @@ def execute(
 ) -> None:
     """Run all nodes.
 
-    Args:
-        order: nodes in the order in which they are started when nothing holds them back.
-        needed: what each waits for.
-        work: runs a node; its second argument names what failed above it, in which case the node is only
-            reported as skipped.
-        threads: how many run side by side.
-        fail_fast: after the first failure start nothing more.
-        interrupt: called on Ctrl-C, and on whatever else a handler of signals raises, to make what is running end; the
-            exception continues after that.
+    `order`: nodes in the order in which they are started when nothing holds them back.
+    `work`: runs a node; its second argument names what failed above it, in which case the node is only reported as
+        skipped.
+    `interrupt`: called on Ctrl-C, and on whatever else a handler of signals raises, to make what is running end; the
+        exception continues after that.
     """
     waiting = list(order)
     ended: dict[str, Status] = {}

@@ -60,12 +60,7 @@ class Backfill:
 
     Attributes:
         run: with the session, and the locks.
-        model: whose rows.
-        within: the range that was asked for.
-        days: of the range that have rows.
-        ranges: that are replaced, each in a commit.
         left_out: how many rows of the query fail an expectation that drops or quarantines them.
-        table: as it was looked at.
         rows: that take the place of those that are there; kept while the command runs.
     """
 
@@ -88,12 +83,8 @@ class Backfill:
 def looked(run: Run, model: Model, within: TimeRange, most: int, *, dry_run: bool) -> Iterator[Backfill]:
     """Compute the rows of a range, and find out what they replace; they are released at the end.
 
-    Args:
-        run: with the session and, unless nothing will be changed, the locks of the model and its streams.
-        model: whose rows.
-        within: the range.
-        most: rows of a commit, unless a day has more.
-        dry_run: nothing will be changed.
+    `run`: with the session and, unless nothing will be changed, the locks of the model and its streams.
+    `most`: rows of a commit, unless a day has more.
 
     Raises:
         StateError: `backfill-rejected`, `backfill-unread`, `source-gap`; nothing was changed.
@@ -163,11 +154,7 @@ def _there(session: SparkSession, model: Model, within: TimeRange) -> DataFrame:
 
 
 def _checked(model: Model, rows: DataFrame) -> int:
-    """How many rows fail an expectation that keeps them out of the table.
-
-    Raises:
-        RunError: `expectation-failed`.
-    """
+    """How many rows fail an expectation that keeps them out of the table."""
     from pyspark.sql import functions as f
 
     failing = [
@@ -213,12 +200,7 @@ def carry_out(backfill: Backfill) -> Iterator[ReplacedRange]:
 def open_rows(run: Run, model: Model, state: ModelState, within: TimeRange, stack: ExitStack) -> DataFrame:
     """Return the rows of a range, each with the expectations that it fails (`expectations.FAILED`).
 
-    Args:
-        run: with the session of the command.
-        model: a stateless one that appends.
-        state: of its generation; all that was begun is finished.
-        within: the range.
-        stack: releases what is read.
+    `state`: of its generation; all that was begun is finished.
 
     Raises:
         StateError: `backfill-rejected`, `source-gap`: the input cannot be read again.

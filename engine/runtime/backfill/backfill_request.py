@@ -24,7 +24,6 @@ class TimeRange:
     """Rows whose time is in a range.
 
     Attributes:
-        column: of the table.
         kind: what begins a literal of its type.
         begin: the first time, in UTC.
         end: behind the last one; None: there is no end.
@@ -84,12 +83,8 @@ def check_model(model: Model) -> None:
 def read_range(model: Model, table: TableFacts, column: str | None, begin: str, end: str | None) -> TimeRange:
     """Return the range that a command names.
 
-    Args:
-        model: whose rows.
-        table: its table.
-        column: that has the time; None: that of the watermark, of the partitions, or the only one.
-        begin: its first time, as text.
-        end: behind its last one, as text; None: there is no end.
+    `column`: that has the time; None: that of the watermark, of the partitions, or the only one.
+    `end`: behind its last one, as text; None: there is no end.
 
     Raises:
         UsageError: it is not a range of times of one column.

@@ -27,9 +27,6 @@ class Day:
 
     Attributes:
         day: in UTC; that of all later ones too if it is the last one that Python has.
-        before: how many rows the table has.
-        after: how many rows the query gives.
-        same: they are the same rows.
     """
 
     day: date
@@ -39,13 +36,7 @@ class Day:
 
 
 def days_of(before: DataFrame, after: DataFrame, within: TimeRange) -> tuple[Day, ...]:
-    """Compare the rows of a range by day, in order.
-
-    Args:
-        before: the rows of the table in the range.
-        after: the rows that are to take their place, with the same columns.
-        within: the range.
-    """
+    """Compare the rows of a range by day, in order."""
     there, come = _summed(before, within), _summed(after, within)
     none = (0, None)
     return tuple(
@@ -72,10 +63,8 @@ def pieces(days: Sequence[Day], within: TimeRange, most: int) -> Iterator[tuple[
     A range is of whole days, or of the part of a day that is in the range; of several days only if they follow on each
     other and have few rows.
 
-    Args:
-        days: of the range, in order.
-        within: the range.
-        most: rows of a commit, unless a day has more.
+    `days`: of the range, in order.
+    `most`: rows of a commit, unless a day has more.
     """
     begun: list[Day] = []
     for day in days:

@@ -22,10 +22,7 @@ UNREAD = "backfill-unread"
 def pass_readers(run: Run, owner: Model, table: TableFacts) -> None:
     """Move the streams of a table behind the replacements that follow on what they have read.
 
-    Args:
-        run: with the locks of the streams.
-        owner: the model that writes the table.
-        table: as it is.
+    `run`: with the locks of the streams.
     """
     for position in positions(run.manifest, run.target):
         behind = _behind_replacements(position, owner, table)

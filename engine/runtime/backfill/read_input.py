@@ -52,14 +52,8 @@ class ReadInput:
     """Gives the rows that a stream has read of each of its inputs.
 
     Attributes:
-        run: with the lake and the place of sources.
-        model: that reads.
-        state: of its generation.
-        session: of the query.
         checkpoint: of the generation; its last micro-batch is committed.
-        batch: that micro-batch.
         streams: the sources, in the order of the offsets of a micro-batch.
-        stack: releases what was read.
     """
 
     run: Run

@@ -79,14 +79,7 @@ def affected_partitions(changes: FollowedChanges) -> Affected:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A data file of the table.
-
-    Attributes:
-        path: where it is.
-        spec: the partitioning that it was written under.
-        partition: the values of its partition fields.
-        affected: whether it is among those that are computed again.
-    """
+    """A data file of the table."""
 
     path: str
     spec: int

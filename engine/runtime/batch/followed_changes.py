@@ -40,8 +40,6 @@ class Affected:
 
     Attributes:
         frame: the new rows; None: no row that is read changed.
-        commit: puts them into the table.
-        note: what is refreshed, for the line of the build.
     """
 
     frame: DataFrame | None
@@ -54,13 +52,7 @@ class FollowedChanges:
     """The changed rows of inputs, registered in a session, and how they are followed to the output.
 
     Attributes:
-        session: the model's own.
-        lake: the catalog.
-        model: a batch table.
-        choice: what the plan found.
-        query: how changes follow.
         changed: the inputs of which rows changed, by view.
-        table: as it was written.
         types: of the columns of the output, by name in lower case.
         few: whether the rows that changed are few enough for one task.
     """

@@ -25,7 +25,6 @@ class NetInput:
 
     Attributes:
         removed: those that it does not have any more.
-        added: those that it has now.
         few: they were compared in this process.
     """
 
@@ -36,14 +35,7 @@ class NetInput:
 
 @dataclass(frozen=True, slots=True)
 class InputReading:
-    """How the changes of inputs are read: few plain rows in this process, all else by Spark.
-
-    Attributes:
-        session: the model's own.
-        lake: the catalog.
-        manifest: the compiled project.
-        stack: releases what is read.
-    """
+    """How the changes of inputs are read: few plain rows in this process, all else by Spark."""
 
     session: SparkSession
     lake: Lake

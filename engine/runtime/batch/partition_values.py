@@ -29,8 +29,6 @@ class PartitionValues:
     """Partitions of a table, by the values of their fields.
 
     Attributes:
-        parts: the fields.
-        types: of their values, as Spark prints them.
         values: of each partition, as text (see `as_text`); None: NULL.
     """
 
@@ -39,11 +37,7 @@ class PartitionValues:
     values: tuple[Values, ...]
 
     def where(self, expressions: Sequence[str]) -> str:
-        """Return a condition for rows of these partitions; there is at least one.
-
-        Args:
-            expressions: SQL for the value of each field.
-        """
+        """Return a condition for rows of these partitions; there is at least one."""
         if len(self.parts) == 1:
             return self._among(expressions[0], [values[0] for values in self.values], 0)
         each = (
@@ -59,11 +53,7 @@ class PartitionValues:
         return f"({' OR '.join(found)})"
 
     def ranges(self, column_types: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
-        """Return by column in which ranges its times are, from and to as SQL, where that follows from `where`.
-
-        Args:
-            column_types: of the column of each field.
-        """
+        """Return by column in which ranges its times are, from and to as SQL, where that follows from `where`."""
         found: dict[str, list[tuple[str, str]]] = {}
         for index, (part, kind) in enumerate(zip(self.parts, column_types, strict=True)):
             texts = {values[index] for values in self.values}
@@ -88,14 +78,7 @@ def field_sql(part: Partition, catalog: str) -> str:
 
 
 def partition_values(rows: DataFrame, parts: Sequence[Partition], catalog: str, most: int) -> PartitionValues | None:
-    """Return the partitions that some rows fall into; None: more than `most`, or of values that have no literal.
-
-    Args:
-        rows: with the columns of the fields.
-        parts: the partition fields.
-        catalog: whose functions compute their values.
-        most: how many are wanted.
-    """
+    """Return the partitions that some rows fall into; None: more than `most`, or of values that have no literal."""
     fields = rows.selectExpr(*(f"{field_sql(part, catalog)} AS p{i}" for i, part in enumerate(parts)))
     types = tuple(field.dataType.simpleString() for field in fields.schema.fields)
     if any(as_text("x", kind) is None for kind in types):

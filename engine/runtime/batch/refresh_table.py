@@ -37,14 +37,7 @@ def affected(
 ) -> Affected:
     """Find what the changes of a model's inputs affect.
 
-    Args:
-        session: the model's own, with its inputs registered.
-        lake: the catalog.
-        manifest: the compiled project.
-        model: a batch table.
-        choice: what the plan found.
-        table: of the model, as it was written.
-        stack: releases what was read, once the rows are committed.
+    `stack`: releases what was read, once the rows are committed.
 
     Raises:
         FullRefreshError: all of it has to be computed.
@@ -85,11 +78,7 @@ def _replaced(
     *,
     few: bool,
 ) -> Affected:
-    """Find which rows of a table are replaced.
-
-    Raises:
-        FullRefreshError: all of them.
-    """
+    """Find which rows of a table are replaced."""
     if choice.unfollowed:
         raise FullRefreshError(choice.unfollowed)
     session = reading.session

@@ -42,12 +42,6 @@ _CLONE = "clone"
 def clone_models(manifest: Manifest, target: Target, target_dir: Path, clones: Sequence[Clone]) -> None:
     """Make the tables of some models over those of another target.
 
-    Args:
-        manifest: the compiled project.
-        target: where it is built.
-        target_dir: of logs.
-        clones: which, each after those that it reads.
-
     Raises:
         EngineError: `clone-unavailable`, `name-taken`: all that forbids it, and nothing was made.
         StateError: `table-locked`, `state-unreadable`, `state-unwritable`.

@@ -31,10 +31,8 @@ _NOT_TAKEN = ("write.data.path", "write.metadata.path", "write.object-storage.pa
 def clone_table(spark: SparkSession, other: Relation, to: Relation) -> str:
     """Make a table over the files that another one has now; return its UUID.
 
-    Args:
-        spark: a session.
-        other: the table; its lock is held.
-        to: the name of the new one, in the same catalog, where there is no table.
+    `other`: the table; its lock is held.
+    `to`: the name of the new one, in the same catalog, where there is no table.
     """
     parser = jvm_of(spark).org.apache.iceberg.TableMetadataParser
     table = table_writer.load(spark, other.sql)

@@ -19,8 +19,6 @@ class Clone:
     Attributes:
         own: as it is built here.
         other: as it is built there.
-        folder: of the state here.
-        source: of the state there.
     """
 
     own: Model
@@ -33,13 +31,6 @@ def copy_state(
     one: Clone, state: ModelState, names: Mapping[str, str], uuids: Mapping[str, str], environment: Mapping[str, str]
 ) -> None:
     """Give a table that was cloned the state of the other one; the locks of both are held.
-
-    Args:
-        one: which.
-        state: of the other table.
-        names: of the clones, by the id of their model.
-        uuids: of these.
-        environment: of the build.
 
     Raises:
         StateError: `state-unreadable`, `state-unwritable`.

@@ -17,12 +17,8 @@ def copy_generation(
 ) -> None:
     """Copy a checkpoint and what its generation recorded; model.json and facts are the caller's.
 
-    Args:
-        source: the state that has it; its last micro-batch does not run.
-        generation: its number there.
-        to: the state that gets it.
-        number: its number then.
-        tables: that are read in the place of those of before: the full name and the UUID, by node.
+    `source`: the state that has it; its last micro-batch does not run.
+    `tables`: that are read in the place of those of before: the full name and the UUID, by node.
 
     Raises:
         StateError: `state-unreadable`, `state-unwritable`.

@@ -30,13 +30,7 @@ def made_beside(
 ) -> bool:
     """Return whether a table was made beside a model's table.
 
-    Args:
-        model: that may have made it.
-        folder: of the model's state.
-        name: of the table.
-        properties: of the table.
-        role: `STAGING` or `SEED`.
-        generation: the number in its name.
+    `role`: `STAGING` or `SEED`.
     """
     if properties.get("engine.model") != model.name:
         return False

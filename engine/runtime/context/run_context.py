@@ -40,11 +40,9 @@ class Run:
 
     Attributes:
         id: of this run; it is in every commit.
-        place: the project's folder, and what the target knows.
         spark: the session from which each model gets one of its own.
         lake: the catalog, read without the JVM.
         reset: where the sources of checkpoints that are reset begin; None: none is.
-        stop: set when the user wants the run to end.
         until: when a turn of `engine start` ends between two micro-batches, on the monotonic clock; None: no bound.
     """
 

@@ -54,11 +54,6 @@ def write_results(
 def unfinished_results(events: Iterable[Event], manifest: Manifest, nodes: Iterable[str]) -> RunResults | None:
     """Return the results of a run that ended before its end: what had not begun by then is skipped.
 
-    Args:
-        events: of the run so far.
-        manifest: of the project.
-        nodes: ids of the models and tests that were to run.
-
     Returns:
         None if nothing was started.
     """
@@ -102,11 +97,7 @@ def as_dict(
 ) -> dict[str, Any]:
     """The artifact's content.
 
-    Args:
-        results: of the run.
-        project: its name.
-        arguments: of the command, by their names.
-        deferred: by id of a node: the models that it read from another target, each with its table.
+    `deferred`: by id of a node: the models that it read from another target, each with its table.
     """
     read = deferred or {}
     found: dict[str | None, list[Diagnostic]] = defaultdict(list)

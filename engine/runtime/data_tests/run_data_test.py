@@ -28,8 +28,6 @@ class DataTestVerdict:
     Attributes:
         status: pass, warn, fail, error or skipped.
         failures: failing rows of a data test, expectations of a unit test that do not hold.
-        message: what is wrong, one line.
-        findings: what to show.
         passed_at: when it passed, UTC, if that pass counts and it did not run; empty: it ran.
         seconds: how long it took, if it ran before its turn.
     """

@@ -27,13 +27,7 @@ def sources_of(manifest: Manifest, tests: Iterable[DataTest]) -> Mapping[str, So
 
 @dataclass(slots=True)
 class SourceRows:
-    """The sources as the tests of a run see them, each a temporary view in a session of their own.
-
-    Attributes:
-        spark: from which the session is taken at the first test of a source.
-        manifest: of the project.
-        place: the project's folder, and what the target knows.
-    """
+    """The sources as the tests of a run see them, each a temporary view in a session of their own."""
 
     spark: SparkSession
     manifest: Manifest

@@ -20,7 +20,6 @@ class EraseRequest:
     """The rows that are to be erased.
 
     Attributes:
-        model: whose rows.
         where: the condition over the columns of its table; NULL is not a match.
         columns: of the table that it names; of a field of a struct the struct.
         quarantine: another condition, over the columns of the quarantine itself; None: there is none.
@@ -54,12 +53,8 @@ def read_request(
 ) -> EraseRequest:
     """Check the conditions of a command.
 
-    Args:
-        model: whose rows.
-        table: its table.
-        quarantined: its quarantine; None: there is none.
-        where: over the columns of the table.
-        quarantine: over those of the quarantine, or None.
+    `quarantined`: its quarantine; None: there is none.
+    `quarantine`: over those of the quarantine, or None.
 
     Raises:
         UsageError: `condition-syntax`, `unknown-column`; of the quarantine `usage` if there is none.

@@ -63,9 +63,6 @@ class Erasure:
 
     Attributes:
         run: with the session, and the locks.
-        request: what is wanted.
-        found: the tables.
-        batches: folders of kept micro-batches.
         unsearched: what beside the table cannot be searched by the condition, in words.
     """
 

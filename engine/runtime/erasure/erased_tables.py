@@ -32,10 +32,6 @@ class ErasedTable:
 
     Attributes:
         role: what it is to the model: table, quarantine, deleted keys, initial snapshot.
-        relation: its name.
-        owner: the model that writes it.
-        facts: the table.
-        judge: marks the rows that are to be erased.
         names: of a quarantine, the fields of its JSON that decide.
     """
 

@@ -33,7 +33,6 @@ class Matches:
     """The rows of a table that match, and the files that hold them.
 
     Attributes:
-        rows: in the current snapshot.
         files: of the current snapshot: they have such rows, or had them, and the rows are deleted and still there.
         older: how many files of earlier snapshots have such rows; None: they could not be read, and count as such.
         older_files: of earlier snapshots, that may have such rows.
@@ -108,15 +107,7 @@ def unread_json(frame: DataFrame, names: Collection[str]) -> int:
 def find_matches(
     session: SparkSession, relation: Relation, facts: TableFacts, judge: Judge, names: Collection[str] = ()
 ) -> Matches:
-    """Find the rows of a table that match.
-
-    Args:
-        session: that reads.
-        relation: of the table.
-        facts: the table.
-        judge: marks the rows that match.
-        names: of a quarantine, the columns that the condition names.
-    """
+    """Find the rows of a table that match."""
     from pyspark.sql import functions as f
 
     table = session.read.format("iceberg").load(str(relation))

@@ -21,8 +21,6 @@ class OtherCopy:
     """A place that may have the rows.
 
     Attributes:
-        node: name of the model or source.
-        what: what it may have, in words.
         command: that removes it there; empty: there is none.
     """
 

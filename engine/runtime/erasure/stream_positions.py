@@ -23,10 +23,6 @@ class StreamPosition:
     """A stream that has begun.
 
     Attributes:
-        reader: whose it is.
-        folder: of its state.
-        state: of its generation.
-        checkpoint: of its generation.
         rebuilt: a full refresh of it was begun and not finished.
     """
 
@@ -74,14 +70,7 @@ def positions(manifest: Manifest, target: Target) -> tuple[StreamPosition, ...]:
 def unread_faults(
     found: Sequence[StreamPosition], owner: Model, relation: Relation, table: TableFacts
 ) -> Iterator[Diagnostic]:
-    """Yield why the earlier snapshots of a table cannot expire yet: streams have not read all of its rows.
-
-    Args:
-        found: the streams.
-        owner: the model that writes the table.
-        relation: of the table.
-        table: as it is.
-    """
+    """Yield why the earlier snapshots of a table cannot expire yet: streams have not read all of its rows."""
     for position in found:
         offsets = position.offsets_in(table)
         own = relation == owner.relation and position.reads(owner)
@@ -135,14 +124,7 @@ def _count(snapshot: SnapshotFacts, key: str) -> int:
 
 
 def move_past(position: StreamPosition, owner: Model, relation: Relation, table: TableFacts) -> bool:
-    """Move a stream that has read all rows of a table to its current snapshot; return whether it was at another one.
-
-    Args:
-        position: of the stream.
-        owner: the model that writes the table.
-        relation: of the table.
-        table: as it is.
-    """
+    """Move a stream that has read all rows of a table to its current snapshot; return whether it was at another one."""
     head, ids = table.history[0], {snapshot.id for snapshot in table.history} | table.snapshots
     if position.offsets_in(table):
         found = offsets_to_move(position.folder.checkpoint(position.state.generation), ids, head.id)

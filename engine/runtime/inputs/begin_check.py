@@ -26,10 +26,7 @@ class Beginnings:
     """The tables that a query reads as streams, and where it should begin.
 
     Attributes:
-        run: of the model.
-        model: that reads.
         readings: how each table is read, by node.
-        checkpoint: of the query.
     """
 
     run: Run

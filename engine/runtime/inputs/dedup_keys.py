@@ -28,11 +28,9 @@ def ordered(
 ) -> Model:
     """Return the model with the keys of each input in the order of its checkpoint, or in that of a new one.
 
-    Args:
-        model: that reads.
-        checkpoint: that it continues; None: a new one.
-        recorded: the keys that the generation has recorded, by the name that an input has now.
-        renamed: for each input the names that columns have now, by the earlier ones in lower case.
+    `checkpoint`: that it continues; None: a new one.
+    `recorded`: the keys that the generation has recorded, by the name that an input has now.
+    `renamed`: for each input the names that columns have now, by the earlier ones in lower case.
 
     Raises:
         StateError: `model-changed`: the order of the state is not known.

@@ -37,7 +37,6 @@ class EndOffsets:
     In a micro-batch Spark waits for this function and asks no source for anything.
 
     Attributes:
-        write: what to call with each micro-batch.
         query: Spark's, as soon as it is started.
         reached: the query was ended here; the micro-batch it was at belongs to the next build.
         error: why the ends could not be fixed.

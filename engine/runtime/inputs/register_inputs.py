@@ -35,18 +35,12 @@ def register(
 ) -> tuple[Watched, ...]:
     """Make the temporary views by which the compiled SQL names its inputs.
 
-    Args:
-        session: the model's own session.
-        manifest: for the nodes read.
-        model: whose inputs.
-        place: the project's folder, and what the target knows.
-        bounded: read streams as a batch too (for `show`): watermarks mean nothing then, and dedup is over
-            all rows.
-        tables: where the tables that are read as streams begin or continue, by node; left out, each with what is left
-            of its history: enough to know the columns.
-        since: files that are read as streams count from this time of theirs on, milliseconds; None: all do.
-        events_from: events of streams count from this time on, milliseconds since 1970; None: all do.
-        instead: gives the rows of an input, in place of what it names (unit tests, backfills); None: it does not.
+    `bounded`: read streams as a batch too (for `show`): watermarks mean nothing then, and dedup is over all rows.
+    `tables`: where the tables that are read as streams begin or continue, by node; left out, each with what is left of
+        its history: enough to know the columns.
+    `since`: files that are read as streams count from this time of theirs on, milliseconds; None: all do.
+    `events_from`: events of streams count from this time on, milliseconds since 1970; None: all do.
+    `instead`: gives the rows of an input, in place of what it names (unit tests, backfills); None: it does not.
 
     Returns:
         The inputs whose bad records are counted.

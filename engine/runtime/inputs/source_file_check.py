@@ -39,7 +39,6 @@ class Landed:
     Attributes:
         session: of the query.
         specs: of the sources that are read as streams of files; empty: there is nothing to maintain.
-        checkpoint: of the query.
         accepted: by URI, the time of a file that differs from Spark's note and that its rows are of.
         folders: by source, the columns in names of folders that the query was made for, where that is fixed.
         fitting: files whose schema was compared with the declared one, with the time that they had.
@@ -126,14 +125,8 @@ def verify(
 ) -> Landed:
     """Compare what Spark has noted of the files with what is there, before a query starts.
 
-    Args:
-        run: of the model.
-        model: that reads streams.
-        session: of the query.
-        folder: the model's state.
-        generation: whose checkpoint the query continues with.
-        reached: the last micro-batch that is in the table, whatever Spark has noted.
-        folders: the columns in names of folders that the query was made for, by source.
+    `reached`: the last micro-batch that is in the table, whatever Spark has noted.
+    `folders`: the columns in names of folders that the query was made for, by source.
 
     Raises:
         RunError: `source-unreadable`, the schema of a file does not fit.

@@ -80,13 +80,7 @@ def checked(
 ) -> tuple[ModelState, Recorded]:
     """Compare the sources of a query with those of its checkpoint, before it starts.
 
-    Args:
-        run: of the model.
-        model: that reads streams.
-        folder: its state.
-        state: of the generation that the query belongs to.
-        frame: the query.
-        written: the generation may have rows in its table.
+    `written`: the generation may have rows in its table.
 
     Returns:
         The state (without the id of a query that never began, if its checkpoint was of other sources and is

@@ -42,7 +42,6 @@ class Timed:
 
     Attributes:
         name: as models call it; two may have the same one, through an ephemeral model.
-        view: by which the query reads it.
         delay: of its watermark, in seconds.
     """
 
@@ -75,7 +74,6 @@ class EventTimes:
     """The newest event time of each input.
 
     Attributes:
-        inputs: that can hold back each other.
         before: by input, what earlier builds knew: its newest event time, and when that came.
         newest: by view, what this run has seen.
     """
@@ -110,11 +108,8 @@ class EventTimes:
     def held_back(self, model: Model, watermark: str | None, waiting: int, policy: str) -> Diagnostic | None:
         """The warning that an input holds back the others, if one does.
 
-        Args:
-            model: whose query it is.
-            watermark: of the query, ISO text; None: it has none yet.
-            waiting: rows held in state; without any, nothing waits.
-            policy: Spark's, of several watermarks.
+        `watermark`: of the query, ISO text; None: it has none yet.
+        `waiting`: rows held in state; without any, nothing waits.
         """
         if not waiting or policy != "min" or not self.newest:
             return None
@@ -143,10 +138,7 @@ class EventTimes:
 def ahead_of_clock(model: Model, watermark: str | None, now: datetime) -> Diagnostic | None:
     """Return the warning that rows of today count as late, if the watermark is more than a day ahead.
 
-    Args:
-        model: whose query it is.
-        watermark: of the query, ISO text; None: it has none yet.
-        now: the time.
+    `watermark`: of the query, ISO text; None: it has none yet.
     """
     if not model.stateful or watermark is None:
         return None

@@ -29,12 +29,7 @@ def note_refreshes(
 ) -> frozenset[str]:
     """Note which tables a run rebuilds, and forget what the user discards.
 
-    Args:
-        target: where it builds.
-        models: of the run, in its order; their locks are held.
-        plan: of the run.
-        deployed: what there is of them.
-        said: what the user says about the run.
+    `models`: of the run, in its order; their locks are held.
 
     Returns:
         The ids of the models whose refresh begins with this run.
@@ -65,12 +60,7 @@ def forget_untouched(
 ) -> None:
     """Forget the refreshes that unit tests have stopped before they touched a table, or one above it.
 
-    Args:
-        target: where the run has built.
-        manifest: of the run.
-        plan: of the run.
-        noted: the ids of the models whose refresh began with the run (`note_refreshes`).
-        skipped: the ids of the models that were skipped because of a unit test.
+    `noted`: the ids of the models whose refresh began with the run (`note_refreshes`).
     """
     parents = {node: manifest.parents(node) for node in manifest.order}
     stopped = {*noted} & {*skipped}

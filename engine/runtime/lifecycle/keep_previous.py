@@ -28,11 +28,8 @@ if TYPE_CHECKING:
 def keep_previous(run: Run, model: Model, session: SparkSession, table: TableFacts | None) -> None:
     """Keep the generation of a table that is about to be replaced, in place of those that were kept before.
 
-    Args:
-        run: that holds the lock of the table.
-        model: whose table.
-        session: to reach Java.
-        table: as it is; None: there is none.
+    `run`: that holds the lock of the table.
+    `table`: as it is; None: there is none.
 
     Raises:
         StateError: `lease-lost`; nothing was changed.

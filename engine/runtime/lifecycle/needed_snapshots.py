@@ -27,10 +27,6 @@ RETAIN = ("history.expire.min-snapshots-to-keep", 1)
 def number_of(table: TableFacts, known: tuple[str, int]) -> int:
     """Return a property of a table that is a number.
 
-    Args:
-        table: as it is.
-        known: the name of the property, and its default.
-
     Raises:
         RunError: `maintenance-skipped`: it is something else; Iceberg would fail on it, too.
     """

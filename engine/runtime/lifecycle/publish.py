@@ -37,10 +37,7 @@ def branch_of(model: Model) -> str | None:
 def as_written(run: Run, model: Model, back_to: int | None = None) -> TableFacts | None:
     """A model's table with the history that its writer continues from: with the staged rows, if there are any.
 
-    Args:
-        run: of the model.
-        model: whose table.
-        back_to: a snapshot that should be in its history, also if it has expired.
+    `back_to`: a snapshot that should be in its history, also if it has expired.
 
     Raises:
         StateError: `staged-rows`: rows wait, and the model does not make them wait any more; `publish-diverged`.
@@ -53,11 +50,7 @@ def as_written(run: Run, model: Model, back_to: int | None = None) -> TableFacts
 
 
 def _check(run: Run, model: Model, table: TableFacts) -> None:
-    """Check that the staged rows can be published.
-
-    Raises:
-        StateError: `staged-rows`, `publish-diverged`.
-    """
+    """Check that the staged rows can be published."""
     main = run.lake.table(model.relation.schema, model.relation.name)
     if (fault := staged_fault(model, table, main)) is not None:
         raise StateError.of((fault,))
@@ -136,10 +129,8 @@ class Gates:
     """What the tests of one run say about the staged rows.
 
     Attributes:
-        run: this run.
         deciding: by model, the tests that must pass.
         chosen: those of them that are part of the run and have not ended, by model.
-        passed: those that have passed.
     """
 
     run: Run

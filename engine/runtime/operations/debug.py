@@ -67,10 +67,7 @@ def machine(
 ) -> Iterator[Finding]:
     """Check what does not depend on a project.
 
-    Args:
-        master: of Spark.
-        memory: of the driver.
-        needed: coordinates of the jars that must be there; None: those of every project.
+    `needed`: coordinates of the jars that must be there; None: those of every project.
     """
     if needed is None:
         needed = frozenset(name for name, _, _ in status(CORE))

@@ -36,8 +36,6 @@ class Part:
 
     Attributes:
         role: what it is to the model: table, view, quarantine, ...
-        schema: of the table.
-        name: of the table.
         uuid: of the table or view; empty: its metadata is gone.
         folder: with its files, which go too; None: they stay.
         stored: what it is now; None: a drop before has taken it out of the catalog.

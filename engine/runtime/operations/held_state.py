@@ -34,10 +34,7 @@ class HeldState:
 
     Attributes:
         step: its number in the query, from 0.
-        operator: what Spark calls it.
         meaning: the same in plain words; of a join with the side.
-        count: of entries.
-        sample: some of them, by key and value.
     """
 
     step: int
@@ -49,12 +46,6 @@ class HeldState:
 
 def held_state(target: Target, model: Model, target_dir: Path, limit: int) -> Iterator[HeldState]:
     """Read what the query of a model holds, step by step.
-
-    Args:
-        target: where it is built.
-        model: whose state.
-        target_dir: of logs.
-        limit: of entries shown of each step.
 
     Raises:
         UsageError: it is not a streaming table, or keeps no state.

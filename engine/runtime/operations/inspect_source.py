@@ -47,12 +47,6 @@ def unreadable_settings(source: Source, manifest: Manifest) -> tuple[Diagnostic,
 def inspect(source: Source, target: Target, root: Path, target_dir: Path) -> str:
     """The declaration of a source as YAML, with the columns that a registry or a sample shows.
 
-    Args:
-        source: as far as it is declared.
-        target: where it is read.
-        root: the project's folder.
-        target_dir: of logs.
-
     Raises:
         EngineError: it cannot be reached, or has nothing that shows its columns.
     """

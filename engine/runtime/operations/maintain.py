@@ -53,7 +53,6 @@ class Care:
     """How tables are looked after.
 
     Attributes:
-        dry_run: say what would be done, and change nothing.
         older_than: seconds; snapshots of that age may go; None: as the table's properties say.
         orphans_after: seconds; files of that age that no snapshot knows go; None: none are looked for, as another table
             has its files in the same folder.
@@ -69,12 +68,9 @@ class Cared:
     """What was done to a table; after a dry run, what would be.
 
     Attributes:
-        model: whose table it is.
-        table: its full name.
         joined: small files that were read.
         into: files that were written instead.
         manifests: lists of files that were rewritten; 0 after a dry run.
-        expired: snapshots that went.
         orphans: files that no snapshot knew.
         kept_for: readers of which one is at an older snapshot than those that might go.
         waits: rows wait in it for tests, so that it was left alone.
@@ -103,13 +99,9 @@ def maintain(
 ) -> Iterator[Cared]:
     """Maintain the tables of some models, one after the other, with what is beside them.
 
-    Args:
-        manifest: all models: each may be a reader.
-        target: where the tables are.
-        models: whose tables; views have none.
-        target_dir: of logs.
-        care: what to do.
-        opening: opens the session, if there is a table; None: `spark_session`.
+    `manifest`: all models: each may be a reader.
+    `models`: whose tables; views have none.
+    `opening`: opens the session, if there is a table; None: `spark_session`.
 
     Raises:
         SetupError: Spark or the catalog cannot be had; what is wrong with a table is in its result.

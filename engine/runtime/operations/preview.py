@@ -33,15 +33,9 @@ def preview(
 ) -> Shown:
     """The first rows of a model's query.
 
-    Args:
-        manifest: the project.
-        target: where it is built.
-        root: the project's folder.
-        model: whose query.
-        limit: of rows; None: all.
-        target_dir: folder of logs.
-        stored: read the model's table instead of running its query.
-        sort: columns to sort by, each with True if descending.
+    `limit`: of rows; None: all.
+    `stored`: read the model's table instead of running its query.
+    `sort`: columns to sort by, each with True if descending.
 
     Raises:
         RunError: Spark rejected or failed the query.

@@ -17,12 +17,7 @@ from engine.state import locked
 def accept(manifest: Manifest, target: Target, root: Path, model: Model, target_dir: Path) -> int | None:
     """Show the rows of a model that wait to readers.
 
-    Args:
-        manifest: a project without errors.
-        target: where the table is.
-        root: the project's folder.
-        model: whose rows.
-        target_dir: of logs.
+    `target_dir`: of logs.
 
     Returns:
         The snapshot that readers see from then on; None: nothing waited.

@@ -31,11 +31,6 @@ def shown_conf(target: Target, target_dir: Path, manifest: Manifest) -> dict[str
     """Return the settings of the session of a build of the whole project, secrets masked, in the order of their names.
 
     What is known only when it starts is not among them: Java's temporary folder, and the partitions of a cluster.
-
-    Args:
-        target: where to build.
-        target_dir: folder of its log.
-        manifest: of the project, whose sources need jars.
     """
     conf = driver_conf(session_conf(submitted_settings(masked(target), target_dir, manifest)), None, "warn")
     hidden = {key: MASK if names_secret_setting(key) and value else scrub(value) for key, value in conf.items()}

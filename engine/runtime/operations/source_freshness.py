@@ -48,8 +48,6 @@ class SourceLook:
 
     Attributes:
         newest: the newest time of its rows; None: there is none, or it could not be read.
-        at: when it was looked at.
-        seconds: how long that took.
         error: why there is no newest time.
         ahead: how many rows have a time too far ahead of the clock to count (`max_future`).
         farthest: the largest of those times, as text in UTC; empty: there is none.
@@ -82,12 +80,7 @@ def look(
 ) -> Iterator[SourceLook]:
     """Look at sources with bounds, one after the other.
 
-    Args:
-        sources: each with `freshness`.
-        manifest: with the models that read them.
-        target: where they are read.
-        root: the project's folder.
-        target_dir: of logs.
+    `sources`: each with `freshness`.
 
     Raises:
         SetupError: Spark cannot be had; what is wrong with a source is in its result.

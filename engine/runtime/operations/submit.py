@@ -65,9 +65,7 @@ class Submission:
     """What is handed to spark-submit.
 
     Attributes:
-        mode: where the driver runs.
         options: of spark-submit; `{properties}` and `{archive}` are the names of files that are written for it.
-        command: of the engine with its arguments, as they are.
         conf: settings of the driver's start, without secrets: those are set by the driver, from its own environment.
         members: files of the archive by their names in it; in cluster mode only.
         withheld: files of the project that may be keys, and are not in the archive.
@@ -103,14 +101,8 @@ def submission(
 ) -> Submission:
     """Return what would be submitted; nothing is written or started.
 
-    Args:
-        target: that names the cluster.
-        manifest: of the project.
-        root: its folder.
-        target_dir: folder of artifacts.
-        command: of the engine, with its arguments.
-        mode: where the driver runs; None: on the cluster, where that is possible.
-        environment: a packed Python environment for driver and executors in cluster mode; empty: they have one.
+    `mode`: where the driver runs; None: on the cluster, where that is possible.
+    `environment`: a packed Python environment for driver and executors in cluster mode; empty: they have one.
 
     Raises:
         UsageError: the target is local, or the command is not one that a cluster can run.
@@ -143,9 +135,7 @@ def submission(
 def submit(made: Submission, folder: Path) -> int:
     """Run spark-submit and return its exit code.
 
-    Args:
-        made: by `submission`.
-        folder: a private one, for the files that it is handed.
+    `made`: by `submission`.
 
     Raises:
         SetupError: `java-missing`, `java-version`.
@@ -206,11 +196,7 @@ def _startup_conf(target: Target, target_dir: Path, manifest: Manifest, mode: De
 
 
 def _project_files(root: Path) -> dict[str, Path]:
-    """The files that a compilation reads, by their names in the project.
-
-    Raises:
-        ProjectError: `secret-misplaced`: one holds a key or a token.
-    """
+    """The files that a compilation reads, by their names in the project."""
     found = {
         name: Path(path) for name, path in read_files(root, load_project(root).paths).items() if Path(path).is_file()
     }

@@ -30,8 +30,6 @@ class Watched:
 
     Attributes:
         name: of the input, as models call it; two may have the same one, through an ephemeral model.
-        view: by which the query reads it.
-        policy: what becomes of them.
         once: each record is read once; the static side of a stream is read again in each micro-batch.
         limit: how many a build takes out before it is an error.
     """
@@ -112,11 +110,7 @@ def refused(
 ) -> RunError | None:
     """The error that ends a model at bad records of an input with `fail`, with the first of them.
 
-    Args:
-        session: in which to read them again.
-        execution: that met them.
-        watched: the inputs.
-        counts: how many there are; None: they are counted now, as the execution did not come to its end.
+    `counts`: how many there are; None: they are counted now, as the execution did not come to its end.
     """
     for item in watched:
         if item.policy is not OnBadRecord.FAIL or (counts is not None and not counts.get(item.view)):

@@ -51,10 +51,7 @@ def checked_rows(frame: DataFrame, model: Model, manifest: Manifest) -> DataFram
 def checked(frame: DataFrame, checks: Sequence[Expectation], unquoted: Collection[str] = ()) -> DataFrame:
     """The rows that are not dropped, counted; with FAILED if some of the checks quarantine.
 
-    Args:
-        frame: the rows.
-        checks: of a model.
-        unquoted: columns that messages leave out of the rows that fail a check.
+    `unquoted`: columns that messages leave out of the rows that fail a check.
     """
     from pyspark.sql import functions as f
 

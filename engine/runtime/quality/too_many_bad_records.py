@@ -26,11 +26,7 @@ class TakenOut:
     ) -> RunError | None:
         """The error of an input that has too many bad records with those of an execution; None: none has.
 
-        Args:
-            session: in which to read the first of them again.
-            execution: a micro-batch, or a batch table, that was computed and not committed.
-            watched: its inputs.
-            counts: bad records of the execution, by view.
+        `execution`: a micro-batch, or a batch table, that was computed and not committed.
         """
         for item in watched:
             if item.policy is OnBadRecord.FAIL or not counts.get(item.view):
@@ -60,13 +56,7 @@ def _error(item: Watched, bad: int, read: int, lines: list[str]) -> RunError:
 
 
 def warnings(model: str, watched: Iterable[Watched], bad: Mapping[str, int]) -> tuple[Diagnostic, ...]:
-    """The warnings of a build about the records that it took out.
-
-    Args:
-        model: its name.
-        watched: its inputs.
-        bad: how many of each input, by its name.
-    """
+    """The warnings of a build about the records that it took out."""
     policies = {item.name: item.policy for item in watched}
     return tuple(_warning(model, name, count, policies.get(name)) for name, count in bad.items() if count)
 

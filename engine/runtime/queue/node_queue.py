@@ -41,15 +41,9 @@ class Entry:
     """What the queue knows of a node; times are those of the queue's clock.
 
     Attributes:
-        node: the live node.
-        state: what it does.
-        reason: why it is due, or why it failed.
         due: since when it is due; None: it is not.
-        earliest: when its next turn may begin.
         again: it became due during its turn, for this reason; empty: it did not.
-        failures: turns that failed in a row.
         succeeded: its last turn did; None: it had none.
-        paused: by the user.
         until: when a failed or scheduled node is tried again.
         turns: that it had, with those that found its table locked.
         commits: of its table since it was maintained.
@@ -81,7 +75,6 @@ class NodeQueue:
     """The live nodes of a process; used by one thread.
 
     Attributes:
-        entries: by id.
         changes: of states since they were taken last (`take_changes`).
         maintain_after: commits after which a table is maintained; 0: none ever is.
     """
@@ -180,11 +173,7 @@ class NodeQueue:
     def stand_by(self, id_: str, now: float, holder: LockHolder, *, up_to_date: bool) -> None:
         """The table of a node is another process's to write; whether it still is is found out soon.
 
-        Args:
-            id_: of the node.
-            now: the time.
-            holder: the process.
-            up_to_date: the table has all of its input.
+        `up_to_date`: the table has all of its input.
         """
         if (entry := self.entries.get(id_)) is None:
             return

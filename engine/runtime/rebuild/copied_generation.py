@@ -25,8 +25,6 @@ class PublishedInput:
     """A table that was rebuilt and published, for those that stream from it and were rebuilt with it.
 
     Attributes:
-        relation: the full name of the table.
-        uuid: of it.
         snapshot: the commit that published its rows.
         before: the snapshots of the table in which they were made.
     """
@@ -46,12 +44,6 @@ class PublishedInput:
 def published_input(model: Model, state: ModelState, table: TableFacts, made: TableFacts) -> PublishedInput:
     """Find the commit that published a rebuilt table.
 
-    Args:
-        model: whose table.
-        state: of the generation.
-        table: as it is.
-        made: the table in which its rows were made.
-
     Raises:
         StateError: `rebuild-unfinished`: the commit has expired.
     """
@@ -70,11 +62,9 @@ def published_input(model: Model, state: ModelState, table: TableFacts, made: Ta
 def copied(run: Run, model: Model, beside: TableState, inputs: Mapping[str, PublishedInput]) -> ModelState:
     """Make the generation that was built beside a model's table the pending one of that table.
 
-    Args:
-        run: that holds the locks of both tables.
-        model: whose table.
-        beside: the state of the table in which it was made; its last micro-batch is committed.
-        inputs: the tables that were rebuilt and published before, by the id of their model.
+    `run`: that holds the locks of both tables.
+    `beside`: the state of the table in which it was made; its last micro-batch is committed.
+    `inputs`: the tables that were rebuilt and published before, by the id of their model.
 
     Raises:
         StateError: `state-unreadable`, `lease-lost`.

@@ -38,10 +38,6 @@ _RUNS = 3
 def cut_over(one: Rebuild, step: RebuildStep) -> bool:
     """Publish the tables of a rebuild that has caught up; False: its last run failed, and nothing was published.
 
-    Args:
-        one: the rebuild.
-        step: how far it is.
-
     Raises:
         StateError: `table-locked`, `rebuild-unfinished`.
         SetupError: Spark or the catalog cannot be had.

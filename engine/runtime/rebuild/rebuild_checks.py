@@ -20,14 +20,7 @@ UNAVAILABLE = "rebuild-unavailable"
 
 
 def rebuild_faults(manifest: Manifest, target: Target, place: Place, models: Sequence[Model]) -> Iterator[Diagnostic]:
-    """Yield why some models cannot be rebuilt beside their tables.
-
-    Args:
-        manifest: the compiled project.
-        target: where the tables are.
-        place: the project's folder, and what the target knows.
-        models: that are rebuilt together.
-    """
+    """Yield why some models cannot be rebuilt beside their tables."""
     if not isinstance(target.state, Path):
         message = f"the state of target '{target.name}' is in a bucket, where no checkpoint is copied yet"
         yield Diagnostic(UNAVAILABLE, message, _FULL.format(f"{models[0].name}+"))

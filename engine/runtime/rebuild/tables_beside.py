@@ -37,14 +37,7 @@ class Rebuild:
     Attributes:
         manifest: of the project, with the tables that are read and written by others.
         beside: the same with the tables in which the models are rebuilt.
-        target: where they are.
-        root: the project's folder.
-        target_dir: of logs.
         models: their ids, in the order of their references.
-        units: ids of their unit tests, which run before them.
-        tests: ids of the data tests that decide on them.
-        threads: how many nodes are built side by side.
-        emit: gets the events of the runs.
     """
 
     manifest: Manifest
@@ -155,10 +148,7 @@ def note(one: Rebuild, step: RebuildStep) -> None:
 def run_once(one: Rebuild, nodes: Sequence[str], run_unit: RunUnit | None = None) -> RunResults:
     """Build some of the tables, or run tests against them, once.
 
-    Args:
-        one: the rebuild.
-        nodes: ids of models and tests.
-        run_unit: runs a unit test; None: there is none among them.
+    `run_unit`: runs a unit test; None: there is none among them.
 
     Raises:
         EngineError: nothing could be started.

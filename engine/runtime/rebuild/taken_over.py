@@ -24,12 +24,7 @@ if TYPE_CHECKING:
 def take_over(run: Run, session: SparkSession, model: Model, state: ModelState, made: Relation) -> None:
     """Take over what a rebuild has beside its table.
 
-    Args:
-        run: that holds the locks.
-        session: for it.
-        model: that was rebuilt.
-        state: of its new generation.
-        made: the table in which it was rebuilt.
+    `run`: that holds the locks.
 
     Raises:
         StateError: `name-taken`.

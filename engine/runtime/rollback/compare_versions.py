@@ -40,7 +40,6 @@ class ComparedColumn:
     """A column of two versions of a table.
 
     Attributes:
-        name: of the column.
         before: its type in the earlier version, as Spark prints it; None: it is new.
         now: the same in the later one; None: it is gone.
         differing: keys in both with another value of it; None: it cannot be compared.
@@ -59,12 +58,10 @@ class VersionDifference:
     """What differs between two versions of a table.
 
     Attributes:
-        what: the versions, in words.
         rows: how many there are, in the earlier and the later version.
         key: columns by which rows are compared; empty: whole rows are.
         only: keys, or rows, that only one of them has, in the same order; None: nothing can be compared.
         differing: keys in both whose other columns differ; without a key 0.
-        columns: of both.
     """
 
     what: str
@@ -83,13 +80,6 @@ class VersionDifference:
 
 def compare(manifest: Manifest, target: Target, root: Path, model: Model, target_dir: Path) -> VersionDifference:
     """Compare two versions of a model's table.
-
-    Args:
-        manifest: a project without errors.
-        target: where the table is.
-        root: the project's folder.
-        model: whose table.
-        target_dir: of logs.
 
     Raises:
         UsageError: there is nothing to compare it with.

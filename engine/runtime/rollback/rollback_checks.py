@@ -28,10 +28,6 @@ class Rollback:
     """A table that goes back to the generation before.
 
     Attributes:
-        model: whose table.
-        folder: of its state.
-        previous: the generation.
-        table: as the generation left it, with its history.
         begun: it was begun before, and not finished.
     """
 
@@ -52,11 +48,7 @@ def rollbacks(
 ) -> tuple[tuple[Rollback, ...], tuple[Diagnostic, ...]]:
     """Return which of some models go back, and what forbids it.
 
-    Args:
-        manifest: the compiled project.
-        target: where the tables are.
-        models: that are chosen; those without an earlier generation are left out if another one has one.
-        accept: names of consequences.
+    `models`: that are chosen; those without an earlier generation are left out if another one has one.
 
     Raises:
         StateError: `state-unreadable`.

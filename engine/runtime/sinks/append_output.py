@@ -20,8 +20,6 @@ class Appends:
     """Adds the rows of each micro-batch.
 
     Attributes:
-        relation: the table, quoted.
-        options: of Iceberg's writer.
         ignore_new: columns that the table does not have are left out.
         branch: of the table, to which they are added; None: main.
     """

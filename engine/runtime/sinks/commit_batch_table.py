@@ -24,10 +24,8 @@ Committing = Callable[["DataFrame", Mapping[str, str]], Commit | None]
 def committing(model: Model, table: TableFacts | None, branch: str | None = None) -> Committing:
     """What commits the rows of a batch table with markers, once; no commit is made where no partition is touched.
 
-    Args:
-        model: a batch table.
-        table: what is kept beside the new rows; None: nothing is, as there is no table, or it is to be recreated.
-        branch: on which the rows wait for the tests of the model; None: readers see them at once.
+    `table`: what is kept beside the new rows; None: nothing is, as there is no table, or it is to be recreated.
+    `branch`: on which the rows wait for the tests of the model; None: readers see them at once.
     """
     relation, options = model.relation.sql, model.write.write_options
     if model.write.overwrite is Overwrite.TABLE or table is None:

@@ -42,7 +42,6 @@ class Deleted:
     """The remembered deletes of a model as they stood when it began, and as they were written since.
 
     Attributes:
-        model: whose they are.
         facts: the table; None: there is none.
         began: the query that began the rows of the model's table; None: the one that runs.
         made: whether it has been made since.
@@ -74,10 +73,8 @@ class Deleted:
     def fit(self, frame: DataFrame, *, fresh: bool) -> None:
         """Bring an existing table of deletes and the keys of the query together: their types may have changed.
 
-        Args:
-            frame: the query's rows.
-            fresh: a generation begins, for whose rows no delete counts yet: the table is replaced if it does not fit.
-                Where a full refresh fails after that, the old generation lacks its deletes, and is stopped here.
+        `fresh`: a generation begins, for whose rows no delete counts yet: the table is replaced if it does not fit.
+            Where a full refresh fails after that, the old generation lacks its deletes, and is stopped here.
 
         Raises:
             StateError: `table-schema`.
@@ -138,14 +135,7 @@ class Deleted:
         self.last = made.snapshot if made else self.last
 
     def take_over(self, session: SparkSession, rows: DataFrame, query: str, markers: Mapping[str, str]) -> None:
-        """Remember the deletes of another such table as they are; of other types, in place of those that there were.
-
-        Args:
-            session: that writes.
-            rows: of the other table.
-            query: for whose rows they count.
-            markers: of the commit.
-        """
+        """Remember the deletes of another such table as they are; of other types, in place of those that there were."""
         if self.facts is None:
             lake.create_table(session, self.relation.sql, rows, self._layout())
         elif (match := match_table(rows, self.relation.sql)).incompatible or match.added or match.missing:
@@ -199,10 +189,7 @@ def as_struct(names: tuple[str, ...]) -> Column:
 def deleted_of(run: Run, model: Model, began: str | None = None) -> Deleted | None:
     """The remembered deletes of a model, as they are; None if it deletes nothing.
 
-    Args:
-        run: of the model.
-        model: whose.
-        began: the query that began the rows of its table; None: the one that runs.
+    `began`: the query that began the rows of its table; None: the one that runs.
 
     Raises:
         StateError: `name-taken` if a table of their name is not the model's.

@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 def match_table(frame: DataFrame, relation: str) -> SchemaMatch:
     """Compare the columns of a frame with those of an existing table.
 
-    Args:
-        frame: streaming or not.
-        relation: the table, quoted.
+    `frame`: streaming or not.
     """
     session = frame.sparkSession
     table = load(session, relation).schema()

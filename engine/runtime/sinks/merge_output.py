@@ -42,8 +42,6 @@ class Merges:
     """Merges each micro-batch into a table.
 
     Attributes:
-        model: for its keys, sequence and deletes.
-        relation: the table, quoted.
         deleted: the deleted keys that are remembered; None: none are.
         branch: of the table, into which they are merged; None: main.
         scope: the columns of a group of which a micro-batch has all rows, if there may be several; empty: one at most.

@@ -41,9 +41,4 @@ class Output(Protocol):
     """A way to write micro-batches."""
 
     def prepare(self, frame: DataFrame, query: str) -> Prepared:
-        """Compute a micro-batch.
-
-        Args:
-            frame: its rows, with the columns of the query.
-            query: Spark's id of the streaming query.
-        """
+        """Compute a micro-batch."""

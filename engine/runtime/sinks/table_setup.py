@@ -43,13 +43,6 @@ def layout(model: Model, generation: int) -> TableLayout:
 def make(model: Model, relation: Relation, generation: int, folder: TableState, frame: DataFrame) -> ModelState:
     """Make the empty table of a new generation; what an earlier attempt left behind goes first.
 
-    Args:
-        model: whose it is.
-        relation: the model's table, or the staging table of a generation that is built beside it.
-        generation: its number.
-        folder: of the model's state.
-        frame: has the columns.
-
     Returns:
         The state, still `building`: it is saved before the table is made, so that a kill in between is
         seen by the next start.
@@ -131,10 +124,7 @@ def gone_note(names: Iterable[str]) -> str:
 def check_columns(model: Model, frame: DataFrame, before: frozenset[str] | None = frozenset()) -> SchemaMatch:
     """Compare the columns of a query with those of the model's existing table; nothing is changed.
 
-    Args:
-        model: whose table.
-        frame: has the columns of the query.
-        before: the columns that the query gave before (see `given_before`).
+    `before`: the columns that the query gave before (see `given_before`).
 
     Raises:
         StateError: `table-schema`: a column that the table lacks, or that the query gives no more, where
@@ -159,10 +149,7 @@ def fitted(
 
     A type is widened whatever `on_schema_change` says: each value in the table keeps its value.
 
-    Args:
-        model: whose table.
-        frame: the rows of the query.
-        before: the columns that the query gave before (see `given_before`).
+    `before`: the columns that the query gave before (see `given_before`).
 
     Returns:
         The rows with the table's spelling of each column, and notes on what was widened and what is missing.

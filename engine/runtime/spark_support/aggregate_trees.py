@@ -40,9 +40,7 @@ _DROPPED = {
 def stored_aggregates(frame: DataFrame, views: Mapping[str, int]) -> Groups | None:
     """Return the aggregates of each group of a query that keeps state, as Spark stores them; without groups of none.
 
-    Args:
-        frame: the query's rows.
-        views: the number of each input, by the name that the SQL has for it in lower case, without backticks.
+    `views`: the number of each input, by the name that the SQL has for it in lower case, without backticks.
 
     Returns:
         None if Spark cannot optimise the query before it runs.

@@ -42,10 +42,8 @@ def summary(text: str) -> str:
 def explained(text: str, trace: str = "", fragment: str = "") -> tuple[str, str]:
     """What an error says, and its advice.
 
-    Args:
-        text: of the error.
-        trace: Java's, with the causes, where the text lacks them.
-        fragment: the SQL that it is about, as the user wrote it.
+    `trace`: Java's, with the causes, where the text lacks them.
+    `fragment`: the SQL that it is about, as the user wrote it.
     """
     head = _head(text)
     if head.rstrip(":. ").startswith(_EMPTY):

@@ -37,7 +37,6 @@ class StartedQuery:
     """A query that runs.
 
     Attributes:
-        query: Spark's.
         ends: what ends it; None: its trigger does.
         bound: what a turn of `engine start` takes.
     """
@@ -84,14 +83,7 @@ def _own_pool(prepared: PreparedQuery) -> Iterator[None]:
 def stream_writer(
     model: Model, rows: DataFrame, write: Callable[[DataFrame, int], None], checkpoint: StatePath
 ) -> DataStreamWriter:
-    """Return Spark's writer of a model's micro-batches, without a trigger.
-
-    Args:
-        model: a streaming table.
-        rows: of its query.
-        write: takes each micro-batch with its number.
-        checkpoint: of the query.
-    """
+    """Return Spark's writer of a model's micro-batches, without a trigger."""
     noted: list[int] = []
 
     def write_noted(frame: DataFrame, batch: int) -> None:

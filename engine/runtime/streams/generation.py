@@ -28,7 +28,6 @@ class Generation:
     """A generation of a table, and what is in it.
 
     Attributes:
-        state: of it.
         table: with the history that its writer continues from; None: nothing is written yet.
         relation: what it writes to: the model's table, or the staging table of a rebuild.
         branch: of the table, where rows wait for their tests; None: readers see them at once.
@@ -57,10 +56,8 @@ class Generation:
 def open_generation(query: StreamQuery, renewed: ModelState | None, given: frozenset[str] | None) -> Generation:
     """Return state and table that belong together; what is missing of them is made.
 
-    Args:
-        query: that writes it.
-        renewed: the state that a reset begins; None: there is no reset.
-        given: the columns that the query gave before (see `engine.plan.tables.column_checks.given_before`).
+    `renewed`: the state that a reset begins; None: there is no reset.
+    `given`: the columns that the query gave before (see `engine.plan.tables.column_checks.given_before`).
 
     Raises:
         StateError: state and table do not belong together, or the table cannot hold the rows; nothing was written.

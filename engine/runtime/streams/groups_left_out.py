@@ -66,10 +66,6 @@ class EveryGroup:
 def with_groups_left_out(model: Model, frame: DataFrame) -> EveryGroup:
     """Return the rows of a query with those of changed groups that it leaves out; of most queries just the rows.
 
-    Args:
-        model: with the table's spelling of its columns.
-        frame: the rows of its query.
-
     Raises:
         RunError: `update-needs-key`: which rows of the table belong to a group cannot be told;
             `update-filter`: what is above the aggregate cannot be taken apart.
@@ -130,7 +126,6 @@ class _Taken:
         passes: whether the query has the row; None: it has all of them.
         groups: of a column, by its id, the grouping columns that it stands for.
         own: ids of the columns that only depend on what a group is.
-        all_groups: the grouping columns.
         several: a group may have several rows.
         repeats: a row may be there more than once.
     """

@@ -48,11 +48,6 @@ class PreparedQuery:
     """A query that can start.
 
     Attributes:
-        query: with the table's spelling of its columns.
-        generation: that it writes.
-        inputs: that it reads.
-        writer: of its micro-batches.
-        rows: of the query, each with the expectations that it fails.
         notes: on columns of the table that were widened, or that the query gives no more.
     """
 

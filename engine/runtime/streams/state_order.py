@@ -37,8 +37,6 @@ class OrderedQuery:
     """A query whose aggregates come in the order of its state.
 
     Attributes:
-        model: with the text that runs.
-        frame: the rows of that.
         order: what its generation records; None: nothing in its state has an order.
     """
 
@@ -52,12 +50,7 @@ def in_order_of_state(
 ) -> OrderedQuery:
     """Return a query whose aggregates come in the order in which its state holds them.
 
-    Args:
-        run: under way.
-        session: with the model's inputs registered.
-        model: that may resume.
-        folder: of its state.
-        state: that the query resumes; None: its state begins.
+    `state`: that the query resumes; None: its state begins.
 
     Raises:
         StateError: `model-changed`: no order of the SELECT list gives that of the state, or that is not known.

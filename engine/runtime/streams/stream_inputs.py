@@ -21,8 +21,6 @@ class StreamInputs:
 
     Attributes:
         readings: where the tables that it reads as streams begin or continue, by node.
-        remembered: what is to be remembered of its sources, by node.
-        landed: the files of its streams.
     """
 
     readings: Mapping[str, TableReading]

@@ -38,13 +38,9 @@ class StreamQuery:
     Attributes:
         run: with the sources of the model where its generation begins them.
         model: with dedup keys and aggregates in the order of the state that it resumes.
-        session: of the model.
-        folder: of its state.
         place: the project's folder, with what the first build of the generation pinned.
         since: files count from this time of theirs on, in milliseconds; None: all do.
         events_from: events count from this time on, in milliseconds since 1970; None: all do.
-        watched: the inputs that may have bad records.
-        frame: the rows.
         order: of its state, to be recorded (see `state_order`); None: nothing in it has an order.
     """
 
@@ -86,12 +82,7 @@ def open_query(
 ) -> StreamQuery:
     """Register the inputs of a model and have Spark analyse its query.
 
-    Args:
-        run: under way.
-        model: a streaming table.
-        session: of the model.
-        folder: of its state.
-        known: the state that the query continues, or that a reset begins; None: it begins with its first rows.
+    `known`: the state that the query continues, or that a reset begins; None: it begins with its first rows.
 
     Raises:
         StateError: `model-changed`: the query cannot have the order of its state.

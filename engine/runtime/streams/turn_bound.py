@@ -24,7 +24,6 @@ class TurnBound:
     """The foreachBatch function of a turn.
 
     Attributes:
-        write: what to call with each micro-batch.
         until: when the turn is over, on the monotonic clock; None: never.
         over: the query was ended here.
     """

@@ -53,10 +53,8 @@ class KeptBatches:
     def keep(self, frame: DataFrame, batch: int, counts: Mapping[str, int]) -> KeptBatch:
         """Write a batch, and read it from there; a kill in between leaves what `find` does not find.
 
-        Args:
-            frame: the rows; the caller caches them: a stateful step that is computed twice counts late rows twice.
-            batch: its number.
-            counts: how many rows failed each expectation, by its name, those that were dropped among them.
+        `frame`: the rows; the caller caches them: a stateful step that is computed twice counts late rows twice.
+        `counts`: how many rows failed each expectation, by its name, those that were dropped among them.
         """
         path = self._path(batch)
         store_of(self.folder).put(path.name + _COUNTS, as_json(counts))

@@ -62,8 +62,6 @@ class Rules:
     """What must be known of a batch before it is committed.
 
     Attributes:
-        watched: the inputs that may have bad records.
-        checks: the model's expectations.
         quarantine: where rows go that must not be lost; None: nothing goes there.
         kept: batches with several outputs that cannot be computed again; None: they can.
         changed: why a batch that was computed cannot be committed, because of its files; None: it can.
@@ -87,19 +85,13 @@ class BatchWriter:
     Without `rules` nothing is rejected; without `output` rows are appended. See `output_of` for other ways.
 
     Attributes:
-        relation: the table, quoted.
         markers: gives what a commit carries, by batch id.
-        folder: where model.json is.
-        state: its content, kept up to date.
         reached: the newest batch whose marker is in the table at the start of the query.
         snapshots: the snapshot of each batch in the table at the start; model.json may not have heard of the last.
-        rules: what must be known of a batch before it is committed.
         output: how its rows reach the table; None: they are appended.
         base: the table's snapshot at the start; a generation that has written nothing yet commits onto it.
         descends: see `engine.lake.commit_guard.ExpectedTable`.
         query: Spark's, as soon as it is started.
-        taken_out: the bad records of the batches of this run.
-        written: what became of each batch of this run.
         error: what went wrong in here; Spark wraps it beyond recognition.
         checkpoint: of the query; None: it is looked up.
     """

@@ -11,10 +11,8 @@ from engine.times import duration_seconds
 def next_close(model: Model, watermark: str | None, state_rows: int) -> str:
     """One sentence on when the next window closes, or nothing where that cannot be said.
 
-    Args:
-        model: a streaming model.
-        watermark: Spark's, ISO text in UTC.
-        state_rows: rows held in state; without any there is no open window.
+    `watermark`: Spark's, ISO text in UTC.
+    `state_rows`: rows held in state; without any there is no open window.
     """
     delays = {item.watermark.delay for item in model.inputs if item.watermark}
     # Without an offset they begin at multiples of their slide since 1970 (Spark, TimeWindow).

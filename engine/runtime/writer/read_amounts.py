@@ -29,10 +29,7 @@ def unread_amounts(action: Action) -> dict[str, int]:
 def read_amounts(record: Mapping[str, Any], wanted: Iterable[str], checkpoint: StatePath) -> dict[str, int]:
     """Return how many files and offsets a micro-batch read.
 
-    Args:
-        record: Spark's progress record of it.
-        wanted: the units that count; files are looked up in a checkpoint on this machine alone, where it costs little.
-        checkpoint: of the query.
+    `wanted`: the units that count; files are looked up in a checkpoint on this machine alone, where it costs little.
     """
     found: dict[str, int] = {}
     try:

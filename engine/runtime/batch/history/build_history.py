@@ -118,16 +118,10 @@ def build_history(
 ) -> Outcome:
     """Take what a history has not taken: the query as it is now, or each file that is an extract, in order.
 
-    Args:
-        run: of the model.
-        session: the model's own.
-        model: a batch table with `history`.
-        folder: of its state.
-        state: from which it continues.
-        inputs: what it reads now, recorded once all is taken.
-        table: to which versions or changes are added; None: the table is created.
-        before: the columns that the query gave before (see `given_before`).
-        choice: what of the query's result has to be compared; None: all of it.
+    `model`: a batch table with `history`.
+    `table`: to which versions or changes are added; None: the table is created.
+    `before`: the columns that the query gave before (see `given_before`).
+    `choice`: what of the query's result has to be compared; None: all of it.
 
     Raises:
         RunError: see `take_versions` and `take_changes`.

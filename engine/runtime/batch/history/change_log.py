@@ -38,8 +38,6 @@ class ResultDifference:
 
     Attributes:
         removed: those that it does not have any more.
-        added: those that it has now.
-        now: its whole result.
         unique: one row for each key is proven; else it is looked for.
     """
 
@@ -59,13 +57,11 @@ def take_changes(
 ) -> Commit | None:
     """Append the changes that an extract brings, in one commit; None, and no commit, if there are none.
 
-    Args:
-        model: a batch table with `history: changes`.
-        rows: of the extract, with the columns of the query; of a difference those that are added.
-        extract: which one it is.
-        markers: of the commit, without the prefix `engine.`.
-        expected: what the table must be; None: there is none, or it is recreated.
-        difference: the rows by which the extract differs from the last one; None: all are compared.
+    `model`: a batch table with `history: changes`.
+    `rows`: of the extract, with the columns of the query; of a difference those that are added.
+    `markers`: of the commit, without the prefix `engine.`.
+    `expected`: what the table must be; None: there is none, or it is recreated.
+    `difference`: the rows by which the extract differs from the last one; None: all are compared.
 
     Raises:
         RunError: `duplicate-key`, `extract-empty`, `extract-order`; nothing was written.
@@ -138,11 +134,7 @@ def _rows_before(table: DataFrame, write: Write) -> DataFrame:
 
 
 def _after(model: Model, table: DataFrame, extract: Extract) -> Extract:
-    """The extract with a time after that of all changes so far.
-
-    Raises:
-        RunError: `extract-order`: it is a file of an earlier time.
-    """
+    """The extract with a time after that of all changes so far."""
     from pyspark.sql import functions as f
 
     ((last,),) = table.agg(f.max(f.unix_micros(named(AT)))).collect()

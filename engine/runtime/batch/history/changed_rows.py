@@ -42,12 +42,8 @@ def changed_rows(
 ) -> ChangedRows | None:
     """Find the rows by which a query's result differs from that of the last build; None: all rows have to be compared.
 
-    Args:
-        run: of the model.
-        session: the model's own.
-        model: a batch table with `history: changes`.
-        choice: what the plan found.
-        stack: releases what was read, once the rows are committed.
+    `model`: a batch table with `history: changes`.
+    `stack`: releases what was read, once the rows are committed.
     """
     if not choice.row_by_row or register(session, run.manifest, model, run.place, bounded=True):
         return None

@@ -47,12 +47,9 @@ def take_versions(
 ) -> Commit | None:
     """Bring the versions in a model's table up to an extract, in one commit; None, and no commit, if nothing changed.
 
-    Args:
-        model: a batch table with `history: true`.
-        rows: of the extract, with the columns of the query.
-        extract: which one it is.
-        markers: of the commit, without the prefix `engine.`.
-        expected: what the table must be; None: there is none, or it is recreated.
+    `model`: a batch table with `history: true`.
+    `markers`: of the commit, without the prefix `engine.`.
+    `expected`: what the table must be; None: there is none, or it is recreated.
 
     Raises:
         RunError: `duplicate-key`, `sequence-null`, `extract-empty`, `extract-order`; nothing was written.

@@ -29,7 +29,6 @@ class Extract:
 
     Attributes:
         at: the time that its rows are of, in microseconds since 1970.
-        name: what messages call it.
         of_build: it is the query's result now, and not a file of some time.
     """
 
