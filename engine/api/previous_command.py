@@ -58,7 +58,6 @@ class PreviousCommand:
 def run_arguments(
     variables: Mapping[str, Any], warn_error: bool | None, options: RunOptions, compiled: Compiled | None = None
 ) -> dict[str, Any]:
-    """Return what run_results.json keeps of the options of a command; `previous_command` reads it."""
     import json
 
     from engine.secrets import scrub

@@ -434,7 +434,6 @@ class Project:
 def with_adapted_tests(
     manifest: Manifest, nodes: Iterable[str], target: Target, *, store_failures: bool, warnings_fail: bool
 ) -> Manifest:
-    """Return the manifest with the data tests of a run changed as its options say."""
     from engine.compile import DataTest
 
     if not (store_failures or warnings_fail):

@@ -66,16 +66,13 @@ class Environment(SandboxedEnvironment):
         self.filters.update({name: without_addresses(function) for name, function in self.filters.items()})
 
     def counted(self, values: Any) -> Iterator[Any]:
-        """The values of a loop, each of them a step of the rendering."""
         return self.steps.each(values)
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        """What an operator makes, if it is not too large."""
         template_limits.checked(operator, left, right)
         return super().call_binop(context, operator, left, right)
 
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805, PYI063 - as in Jinja
-        """Call a function; each call is a step of the rendering."""
         __self.steps.one()
         return super().call(__context, __obj, *args, **kwargs)
 
@@ -87,7 +84,6 @@ class Environment(SandboxedEnvironment):
         self._shared |= reachable(values)
 
     def getattr(self, obj: Any, attribute: str) -> Any:
-        """An attribute as templates get it."""
         return self._tamed(obj, attribute, super().getattr(obj, attribute))
 
     def getitem(self, obj: Any, argument: Any) -> Any:

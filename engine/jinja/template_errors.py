@@ -77,7 +77,6 @@ def _undefined(env: Environment, error: jinja2.UndefinedError) -> Diagnostic:
 
 
 def _was_called(trace: TracebackType | None) -> bool:
-    """Whether the sandbox looked at a value because it was to be called."""
     while trace is not None:
         if trace.tb_frame.f_code is SandboxedEnvironment.is_safe_callable.__code__:
             return True
@@ -179,7 +178,6 @@ def syntax_place(env: jinja2.Environment, error: jinja2.TemplateSyntaxError, fil
 
 
 def _faulty_tag(env: jinja2.Environment, text: str, file: str, start: int) -> int:
-    """The offset of the first tag at which reading fails, from a line's start on."""
     begin = start
     for at, _, kind, value in readable_tokens(env, text, file):
         if kind in {"variable_begin", "block_begin"} and at >= start:

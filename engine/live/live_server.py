@@ -194,7 +194,6 @@ class _Answers:
 
 
 def shown_status(status: StatusRecord) -> dict[str, Any]:
-    """Return a status with the standing of each node: its word, its tone, and why somebody should look at it."""
     found = standings(status["nodes"])
     return {**status, "nodes": [{**node, **asdict(found[node["node"]])} for node in status["nodes"]]}
 

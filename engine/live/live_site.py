@@ -180,6 +180,5 @@ def _without(of: Mapping[str, _Value], ids: Collection[str]) -> dict[str, _Value
 
 
 def _is_kept(manifest: Manifest, id_: str, kept: Collection[str]) -> bool:
-    """Whether a model, or the model of a test, is kept running, or the tests of what it is of."""
     of = getattr(manifest.nodes.get(id_), "model", id_)
     return not {of, f"{TESTS}{of}"}.isdisjoint(kept)

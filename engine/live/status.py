@@ -248,5 +248,4 @@ def overall(healths: Iterable[str]) -> str:
 
 
 def healthy(status: StatusRecord) -> bool:
-    """Whether a status, as JSON, has no node that failed or stalled, and the project as it is now is used."""
     return status["health"] == Health.HEALTHY and not status["rejected"]

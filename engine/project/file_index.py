@@ -64,7 +64,6 @@ class Index:
         return seen.digest
 
     def add(self, shown: str, stat: os.stat_result, digest: str) -> None:
-        """A file that was read after `stat` was taken."""
         self.now[shown] = self._seen(stat, digest)
 
     def _seen(self, stat: os.stat_result, digest: str) -> SeenFile:
@@ -89,6 +88,5 @@ def load_index(path: Path | None) -> Index:
 
 
 def text_digest(shown: str, text: str | None) -> str:
-    """A hash of a file's name and text; None is a file that cannot be read."""
     whole = f"{shown}\0{text}" if text is not None else f"{shown}\0\0"
     return hashlib.blake2b(whole.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

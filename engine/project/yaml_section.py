@@ -108,7 +108,6 @@ class Section(Struct, frozen=True):
                 section.report("unknown-key", message, near(key, (*block.names, *more)), at_key=True)
 
     def not_supported(self) -> None:
-        """Report a key that a later version brings."""
         message = f"'{self.name}' is not supported in this version"
         self.report("not-supported", message, "Remove it.", at_key=True)
 

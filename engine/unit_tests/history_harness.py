@@ -29,8 +29,6 @@ _MARKERS = {"generation": "1", "fingerprint": "", "run-id": ""}
 
 @dataclass(slots=True)
 class HistoryTrial:
-    """A history under test."""
-
     session: SparkSession
     manifest: Manifest
     model: Model

@@ -48,7 +48,6 @@ class Shape:
 
     @property
     def all(self) -> Columns:
-        """All columns, with those that no query sees by a star."""
         origin = [(ORIGIN, self.origin_type)] if self.origin else []
         return [*self.columns, *origin, *([(BAD, _BAD_TYPE)] if self.bad else [])]
 

@@ -27,7 +27,6 @@ def package_text(package: str) -> str:
 
 @cache
 def provided(package: str) -> frozenset[str]:
-    """Return the names of the package's macros, including those of generic tests."""
     return frozenset(_MACRO.findall(package_text(package))) if package in PACKAGES else frozenset()
 
 

@@ -49,7 +49,6 @@ def import_macros(context: ImportContext) -> None:
 
 
 def _note_weeks(context: ImportContext) -> None:
-    """Note where weeks of dbt_date differ from those on the project's warehouse."""
     used, adapter = set(context.needed["dbt_date"]), context.manifest.adapter
     if "get_date_dimension" in used:
         used |= {"week_start", "week_of_year"}

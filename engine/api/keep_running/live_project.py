@@ -388,7 +388,6 @@ class LiveProject:
         self.emit(SessionClosed(reason, now()))
 
     def _end(self, pool: ThreadPoolExecutor) -> None:
-        """End what runs, then Java; `bounded_end` bounds how long that takes."""
         self._stop.set()
         if self._polls is not None:
             self._polls.close()

@@ -64,7 +64,6 @@ class Workshop:
 
     @contextmanager
     def opening(self, *arguments: Any, **named: Any) -> Iterator[SparkSession]:
-        """The session of a turn: it lives long, whatever this turn has to do."""
         with self.session.run(*arguments, **{**named, "brief": False}) as spark:
             yield spark
 
@@ -148,7 +147,6 @@ class _HeardTurn:
             self.shop.emit(event)
 
     def opening(self, *arguments: Any, **named: Any) -> AbstractContextManager[SparkSession]:
-        """The session, which a turn opens once it has its tables and something to do."""
         if self.standby is not None:
             self.standby.end(self.shop.emit, took_over=True)
         return self.shop.opening(*arguments, **named)

@@ -43,7 +43,6 @@ NOTHING_BESIDE: Final = BesidePlan()
 
 
 def removed_record(manifest: Manifest, name: str) -> dict[str, Any]:
-    """Return the record for JSON of a model that is not in the project any more, with the keys of `plan_record`."""
     return {
         "unique_id": unique_id(f"model.{name}", manifest.project),
         "name": name,

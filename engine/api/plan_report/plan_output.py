@@ -83,7 +83,6 @@ def plan_lines(
 
 
 def plan_details(manifest: Manifest, action: Action) -> Iterator[str]:
-    """Yield why a model is built and what it reads; of one that is rejected, why it is."""
     yield from plan_reasons(manifest, action)
     if action.refusals:
         return
@@ -112,7 +111,6 @@ def plan_reasons(manifest: Manifest, action: Action) -> Iterator[str]:
 
 
 def plan_effects(manifest: Manifest, action: Action) -> tuple[tuple[AffectedModel, ...], tuple[str, ...]]:
-    """Return the models downstream of an edited one whose values may differ, and the exposures that read such."""
     node, comparison = manifest.nodes[action.node], action.comparison
     if not isinstance(node, Model) or comparison is None or comparison.before is None:
         return (), ()
@@ -137,7 +135,6 @@ def plan_diff(manifest: Manifest, action: Action) -> tuple[str, ...]:
 
 
 def plan_word(action: Action) -> str:
-    """Return what becomes of a model, in a word: `rejected`, `unchanged`, or its kind of action."""
     if action.refusals:
         return "rejected"
     return "unchanged" if action.unchanged else action.kind.value

@@ -23,8 +23,6 @@ _IN_SPARK = "Run the query in Spark: engine show --inline."
 
 @dataclass
 class LakeQueries:
-    """Queries over the tables of a target."""
-
     project: Project
     compiled: Compiled
     lake: Lake

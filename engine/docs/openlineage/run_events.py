@@ -49,8 +49,6 @@ class _Sums:
 
 @dataclass(slots=True)
 class Teller:
-    """Makes OpenLineage's events from a run's."""
-
     manifest: Manifest
     names: DatasetNames
     namespace: str

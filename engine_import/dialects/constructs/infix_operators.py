@@ -15,7 +15,6 @@ _PLAIN = re.compile(r"\w+")
 
 
 def operator(script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[Written], write: _Write) -> int:
-    """Write a power, a division, a match, a part of a variant or `* EXCLUDE`."""
     word, warehouse = nodes[at].word, script.warehouse
     end = 0
     if word == "^" and warehouse.caret:

@@ -17,7 +17,6 @@ _DEPTHS = {"<": 1, ">": -1, ">>": -2}
 def typed_literal(
     script: Script, nodes: Sequence[Node], at: int, gap: str, made: list[Written], write: Callable[[Script, Node], str]
 ) -> int:
-    """Write a typed literal as a cast of the array, struct or string."""
     if nodes[at].word in _OF_STRINGS and script.warehouse.dialect == "bigquery":
         return _of_string(script, nodes, at, gap, made)
     if nodes[at].word not in ("array", "struct") or at + 1 >= len(nodes) or nodes[at + 1].word != "<":

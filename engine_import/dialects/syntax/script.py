@@ -95,7 +95,6 @@ def unmarked(text: str, messages: Sequence[str]) -> tuple[str, list[Note]]:
 
 
 def is_markable(text: str) -> bool:
-    """Return whether a text has none of the signs that marks are made of."""
     return _OPEN not in text and _CLOSE not in text
 
 
