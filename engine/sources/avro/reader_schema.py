@@ -28,7 +28,7 @@ class Writer:
 
 @dataclass(frozen=True, slots=True)
 class AvroReading:
-    """Spark decodes `writers` itself, `refused` cannot be read; `registry` looks up other ids; None: there are none."""
+    """Spark decodes `writers` itself; the rest is looked up in `registry`; None: there is none."""
 
     reader: str
     framing: Framing
