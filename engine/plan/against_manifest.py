@@ -21,7 +21,6 @@ from engine.plan.deployed.deployed_facts import LastWriter
 
 
 def plan_against(manifest: Manifest, selected: Iterable[str], before: Mapping[str, LastWriter]) -> Plan:
-    """Decide what a build would do to each node if the models of an earlier manifest were deployed."""
     actions: dict[str, Action] = {}
     for node in selected:
         model = manifest.nodes[node]
@@ -35,7 +34,6 @@ def plan_against(manifest: Manifest, selected: Iterable[str], before: Mapping[st
 
 
 def removed(manifest: Manifest, before: Mapping[str, LastWriter]) -> tuple[str, ...]:
-    """Return the names of the earlier manifest's models that the project does not have any more."""
     return tuple(sorted(node.partition(".")[2] for node in before.keys() - manifest.nodes.keys()))
 
 

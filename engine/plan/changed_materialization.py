@@ -17,7 +17,6 @@ def changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
 
 
 def lost(model: Model, old: Mapping[str, Any]) -> str:
-    """Return what a full refresh discards when a model becomes what it is now, in sentences."""
     if old["materialized"] == Materialized.VIEW.value:
         return "A view stores no rows: nothing is lost."
     text = f"That discards {', '.join(_discarded(model, old))}."

@@ -39,7 +39,6 @@ _BREAKING = {Change.STATE_BREAKING, Change.SOURCE_CHANGED, Change.IDENTITY_CHANG
 
 
 def changed_query(manifest: Manifest, model: Model, writer: LastWriter, read: StreamsRead) -> Comparison:
-    """Compare the facts of a model with those of another query that wrote its table last."""
     if (facts := writer.facts) is None:
         return _refused(model, Change.IDENTITY_CHANGED, ("the query that wrote the table is unknown",))
     if (form := facts.get("form")) != FORM:
@@ -51,10 +50,7 @@ def changed_query(manifest: Manifest, model: Model, writer: LastWriter, read: St
 def with_present_names(
     manifest: Manifest, model: Model, facts: Mapping[str, Any], writer: LastWriter, read: StreamsRead
 ) -> Mapping[str, Any]:
-    """Return the facts of the query that wrote a table with the names that inputs and columns have now.
-
-    `began` among them is the query that has the order of its state.
-    """
+    """Return the facts of the last writer with present names; `began` is the query with the order of the state."""
     if writer.recorded is not None and writer.recorded.order is not None:
         facts = {**facts, "began": writer.recorded.order}
     read_now = (manifest.nodes.get(item.node) for item in model.inputs)
@@ -117,7 +113,6 @@ def _compare(
 
 
 def _rebuilt_reasons(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:
-    """Why a batch table or view is recreated."""
     whole = [{key: value for key, value in facts.items() if key not in _OF_TABLE} for facts in (old, new)]
     reasons = [] if _same(*whole) else [_query_changed(old, new)]
     if old["relation"] != new["relation"]:
@@ -129,7 +124,6 @@ def _rebuilt_reasons(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[st
 def _continued(
     model: Model, old: Mapping[str, Any], new: Mapping[str, Any], settings_changed: list[str]
 ) -> tuple[Change, tuple[str, ...]]:
-    """What an edit means that leaves the table what it is."""
     kept = new["stateful"] or _kept_state(old)
     if settings_changed:
         return Change.STATE_BREAKING if kept else Change.FORWARD, tuple(settings_changed)
@@ -197,7 +191,6 @@ def _columns_changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[st
 
 
 def _named(item: Mapping[str, Any]) -> list[Any] | None:
-    """The columns of an input with the names that they have now."""
     if item["columns"] is None:
         return None
     names = item.get("renamed") or {}
@@ -215,20 +208,17 @@ def _without_rules(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _rules(facts: Mapping[str, Any]) -> list[Any]:
-    """What takes rows out before or after the query's state."""
     times = [item.get("watermark") or {} for item in facts["inputs"]]
     return [facts.get("expectations") or [], [(mark.get("max_future"), mark.get("on_null")) for mark in times]]
 
 
 def _identity_reasons(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:
-    """Why it would be another table."""
     if text := changed_materialization.changed(old, new):
         return (text,)
     return tuple(changed_values.identity_changes(old, new))
 
 
 def _same(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Whether only the spelling of the query differs."""
     rest = [{key: value for key, value in facts.items() if key not in {"sql", *_STATE}} for facts in (old, new)]
     return rest[0] == rest[1] and same_meaning(str(old.get("sql")), str(new.get("sql")))
 

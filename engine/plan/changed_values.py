@@ -18,7 +18,6 @@ _NOTHING = "nothing"
 
 
 def identity_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what makes the rows those of another table: partitions, keys, output mode."""
     if old.get("partition_by") != new.get("partition_by"):
         was, now = (", ".join(map(_partition, facts.get("partition_by") or ())) for facts in (old, new))
         yield changed("'partition_by'", was, now)
@@ -31,7 +30,6 @@ def identity_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator
 
 
 def table_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what changed in what a batch table or view is beside its rows (the facts `table`)."""
     for key in dict.fromkeys((*old, *new)):
         if old.get(key) == new.get(key):
             continue
@@ -46,7 +44,6 @@ def table_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[st
 
 
 def input_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what changed in how the inputs that both queries have are read."""
     before = {item["name"]: item for item in old["inputs"]}
     for item in new["inputs"]:
         name, known = item["name"], before.get(item["name"])
@@ -105,7 +102,6 @@ def _column_changes(name: str, old: Sequence[Any], new: Sequence[Any]) -> Iterat
 
 
 def changed(what: str, was: str, now: str) -> str:
-    """Return the sentence on a value before and after."""
     return f"{what} changed from {_short(was)} to {_short(now)}"
 
 
@@ -136,7 +132,6 @@ def _difference(name: str, old: str, new: str) -> Iterator[str]:
 
 
 def _lines(sql: str) -> list[str]:
-    """The lines of a query in one form, with the names of inputs as the user writes them."""
     if not sql:
         return []
     try:

@@ -16,12 +16,7 @@ from engine.plan.source_changes import StreamSource
 def compare_model(
     manifest: Manifest, model: Model, writer: LastWriter | None, streams: Sequence[StreamSource] | None = None
 ) -> Comparison:
-    """Compare a model with what wrote its table last.
-
-    Args:
-        writer: None: it was never built.
-        streams: what it reads as a stream now, in the order of its compiled SQL, with places resolved.
-    """
+    """Compare a model with what wrote its table last; `writer` None: it was never built."""
     if writer is None:
         return Comparison(Change.NEW)
     read = StreamsRead.of(model, writer, streams)

@@ -15,8 +15,6 @@ from engine.plan.source_changes import StreamSource
 
 
 class Change(StrEnum):
-    """How a model differs from what is deployed."""
-
     NEW = "new"
     UNCHANGED = "unchanged"
     FORWARD = "forward"
@@ -48,8 +46,6 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class StreamsRead:
-    """What a model's checkpoint reads, and what its query would read now."""
-
     before: Sequence[StreamSource]
     now: Sequence[StreamSource]
     difference: str | None

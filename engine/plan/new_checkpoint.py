@@ -21,16 +21,11 @@ def totals(manifest: Manifest, model: Model) -> bool:
 
 
 def timed(spec: SourceSpec) -> bool:
-    """Return whether a stream of a source can begin at a time."""
     return answers_of(spec.format).begun_at is not None
 
 
 def begun_at(spec: SourceSpec, at: int | None) -> SourceSpec:
-    """Return a source whose stream begins where a reset says, as far as its kind can do that.
-
-    Args:
-        at: from which time on it is read, in milliseconds since 1970; None: from the first record.
-    """
+    """Return a source as a reset says; `at` in milliseconds since 1970, None: from the first record."""
     moved = answers_of(spec.format).begun_at
     return moved(spec, at) if moved is not None else spec
 

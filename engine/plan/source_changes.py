@@ -62,7 +62,6 @@ class Recorded:
     dedup: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """The content of the file."""
         streams = [
             {"node": s.node, "name": s.name, "kind": s.kind, "identity": dict(s.identity), "number": s.number}
             for s in self.streams
@@ -93,13 +92,11 @@ def of_facts(facts: Mapping[str, Any]) -> tuple[StreamSource, ...]:
 
 
 def of_source(name: str, format_: str, settings: Mapping[str, Any]) -> StreamSource:
-    """A declared source: what its settings say of its identity."""
     found = answers_of(format_).identity(format_, settings)
     return StreamSource(f"source.{name}", name, found.kind, found.facts)
 
 
 def same(before: StreamSource, now: StreamSource) -> bool:
-    """Whether a stream can continue in a source where it was in another."""
     old, new = before.identity, now.identity
     if before.kind != now.kind:
         return False
@@ -126,11 +123,7 @@ def _same_place(before: StreamSource, now: StreamSource) -> bool:
 
 
 def difference(before: Sequence[StreamSource], now: Sequence[StreamSource], *, ordered: bool = True) -> str | None:
-    """How the sources differ from those of a checkpoint, in one sentence; None: they are the same.
-
-    Args:
-        ordered: both are in the order of Spark's plan.
-    """
+    """How the sources differ from a checkpoint's, in a sentence; None: the same. `ordered`: both are in plan order."""
     if len(before) == len(now) and all(same(old, new) for old, new in zip(before, now, strict=True)):
         return None
     without = [old for old in before if not any(same(old, new) for new in now)]
@@ -186,13 +179,11 @@ def elsewhere(before: Iterable[StreamSource], now: Iterable[StreamSource]) -> st
 
 
 def _table(stream: StreamSource) -> tuple[str, str]:
-    """Catalog and schema, and the name, of a table that is streamed."""
     schema, _, name = str(stream.identity.get("table", "")).rpartition(".")
     return schema, name
 
 
 def rejection(relation: str, model: str, reason: str, ways: Sequence[str], other: str = "") -> Diagnostic:
-    """The error for a query whose sources are not those of its checkpoint."""
     message = f"{relation} cannot continue with other sources: {reason}"
     way = "Move it back" if reason.startswith("the project was moved") else "Undo the change"
     if other:
@@ -235,13 +226,11 @@ def renames(before: Sequence[StreamSource], now: Sequence[StreamSource]) -> dict
 
 
 def with_present_names(before: Sequence[StreamSource], now: Sequence[StreamSource]) -> tuple[StreamSource, ...]:
-    """Return the sources with which a generation began under the names that they have now."""
     found = renames(before, now)
     return tuple(replace(s, node=found[s.node].node, name=found[s.node].name) if s.node in found else s for s in before)
 
 
 def with_new_names(state: ModelState, before: Sequence[StreamSource], now: Sequence[StreamSource]) -> ModelState:
-    """Return a state with what it keeps of sources under the names that they have now."""
     found = renames(before, now)
     if not found:
         return state

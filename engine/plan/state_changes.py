@@ -35,11 +35,7 @@ class Difference:
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Difference, ...] | None:
-    """What an edit changes of a query that keeps state, from the facts before and after.
-
-    Returns:
-        None where that is not proved, and only the text can be compared.
-    """
+    """What an edit changes of a query that keeps state; None: not proved, only the text can be compared."""
     if "state" not in old or "state" not in new or _rest(old) != _rest(new):
         return None
     try:
@@ -77,7 +73,6 @@ def _stateful(said: Meaning) -> bool:
 
 
 def _rest(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """The facts that this comparison says nothing about."""
     inputs = []
     for item in facts["inputs"]:
         kept = {key: item[key] for key in ("name", "stream", "through") if key in item}
@@ -119,7 +114,6 @@ class _Comparison:
             yield from self.blocks(one, other, below)
 
     def _mixes(self, block: Block) -> bool:
-        """Whether old and new rows meet in the open groups of a step only: each is written once, when it is closed."""
         return self.mode == "append" and self.single and block.event_time
 
     def _static(self, old: Block, new: Block, fed: tuple[Block, ...]) -> Iterator[Difference]:
@@ -204,7 +198,6 @@ def _group(old: Block, new: Block, *, mixes: bool) -> Iterator[Difference]:
 
 
 def _changed(gone: str, come: str, step: str) -> str:
-    """What became of the aggregates of a step."""
     if gone and gone == come:
         # sqlglot writes both in one way (`size` and `array_size`, which differ for NULL).
         return f"an aggregate of {step}, {gone}, calls another function of Spark now"
@@ -303,7 +296,6 @@ def _order(began: Meaning, after: Meaning, said: Mapping[str, Any]) -> Iterator[
 
 
 def _shape(block: Block) -> Any:
-    """All that decides what a static part of a query gives."""
     said = [[b.key for b in part] for part in (block.keys, block.aggregates)]
     said += [sorted(b.key for b in block.where), [b.key for b in block.on]]
     return [block.kind, block.name, block.columns, said, [_shape(child) for child in block.children]]

@@ -32,7 +32,6 @@ def key_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ..
 
 
 def zone_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
-    """The sources whose times are read in another zone."""
     before = {item["name"]: item.get("source") for item in old["inputs"]}
     for item in new["inputs"]:
         source, known = item.get("source"), before.get(item["name"])

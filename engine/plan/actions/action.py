@@ -74,12 +74,7 @@ class PlanOptions:
 
 @dataclass(frozen=True, slots=True)
 class UnreadRecords:
-    """Topics with records that a stream has not read; when they were written is not part of a plan.
-
-    Attributes:
-        offsets: where the sources of the stream's query are.
-        topics: of the source, as they are now.
-    """
+    """Topics with records that a stream has not read; when they were written is not part of a plan."""
 
     spec: SourceSpec
     offsets: tuple[Mapping[str, Any], ...]
@@ -144,20 +139,15 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The actions of a build, in its order, by node id."""
-
     actions: Mapping[str, Action]
 
     @property
     def refusals(self) -> tuple[Diagnostic, ...]:
-        """All that forbids the build, each once."""
         return tuple(dict.fromkeys(refusal for action in self.actions.values() for refusal in action.refusals))
 
     @property
     def unchanged(self) -> bool:
-        """Whether it is certain that there is nothing to do."""
         return all(action.unchanged for action in self.actions.values())
 
     def rejected(self) -> Iterator[str]:
-        """Yield the ids of the nodes that cannot be built."""
         yield from (node for node, action in self.actions.items() if action.refusals)

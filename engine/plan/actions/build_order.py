@@ -8,10 +8,7 @@ from engine.compile import DataTest, Manifest, Model, Source, UnitTest
 
 
 def run_order(manifest: Manifest, nodes: Iterable[str]) -> list[str]:
-    """The selected nodes that run, as numbered.
-
-    Each model after its unit tests and before its data tests, which come as soon as all they read is there.
-    """
+    """The selected nodes in order: each model after its unit tests, before its data tests (as early as possible)."""
     chosen = {i for i in nodes if not isinstance(n := manifest.nodes[i], Model) or n.stored}
     units: dict[str, list[str]] = {}
     for node in manifest.order:

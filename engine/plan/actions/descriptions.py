@@ -14,7 +14,6 @@ from engine.secrets import scrub
 
 
 def comments_of(model: Model) -> Comments:
-    """Return the comments that a model's table or view should have."""
     persist = model.operation.persist_docs
     columns = {column.name.lower(): _plain(column.description) for column in model.columns}
     return Comments(table_comment(model) if persist.relation else None, columns if persist.columns else None)
@@ -26,7 +25,6 @@ def table_comment(model: Model) -> str:
 
 
 def described(model: Model, known: DeployedModel) -> bool:
-    """Return whether a model's table or view has the comments that it should have."""
     facts = known.view if model.computed_when_read else known.table
     wanted = comments_of(model)
     return facts is not None and other_text(facts.properties, wanted) is None and not other_columns(facts.docs, wanted)

@@ -68,7 +68,6 @@ def file_faults(manifest: Manifest, model: Model, known: DeployedModel, deployed
 
 
 def _written(known: DeployedModel, checkpoint: CheckpointFacts) -> bool:
-    """Whether the newest micro-batch that was started is in the table."""
     state, table = known.state, known.written
     if state is None or table is None or checkpoint.started is None:
         return False
@@ -107,7 +106,6 @@ def compared(
 
 
 def missing_files(model: Model, root: Path, uris: Sequence[str]) -> Diagnostic:
-    """Return the finding on files that were listed to be read, and are gone."""
     message = f"{number(len(uris), 'file')} removed before being read: {some_files(uris, root)}"
     hint = (
         "Restore the file; or, to continue without its rows, put an empty file of the same name there; or rebuild "
@@ -117,10 +115,7 @@ def missing_files(model: Model, root: Path, uris: Sequence[str]) -> Diagnostic:
 
 
 def changed_files(model: Model, spec: SourceSpec, root: Path, files: Sequence[tuple[str, int, int]]) -> Diagnostic:
-    """Return the finding on files that changed after they were read, each with its time then and now.
-
-    A warning, where the source accepts that.
-    """
+    """Return the finding on files changed after they were read; a warning where the source accepts that."""
     uri, noted, now = files[0]
     message = (
         f"{number(len(files), 'file')} of '{spec.name}' changed after being read: "
@@ -138,14 +133,12 @@ def changed_files(model: Model, spec: SourceSpec, root: Path, files: Sequence[tu
 
 
 def some_files(uris: Iterable[str], root: Path) -> str:
-    """Return the first of some files, as paths of the project."""
     known = [uri.removeprefix(f"{local_paths.hadoop(root)}/") for uri in uris]
     more = f" and {len(known) - _SHOWN:,} more" if len(known) > _SHOWN else ""
     return ", ".join(known[:_SHOWN]) + more
 
 
 def number(count: int, what: str) -> str:
-    """Return `1 file`, `2 files`."""
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 

@@ -48,7 +48,6 @@ _NOTED = {Change.FORWARD, Change.ADDITIVE}
 
 
 def make_plan(manifest: Manifest, selected: Iterable[str], deployed: Deployed, options: PlanOptions) -> Plan:
-    """Decide what a build does to each node."""
     nodes = [manifest.nodes[node] for node in selected]
     models = [node for node in nodes if isinstance(node, Model)]
     rebuilt = {m.id for m in models if rebuilds(deployed.models.get(m.id, DeployedModel()), options)}
@@ -63,7 +62,6 @@ def make_plan(manifest: Manifest, selected: Iterable[str], deployed: Deployed, o
 
 
 def _test_action(manifest: Manifest, test: Node, deployed: Deployed, before: Mapping[str, Action]) -> Action:
-    """A test that passed with what it would look at now need not run, unless a model that it reads has work to do."""
     refusals = tuple(_unreadable(test, deployed))
     built = (before[node] for node in read_by(manifest, test) if node in before)
     if refusals or test.id not in deployed.passed or not all(action.unchanged for action in built):
@@ -140,7 +138,6 @@ def _model_action(
 
 
 def _rewritten(model: Model, comparison: Comparison, work: Iterable[str]) -> Iterator[str]:
-    """The work, with what is written in another way in a query that means what it meant."""
     for reason in work:
         if reason != REWRITTEN:
             yield reason
@@ -152,7 +149,6 @@ def _rewritten(model: Model, comparison: Comparison, work: Iterable[str]) -> Ite
 
 
 def _renamed(action: Action, known: DeployedModel) -> Action:
-    """An action over a table that gets its name before, or whose columns get theirs."""
     of_table = (str(known.renaming),) if known.renaming is not None else ()
     of_columns = tuple(f"its column '{old}' is renamed to '{new}'" for old, new in known.columns_renamed.items())
     return replace(action, reasons=(*of_table, *of_columns, *action.reasons), unchanged=False, renaming=known.renaming)
@@ -161,7 +157,6 @@ def _renamed(action: Action, known: DeployedModel) -> Action:
 def _refresh_faults(
     manifest: Manifest, model: Model, known: DeployedModel, kind: ActionKind, choice: RefreshChoice | None
 ) -> Iterator[Diagnostic]:
-    """Yield why a table with `refresh: incremental` would be computed in full where it must not."""
     if model.write.refresh is not Refresh.INCREMENTAL or not model.recomputed:
         return
     fault = refused_query(manifest, model)
@@ -252,22 +247,17 @@ def _kind_with_rows(model: Model, known: DeployedModel, options: PlanOptions, ch
 
 
 def _ended(known: DeployedModel) -> bool:
-    """Whether no micro-batch of a stream was left open."""
     state, checkpoint = known.state, known.checkpoint or CheckpointFacts(Path())
     return state is not None and checkpoint.started == checkpoint.committed == state.batch
 
 
 def _started(known: DeployedModel) -> bool:
-    """Whether a generation has a checkpoint, or had one."""
     begun = known.checkpoint is not None and known.checkpoint.begun
     return known.state is not None and (known.state.query_id is not None or begun)
 
 
 def unwritten(known: DeployedModel) -> bool:
-    """Return whether a published generation has committed nothing to its table or the quarantine so far.
-
-    Rows that a query has read and not returned are something, too: they may be in its state.
-    """
+    """Return whether nothing was committed to the table or quarantine; rows read may still be in its state."""
     state, table = known.state, known.written
     if state is None or table is None or table.uuid != state.uuid or has_commits(table):
         return False
@@ -279,7 +269,6 @@ def unwritten(known: DeployedModel) -> bool:
 
 
 def _allowed(model: Model, known: DeployedModel, comparison: Comparison, kind: ActionKind) -> bool:
-    """Whether an edit that cannot continue with what is there need not: what is there goes, or is nothing yet."""
     if kind is ActionKind.REFRESH:
         return True
     if kind is ActionKind.RESET:
@@ -306,7 +295,6 @@ def _unfinished(model: Model, known: DeployedModel) -> Iterator[Diagnostic]:
 
 
 def _unreadable(node: Node, deployed: Deployed) -> Iterator[Diagnostic]:
-    """The sources of a node that have nothing to read."""
     if isinstance(node, Model):
         read: Iterable[str] = (item.node for item in node.inputs)
     else:
@@ -318,11 +306,7 @@ def _unreadable(node: Node, deployed: Deployed) -> Iterator[Diagnostic]:
 
 
 def planned_choice(manifest: Manifest, model: Model, kind: ActionKind, deployed: Deployed) -> RefreshChoice | None:
-    """Return what of a batch table is computed again.
-
-    Returns:
-        None: it is not a batch table that was built before, or is up to date, or `refresh: full`.
-    """
+    """Return what is computed again; None: a first build, up to date, `refresh: full`, or not a batch table."""
     known = deployed.models.get(model.id, DeployedModel())
     if not model.recomputed or kind is not ActionKind.REBUILD or known.state is None:
         return None

@@ -23,7 +23,6 @@ def rebuilds(known: DeployedModel, options: PlanOptions) -> bool:
 
 
 def refresh_reasons(known: DeployedModel, options: PlanOptions) -> tuple[str, ...]:
-    """Return why a model is rebuilt that nobody has asked for now."""
     if known.refresh is None or options.full_refresh or not rebuilds(known, options):
         return ()
     return (f"the full refresh of {known.refresh.at} (UTC) was not finished",)
@@ -45,7 +44,6 @@ def rebuilt_first(
 def refresh_refusals(
     manifest: Manifest, model: Model, rebuilt: Collection[str], built: Collection[str], accept: Collection[str]
 ) -> Iterator[Diagnostic]:
-    """Yield why a model cannot be rebuilt."""
     if protected(model):
         yield _protected(model)
     if DOWNSTREAM_STOPS not in accept and (stopped := _stopped(manifest, model, rebuilt, built)):
@@ -91,7 +89,6 @@ def _stopped(manifest: Manifest, model: Model, rebuilt: Collection[str], built: 
 
 
 def _stopping(model: Model, names: Sequence[str]) -> Diagnostic:
-    """What a rebuilt table means for all streams that read it: one cause, one message."""
     one, shown = len(names) == 1, ", ".join(f"'{name}'" for name in names)
     rebuilt = model.name
     message = f"{shown} {'streams' if one else 'stream'} from '{rebuilt}' and cannot resume once that is rebuilt"

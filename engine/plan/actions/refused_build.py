@@ -23,7 +23,6 @@ def refused_build(manifest: Manifest, plan: Plan) -> EngineError | None:
 
 
 def _others(manifest: Manifest, plan: Plan, rejected: list[str]) -> Iterable[str]:
-    """The models that have work, are not rejected, and read nothing that is."""
     parents = {node: set(manifest.parents(node)) for node in manifest.order}
     for node, action in plan.actions.items():
         if action.unchanged or not isinstance(manifest.nodes[node], Model):

@@ -22,17 +22,13 @@ def waits(model: Model) -> bool:
 
 
 def decided_by_tests(manifest: Manifest, nodes: Iterable[str]) -> list[Model]:
-    """The models that are not part of a run, and of which rows may wait for tests that are."""
     chosen = set(nodes)
     found = {test.model for i in chosen if isinstance(test := manifest.nodes[i], DataTest)} - chosen
     return [model for i in sorted(found) if isinstance(model := manifest.nodes[i], Model) and waits(model)]
 
 
 def deciding(manifest: Manifest, model: Model) -> frozenset[str]:
-    """The tests that must pass before the rows of a model are shown.
-
-    A test that also reads a table made from the model's cannot be waited for: that table is built from published rows.
-    """
+    """The tests before publishing; not those that read a table made from the model's published rows."""
     parents = {node: set(manifest.parents(node)) for node in manifest.order}
     return frozenset(
         test.id

@@ -30,7 +30,6 @@ _BACKUP = "Restore the missing part from a backup, or " + REBUILD
 
 
 def table_faults(model: Model, kind: ActionKind, known: DeployedModel) -> Iterator[Diagnostic]:
-    """Yield why a model cannot continue with the table that is there."""
     state, table = known.state, known.table
     try:
         begun = state is not None and (state.phase is Phase.PUBLISHED or not model.streaming)

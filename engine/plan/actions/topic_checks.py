@@ -42,7 +42,6 @@ def keeps_rows(manifest: Manifest, model: Model, known: DeployedModel, deployed:
 
 
 def all_new(manifest: Manifest, model: Model, known: DeployedModel, deployed: Deployed) -> bool:
-    """Return whether a stream has read nothing of what its sources have now."""
     streams = [item.node for item in model.inputs if item.stream]
     return known.state is not None and all(_is_new(manifest, node, known.state, deployed) for node in streams)
 
@@ -60,6 +59,5 @@ def _with_reset(found: Diagnostic, model: Model) -> Diagnostic:
 
 
 def of_reader(found: Diagnostic, model: Model, source: Source) -> Diagnostic:
-    """Return what a source finds, with the model that reads it."""
     message, hint = (text.replace("<model>", model.name) for text in (found.message, found.hint))
     return replace(found, message=message, hint=hint, node=model.name).at(source.location)

@@ -33,11 +33,7 @@ def work_left(
     unread: Sequence[Unread],
     choice: RefreshChoice | None = None,
 ) -> tuple[tuple[str, ...], bool]:
-    """Return what a build would do to a model, in sentences, and whether that is all that can be known.
-
-    Args:
-        choice: what of a batch table is computed again; None: all of it, if anything changed.
-    """
+    """Return the work in sentences, and whether that is all that can be known; `choice` None: all, if changed."""
     known = deployed.models.get(model.id, DeployedModel())
     state = known.state
     if kind not in {ActionKind.RESUME, ActionKind.REBUILD} or state is None:
@@ -53,7 +49,6 @@ def work_left(
 
 
 def _of_any(model: Model, known: DeployedModel, state: ModelState, deployed: Deployed) -> Iterator[str]:
-    """What a build does to any model."""
     if state.fingerprint != model.fingerprint:
         yield REWRITTEN
     if state.engine_version != __version__:
@@ -107,13 +102,11 @@ def _whole(table: TableFacts, state: ModelState) -> bool:
 
 
 def has_columns(table: TableFacts, state: ModelState | None) -> bool:
-    """Return whether a table has all the columns that its writer gave it last."""
     names = {name.lower() for name, _ in table.columns}
     return state is None or all(name.lower() in names for name in state.columns)
 
 
 def _of_files(manifest: Manifest, model: Model, checkpoint: CheckpointFacts, deployed: Deployed) -> Iterator[str]:
-    """What a build does about files that were read."""
     noted = {local_paths.decoded(file.uri): file.modified for log in checkpoint.logs or () for file in log.files}
     noted |= checkpoint.accepted
     for item in model.inputs:
@@ -127,7 +120,6 @@ def _of_files(manifest: Manifest, model: Model, checkpoint: CheckpointFacts, dep
 
 
 def _same_sources(manifest: Manifest, model: Model, state: ModelState, deployed: Deployed) -> bool:
-    """Whether files and the catalog tell all of the sources of a stream, and they are those of its checkpoint."""
     for item in model.inputs:
         node, source = manifest.nodes[item.node], deployed.sources.get(item.node)
         if not item.stream:
@@ -159,7 +151,6 @@ def _of_batch(
     deployed: Deployed,
     choice: RefreshChoice | None,
 ) -> tuple[list[str], bool]:
-    """What changed that a batch table or view was made from, in sentences, and whether all of it is known."""
     inputs = batch_inputs_now(manifest, model, deployed)
     if state.phase is not Phase.PUBLISHED:
         return ["a build of it was not finished"], True
@@ -201,7 +192,6 @@ def _is_known(position: Any) -> bool:
 
 
 def _declared(manifest: Manifest, node_id: str) -> bool:
-    """Whether the columns of what a view reads are those of the project's files or of the catalog."""
     node = manifest.nodes[node_id]
     if isinstance(node, Source):
         return bool(node.spec.schema) or answers_of(node.spec.format).knows_columns

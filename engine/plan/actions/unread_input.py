@@ -26,7 +26,6 @@ def unread_inputs(
     deployed: Deployed,
     upstream: Mapping[str, Action],
 ) -> tuple[Unread, ...]:
-    """Return what each stream of a model reads next."""
     if kind is ActionKind.EMPTY:
         return ()
     known = deployed.models.get(model.id, DeployedModel())
@@ -90,7 +89,6 @@ def _files(name: str, files: Collection[Listed], logs: Sequence[FileLog] | None)
 
 
 def _snapshots(name: str, table: TableFacts | None, checkpoint: CheckpointFacts | None) -> Unread:
-    """The commits of a table behind the one where a stream is."""
     if table is None:
         return Unread(name)
     if checkpoint is None:
@@ -123,7 +121,6 @@ def _first_at(snapshots: Sequence[SnapshotFacts]) -> float | None:
 
 
 def snapshots_read(checkpoint: CheckpointFacts) -> Iterator[int]:
-    """Yield the snapshots where the tables are that a stream reads."""
     for offset in checkpoint.offsets:
         if isinstance(found := offset.get("snapshot_id"), int):
             yield found

@@ -17,12 +17,7 @@ _NEW = {
 def written_rows(
     model: Model, kind: ActionKind, rows: int | None, choice: RefreshChoice | None = None, *, edited: bool = False
 ) -> str:
-    """Return what a build writes for a model.
-
-    Args:
-        rows: that its table has now; None: not known.
-        choice: what of a batch table is computed again; None: not known before the build.
-    """
+    """Return what a build writes for a model; None: the rows now, or the choice, are not known."""
     if model.computed_when_read:
         return "creates the view" if kind is ActionKind.CREATE else "replaces the view"
     if kind in _NEW:

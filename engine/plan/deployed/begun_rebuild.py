@@ -43,17 +43,14 @@ class BegunRebuild:
     step: RebuildStep = RebuildStep.BUILDING
 
     def as_json(self) -> dict[str, Any]:
-        """What is noted."""
         return asdict(self)
 
 
 def next_relation(relation: Relation) -> Relation:
-    """Return the table in which another one is rebuilt."""
     return replace(relation, name=f"{relation.name}{SUFFIX}")
 
 
 def next_state(target: Target, model: Model) -> TableState:
-    """Return the state folder of the table in which a model's is rebuilt."""
     folder = table_state(target, model)
     return replace(folder, table=f"{folder.table}{SUFFIX}")
 

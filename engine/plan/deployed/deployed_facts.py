@@ -125,7 +125,6 @@ class Deployed:
     passed: Mapping[str, str] = field(default_factory=dict)
 
     def topics(self, manifest: Manifest) -> dict[str, ClusterOffsets]:
-        """Return the topics of Kafka's sources, as `Place.topics` has them."""
         found = {}
         for id_, source in self.sources.items():
             if source.topics is not None and isinstance(node := manifest.nodes[id_], Source):

@@ -22,12 +22,10 @@ NO_BATCH = -1
 
 
 def new_id() -> str:
-    """Return the id of a new generation."""
     return uuid.uuid4().hex
 
 
 def wrote(state: ModelState, snapshot: SnapshotFacts) -> bool:
-    """Return whether a snapshot was committed by the generation of a state."""
     return snapshot.marker(ID) == state.generation_id
 
 

@@ -25,7 +25,6 @@ def published_refresh(model: Model, pending: ModelState, table: TableFacts | Non
 
 
 def as_published(model: Model, state: ModelState, uuid: str, snapshot: int | None) -> ModelState:
-    """Return the state of a generation that is the table's by now."""
     return replace(state, table=str(model.relation), phase=Phase.PUBLISHED, uuid=uuid, snapshot=snapshot)
 
 
@@ -54,7 +53,6 @@ class BegunRefresh:
         return cls(str(data.get("at", "")), tuple(map(str, accept)) if isinstance(accept, list) else (), **numbers)
 
     def as_json(self) -> dict[str, Any]:
-        """What is noted."""
         return asdict(self)
 
 

@@ -44,13 +44,11 @@ def kept_seconds(model: Model) -> float:
 
 
 def kept_now(state: ModelState, table: TableVersion, seconds: float) -> PreviousGeneration:
-    """Return the record of a generation that is replaced now."""
     now = int(time.time() * 1000)
     return PreviousGeneration(state, table, now, now + int(seconds * 1000))
 
 
 def save_previous(folder: TableState, previous: PreviousGeneration) -> None:
-    """Note that a generation is kept once another one has replaced it."""
     folder.save_note(previous.state.generation, PREVIOUS_FILE, asdict(previous))
 
 
@@ -82,7 +80,6 @@ def noted_previous(folder: TableState, number: int) -> PreviousGeneration | None
 
 
 def discard_expired(folder: TableState) -> None:
-    """Remove the generations that were kept long enough."""
     now = int(time.time() * 1000)
     for number in folder.replaced():
         kept = noted_previous(folder, number)

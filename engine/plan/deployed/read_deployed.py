@@ -106,7 +106,6 @@ def read_deployed(
 
 
 def read_sources(manifest: Manifest, place: Place, selected: Iterable[str]) -> dict[str, DeployedSource]:
-    """Read what there is of the sources of some models and tests, by id."""
     nodes = [manifest.nodes[node] for node in selected]
     read = dict.fromkeys(i for node in nodes for i in read_by(manifest, node))
     return {i: _source(node, place) for i in read if isinstance(node := manifest.nodes[i], Source)}
@@ -138,10 +137,7 @@ def read_by(manifest: Manifest, node: Node) -> Iterator[str]:
 
 
 def _steady(target: Target, reads: Sequence[Callable[[], DeployedModel]]) -> list[DeployedModel]:
-    """Read each model, which a build beside may be replacing; what cannot be read in the end is a fault of the model.
-
-    What was not there is read again after a pause, all of it after the same one.
-    """
+    """Read each model; what cannot be read at last is its fault. What was not there is read again after one pause."""
     known = _all_of(target, reads)
     for _ in range(_ATTEMPTS - 1):
         failed = [number for number, one in enumerate(known) if not isinstance(one, DeployedModel)]
@@ -188,7 +184,6 @@ def _upstream(target: Target, lake: Lake, model: Model, *, noted: bool) -> Deplo
 
 
 def _relation(model: Model, renaming: Renaming | Diagnostic | None) -> Relation:
-    """Where the table of a model is as long as it is not renamed."""
     return renaming.now if isinstance(renaming, Renaming) else model.relation
 
 
@@ -202,7 +197,6 @@ def _streams(
 
 
 def _under_present_names(known: DeployedModel, now: Sequence[StreamSource]) -> DeployedModel:
-    """What there is of a stream, with the names that its sources have now."""
     recorded = known.writer.recorded if known.writer is not None else None
     if known.state is None or recorded is None:
         return known
@@ -316,7 +310,6 @@ def _source(source: Source, place: Place) -> DeployedSource:
 def _built(
     manifest: Manifest, target: Target, models: Iterable[Model], found: dict[str, DeployedModel]
 ) -> Iterator[str]:
-    """The models that have a state, among some and the streams from them."""
     chosen = {model.id for model in models}
     yield from (node for node in chosen if found[node].state is not None)
     for model in manifest.models:

@@ -33,7 +33,6 @@ def recorded(folder: TableState, generation: int) -> Recorded | None:
 
 
 def in_text(manifest: Manifest, model: Model, place: Place) -> tuple[StreamSource, ...]:
-    """The sources that a model reads as streams, in the order of its compiled SQL."""
     views = streams_by_view(model)
     named = (slot.view.strip("`") for slot in model.slots)
     return tuple(identified_stream(manifest, views[view], place) for view in named if view in views)
@@ -42,11 +41,7 @@ def in_text(manifest: Manifest, model: Model, place: Place) -> tuple[StreamSourc
 def with_earlier_tables(
     now: Sequence[StreamSource], before: Sequence[StreamSource], uuids: Mapping[str, str]
 ) -> tuple[StreamSource, ...]:
-    """Return streams with the names that their tables had when a generation began to read them.
-
-    Args:
-        uuids: of the tables that are read, by node.
-    """
+    """Return streams with the names that their tables had when a generation began; `uuids` by node."""
     tables = {source.identity.get("table") for source in before}
     earlier = {source.identity["uuid"]: source.identity for source in before if source.identity.get("uuid")}
 

@@ -29,8 +29,6 @@ _ENDING = re.compile(r"(__\w+)?")
 
 @dataclass(frozen=True, slots=True)
 class RenamedTable:
-    """A table that gets another name: the model's own, or one beside it."""
-
     old: Relation
     new: Relation
     uuid: str
@@ -54,12 +52,10 @@ class Renaming:
 
     @property
     def old(self) -> Relation:
-        """The old name of the model's own table."""
         return self.tables[0].old
 
     @property
     def now(self) -> Relation:
-        """The name that the model's own table has now."""
         return self.tables[0].new if self.tables[0].uuid in self.done else self.old
 
     def __str__(self) -> str:
@@ -108,10 +104,7 @@ def _names(table: KnownTable) -> set[str]:
 
 
 def state_now(target: Target, model: Model, *, once: bool = False) -> TableState:
-    """Return the state folder of a model's table, before it is renamed that of its earlier name.
-
-    For those that look at what a stream has read without a plan of it; `once` as in `table_state`.
-    """
+    """Return the state folder of a table, before a rename that of its earlier name; `once` as in `table_state`."""
     own = table_state(target, model, once=once)
     earlier = _earlier(own, model) if model.operation.renamed_from else own
     return earlier if earlier.generations() and not own.generations() else own
@@ -142,7 +135,6 @@ def _found(target: Target, model: Model, known: KnownTable, lake: Lake) -> Renam
 
 
 def unfinished(folder: TableState) -> str:
-    """What was begun with a table and not finished."""
     states = folder.states()
     unmade = states[:1] if not any(state.uuid or state.phase is Phase.PUBLISHED for state in states) else ()
     begun: dict[str, object] = {
@@ -246,7 +238,6 @@ def _elsewhere(target: Target, model: Model, tables: Sequence[RenamedTable]) -> 
 
 
 def interrupted(old: str, new: str) -> Diagnostic:
-    """Say that a rename was begun and not finished, by the full names of the table."""
     hint = f"Finish it: build the model whose table is {new}, with renamed_from: {old.rpartition('.')[2]}."
     return Diagnostic(BLOCKED, f"a rename of {old} to {new} was begun and not finished", hint)
 

@@ -19,7 +19,6 @@ from engine.state.state_path import StatePath, local
 
 
 def state_root(target: Target) -> StatePath:
-    """Return the state folder of a target."""
     if isinstance(target.state, Path):
         return target.state
     bucket, key = bucket_and_key(target.state)
@@ -31,11 +30,7 @@ def _client(target: Target) -> Any:
 
 
 def table_state(target: Target, model: Model, *, once: bool = False) -> TableState:
-    """Return the state folder of a model's table.
-
-    Args:
-        once: each file is read once, and is from then on what it was.
-    """
+    """Return the state folder of a model's table; `once`: each file is read once and then remembered."""
     relation, root, kept = model.relation, state_root(target), None
     if once and isinstance(root, ObjectPath):
         root = ObjectPath(ReadOnce(root.store), root.key)
@@ -45,5 +40,4 @@ def table_state(target: Target, model: Model, *, once: bool = False) -> TableSta
 
 
 def environment(manifest: Manifest, target: Target) -> Mapping[str, str]:
-    """Return the project, the target and the target's schema."""
     return {"project": manifest.project, "target": target.name, "schema": target.schema}

@@ -36,7 +36,6 @@ class KnownTable:
 
     @property
     def name(self) -> str:
-        """The table's full name."""
         return self.folder.name
 
 

@@ -16,18 +16,13 @@ _OF_ROWS = ("inputs", "windows", "output_mode", "settings", "expectations", "wri
 
 @dataclass(frozen=True, slots=True)
 class AffectedModel:
-    """A model whose values may differ.
-
-    Attributes:
-        columns: that may have other values; None: all of them, as other rows may be there.
-    """
+    """A model whose values may differ; `columns` None: all of them, as other rows may be there."""
 
     name: str
     columns: tuple[str, ...] | None
 
 
 def affected_models(manifest: Manifest, model: Model, before: Mapping[str, Any]) -> tuple[AffectedModel, ...]:
-    """Return the models downstream of one whose query was edited, as far as their columns come from what changed."""
     changed: dict[str, frozenset[str] | None] = {model.id: changed_columns(before, model.facts)}
     if changed[model.id] == frozenset():
         return ()
@@ -47,10 +42,7 @@ def affected_models(manifest: Manifest, model: Model, before: Mapping[str, Any])
 def affected_exposures(
     manifest: Manifest, model: Model, before: Mapping[str, Any], found: Iterable[AffectedModel]
 ) -> tuple[str, ...]:
-    """Return the names of the exposures that read what an edit affects.
-
-    Which columns an exposure reads is not known: it is affected by any that is not merely new.
-    """
+    """Return the exposures that read what an edit affects; which columns they read is not known."""
     if not manifest.exposures:
         return ()
     tables = {f"model.{one.name}" for one in found}
@@ -101,7 +93,6 @@ def _changed_inside(before: Mapping[str, Any], after: Mapping[str, Any]) -> froz
 
 
 def _names(text: str, column: str) -> bool:
-    """Whether SQL names a column, or anything else by that word."""
     return re.search(rf"(?<!\w){re.escape(column)}(?!\w)", text, re.IGNORECASE) is not None
 
 

@@ -34,11 +34,7 @@ _Args = Mapping[str, Any]
 
 
 def with_clauses(sentence: str, before: _Args | None, after: _Args) -> str:
-    """Return a sentence on an edit of a query with what was edited in brackets, as far as the SQL can be read.
-
-    Args:
-        before: the facts of the query that wrote the table; None: not known.
-    """
+    """Return a sentence on an edited query with the edited parts in brackets; `before` None: they are not known."""
     names = changed_clauses(before, after) if before is not None else ()
     return f"{sentence} ({', '.join(names)})" if names else sentence
 
@@ -64,7 +60,6 @@ def changed_clauses(before: _Args, after: _Args) -> tuple[str, ...]:
 
 
 def _of_query(old: exp.Expr, new: exp.Expr, place: str) -> Iterator[str]:
-    """The differences of two queries, each with the subquery in which it is."""
     if type(old) is not type(new) or not isinstance(old, exp.Query) or not isinstance(new, exp.Query):
         return
     yield from _of_ctes(old, new, place)
@@ -117,6 +112,5 @@ def _differ(old: Any, new: Any) -> bool:
 
 
 def _text(value: Any) -> str:
-    """A part of a tree as SQL; its absence is nothing."""
     parts = value if isinstance(value, list) else [value]
     return " ".join(one.sql(dialect=DIALECT) if isinstance(one, exp.Expr) else str(one or "") for one in parts)

@@ -70,7 +70,6 @@ def definition_lines(facts: Mapping[str, Any]) -> list[str]:
 
 
 def _settings(name: str, value: Any) -> Iterator[str]:
-    """A value as `name: value`, nested ones with dots."""
     if value in (None, [], {}, ""):
         return
     if isinstance(value, Mapping):
@@ -128,6 +127,5 @@ def _joined(tokens: Sequence[str]) -> str:
 
 
 def _called(kind: str, name: str) -> str:
-    """What a model says to read a table."""
     named = ", ".join(f"'{part}'" for part in (name.split(".", 1) if kind == "source" else [name]))
     return f"{{{{ {kind}({named}) }}}}"

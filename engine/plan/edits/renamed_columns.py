@@ -42,7 +42,6 @@ def with_names_of_now(manifest: Manifest, model: Model, facts: Mapping[str, Any]
 
 
 def _names(model: Model) -> dict[str, str]:
-    """The same in lower case, as facts have names."""
     return {old: new.lower() for old, new in earlier_names(model).items()}
 
 
@@ -90,7 +89,6 @@ def _now(name: str, own: Names) -> str:
 
 
 def _reworded(text: str, own: Names) -> str:
-    """A condition with the names that its columns have now."""
     try:
         tokens = tokenize(text)
     except SqlglotError:
@@ -106,7 +104,6 @@ def _reworded(text: str, own: Names) -> str:
 
 
 def _written(sql: str, own: Names, read: Names) -> str:
-    """A query with the names of now: those of its items, and of the columns that it reads."""
     try:
         edits = sorted(_edits(sql, own, read))
     except (SqlglotError, RecursionError, KeyError):

@@ -43,7 +43,6 @@ def batch_positions(
 def same_rows(
     manifest: Manifest, model: Model, state: ModelState, table: TableFacts | None, inputs: Mapping[str, Any]
 ) -> bool:
-    """Return whether computing a batch table again would give what it has."""
     if state.phase is not Phase.PUBLISHED or state.fingerprint != model.fingerprint:
         return False
     same = changed_table(state, table) is None and state.inputs == inputs
@@ -51,7 +50,6 @@ def same_rows(
 
 
 def changed_table(state: ModelState, table: TableFacts | None) -> str | None:
-    """Return how a batch table differs from what its last build made of it, in a sentence; None: it does not."""
     if table is None or table.uuid != state.uuid or not table.only_files_since(state.snapshot):
         return "its table is not as it was written"
     if state.made and table.made != state.made:
@@ -60,7 +58,6 @@ def changed_table(state: ModelState, table: TableFacts | None) -> str | None:
 
 
 def changed_view(state: ModelState, view: ViewFacts | None) -> str | None:
-    """Return how a view differs from what its last build made of it, in a sentence; None: it does not."""
     if view is None or (state.made and view.made != state.made):
         return "another program changed the view"
     return None

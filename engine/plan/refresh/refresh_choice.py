@@ -20,8 +20,6 @@ from engine.state import ModelState, Phase
 
 
 class Way(StrEnum):
-    """How much of a batch table is computed again."""
-
     NOTHING = "nothing"
     CHANGES = "changes"
     FULL = "full"
@@ -72,7 +70,6 @@ class RefreshChoice:
 
     @property
     def partitions(self) -> bool:
-        """Whether whole partitions can be replaced."""
         return self.way is Way.CHANGES and not self.unfollowed
 
     @property
@@ -115,11 +112,7 @@ def refresh_choice(
     environment: Mapping[str, str],
     spark_version: str,
 ) -> RefreshChoice:
-    """Decide what a build of a batch table computes again.
-
-    Args:
-        of_table: gives the table of a model as readers see it.
-    """
+    """Decide what a build of a batch table computes again."""
     try:
         _check_query(manifest, model)
         _check_state(model, state, written, environment, spark_version)
@@ -145,7 +138,6 @@ def _has_every_row(write: Write) -> bool:
 
 
 def _unfollowed(model: Model, columns: Mapping[str, Sequence[str]]) -> tuple[str, str]:
-    """Why the partitions that change cannot be derived (empty: they can), and the rewrite."""
     from engine.compile.refresh.changed_keys import follow
     from engine.compile.refresh.query_block import NotFollowedError
 
@@ -174,16 +166,11 @@ def _row_by_row(model: Model, columns: Mapping[str, Sequence[str]]) -> bool:
 
 
 def plain(view: str) -> str:
-    """The name of a view without quotes."""
     return view.replace("`", "")
 
 
 def _check_query(manifest: Manifest, model: Model) -> None:
-    """Check that the same rows of the inputs give the same rows.
-
-    Raises:
-        _FullError: other things decide, too.
-    """
+    """Raise _FullError if other things than the rows of the inputs decide on the rows."""
     from engine.compile.refresh.read_names import names_by_strings, reads_places
 
     if volatile(manifest, model):
@@ -199,11 +186,7 @@ def _check_query(manifest: Manifest, model: Model) -> None:
 
 
 def _check_writing(model: Model) -> None:
-    """Check that rows can be put into the table that are a part of it.
-
-    Raises:
-        _FullError: it is written as a whole.
-    """
+    """Raise _FullError if the table is written as a whole."""
     if model.write.history is History.VERSIONS or (model.write.history and model.write.refresh is not Refresh.AUTO):
         raise _FullError("'history' compares all rows of each build", "Remove 'refresh'.")
     if model.write.overwrite is Overwrite.PARTITIONS:
@@ -221,11 +204,7 @@ def _check_state(
     environment: Mapping[str, str],
     spark_version: str,
 ) -> None:
-    """Check that the table is what the same query made of known inputs.
-
-    Raises:
-        _FullError: it is not.
-    """
+    """Raise _FullError unless the table is what the same query made of known inputs."""
     if state is None or written is None:
         raise _FullError("it was not built yet")
     if state.phase is not Phase.PUBLISHED:
@@ -301,7 +280,6 @@ def _change(
 
 
 def _read(fields: Sequence[Mapping[str, Any]], names: frozenset[str] | None) -> list[Mapping[str, Any]]:
-    """The fields of a schema that a query may read."""
     return [field for field in fields if names is None or str(field["name"]).lower() in names]
 
 
@@ -318,10 +296,7 @@ def _deciding(field: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def refused_query(manifest: Manifest, model: Model) -> Diagnostic | None:
-    """Return why a table with `refresh: incremental` can only be computed in full; None: it need not.
-
-    A query that reads something of which the columns are not known is decided when it is built.
-    """
+    """Return why `refresh: incremental` is impossible; None: possible, or decided when the model is built."""
     try:
         _check_query(manifest, model)
         _check_writing(model)
@@ -337,10 +312,7 @@ def refused_query(manifest: Manifest, model: Model) -> Diagnostic | None:
 
 
 def refused(model: Model, choice: RefreshChoice, state: ModelState | None = None) -> Diagnostic | None:
-    """Return why a table with `refresh: incremental` cannot be built; None: it can.
-
-    A build that was interrupted is repeated in full, and so is the first one.
-    """
+    """Return why an incremental table cannot be built; None: it can, as a first or interrupted build (in full)."""
     if state is not None and state.phase is not Phase.PUBLISHED:
         return None
     reason = choice.reason if choice.way is Way.FULL else choice.unfollowed

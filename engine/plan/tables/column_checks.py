@@ -78,7 +78,6 @@ def column_fault(model: Model, found: SchemaMatch, before: frozenset[str] | None
 
 
 def _misfits(model: Model, found: SchemaMatch, before: frozenset[str] | None) -> Iterator[tuple[str, str]]:
-    """What stops the rows of a query from being written to the model's table, each with how to fix it."""
     policy, table = model.write.on_schema_change, model.relation
     if found.added and policy is OnSchemaChange.FAIL:
         fix = (

@@ -23,11 +23,7 @@ from engine.state import ModelState
 def upstream_faults(
     manifest: Manifest, model: Model, deployed: Deployed, built: Collection[str], begin: Mapping[str, Any] | None
 ) -> Iterator[Diagnostic]:
-    """Yield why a stream cannot read its tables: `upstream-history`, `-replaced`, `-rewritten`; `source-columns`.
-
-    Args:
-        begin: how a new generation begins (see `upstream_tables.decided`); None: the stream resumes.
-    """
+    """Yield `upstream-history`, `-replaced`, `-rewritten`, `source-columns`; `begin` None: the stream resumes."""
     tables = {
         item.node: _table(deployed, manifest.nodes[item.node])
         for item in model.inputs
@@ -65,7 +61,6 @@ def upstream_faults(
 
 
 def _table(deployed: Deployed, node: object) -> TableFacts | None:
-    """The table of a node as readers see it."""
     if isinstance(node, Source):
         source = deployed.sources.get(node.id)
         return source.table if source is not None else None
@@ -73,7 +68,6 @@ def _table(deployed: Deployed, node: object) -> TableFacts | None:
 
 
 def _moved(upstream: Upstream, begin: Mapping[str, Any]) -> Upstream:
-    """A table as a reset reads it."""
     if upstream.spec is None or not begin:
         return upstream
     return replace(upstream, spec=begun_at(upstream.spec, begin.get("at")))

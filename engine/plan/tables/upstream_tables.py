@@ -45,7 +45,6 @@ class Upstream:
 
     @property
     def full(self) -> str:
-        """The table's full name."""
         return ".".join(self.table)
 
 
@@ -107,7 +106,6 @@ def upstreams_of(
 
 
 def is_table(node: object) -> bool:
-    """Return whether a stream of a node is one of a table."""
     return isinstance(node, Model) or (isinstance(node, Source) and answers_of(node.spec.format).is_table)
 
 
@@ -181,13 +179,11 @@ def continued(
 
 
 def start_of(state: ModelState, upstream: Upstream) -> Start:
-    """Where a stream of the generation began."""
     kept = state.starts.get(upstream.node)
     return Start(**kept) if kept else Start(upstream.facts.uuid)
 
 
 def _snapshots(offsets: Iterable[Mapping[str, Any]]) -> frozenset[int]:
-    """The snapshots that some offsets of a checkpoint name."""
     return frozenset(o["snapshot_id"] for o in offsets if isinstance(o.get("snapshot_id"), int)) - {-1}
 
 
@@ -241,7 +237,6 @@ def _replaced(model: Model, upstream: Upstream) -> StateError:
 
 
 def _lost(model: Model, upstream: Upstream, lost: frozenset[int]) -> StateError:
-    """Why the snapshots where a stream is are not in the history of its table."""
     table = upstream.facts
     back = sorted(lost & table.snapshots)
     what = f"'{model.name}' has read {upstream.full} up to snapshot {(back or sorted(lost))[0]}, and"

@@ -65,7 +65,6 @@ class Versions:
         return result
 
     def _above(self, model: str) -> set[str]:
-        """A model with all that it reads."""
         seen, waiting = set[str](), [model]
         while waiting:
             node = waiting.pop()
@@ -76,7 +75,6 @@ class Versions:
 
 
 def _with_macros(project: LoadedProject, test: UnitTest) -> LoadedProject:
-    """The project with the texts that a test has in place of some macros."""
     known = {macro.name: macro for macro in read_macros(project.macros)}
     files = {file.file: file for file in project.macros}
     for name, text in test.macros.items():

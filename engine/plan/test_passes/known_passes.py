@@ -78,11 +78,7 @@ class KnownPasses:
         return found
 
     def passed_at(self, test: Test, beside: Iterable[Test] = ()) -> str | None:
-        """Return when a test passed with what it would look at now; None: it has to run.
-
-        Args:
-            beside: tests that are decided by the same query, at the turn of the first of them.
-        """
+        """Return when a test passed with what it would look at now; None: it has to run."""
         with self._guard:
             positions = self._positions(self.sources)
             for one in (test, *beside):
@@ -92,11 +88,7 @@ class KnownPasses:
             return self._known()[test.id].at if counts else None
 
     def ended(self, test: Test, at: str, *, passed: bool) -> None:
-        """Note how a test ended that ran.
-
-        Args:
-            at: when it ended, UTC.
-        """
+        """Note how a test ended that ran; `at` in UTC."""
         with self._guard:
             if passed:
                 self._passed[test.id] = at

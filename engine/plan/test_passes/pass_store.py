@@ -29,12 +29,7 @@ _FORM = 1
 
 @dataclass(frozen=True, slots=True)
 class LastPass:
-    """The last pass of a test.
-
-    Attributes:
-        key: a hash of all that decided on it.
-        at: when it was, UTC.
-    """
+    """The last pass of a test: a hash of all that decided on it, and its time in UTC."""
 
     key: str
     at: str

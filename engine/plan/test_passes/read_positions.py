@@ -38,11 +38,7 @@ class ReadPositions:
     _known: dict[tuple[str, bool], Position | None] = field(default_factory=dict)
 
     def of(self, nodes: Iterable[str], sql: str) -> dict[str, Position | None]:
-        """Return where the models and sources are that a query reads.
-
-        Returns:
-            By id; None: it cannot be told whether its rows are the same.
-        """
+        """Return the positions of what a query reads, by id; None: its rows may differ and nobody can tell."""
         refs = names_refs(sql)
         for node in nodes:
             if (node, refs) not in self._known:

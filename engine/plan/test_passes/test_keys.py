@@ -60,11 +60,7 @@ def data_test_key(
 
 
 def kept_key(key: str, stored: Mapping[str, Any] | None) -> str:
-    """Return the key of a pass as it is kept: with the table of failing rows, as the test left it.
-
-    Args:
-        stored: where that table is; None: the test keeps no rows.
-    """
+    """Return the key of a pass with the table of failing rows as the test left it; None: it keeps no rows."""
     return key if stored is None else _hash(key, stored)
 
 
@@ -98,7 +94,6 @@ def _node(node: Node) -> Any:
 
 
 def _rows_of(test: UnitTest) -> Iterator[Rows]:
-    """Yield the rows that a test gives and expects."""
     yield from (given.rows for given in (*test.static, *(given for step in test.steps for given in step.given)))
     expected = [*(step.expect for step in test.steps), test.expect]
     yield from (expect.rows for expect in expected if expect is not None and expect.rows is not None)
