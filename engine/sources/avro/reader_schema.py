@@ -28,7 +28,7 @@ class Writer:
 
 @dataclass(frozen=True, slots=True)
 class AvroReading:
-    """Spark decodes `writers` itself; the rest is looked up in `registry`; None: there is none."""
+    """Spark decodes `writers` itself; ids of neither mapping are looked up in `registry`; None: there is none."""
 
     reader: str
     framing: Framing
