@@ -65,7 +65,7 @@ def name_of(value: Any) -> str:
 
 
 def tamed(name: str, value: Any, owner: Any, refused: Callable[[Any, str], None]) -> Any:
-    """Return an attribute of a value as templates get it; `refused` raises if the owner may not be changed."""
+    """Return an attribute of a value as templates get it; the callback raises if the owner may not be changed."""
     if isinstance(value, (_PLAIN, Opaque)):
         return value
     return Method(name, value, owner, refused) if callable(value) else value

@@ -28,7 +28,7 @@ def causes(model: Model, pairs: Sequence[Pair], table: TextTable, seen: StepMetr
 
 
 def late_causes(model: Model, wanted: int, got: int, seen: StepMetrics) -> list[str]:
-    """Return sentences on why another number of rows was late than expected; none if nothing tells."""
+    """Return sentences on why another number of rows was late than expected; none if the cause is unknown."""
     if not model.stateful:
         return ["the query keeps no state: only windows, dedup and joins drop late rows"]
     behind = [(began, at) for began, at in seen.times if began is not None and at < began]
