@@ -202,7 +202,6 @@ def build(
 
 
 def _make_folders(target: Target, root: Path) -> None:
-    """Make the folders that a build writes, where they are local."""
     for folder in (*_own_lake(target), *([target.state] if isinstance(target.state, Path) else [])):
         own_folder(folder, root)
     catalog_settings.prepare(target.catalog)
@@ -217,7 +216,6 @@ def _earlier_names(
 
 
 def _rename(target: Target, plan: Plan, emit: Emit) -> bool:
-    """Give the tables of a plan their names, and note which had others; False: none had."""
     renamed = [action.renaming for action in plan.actions.values() if action.renaming is not None]
     for one in renamed:
         from engine.runtime.lifecycle.rename_table import rename_table, told
@@ -237,7 +235,6 @@ def _settle(target: Target, models: Iterable[Model], lake: Lake) -> None:
 
 
 def _claim(run: Run, models: Iterable[Model], deployed: Deployed) -> None:
-    """Make the tables of some models those of this run, and of the names that the models have."""
     from engine.runtime.lifecycle.fence_previous_owner import raise_fences
     from engine.runtime.lifecycle.rename_columns import rename_columns
     from engine.runtime.lifecycle.rename_table import sign_tables
@@ -248,7 +245,6 @@ def _claim(run: Run, models: Iterable[Model], deployed: Deployed) -> None:
 
 
 def _bounds(options: Options) -> dict[str, Any]:
-    """How a turn of `engine start` ends, as `Run` has it."""
     turn = options.turn
     return {} if turn is None else {"stop": turn.stop, "until": time.monotonic() + turn.seconds}
 
@@ -288,13 +284,11 @@ def _ended(emit: Emit, events: Iterable[Event], begin: float, notes: Iterable[Di
 
 
 def _written(events: Iterable[Event], models: Iterable[Model]) -> list[Model]:
-    """The models whose tables got a commit."""
     written = {e.node for e in events if isinstance(e, ModelFinished) and e.status is Status.SUCCESS}
     return [model for model in models if model.id in written]
 
 
 def _nothing_new(manifest: Manifest, target: Target, plan: Plan, deployed: Deployed, emit: Emit) -> None:
-    """Report the models and tests of a plan that has nothing to do."""
     total = len(plan.actions)
     for index, node in enumerate(plan.actions, 1):
         model = manifest.nodes[node]

@@ -103,7 +103,6 @@ def run_batch(run: Run, model: Model) -> Outcome:
 
 
 def _end(run: Run, session: SparkSession, model: Model, folder: TableState, state: ModelState) -> None:
-    """Clear what a build leaves behind, and run the hooks after it."""
     folder.end_operation(TableOperation.REFRESH)
     folder.discard_before(state.generation)
     if kind_changed(run, model):
@@ -239,7 +238,6 @@ def _in_place_of_view(
 
 
 def up_to_date(run: Run, model: Model, state: ModelState, table: TableFacts | None, inputs: Mapping[str, Any]) -> bool:
-    """Whether building would give what is there already."""
     if not model.computed_when_read:
         return same_rows(run.manifest, model, state, table, inputs)
     made = state.phase is Phase.PUBLISHED and state.fingerprint == model.fingerprint

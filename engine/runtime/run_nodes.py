@@ -118,7 +118,6 @@ class Turns:
     untested: set[str] = field(default_factory=set)
 
     def work(self, node_id: str, failed_above: str | None) -> Status:
-        """Run or skip one node."""
         node = self.run.manifest.nodes[node_id]
         index, total = self.order.index(node_id) + 1, len(self.order)
         begin = time.monotonic()
@@ -259,7 +258,6 @@ class Turns:
         return Diagnostic("internal-error", message, hint, node=node, location=place)
 
     def _ended(self) -> Diagnostic | None:
-        """Why nothing more can run; None: Java is there."""
         found = java_ended(self.run.spark, self.log)
         self.ended = self.ended or found is not None
         return found

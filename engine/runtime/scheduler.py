@@ -51,7 +51,6 @@ def dependencies(manifest: Manifest, nodes: Iterable[str]) -> dict[str, set[str]
 
 
 def _reached(needed: Mapping[str, set[str]], node: str) -> set[str]:
-    """All that must have ended before a node."""
     found: set[str] = set()
     waiting = list(needed[node])
     while waiting:

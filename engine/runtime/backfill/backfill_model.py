@@ -47,8 +47,6 @@ _LEFT_OUT = (OnFail.DROP, OnFail.QUARANTINE)
 
 @dataclass(frozen=True, slots=True)
 class ReplacedRange:
-    """What one commit replaces: a range, and its rows before and after."""
-
     within: TimeRange
     before: int
     after: int
@@ -75,7 +73,6 @@ class Backfill:
 
     @property
     def fewer(self) -> tuple[Day, ...]:
-        """The days that have fewer rows afterwards."""
         return tuple(day for day in self.days if day.after < day.before)
 
 
@@ -154,7 +151,6 @@ def _there(session: SparkSession, model: Model, within: TimeRange) -> DataFrame:
 
 
 def _checked(model: Model, rows: DataFrame) -> int:
-    """How many rows fail an expectation that keeps them out of the table."""
     from pyspark.sql import functions as f
 
     failing = [

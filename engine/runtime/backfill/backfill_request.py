@@ -129,5 +129,4 @@ def _time(option: str, text: str) -> datetime:
 
 
 def day_after(at: datetime) -> datetime:
-    """Return the beginning of the next day."""
     return datetime.combine(at.date() + timedelta(days=1), time())

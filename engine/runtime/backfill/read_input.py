@@ -104,7 +104,6 @@ class ReadInput:
         return file_source.read_files(self.session, spec, self.run.place, times)
 
     def _logged(self, source: int) -> dict[str, int]:
-        """The files that were read, with the times that they had."""
         accepted = accepted_times(self.checkpoint.parent)
         files = logged(self.checkpoint, source, to=reaches(self.checkpoint, source, self.batch))
         return {uri: accepted.get(uri, file.modified) for file in files for uri in [local_paths.decoded(file.uri)]}
@@ -152,7 +151,6 @@ class ReadInput:
         return iceberg.as_declared(frame, spec, self.run.place) if spec is not None else frame
 
     def _snapshot(self, upstream: Upstream) -> int | None:
-        """The snapshot of a table that has all rows that were read; None: none were."""
         start, facts = start_of(self.state, upstream), upstream.facts
         if start.uuid != facts.uuid or (start.at is not None and start.seed is None):
             message = f"'{self.model.name}' has not read {upstream.full} from its first row on"

@@ -79,8 +79,6 @@ def affected_partitions(changes: FollowedChanges) -> Affected:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A data file of the table."""
-
     path: str
     spec: int
     partition: tuple[Any, ...]
@@ -88,7 +86,6 @@ class _File:
 
 
 def _files(changes: FollowedChanges, values: PartitionValues) -> list[_File]:
-    """The data files of the table, and of each whether its partition is affected."""
     relation, affected = changes.model.relation, frozenset(values.values)
     if _LISTED.issuperset(values.types):
         listed = listed_files(changes.lake, relation.schema, relation.name, changes.table.snapshot)

@@ -100,7 +100,6 @@ def refresh_changes(
 
 
 def _full(model: Model, choice: RefreshChoice, reason: str) -> str:
-    """Why a table is computed in full after all."""
     if model.write.refresh is Refresh.INCREMENTAL:
         full = replace(choice, way=Way.FULL, reason=reason)
         if (fault := refused(model, full)) is not None:

@@ -69,7 +69,6 @@ class FollowedChanges:
 
     @property
     def auto(self) -> bool:
-        """Whether the table is computed in full where that is quicker."""
         return self.model.write.refresh is Refresh.AUTO
 
     def now(self, ranges: Mapping[str, Ranges], units: Mapping[str, str]) -> DataFrame:
@@ -116,12 +115,10 @@ class FollowedChanges:
 
 
 def state_name(choice: RefreshChoice, view: str, state: InputState) -> str:
-    """The temporary view of an input in one of its states."""
     number = [plain(one.view) for one in choice.inputs].index(view)
     return f"__{state.value}_{number}"
 
 
 def no_commit(rows: DataFrame, markers: Mapping[str, str]) -> Commit | None:
-    """Commit nothing."""
     del rows, markers
     return None

@@ -43,7 +43,6 @@ class InputReading:
     stack: ExitStack
 
     def files(self, one: InputChange) -> DifferingFiles | ChangedFiles:
-        """The files by which an input differs."""
         node = table_of(self.manifest, one)
         found = differing_files(self.lake, node.relation.schema, node.relation.name, one.before, one.after)
         return self._in_java(one) if found is None else found
@@ -92,7 +91,6 @@ class InputReading:
 
 
 def table_of(manifest: Manifest, one: InputChange) -> Model:
-    """The model whose table an input is."""
     node = manifest.nodes[one.node]
     if not isinstance(node, Model):
         raise TypeError(one.node)

@@ -14,8 +14,6 @@ from engine.sources import KINDS
 
 
 def positions(run: Run, model: Model) -> dict[str, Any]:
-    """What a batch model reads now (see `engine.plan.refresh.batch_inputs.batch_positions`)."""
-
     def of_source(source: Source) -> Mapping[str, Any]:
         kind = KINDS[source.spec.format]
         with errors_at(source.location):

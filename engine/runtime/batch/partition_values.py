@@ -68,7 +68,6 @@ class PartitionValues:
 
 
 def field_sql(part: Partition, catalog: str) -> str:
-    """Return SQL for the value of a partition field, by Iceberg's own functions."""
     column = quoted(part.column)
     if part.transform == "identity":
         return column
@@ -99,7 +98,6 @@ def as_text(column: str, kind: str) -> str | None:
 
 
 def as_literal(text: str, kind: str) -> str:
-    """Return a literal for a value as text (see `as_text`)."""
     if kind == "string":
         return literal(text)
     if kind == "binary":

@@ -78,7 +78,6 @@ def _replaced(
     *,
     few: bool,
 ) -> Affected:
-    """Find which rows of a table are replaced."""
     if choice.unfollowed:
         raise FullRefreshError(choice.unfollowed)
     session = reading.session
@@ -90,7 +89,6 @@ def _replaced(
 
 
 def _register(session: SparkSession, manifest: Manifest, choice: RefreshChoice) -> None:
-    """Register the inputs as they were before and as they are now."""
     for one in choice.inputs:
         for state, snapshot in ((InputState.BEFORE, one.before), (InputState.AFTER, one.after)):
             frame = session.sql(f"SELECT * FROM {table_of(manifest, one).relation.sql} VERSION AS OF {snapshot}")  # noqa: S608 - quoted

@@ -19,7 +19,6 @@ _ANEW = "Build it from its beginning: leave out --clone."
 
 
 def target_faults(target: Target, other: Target) -> Iterator[Diagnostic]:
-    """Yield why no table of another target can be cloned."""
     if target.name == other.name:
         message = f"target '{other.name}' cannot be cloned into itself"
         yield Diagnostic(UNAVAILABLE, message, "Choose another target with -t, or leave out --clone.")

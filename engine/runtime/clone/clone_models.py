@@ -66,7 +66,6 @@ def clone_models(manifest: Manifest, target: Target, target_dir: Path, clones: S
 
 
 def is_begun(folder: TableState) -> bool:
-    """Whether a table is a clone that was begun."""
     return _CLONE in (folder.operation(TableOperation.DROP) or {})
 
 
@@ -108,7 +107,6 @@ def _beside(relation: Relation) -> Relation:
 
 
 def _remove_unfinished(target: Target, one: Clone) -> None:
-    """Remove what a clone that was killed has made."""
     for number in one.folder.generations():
         one.folder.discard(number)
     for relation in (one.own.relation, _beside(one.own.relation)):

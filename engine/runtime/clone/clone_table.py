@@ -53,7 +53,6 @@ def clone_table(spark: SparkSession, other: Relation, to: Relation) -> str:
 
 
 def _document(known: dict[str, Any], to: Relation, other: Relation) -> dict[str, Any]:
-    """The metadata of the new table."""
     properties = {key: text for key, text in known["properties"].items() if key not in _NOT_TAKEN}
     refs = {name: ref for name, ref in known.get("refs", {}).items() if name == "main"}
     return {

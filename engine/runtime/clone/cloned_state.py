@@ -61,7 +61,6 @@ def _start(start: Mapping[str, Any], clone: str | None) -> Mapping[str, Any]:
 
 
 def _facts(own: Model, known: Mapping[str, Any]) -> dict[str, Any]:
-    """The facts of the query that wrote the other table, with the tables that it would have had here."""
     deferred = {item["name"]: item["deferred"] for item in own.facts["inputs"] if "deferred" in item}
     inputs = [
         {**{key: value for key, value in item.items() if key != "deferred"}, **_deferred(deferred.get(item["name"]))}

@@ -11,7 +11,6 @@ CORE = ("core",)
 
 
 def jar_sets(manifest: Manifest, nodes: Iterable[Model | DataTest]) -> tuple[str, ...]:
-    """The sets of jars that a session needs to run some models and data tests."""
     read = (manifest.nodes[i] for node in nodes for i in _read_by(node))
     specs = [node.spec for node in read if isinstance(node, Source)]
     return (*CORE, *sorted({name for spec in specs for name in KINDS[spec.format].jars(spec)}))

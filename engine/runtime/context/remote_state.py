@@ -13,7 +13,6 @@ JARS = ("s3",)
 
 
 def state_jars(target: Target) -> tuple[str, ...]:
-    """Return the sets of jars by which Spark reaches the state of a target."""
     return () if isinstance(target.state, Path) else JARS
 
 

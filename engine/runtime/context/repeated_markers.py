@@ -14,7 +14,6 @@ _NOT_CARRIED = ("lease", "fence", ERASE, BACKFILL)
 
 
 def repeated_markers(run: Run, owner: Model, facts: TableFacts) -> dict[str, str]:
-    """Return the markers of the last commit of a table's owner, with those of a run."""
     last = next((s for s in facts.history if s.marker("generation") is not None), None)
     summary = last.summary if last is not None else {}
     known = {key.removeprefix("engine."): text for key, text in summary.items() if key.startswith("engine.")}

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 def command_run(manifest: Manifest, target: Target, root: Path, spark: SparkSession) -> Run:
     """Return the run of a command that builds nothing: without a plan, and nobody hears its events."""
 
-    def unheard(_: Event) -> None:
-        """No-op."""
+    def unheard(_: Event) -> None: ...
 
     place, lake = target.place(root), Lake(target.catalog)
     return Run(str(uuid.uuid4()), manifest, target, place, Plan({}), spark, lake, unheard)
@@ -59,7 +58,6 @@ class Run:
     until: float | None = None
 
     def state(self, model: Model) -> TableState:
-        """The state folder of a model's table."""
         return table_state(self.target, model)
 
     @property
@@ -68,7 +66,6 @@ class Run:
         return environment(self.manifest, self.target)
 
     def signed(self, model: Model, state: ModelState) -> ModelState:
-        """Return a state with the query and the build that write its table from now on."""
         return replace(
             state,
             fingerprint=model.fingerprint,

@@ -47,7 +47,6 @@ def write_results(
     arguments: Mapping[str, Any] | None = None,
     deferred: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Path:
-    """Write the results of a run of a project; the parameters are those of `as_dict`."""
     return write_text(folder, FILE, json.dumps(as_dict(results, project, arguments, deferred), indent=1, default=str))
 
 
@@ -129,7 +128,6 @@ def _name(result: ModelFinished | TestFinished) -> str:
 
 
 def _progress(batches: Iterable[BatchCommitted]) -> dict[str, deque[dict[str, Any]]]:
-    """The last micro-batches by model."""
     kept: dict[str, deque[dict[str, Any]]] = defaultdict(lambda: deque(maxlen=_KEPT))
     for batch in batches:
         kept[batch.node].append({key: getattr(batch, key) for key in _PROGRESS})

@@ -56,12 +56,10 @@ def run_test(session: SparkSession, test: DataTest, query: str) -> DataTestVerdi
 
 
 def no_failures(test: DataTest) -> DataTestVerdict:
-    """How a test ended of which no row fails."""
     return DataTestVerdict(judged(test, 0))
 
 
 def judged(test: DataTest, failures: int) -> Status:
-    """What a number of failing rows means."""
     if test.severity is Severity.ERROR and _holds(test.error_if, failures):
         return Status.FAIL
     return Status.WARN if _holds(test.warn_if, failures) else Status.PASS

@@ -40,7 +40,6 @@ class SharedScan:
 
 
 def shared(tests: Iterable[DataTest]) -> Mapping[str, SharedScan]:
-    """The tests that share a look with others, by id."""
     by_rows: dict[str, list[DataTest]] = {}
     for test in tests:
         if test.look is not None:

@@ -20,15 +20,12 @@ if TYPE_CHECKING:
 
 
 def sources_of(manifest: Manifest, tests: Iterable[DataTest]) -> Mapping[str, Source]:
-    """The sources that tests read, by id."""
     found = (manifest.nodes[i] for test in tests for i in test.depends_on)
     return {node.id: node for node in found if isinstance(node, Source)}
 
 
 @dataclass(slots=True)
 class SourceRows:
-    """The sources as the tests of a run see them, each a temporary view in a session of their own."""
-
     spark: SparkSession
     manifest: Manifest
     place: Place

@@ -68,7 +68,6 @@ def read_request(
 
 
 def _checked(option: str, text: str, relation: str, table: TableFacts, example: str) -> tuple[str, ...]:
-    """Check one condition, and return the columns that it names as the table spells them."""
     form = _FORM.format(relation, example)
     fault = condition_fault(text)
     if fault:

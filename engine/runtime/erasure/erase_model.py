@@ -51,8 +51,6 @@ _OURS = "engine_"
 
 @dataclass(frozen=True, slots=True)
 class FoundRows:
-    """The rows of a table that are to be erased, and where they are."""
-
     table: ErasedTable
     matches: Matches
 
@@ -74,7 +72,6 @@ class Erasure:
 
     @property
     def some(self) -> bool:
-        """Whether there is anything to erase."""
         return bool(self.batches) or any(one.matches.some for one in self.found)
 
 
@@ -121,7 +118,6 @@ def _may_read(manifest: Manifest, reader: Model, model: Model) -> bool:
 
 @contextmanager
 def _explained(request: EraseRequest, what: str) -> Iterator[None]:
-    """Turn what Spark says into an error of the command."""
     try:
         yield
     except spark_exceptions() as error:

@@ -110,7 +110,6 @@ def _initial_snapshots(run: Run, model: Model) -> Iterator[tuple[Relation, Model
 
 
 def _types(session: SparkSession, request: EraseRequest) -> StructType:
-    """The columns that the condition names, as the table has them."""
     from pyspark.sql.types import StructType
 
     fields = {field.name: field for field in session.table(request.model.relation.sql).schema.fields}

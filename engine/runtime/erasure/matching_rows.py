@@ -49,26 +49,22 @@ class Matches:
 
     @property
     def some(self) -> bool:
-        """Whether anything is to be erased."""
         return bool(self.rows or self.files or self.left) or self.older != 0
 
 
 def by_columns(condition: str) -> Judge:
-    """Judge rows by a condition over their columns."""
     from pyspark.sql import functions as f
 
     return lambda frame: frame.withColumn(MATCHES, f.coalesce(f.expr(f"({condition}\n)"), f.lit(False)))
 
 
 def every_row(frame: DataFrame) -> DataFrame:
-    """Let all rows match."""
     from pyspark.sql import functions as f
 
     return frame.withColumn(MATCHES, f.lit(True))
 
 
 def by_fields(condition: str, structs: Collection[str]) -> Judge:
-    """Judge rows by a condition over the fields of some of their columns."""
     from pyspark.sql import functions as f
 
     def judge(frame: DataFrame) -> DataFrame:
@@ -107,7 +103,6 @@ def unread_json(frame: DataFrame, names: Collection[str]) -> int:
 def find_matches(
     session: SparkSession, relation: Relation, facts: TableFacts, judge: Judge, names: Collection[str] = ()
 ) -> Matches:
-    """Find the rows of a table that match."""
     from pyspark.sql import functions as f
 
     table = session.read.format("iceberg").load(str(relation))

@@ -84,7 +84,6 @@ def _upstream(manifest: Manifest, request: EraseRequest) -> Iterator[OtherCopy]:
 
 
 def _copies(model: Model, above: str) -> dict[str, str]:
-    """The columns of a model that are those of a node, unchanged: with the name there."""
     found = {}
     for column in model.columns:
         origins = [origin for origin in column.origins if origin.kind == "direct"]
@@ -95,7 +94,6 @@ def _copies(model: Model, above: str) -> dict[str, str]:
 
 
 def _renamed(names: _Names | None, others: _Names) -> _Names | None:
-    """The columns of the condition under other names; None: not all of them have one."""
     known = {old.lower(): new for old, new in others.items()}
     if names is None or not {name.lower() for name in names.values()} <= known.keys():
         return None
@@ -103,13 +101,11 @@ def _renamed(names: _Names | None, others: _Names) -> _Names | None:
 
 
 def erase_command(model: Model, request: EraseRequest, names: Mapping[str, str]) -> str:
-    """Return the command that erases the same rows from another model."""
     where = with_names(request.where, names).replace("\\", "\\\\").replace('"', '\\"')
     return f'engine erase {model.name} --where "{where}"'
 
 
 def with_names(condition: str, names: Mapping[str, str]) -> str:
-    """Return a condition with other names of columns, wherever they are names."""
     other = {old.lower(): new for old, new in names.items()}
     tokens, parts, at = tokenize(condition), [], 0
     for index, token in enumerate(tokens):

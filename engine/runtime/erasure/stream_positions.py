@@ -34,26 +34,21 @@ class StreamPosition:
 
     @property
     def in_flight(self) -> bool:
-        """Whether something of it was begun and not finished."""
         return self.rebuilt or self.checkpoint.started != self.checkpoint.committed
 
     def reads(self, owner: Model) -> bool:
-        """Whether the model lists another one under its streams."""
         return any(item.stream and item.node == owner.id for item in self.reader.inputs)
 
     def initial(self, owner: Model) -> int | None:
-        """The snapshot of another model's table that its initial snapshot has the rows of; None: it has none."""
         found = self.state.starts.get(owner.id, {}).get("snapshot")
         return found if isinstance(found, int) else None
 
     def offsets_in(self, table: TableFacts) -> list[dict[str, Any]]:
-        """Return its offsets in a table."""
         ids = {snapshot.id for snapshot in table.history} | table.snapshots
         return [dict(offset) for offset in self.checkpoint.offsets if offset.get("snapshot_id") in ids]
 
 
 def positions(manifest: Manifest, target: Target) -> tuple[StreamPosition, ...]:
-    """Return the streams of a project that have begun."""
     found = []
     for reader in manifest.models:
         if not reader.streaming or reader.deferred_from is not None:

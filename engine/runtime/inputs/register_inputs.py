@@ -85,7 +85,6 @@ def refresh_static(session: SparkSession, manifest: Manifest, model: Model) -> N
 
 
 def _mark(frame: DataFrame, item: Input) -> Watermark | None:
-    """The watermark of a stream, with its column as the frame spells it."""
     mark = item.watermark if item.stream else None
     if mark is None or mark.expression is not None:
         return mark

@@ -77,7 +77,6 @@ class Landed:
         return _late_folder(self, late) if late else None
 
     def misfits(self, uri: str) -> list[str]:
-        """What does not fit in the schema of a file, each with its name."""
         found = file_schema.misfits(listing.local(uri) or uri, self.spec_of(uri), self.run.place)
         return [f"{self.some([uri])}: {what}" for what in found]
 
@@ -106,11 +105,9 @@ class Landed:
         return max(self.specs, key=length)
 
     def some(self, uris: Iterable[str]) -> str:
-        """The first of some files, as paths of the project."""
         return some_files(uris, self.run.place.root)
 
     def warn(self, code: str, message: str, hint: str) -> None:
-        """Warn of something that does not stop the build."""
         self.run.emit(Diagnosed(Diagnostic(code, message, hint, Level.WARNING, self.model.name)))
 
 

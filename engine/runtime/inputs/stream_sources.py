@@ -118,7 +118,6 @@ def _has_topics(run: Run, source: StreamSource) -> bool:
 
 
 def record(folder: TableState, generation: int, model: Model, made: Recorded) -> None:
-    """Write the facts of a query, and what its generation knows of its sources if it is not what is there."""
     folder.save_facts(generation, model.fingerprint, model.facts)
     if recorded(folder, generation) != made:
         folder.save_note(generation, RECORD, made.as_json())
@@ -148,7 +147,6 @@ def _is_of(checkpoint: StatePath, source: StreamSource) -> bool:
 
 
 def renamed(run: Run, model: Model, state: ModelState, folder: TableState) -> ModelState:
-    """The state with what it keeps of sources under the names that they have now."""
     before = recorded(folder, state.generation)
     if before is None:
         return state

@@ -63,7 +63,6 @@ def timed(model: Model) -> tuple[Timed, ...]:
 
 
 def observed(frame: DataFrame, item: Timed, column: str) -> DataFrame:
-    """The frame of an input, whose newest event time Spark reports after each micro-batch."""
     from pyspark.sql import functions as f
 
     return frame.observe(item.observation, f.max(f.unix_micros(f.col(quoted(column)))).alias(_NEWEST))
@@ -83,7 +82,6 @@ class EventTimes:
     newest: dict[str, datetime] = field(default_factory=dict)
 
     def see(self, record: Mapping[str, Any]) -> None:
-        """Take in Spark's progress record of a micro-batch."""
         told = record.get("observedMetrics") or {}
         for item in self.inputs:
             micros = (told.get(item.observation) or {}).get(_NEWEST)
@@ -92,7 +90,6 @@ class EventTimes:
                 self.newest[item.view] = max(at, self.newest.get(item.view, at))
 
     def by_name(self) -> dict[str, str | None]:
-        """The newest event time of this run by input; None: it had no row."""
         return {item.name: _text(self.newest[item.view]) if item.view in self.newest else None for item in self.inputs}
 
     def known(self) -> dict[str, dict[str, str]]:
@@ -154,7 +151,6 @@ def ahead_of_clock(model: Model, watermark: str | None, now: datetime) -> Diagno
 
 
 def policy_of(session: Any) -> str:
-    """Which of several watermarks counts, as the session says: `min` or `max`."""
     return str(session.conf.get(_POLICY, "min"))
 
 

@@ -81,7 +81,6 @@ def _expire(run: Run, model: Model, relation: Relation) -> None:
 
 
 def _allowed_by_age(table: TableFacts, now: int) -> int:
-    """The time in ms before which snapshots of a table are old."""
     old = now - number_of(table, AGE)
     if AGE[0] in table.properties or len(table.history) <= MOST_SNAPSHOTS:
         return old

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 
 def staging(model: Model, generation: int) -> Relation:
-    """The table a generation is built in before it is published."""
     relation = model.relation
     return Relation(relation.catalog, relation.schema, f"{relation.name}__g{generation}")
 
@@ -75,7 +74,6 @@ def clear_staging(run: Run, model: Model, session: SparkSession) -> None:
 
 
 def begin(model: Model, folder: TableState, frame: DataFrame, table: TableFacts | None) -> ModelState:
-    """Make the staging table of the next generation."""
     generation = generations.next_number(folder, table)
     if folder.lease is not None:
         folder.lease.check()

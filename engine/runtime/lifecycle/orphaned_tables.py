@@ -20,12 +20,10 @@ _NOTES = 10
 
 
 def orphans(manifest: Manifest, target: Target, root: Path) -> tuple[KnownTable, ...]:
-    """Those of them that no model of the project has, and no source names."""
     return tuple(known for known in _without_model(manifest, target, root) if not _rebuilt(manifest, known))
 
 
 def _rebuilt(manifest: Manifest, known: KnownTable) -> bool:
-    """Whether a model of the project is being rebuilt in a table."""
     return known.rebuild is not None and f"model.{known.rebuild.model}" in manifest.nodes
 
 
@@ -38,7 +36,6 @@ def _without_model(manifest: Manifest, target: Target, root: Path) -> tuple[Know
 
 
 def notes(manifest: Manifest, target: Target, root: Path) -> Iterator[Diagnostic]:
-    """What a build notes of tables that nothing builds any more."""
     tables = _without_model(manifest, target, root)
     yield from _begun(manifest, tables)
     found = [known for known in tables if not _rebuilt(manifest, known)]
@@ -67,7 +64,6 @@ def _begun(manifest: Manifest, tables: Iterable[KnownTable]) -> Iterator[Diagnos
 
 
 def reason(manifest: Manifest, known: KnownTable) -> str:
-    """Why nothing builds a table any more."""
     if known.unfinished:
         return f"the drop of {known.name} was interrupted"
     model = manifest.nodes.get(f"model.{known.model}")

@@ -50,7 +50,6 @@ def as_written(run: Run, model: Model, back_to: int | None = None) -> TableFacts
 
 
 def _check(run: Run, model: Model, table: TableFacts) -> None:
-    """Check that the staged rows can be published."""
     main = run.lake.table(model.relation.schema, model.relation.name)
     if (fault := staged_fault(model, table, main)) is not None:
         raise StateError.of((fault,))
@@ -90,7 +89,6 @@ def _note_table(run: Run, model: Model, folder: TableState) -> None:
 
 
 def _whole(folder: TableState) -> ModelState | None:
-    """A rebuild that is done and waits."""
     pending = folder.pending()
     return pending if pending is not None and pending.phase is Phase.STAGED else None
 
@@ -114,7 +112,6 @@ def apart(run: Run, model: Model) -> bool:
 
 
 def reading_what_waits(run: Run, test: DataTest) -> str:
-    """The query of a test over the staged rows, of each model that it reads and that lets them wait."""
     text = test.sql
     for model_id in test.depends_on:
         model = run.manifest.nodes[model_id]
@@ -192,7 +189,6 @@ def _held(model: Model, missing: Iterable[str], rows: str) -> Diagnostic:
 
 
 def gates(run: Run, nodes: Iterable[str]) -> Gates:
-    """The gates of a run over some nodes."""
     chosen = set(nodes)
     models = [m for i in chosen if isinstance(m := run.manifest.nodes[i], Model) and waits(m)]
     models += decided_by_tests(run.manifest, chosen)

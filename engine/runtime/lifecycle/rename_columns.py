@@ -59,7 +59,6 @@ def _initial_snapshots(
 
 
 def _renamed(run: Run, relation: Relation, names: Mapping[str, str]) -> bool:
-    """Rename the columns that a table has under earlier names; False: it has none."""
     facts = run.lake.table(relation.schema, relation.name)
     now = {old.lower(): new for old, new in names.items()}
     wanted = [path for path in _columns(facts) if path[-1].lower() in now] if facts is not None else []

@@ -59,7 +59,6 @@ def rename_table(target: Target, one: Renaming) -> None:
 
 
 def told(one: Renaming) -> Diagnostic:
-    """What a build notes of a rename."""
     hint = "'renamed_from' means nothing any more once each target was built."
     return Diagnostic("table-renamed", str(one), hint, Level.NOTE, node=one.model.name)
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 
 def announce(run: Run, model: Model) -> None:
-    """Report what a full refresh discards as the model was materialized as something else."""
     known = run.plan.actions[model.id].comparison
     if known is not None and known.kind_changed:
         message = f"{model.relation} is replaced: {'; '.join(known.reasons)}"
@@ -39,7 +38,6 @@ def announce(run: Run, model: Model) -> None:
 
 
 def kind_changed(run: Run, model: Model) -> bool:
-    """Return whether a model was materialized as something else before."""
     known = run.plan.actions[model.id].comparison
     return known is not None and known.kind_changed
 
@@ -86,7 +84,6 @@ def clear_table(session: SparkSession, model: Model, state: ModelState | None, t
 
 
 def clear_deletes(run: Run, session: SparkSession, model: Model) -> None:
-    """Drop the deletes that a model remembered for rows that are gone."""
     relation = model.relation
     found = run.lake.table(relation.schema, relation.name + DELETED)
     if found is not None and found.properties.get("engine.model") == model.name:

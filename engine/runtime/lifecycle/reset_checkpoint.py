@@ -57,7 +57,6 @@ def renewed(run: Run, model: Model, folder: TableState) -> ModelState:
 
 
 def begin(run: Run, model: Model, folder: TableState, state: ModelState) -> None:
-    """Save the state of a new generation, tell what it means, and let go of those before."""
     run.emit(Diagnosed(_told(run, model, folder, folder.load())))
     folder.discard(state.generation)
     folder.save(state)
@@ -90,7 +89,6 @@ def _told(run: Run, model: Model, folder: TableState, before: ModelState | None)
 
 
 def placed(run: Run, model: Model, state: ModelState | None) -> Run:
-    """The run with the sources of a model as its generation began them."""
     if state is None or not state.begin:
         return run
     changed: dict[str, Any] = {}

@@ -36,8 +36,6 @@ _REGISTRY_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A part of the machine: whether it will do, what it is, and what to do if not."""
-
     part: str
     good: bool
     text: str
@@ -55,7 +53,6 @@ def checkup(target: Target, root: Path, manifest: Manifest | None = None) -> Ite
 
 
 def _needed(target: Target, manifest: Manifest | None) -> frozenset[str]:
-    """Coordinates of the jars that a build of the project into the target needs."""
     nodes = manifest.nodes.values() if manifest is not None else ()
     read = [node for node in nodes if isinstance(node, Model | DataTest)]
     sets = jar_sets(manifest, read) if manifest is not None else CORE

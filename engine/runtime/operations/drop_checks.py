@@ -62,7 +62,6 @@ def _names(table: KnownTable) -> set[str]:
 def refusals(
     manifest: Manifest, target: Target, tables: Sequence[KnownTable], accept: Sequence[str]
 ) -> list[Diagnostic]:
-    """Why some tables must not be dropped, as they are asked for."""
     names = {table.name for table in tables}
     models = [model for model in manifest.models if model.stored and str(model.relation) in names]
     protected = (model for model in models if model.operation.full_refresh is False and PROTECTED not in accept)
@@ -88,7 +87,6 @@ def _protected(model: Model) -> Diagnostic:
 def _readers(
     manifest: Manifest, target: Target, tables: Sequence[KnownTable], dropped: set[str]
 ) -> Iterator[Diagnostic]:
-    """Streams whose checkpoints are on a table that goes, and views over it."""
     for model in manifest.models:
         if not model.stored or model.id in dropped:
             continue

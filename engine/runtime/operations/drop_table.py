@@ -142,7 +142,6 @@ def check_finished(states: Sequence[TableState]) -> None:
 
 
 def is_view(known: KnownTable, model: Model | None) -> bool:
-    """Whether a table that the state knows is a view, as the query that wrote last says."""
     if known.state is None:
         return model is not None and model.computed_when_read
     facts = known.folder.facts(known.state)

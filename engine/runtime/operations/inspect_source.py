@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 
 class _Lines(str):
-    """A text that is written on lines of its own."""
-
     __slots__ = ()
 
 
@@ -88,7 +86,6 @@ def _type(type_: DataType) -> str:
 
 
 def declaration(source: Source, columns: tuple[avro.AvroColumn, ...]) -> str:
-    """A source file that declares the source with these columns."""
     spec = source.spec
     said: dict[str, Any] = {"name": source.table, "format": spec.format}
     kind = KINDS[spec.format]

@@ -171,7 +171,6 @@ def _told(
 def _steps(
     session: SparkSession, relation: Relation, older_than: int, retain: int, care: Care
 ) -> Iterator[dict[str, Any]]:
-    """What each step did, as `Cared` counts it."""
     joined, into = maintenance_procedures.compact(session, relation)
     yield {"joined": joined, "into": into}
     _, manifests = maintenance_procedures.rewrite_manifests(session, relation)
@@ -183,7 +182,6 @@ def _steps(
 
 
 def _orphans(session: SparkSession, relation: Relation, care: Care) -> int:
-    """Remove, or count, the files that no snapshot knows."""
     if care.orphans_after is None:
         return 0
     before = int(time.time() * 1000) - care.orphans_after * 1000

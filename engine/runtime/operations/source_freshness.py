@@ -65,7 +65,6 @@ class SourceLook:
 
     @property
     def verdict(self) -> FreshnessVerdict:
-        """The newest row against the source's bounds."""
         bounds = self.source.freshness
         if self.newest is None or bounds is None:
             return FreshnessVerdict.FAILED

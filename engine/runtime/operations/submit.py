@@ -54,8 +54,6 @@ _WORDS: Final = re.compile(r"[^A-Za-z0-9]+")
 
 
 class DeployMode(StrEnum):
-    """Where the driver runs: in this process's place, or on a machine of the cluster."""
-
     CLIENT = "client"
     CLUSTER = "cluster"
 
@@ -196,7 +194,6 @@ def _startup_conf(target: Target, target_dir: Path, manifest: Manifest, mode: De
 
 
 def _project_files(root: Path) -> dict[str, Path]:
-    """The files that a compilation reads, by their names in the project."""
     found = {
         name: Path(path) for name, path in read_files(root, load_project(root).paths).items() if Path(path).is_file()
     }

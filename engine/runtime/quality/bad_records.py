@@ -47,7 +47,6 @@ class Watched:
 
 
 def counted(session: SparkSession, execution: Any, watched: Iterable[Watched]) -> dict[str, int]:
-    """How many bad records each input had in an execution that has ended, by its view."""
     seen = executions.observed(execution)
     return {item.view: _count(session, execution, item, seen) for item in watched}
 
@@ -134,7 +133,6 @@ def records(session: SparkSession, execution: Any, item: Watched) -> int:
 
 
 def first_lines(session: SparkSession, execution: Any, item: Watched) -> list[str]:
-    """Where the first bad records of an input are, and why they are bad."""
     found = _records(session, execution, item)
     return _lines(found) if found is not None else []
 
@@ -156,7 +154,6 @@ def explained(session: SparkSession, execution: Callable[[], Any], watched: Iter
 
 
 def error(name: str, count: int, lines: Iterable[str]) -> RunError:
-    """The error of bad records; `lines` say where the first ones are, and why they are bad."""
     lines = list(lines)
     several = "a record" if count == 1 else f"{count:,} records"
     message = f"{several} of {name} cannot be read: {'; '.join(lines)}"
@@ -170,7 +167,6 @@ def error(name: str, count: int, lines: Iterable[str]) -> RunError:
 
 
 def from_text(text: str) -> RunError | None:
-    """The error of the bad record that Spark's error text reports."""
     found = mark_bad_records.raised(text)
     if found is None:
         return None
@@ -195,7 +191,6 @@ def place(origin: Mapping[str, Any], raw: bytes | None) -> str:
 
 
 def _file(uri: str, raw: bytes | None) -> str:
-    """A file, with the line of the record where it can be found in it."""
     path = listing.local(local_paths.decoded(uri))
     if path is None:
         return uri

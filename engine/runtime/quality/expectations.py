@@ -79,14 +79,12 @@ def marked_rows(frame: DataFrame, checks: Sequence[Expectation]) -> DataFrame:
 
 
 def failing_any(checks: Sequence[Expectation], policies: Collection[OnFail]) -> Column:
-    """Whether a row of `marked_rows` fails a check with one of some policies."""
     from pyspark.sql import functions as f
 
     return reduce(or_, (_any(checks, policy) for policy in policies), f.lit(False))
 
 
 def passing(frame: DataFrame, checks: Sequence[Expectation]) -> DataFrame:
-    """The rows for the table, from a checked frame."""
     return frame.where(~_any(checks, OnFail.QUARANTINE)).drop(FAILED) if FAILED in frame.columns else frame
 
 
@@ -104,7 +102,6 @@ def failing(frame: DataFrame, checks: Sequence[Expectation]) -> DataFrame:
 
 
 def counted(execution: Any, checks: Sequence[Expectation]) -> dict[str, int]:
-    """How many rows failed each check in an execution, by its name."""
     seen = executions.observed(execution).get(OBSERVED, {})
     return {check.name: int(seen.get(_name("count", index)) or 0) for index, check in enumerate(checks)}
 
@@ -155,7 +152,6 @@ def _name(what: str, index: int) -> str:
 
 
 def counts_of(frame: DataFrame, checks: Sequence[Expectation]) -> dict[str, int]:
-    """How many rows of a checked frame fail each check."""
     from pyspark.sql import functions as f
 
     sums = frame.select(*(f.count_if(f.col(FAILED)[index]) for index in range(len(checks)))).first()

@@ -12,7 +12,6 @@ LEFT_OUT: Final = "__left_out"
 
 
 def left_out(frame: DataFrame) -> Column:
-    """Whether a row stands for a group that the query leaves out."""
     from pyspark.sql import functions as f
 
     return f.col(LEFT_OUT) if LEFT_OUT in frame.columns else f.lit(False)

@@ -37,7 +37,6 @@ _QUERY = "query-id"
 
 
 def relation_of(model: Model) -> Relation:
-    """The quarantine of a model."""
     return replace(model.relation, name=model.relation.name + SUFFIX)
 
 
@@ -60,7 +59,6 @@ class Quarantine:
 
     @property
     def relation(self) -> Relation:
-        """The table."""
         return relation_of(self.model)
 
     def wrote(self, query: str | None, batch: int | None = None) -> SnapshotFacts | None:
@@ -105,7 +103,6 @@ class Quarantine:
         lake.append(lake.stage(rows, self._made(session)), markers, None, self._expected())
 
     def _expected(self) -> ExpectedTable:
-        """What the table must be for the next commit."""
         last = self.last if self.last is not None or self.facts is None else self.facts.snapshot
         return ExpectedTable(self.model.name, self.facts.uuid if self.facts else None, last, self.descends)
 
@@ -136,7 +133,6 @@ def _layout(model: Model) -> TableLayout:
 
 
 def quarantines(model: Model, watched: Iterable[Watched]) -> bool:
-    """Whether anything of a model may go to a quarantine."""
     return expectations.splits(model.expectations) or any(
         item.policy is OnBadRecord.QUARANTINE and item.once for item in watched
     )

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class TakenOut:
-    """Bad records and all records of each input in the micro-batches that a build has committed, by view."""
-
     bad: dict[str, int] = field(default_factory=dict)
     all: dict[str, int] = field(default_factory=dict)
 
@@ -56,7 +54,6 @@ def _error(item: Watched, bad: int, read: int, lines: list[str]) -> RunError:
 
 
 def warnings(model: str, watched: Iterable[Watched], bad: Mapping[str, int]) -> tuple[Diagnostic, ...]:
-    """The warnings of a build about the records that it took out."""
     policies = {item.name: item.policy for item in watched}
     return tuple(_warning(model, name, count, policies.get(name)) for name, count in bad.items() if count)
 

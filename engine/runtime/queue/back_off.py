@@ -28,5 +28,4 @@ def pause_after(failures: int) -> float:
 
 
 def heals(diagnostics: Iterable[Diagnostic]) -> bool:
-    """Return whether time may remove the cause of a failed turn."""
     return not any(found.is_error and found.code in _NEEDS_EDIT for found in diagnostics)

@@ -40,8 +40,6 @@ class LiveNode:
 
 @dataclass(slots=True)
 class _Groups:
-    """The tests of a selection: those that run in their model's turn, and those in turns of their own."""
-
     with_model: dict[str, list[str]] = field(default_factory=dict)
     apart: dict[str, list[str]] = field(default_factory=dict)
 

@@ -27,8 +27,6 @@ _REST = 1.0
 
 @dataclass(frozen=True, slots=True)
 class StateChange:
-    """A node is in another state."""
-
     node: str
     state: NodeState
     reason: str
@@ -118,7 +116,6 @@ class NodeQueue:
                 self._turn_to(entry, NodeState.QUEUED, reason)
 
     def committed(self, id_: str, now: float) -> None:
-        """A node wrote something: what reads it is due."""
         name = shown_name(id_)
         if (own := self.entries.get(id_)) is not None:
             own.maintained = own.maintained or now
@@ -128,7 +125,6 @@ class NodeQueue:
                 self.due(entry.node.id, f"{name} committed", now)
 
     def new_input(self, source: str, now: float) -> None:
-        """A source may have something new."""
         for entry in self.entries.values():
             if source in entry.node.sources:
                 self.due(entry.node.id, f"new input in {shown_name(source)}", now)
@@ -162,7 +158,6 @@ class NodeQueue:
         return min(ready, key=lambda entry: entry.due or 0.0, default=None)
 
     def begin(self, entry: Entry, now: float) -> None:
-        """Its turn begins."""
         entry.due, entry._begun, entry.again = None, now, ""  # noqa: SLF001 - of this module
         entry.turns += 1
         if entry.standby:
@@ -203,7 +198,6 @@ class NodeQueue:
         self._turn_to(entry, NodeState.RUNNING, "maintenance")
 
     def maintained(self, id_: str, now: float) -> None:
-        """The maintenance of a node has ended, well or not."""
         if (entry := self.entries.get(id_)) is None:
             return
         entry.commits, entry.maintained = 0, now
@@ -236,7 +230,6 @@ class NodeQueue:
         self._turn_to(entry, NodeState.BACKING_OFF, reason, entry.until)
 
     def heal(self, id_: str, now: float) -> None:
-        """What a failed node waited for has come."""
         if (entry := self.entries.get(id_)) is not None and entry.state is NodeState.FAILED:
             self._release(entry, now)
             self.due(id_, "tried again", now)
@@ -257,7 +250,6 @@ class NodeQueue:
                 self.due(entry.node.id, "resumed", now)
 
     def take_changes(self) -> list[StateChange]:
-        """The changes of states since the last call."""
         taken, self.changes = self.changes, []
         return taken
 
@@ -268,7 +260,6 @@ class NodeQueue:
         return max(0.0, min([most, *(time - now for time in times)]))
 
     def running(self) -> int:
-        """How many turns are under way."""
         return sum(entry.state is NodeState.RUNNING for entry in self.entries.values())
 
     def busy(self) -> bool:

@@ -36,7 +36,6 @@ class PublishedInput:
 
     @property
     def files(self) -> int:
-        """How many data files the commit added."""
         text = self.snapshot.summary.get("added-data-files", "0")
         return int(text) if text.isdecimal() else 0
 

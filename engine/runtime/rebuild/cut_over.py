@@ -104,7 +104,6 @@ def _publish(one: Rebuild, run: Run, spark: SparkSession) -> None:
 
 
 def _made(one: Rebuild, model: Model) -> ModelState:
-    """The state of the table in which a model was rebuilt."""
     made = next_state(one.target, model).load()
     if made is None:
         message = f"the state of {next_relation(model.relation)} is lost"
@@ -114,7 +113,6 @@ def _made(one: Rebuild, model: Model) -> ModelState:
 
 
 def _published(one: Rebuild, run: Run, model: Model) -> PublishedInput:
-    """A model that is published, for those that stream from it."""
     relations = (model.relation, next_relation(model.relation))
     table, made = (run.lake.table(relation.schema, relation.name) for relation in relations)
     if table is None or made is None:

@@ -20,7 +20,6 @@ UNAVAILABLE = "rebuild-unavailable"
 
 
 def rebuild_faults(manifest: Manifest, target: Target, place: Place, models: Sequence[Model]) -> Iterator[Diagnostic]:
-    """Yield why some models cannot be rebuilt beside their tables."""
     if not isinstance(target.state, Path):
         message = f"the state of target '{target.name}' is in a bucket, where no checkpoint is copied yet"
         yield Diagnostic(UNAVAILABLE, message, _FULL.format(f"{models[0].name}+"))
@@ -57,7 +56,6 @@ def _faults(manifest: Manifest, model: Model, rebuilt: Collection[str]) -> Itera
 
 
 def _behind(manifest: Manifest, node: Model, rebuilt: Collection[str]) -> list[str]:
-    """The names of the rebuilt models that a table or view is made from."""
     parents = {name: set(manifest.parents(name)) for name in manifest.order}
     return [manifest.nodes[name].name for name in sorted(ancestors(parents, node.id).intersection(rebuilt))]
 

@@ -53,25 +53,21 @@ class Rebuild:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the models."""
         return tuple(self.model(i).name for i in self.models)
 
     def model(self, node: str) -> Model:
-        """Return a model as the project has it."""
         found = self.manifest.nodes[node]
         if not isinstance(found, Model):
             raise TypeError(node)
         return found
 
     def made(self, node: str) -> Model:
-        """Return a model as it is rebuilt."""
         found = self.beside.nodes[node]
         if not isinstance(found, Model):
             raise TypeError(node)
         return found
 
     def notes(self) -> dict[str, BegunRebuild]:
-        """What is noted of each that was begun, by id."""
         read = ((i, begun_rebuild(next_state(self.target, self.model(i)))) for i in self.models)
         return {i: note for i, note in read if note is not None and note.model == self.model(i).name}
 
@@ -95,7 +91,6 @@ def beside(manifest: Manifest, models: Iterable[Model]) -> Manifest:
 
 
 def instead(models: Iterable[Model]) -> dict[str, Relation]:
-    """Return the tables in which some models are rebuilt, by name."""
     return {model.name: next_relation(model.relation) for model in models}
 
 

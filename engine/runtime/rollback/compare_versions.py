@@ -73,7 +73,6 @@ class VersionDifference:
 
     @property
     def same(self) -> bool:
-        """Whether all that can be compared is the same."""
         kept = all(column.before == column.now for column in self.columns)
         return self.rows[0] == self.rows[1] and self.only in {None, (0, 0)} and not self.differing and kept
 
@@ -116,7 +115,6 @@ def compare_relations(session: SparkSession, model: Model, what: str, earlier: s
 
 
 def _versions(run: Run, model: Model) -> tuple[str, str, str]:
-    """The two versions: what they are, and each as SQL reads it."""
     relation = model.relation
     table = run.lake.table(relation.schema, relation.name)
     waiting = publish.waiting(run, model) if model.stored and table is not None and table.history else None
@@ -193,7 +191,6 @@ def _both(before: DataFrame, now: DataFrame, names: Sequence[str]) -> DataFrame:
 def _keyed(
     before: DataFrame, now: DataFrame, key: Sequence[str], others: Sequence[str]
 ) -> tuple[tuple[int, int], int, dict[str, int]]:
-    """Keys that only one has, keys whose values differ, and those by column."""
     from pyspark.sql import functions as f
 
     rows = _both(before, now, [*key, *others])

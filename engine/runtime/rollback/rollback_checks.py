@@ -39,7 +39,6 @@ class Rollback:
 
     @property
     def rows(self) -> int | None:
-        """The rows that readers see then; None: not known."""
         return self.table.rows
 
 
@@ -87,7 +86,6 @@ def _unavailable(model: Model, message: str, hint: str) -> Diagnostic:
 
 
 def _rollback(target: Target, lake: Lake, model: Model) -> Rollback | Diagnostic:
-    """What a model goes back to, or why it cannot."""
     folder, relation = table_state(target, model), model.relation
     begun = folder.operation(TableOperation.ROLLBACK)
     previous = noted_previous(folder, int(begun["to"])) if begun is not None else previous_generation(folder)
@@ -106,7 +104,6 @@ def _rollback(target: Target, lake: Lake, model: Model) -> Rollback | Diagnostic
 
 
 def _faults(manifest: Manifest, lake: Lake, one: Rollback) -> Iterator[Diagnostic]:
-    """Why a model cannot go back."""
     if one.begun:
         return
     model, state, table = one.model, one.previous.state, one.table
@@ -172,7 +169,6 @@ def _deletes_gone(lake: Lake, one: Rollback) -> bool:
 
 
 def _stopped(manifest: Manifest, target: Target, found: Sequence[Rollback]) -> Iterator[Diagnostic]:
-    """The streams that have read rows of a table that it will not have any more."""
     back = {one.model.id: one for one in found}
     for one in found:
         if one.begun:

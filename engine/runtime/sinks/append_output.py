@@ -30,7 +30,6 @@ class Appends:
     branch: str | None = None
 
     def prepare(self, frame: DataFrame, query: str) -> Added:
-        """Write the rows into data files."""
         del query
         return Added(self._staged(frame), self.branch)
 
@@ -44,39 +43,29 @@ class Rewrites(Appends):
     """Puts the rows of each micro-batch in place of all that are there: `output_mode: complete`."""
 
     def prepare(self, frame: DataFrame, query: str) -> Whole:
-        """Write the rows into data files."""
         del query
         return Whole(self._staged(frame))
 
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """Data files to be added."""
-
     staged: lake.Staged
     branch: str | None = None
     several: bool = False
     refusal: EngineError | None = None
 
-    def first(self, batch: int, markers: Mapping[str, str]) -> None:
-        """Nothing."""
+    def first(self, batch: int, markers: Mapping[str, str]) -> None: ...
 
     def commit(self, markers: Mapping[str, str], expected: ExpectedTable | None = None) -> Commit | None:
-        """Add them."""
         return lake.append(self.staged, markers, self.branch, expected)
 
     def discard(self) -> None:
-        """Remove them."""
         self.staged.discard()
 
-    def close(self) -> None:
-        """Nothing."""
+    def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Whole(Added):
-    """Data files that are the whole table."""
-
     def commit(self, markers: Mapping[str, str], expected: ExpectedTable | None = None) -> Commit | None:
-        """Put them in place of those that are there."""
         return lake.overwrite(self.staged, markers, expected)

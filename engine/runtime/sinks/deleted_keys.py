@@ -60,7 +60,6 @@ class Deleted:
 
     @property
     def relation(self) -> Relation:
-        """The table."""
         return replace(self.model.relation, name=self.model.relation.name + SUFFIX)
 
     def known(self, session: SparkSession, query: str) -> DataFrame | None:
@@ -157,7 +156,6 @@ class Deleted:
         )
 
     def _expected(self) -> ExpectedTable:
-        """What the table must be for the next commit."""
         last = self.last if self.last is not None or self.facts is None else self.facts.snapshot
         return ExpectedTable(self.model.name, self.facts.uuid if self.facts else None, last, self.descends)
 
@@ -180,7 +178,6 @@ class Deleted:
 
 
 def as_struct(names: tuple[str, ...]) -> Column:
-    """Some columns as one, with their names as the settings spell them."""
     from pyspark.sql import functions as f
 
     return f.struct(*(f.col(quoted(name)).alias(name) for name in names))

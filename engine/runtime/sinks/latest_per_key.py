@@ -56,7 +56,6 @@ def _ordered(kind: Any) -> bool:
 
 
 def named(name: str) -> Column:
-    """A column by its name, whatever is in it."""
     from pyspark.sql import functions as f
 
     return f.col(quoted(name))

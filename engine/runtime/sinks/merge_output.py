@@ -138,18 +138,15 @@ class Merged:
 
     @property
     def several(self) -> bool:
-        """Whether keys are remembered as deleted."""
         return self.deletes > 0
 
     def first(self, batch: int, markers: Mapping[str, str]) -> None:
-        """Remember the keys that are deleted."""
         deleted = self.output.deleted
         if deleted is not None:
             rows = self.rows.where(ASKED) if self.deletes else None
             deleted.append(self.rows.sparkSession, rows, batch, self.query, markers)
 
     def commit(self, markers: Mapping[str, str], expected: ExpectedTable | None = None) -> Commit | None:
-        """Merge them."""
         kill_points.reach("merging", self.output.model.name, batch_of(markers), self.output.relation)
         if not self.count:
             return None
@@ -184,16 +181,13 @@ class Merged:
             late &= deleted["key"][name].eqNullSafe(rows[quoted(name)])
         return late
 
-    def discard(self) -> None:
-        """Nothing was written."""
+    def discard(self) -> None: ...
 
     def close(self) -> None:
-        """Let go of the rows."""
         self.held.close()
 
 
 def _numbered(end: Column, kind: str) -> Column:
-    """The least or greatest value of a column as `Range` wants it."""
     from pyspark.sql import functions as f
 
     number = {"timestamp": f.unix_micros, "date": f.unix_date}.get(kind)
@@ -201,7 +195,6 @@ def _numbered(end: Column, kind: str) -> Column:
 
 
 def _ranged(rows: DataFrame, write: Write) -> dict[str, str]:
-    """The columns of the key that the table is partitioned by, with their types."""
     parted = {part.column.lower() for part in write.partition_by if part.transform != "bucket"}
     kinds = {name.lower(): kind for name, kind in rows.dtypes}
     found = {name: kinds[name.lower()] for name in write.unique_key if name.lower() in parted}

@@ -21,8 +21,7 @@ class Prepared(Protocol):
         """Whether other tables than the model's get rows of it."""
 
     @property
-    def refusal(self) -> EngineError | None:
-        """Why it cannot be committed; None: it can."""
+    def refusal(self) -> EngineError | None: ...
 
     def first(self, batch: int, markers: Mapping[str, str]) -> None:
         """Commit what must be there before everything else."""
@@ -33,12 +32,8 @@ class Prepared(Protocol):
     def discard(self) -> None:
         """Remove what was written for it; only before a commit was tried."""
 
-    def close(self) -> None:
-        """Free what it holds, after all."""
+    def close(self) -> None: ...
 
 
 class Output(Protocol):
-    """A way to write micro-batches."""
-
-    def prepare(self, frame: DataFrame, query: str) -> Prepared:
-        """Compute a micro-batch."""
+    def prepare(self, frame: DataFrame, query: str) -> Prepared: ...

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 
 def layout(model: Model, generation: int) -> TableLayout:
-    """The layout of the model's table."""
     write = model.write
     return TableLayout(
         write.partition_by,
@@ -57,7 +56,6 @@ def make(model: Model, relation: Relation, generation: int, folder: TableState, 
 
 
 def new_state(relation: Relation, generation: int) -> ModelState:
-    """The state of a generation that begins, with an id of its own."""
     return ModelState(str(relation), generation, Phase.BUILDING, generation_id=generations.new_id())
 
 
@@ -99,7 +97,6 @@ def checked_frame(session: SparkSession, model: Model) -> DataFrame:
 
 
 def check_declared(model: Model, frame: DataFrame) -> None:
-    """Compare the rows of a model's query with what is declared of them, as `checked_frame` does."""
     if twice := same_names(frame.columns):
         message = f"the columns {', '.join(twice)} differ only in case"
         raise RunError("duplicate-name", message, "Give one of them another alias.", node=model.name)
@@ -117,7 +114,6 @@ def columns_of(model: Model, frame: DataFrame) -> DataFrame:
 
 
 def gone_note(names: Iterable[str]) -> str:
-    """What a build notes of columns that the query gives no more."""
     return "; ".join(f"the query no longer returns column '{n}'; the table keeps it, NULL in new rows" for n in names)
 
 
@@ -169,13 +165,11 @@ def fitted(
 
 
 def spelled_as(frame: DataFrame, columns: Iterable[str]) -> DataFrame:
-    """The frame with those of its columns that are among `columns` spelled as there."""
     known = {name.lower(): name for name in columns}
     return spelled(frame, [known.get(name.lower(), name) for name in frame.columns])
 
 
 def as_spelled(model: Model, columns: Iterable[str]) -> Model:
-    """The model with the columns of its keys, its order and its partitions as the table spells them."""
     known = {name.lower(): name for name in columns}
 
     def names(given: tuple[str, ...]) -> tuple[str, ...]:

@@ -170,14 +170,12 @@ class _Named:
 
 
 def _output(node: Any) -> Iterator[tuple[str, int]]:
-    """The name and id of each column that a plan gives."""
     for text in str(node.output().mkString(_MARK)).split(_MARK):
         if (match := _OUTPUT.fullmatch(text)) is not None:
             yield match[1], int(match[2])
 
 
 def _texts(plan: Any) -> dict[int, str]:
-    """Spark's texts of the aggregates of a plan, by the ids of their results."""
     calls = (call for node in nodes_of(plan) for item in each(node.expressions()) for call in calls_of(item))
     return {_result_id(call): str(call.toString()) for call in calls}
 

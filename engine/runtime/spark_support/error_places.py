@@ -52,8 +52,6 @@ class ErrorSpot:
 
 
 def place_in_model(error: Exception, text: str, model: Model) -> ErrorSpot:
-    """Where an error of a model's query is."""
-
     def locate(offset: int) -> Location:
         return model.positions.locate(model.file, offset)
 
@@ -90,7 +88,6 @@ def place_in_test(error: Exception, text: str, test: DataTest) -> ErrorSpot:
 
 
 def _header_sql(model: Model) -> Iterator[tuple[str, str]]:
-    """The SQL of a header, and the setting that it is in."""
     for _, sql, key in conditions(model):
         yield sql, key
     for item in model.inputs:
@@ -127,7 +124,6 @@ def _offset(sql: str, line: int, column: int) -> int:
 
 
 def _by_function(text: str, sql: str, locate: Callable[[int], Location]) -> ErrorSpot:
-    """The only call of a function that the error is about."""
     names = {name for sign, functions in _FUNCTIONS.items() if sign in text for name in functions}
     names |= {name.lower() for name in _NAMED.findall(text)} if "INVALID_PARAMETER_VALUE" in text else set()
     calls = [start for name, start in _calls(sql) if name in names] if names else []
@@ -135,7 +131,6 @@ def _by_function(text: str, sql: str, locate: Callable[[int], Location]) -> Erro
 
 
 def called(sql: str) -> set[str]:
-    """The names of the functions that a query calls."""
     return {name for name, _ in _calls(sql)}
 
 

@@ -17,7 +17,6 @@ _log = logging.getLogger("engine.runtime")
 
 
 def tell(model: Model, frame: DataFrame) -> None:
-    """Say the plan of a batch query, where the model asks for it."""
     if model.operation.explain:
         _say(model, plans.explained(frame))
 

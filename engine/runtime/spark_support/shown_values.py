@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Rows to print: the names of their columns, their Spark types, and plain values."""
-
     names: list[str]
     types: list[str]
     rows: list[tuple[Any, ...]]

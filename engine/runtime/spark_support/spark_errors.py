@@ -98,7 +98,6 @@ def _of_server(code: str, message: str, hint: str, text: str) -> Diagnostic:
 
 
 def diagnose(error: Exception, model: Model | Source) -> tuple[Diagnostic, ...]:
-    """What to tell the user about an error that ended a model, or a test of a source."""
     if isinstance(error, EngineError):
         return tuple(d.at(Location(model.file), model.name) for d in error.diagnostics)
     text = plain_name(str(error))
@@ -126,7 +125,6 @@ def diagnose(error: Exception, model: Model | Source) -> tuple[Diagnostic, ...]:
 
 
 def diagnose_test(error: Exception, test: DataTest, model: Model) -> Diagnostic:
-    """What to tell the user about an error that ended a data test of a model."""
     text = plain_name(str(error))
     if (around := surroundings(text)) is not None:
         return replace(around, hint=around.hint.replace("<model>", model.name)).at(test.location, rest_of(test.id))
@@ -151,7 +149,6 @@ def _malformed(text: str, spot: ErrorSpot, model: Model | Source) -> Diagnostic:
 
 
 def _named(text: str, model: Model | Source) -> str:
-    """A text with the names of temporary views as the user knows them."""
     for item in model.inputs if isinstance(model, Model) else ():
         for name in (item.view, item.view.strip("`")):
             text = text.replace(name, item.name)

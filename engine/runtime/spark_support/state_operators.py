@@ -26,7 +26,6 @@ def meaning_of(operator: str) -> str:
 
 
 def held_in_state(record: Mapping[str, Any]) -> tuple[HeldInState, ...]:
-    """Return what each step of a query holds after a micro-batch, from Spark's progress record of it."""
     found = []
     for item in record.get("stateOperators") or ():
         operator = str(item.get("operatorName", ""))

@@ -20,7 +20,6 @@ _HINT = (
 
 
 def too_deep(error: Exception, node: Model | Source) -> Diagnostic | None:
-    """What to tell of a stack that overflowed; None if it did not."""
     # The error of a stream has its cause in Java's trace only.
     text = f"{error}\n{getattr(error, '_stackTrace', None) or ''}"
     if not any(sign in text for sign in _SIGNS):
@@ -31,7 +30,6 @@ def too_deep(error: Exception, node: Model | Source) -> Diagnostic | None:
 
 
 def _deepest(model: Model) -> Location:
-    """The item or clause that holds the deepest expression."""
     try:
         tree = parse_tokens(tokenize(model.sql), model.sql)[0]
     except (SqlglotError, RecursionError):

@@ -98,7 +98,6 @@ def _ready(query: StreamQuery, given: frozenset[str] | None) -> tuple[ModelState
 def _reset(
     query: StreamQuery, renewed: ModelState, given: frozenset[str] | None
 ) -> tuple[ModelState, TableFacts | None]:
-    """The state of a new checkpoint over the rows that are there."""
     run, model = query.run, query.model
     table = publish.as_written(run, model)
     if table is not None:

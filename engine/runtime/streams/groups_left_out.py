@@ -152,7 +152,6 @@ class _Taker:
         self.make = PlanMaker(self.session)
 
     def taken(self, node: Any) -> _Taken:
-        """A part of the plan that reads the stream."""
         name = node.nodeName()
         if not any(part.nodeName() in _GROUPS for part in nodes_of(node)):
             return _Taken(node)
@@ -169,7 +168,6 @@ class _Taker:
         return self._above(node, children, streaming[0], self.taken(children[streaming[0]]))
 
     def _above(self, node: Any, children: list[Any], at: int, below: _Taken) -> _Taken:
-        """A step above a part that was taken apart."""
         match name := node.nodeName():
             case "Filter":
                 return self._filter(node, below)
@@ -186,13 +184,11 @@ class _Taker:
         return replace(below, plan=node.withNewChildren(self.make.seq(children)))
 
     def _want(self, node: Any) -> None:
-        """Of what is needed of all groups, what it is made of."""
         for item in each(node.projectList()):
             if column_id(item) in self.wanted:
                 self.wanted |= references(item)
 
     def _group(self, node: Any) -> _Taken:
-        """The aggregate, and which columns of it stand for a group."""
         if node.nodeName() == "Distinct":
             columns = {column_id(column): frozenset([str(column.name())]) for column in each(node.output())}
             return _Taken(node, None, columns, frozenset(columns), frozenset().union(*columns.values()))
@@ -217,7 +213,6 @@ class _Taker:
         return self._passing(replace(below, plan=plan), list(each(node.output())), passes)
 
     def _passing(self, below: _Taken, output: Sequence[Any], passes: Any) -> _Taken:
-        """A part that gives some columns, and whether its rows pass."""
         column = self.make.alias(passes, LEFT_OUT)
         plan = self.make.project([*output, column], below.plan)
         return replace(below, plan=plan, passes=column.toAttribute())
@@ -291,7 +286,6 @@ def _stands_for(expression: Any, key: Any) -> bool:
 
 
 def _known_by(expression: Any, groups: dict[int, frozenset[str]]) -> frozenset[str]:
-    """The grouping columns that an expression over a step stands for."""
     inner = expression.child() if _is_field(expression) and _is_window(expression.child()) else expression
     return groups.get(column_id(inner), frozenset()) if is_column(inner) else frozenset()
 

@@ -87,12 +87,10 @@ def _record(model: Model, groups: Groups, frame: DataFrame) -> dict[str, Any]:
 
 
 def _groups(model: Model, frame: DataFrame) -> Groups | None:
-    """The aggregates of a query in the form in which it runs."""
     return stored_aggregates(with_groups_left_out(model, frame).frame, _views(model.facts["state"]))
 
 
 def _views(facts: _Facts) -> dict[str, int]:
-    """The number of each input of a query, by the name that its SQL has for it."""
     return {str(item["view"]).replace("`", "").lower(): number for number, item in enumerate(facts["inputs"])}
 
 
@@ -116,7 +114,6 @@ def _before(run: Run, model: Model, folder: TableState, state: ModelState, now: 
 
 
 def _fits(before: _Facts, now: Groups, model: Model) -> bool:
-    """Whether a query has its aggregates in the order of the state."""
     said = {**model.facts["state"], "sql": model.sql}
     same = same_order(before["groups"], before["inputs"], now, said["inputs"])
     if same is not None:

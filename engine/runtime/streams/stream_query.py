@@ -102,7 +102,6 @@ def open_query(
 
 
 def _as_begun(run: Run, model: Model, folder: TableState, known: ModelState | None) -> tuple[Model, Place]:
-    """The model with the order of its dedup keys, and what the first build of its generation pinned."""
     if known is None:
         return dedup_keys.ordered(model, None), replace(run.place, settled={}, folders={})
     settled = stream_sources.renamed(run, model, known, folder).settled if known.batch is not None else {}

@@ -29,8 +29,6 @@ _COUNTS = "_counts.json"
 
 @dataclass(frozen=True, slots=True)
 class KeptBatch:
-    """The rows of a batch that was kept, and how many failed each expectation."""
-
     rows: DataFrame
     failed: Mapping[str, int]
 
@@ -64,7 +62,6 @@ class KeptBatches:
         return KeptBatch(frame.sparkSession.read.options(**AS_IT_IS).parquet(spark_location(path)), dict(counts))
 
     def find(self, session: SparkSession, batch: int) -> KeptBatch | None:
-        """What was kept of a batch before a crash."""
         path = self._path(batch)
         if not (path / _WHOLE).exists():
             return None
@@ -77,5 +74,4 @@ class KeptBatches:
             raise StateError("state-unreadable", f"{counts} cannot be read: {error}", hint) from error
 
     def clear(self) -> None:
-        """Remove what is kept; the batch is committed."""
         remove_tree(self.folder, ignore_errors=True)

@@ -114,7 +114,6 @@ class BatchWriter:
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
-        """Write one micro-batch."""
         try:
             offsets = self._offsets(batch)
             result = self._write(frame, batch, markers_of(offsets))
@@ -235,7 +234,6 @@ class BatchWriter:
 
 
 def _failed(kept: KeptBatch | None, execution: Any, checks: tuple[Expectation, ...]) -> Mapping[str, int]:
-    """How many rows failed each check, by its name."""
     if kept is None:
         return expectations.counted(execution, checks)
     if all(check.name in kept.failed for check in checks):

@@ -47,7 +47,6 @@ class Progress:
         self.times = EventTimes(timed(self.model), self.writer.state.event_times)
 
     def drain(self) -> None:
-        """Emit the batches that ended since the last call."""
         records = recent_reports(self.query)
         fresh = []
         for index in range(len(records) - 1, -1, -1):
@@ -88,13 +87,11 @@ class Progress:
         )
 
     def _read(self, record: dict[str, Any]) -> dict[str, int]:
-        """How much of what the plan counted was read."""
         if not (unread := unread_amounts(self.run.plan.actions[self.model.id])):
             return {}
         return read_amounts(record, unread, self.writer.folder.checkpoint(self.writer.state.generation))
 
     def _bad_records(self, metrics: Metrics) -> dict[str, int]:
-        """The bad records of all micro-batches, with those of one more."""
         found = dict(self.total.bad_records)
         for item in self.writer.rules.watched:
             count = metrics.bad_records.get(item.view, 0)
@@ -109,7 +106,6 @@ class Progress:
         return replace(metrics, bad_records=bad, failed_checks=failed)
 
     def outcome(self) -> Outcome:
-        """What the query did, all in all."""
         action = self.run.plan.actions[self.model.id]
         notes = list(action.notes)
         closes = next_close(self.model, self.watermark, self.total.state_rows)
@@ -144,7 +140,6 @@ class Progress:
 
 
 def metrics_of(record: Mapping[str, Any], written: Metrics) -> Metrics:
-    """The numbers of a micro-batch: those of the writer with those of Spark's progress record."""
     operators = record.get("stateOperators") or []
     return replace(
         written,

@@ -52,7 +52,6 @@ def _offset(value: Any) -> Any:
 
 
 def _offsets(begin: Mapping[str, Any], end: Any) -> Iterator[int]:
-    """How far each partition of each topic went."""
     for topic, partitions in end.items():
         if isinstance(partitions, dict):
             before = begin.get(topic) or {}

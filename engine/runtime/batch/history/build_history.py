@@ -201,7 +201,6 @@ def extract_source(manifest: Manifest, model: Model) -> Source | None:
 
 
 def spelled(model: Model, rows: DataFrame) -> Model:
-    """The model with keys, sequence and compared columns spelled as the rows have them."""
     known = {name.lower(): name for name in rows.columns}
     placed = table_setup.as_spelled(model, rows.columns)
     compared = tuple(known.get(name.lower(), name) for name in model.write.check)
@@ -209,7 +208,6 @@ def spelled(model: Model, rows: DataFrame) -> Model:
 
 
 def _only(manifest: Manifest, source: Source, file: ExtractFile) -> Manifest:
-    """The project with one file for all files of a source."""
     settings = {**source.spec.settings, "path": file.path}
     node = replace(source, spec=replace(source.spec, settings=settings))
     return replace(manifest, nodes={**manifest.nodes, source.id: node})

@@ -124,7 +124,6 @@ def _at(extract: Extract) -> Column:
 
 
 def _rows_before(table: DataFrame, write: Write) -> DataFrame:
-    """The rows that there were after the last change of each key."""
     from pyspark.sql import functions as f
 
     # The row before an update has the time of that after it.

@@ -31,8 +31,6 @@ _COLUMN = re.compile(r"(?:`?\w+`?\.)?`?(\w+)`?")
 
 @dataclass(frozen=True, slots=True)
 class ChangedRows:
-    """Rows that were found; `note` is for the line of the build."""
-
     difference: ResultDifference
     note: str
 
@@ -75,7 +73,6 @@ def _over(
     session: SparkSession, model: Model, choice: RefreshChoice, one: InputChange, view: str, state: InputState,
     frame: DataFrame,
 ) -> DataFrame:  # fmt: skip
-    """The query over some rows of its input."""
     name = state_name(choice, view, state)
     frame.createOrReplaceTempView(name)
     return table_setup.spelled_as(session.sql(model.sql_with({one.view: name})), session.sql(model.sql).columns)

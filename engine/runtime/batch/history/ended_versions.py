@@ -109,7 +109,6 @@ def changed_versions(table: DataFrame, rows: DataFrame, write: Write, extract: E
 
 
 def _start(write: Write, rows: DataFrame, extract: Extract) -> Column:
-    """When a version begins that an extract brings."""
     from pyspark.sql import functions as f
 
     if not write.sequence_by:
@@ -132,7 +131,6 @@ def _at(write: Write, rows: DataFrame, extract: Extract) -> Column:
 
 
 def _kind(write: Write, rows: DataFrame) -> str:
-    """The type of `valid_from` and `valid_to`."""
     if not write.sequence_by:
         return "timestamp"
     return str(rows.select(named(write.sequence_by[0])).schema[0].dataType.simpleString())

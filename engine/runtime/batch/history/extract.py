@@ -55,7 +55,6 @@ def same_keys(left: Column, right: Column, keys: Sequence[str]) -> Column:
 
 
 def differs(rows: DataFrame, write: Write) -> Column:
-    """Whether the row of the extract is another version than the current one."""
     from pyspark.sql import functions as f
 
     if write.sequence_by:
@@ -119,10 +118,8 @@ def shown_keys(rows: DataFrame, keys: Sequence[str], count: int) -> str:
 
 
 def keys_have(count: int) -> str:
-    """The beginning of a sentence about some keys."""
     return "1 key has" if count == 1 else f"{count:,} keys have"
 
 
 def fault(model: Model, code: str, message: str, hint: str) -> RunError:
-    """An error at the model's file."""
     return RunError(code, message, hint, node=model.name, location=Location(model.file))
