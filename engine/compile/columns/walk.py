@@ -114,7 +114,8 @@ class Walk:
             self.refs[id(node)] = NameRef((), parts[0].lower())
             return
         name = parts[found.taken - 1].lower()
-        ids = tuple(dict.fromkeys(column.id for column in found.columns))
+        several = len(found.columns) > 1
+        ids = tuple(dict.fromkeys(column.id for column in found.columns)) if several else (found.columns[0].id,)
         if ids == (0,) and found.unknown is not None:
             ids = (found.unknown.setdefault(name, 0) or next(self.ids),)
             found.unknown[name] = ids[0]
