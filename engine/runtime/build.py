@@ -76,7 +76,6 @@ class Turn:
 
     Attributes:
         seconds: after which it ends between two micro-batches, although there is more to read.
-        stop: set when it must end.
     """
 
     seconds: float
@@ -89,7 +88,6 @@ class Options:
 
     Attributes:
         command: build, run or test; kept in the results.
-        cache: where the passes of tests are kept; None: nowhere.
         within: ids of all nodes that the session is for, where it lives longer than the run; empty: those of the run.
         turn: it is a turn of `engine start`, which says itself what it notes of the project; None: it is a run.
     """
@@ -117,9 +115,6 @@ def build(
     """Run the selected models and tests once, in the order of their references.
 
     `opening`: opens the session if there is work, and gets the locks of the tables; left out: `spark_session`.
-
-    Returns:
-        The fold of the events.
 
     Raises:
         EngineError: nothing could be started: a lock is held, Java or jars are missing, ...

@@ -58,8 +58,6 @@ def run_nodes(
 ) -> frozenset[str]:
     """Run the nodes of a run.
 
-    `passes`: of its tests; None: it has none.
-
     Returns:
         The ids of the models that were skipped because of a unit test.
     """
@@ -99,12 +97,7 @@ def _make_namespace(run: Run, catalog: str, schema: str) -> None:
 
 @dataclass(slots=True)
 class Turns:
-    """Runs nodes one by one and shows what happens.
-
-    Attributes:
-        ended: Java has ended.
-        untested: the models that were skipped because a unit test failed.
-    """
+    """Runs nodes one by one and shows what happens."""
 
     run: Run
     order: list[str]

@@ -57,7 +57,6 @@ class Backfill:
     """What one command replaces.
 
     Attributes:
-        run: with the session, and the locks.
         left_out: how many rows of the query fail an expectation that drops or quarantines them.
         rows: that take the place of those that are there; kept while the command runs.
     """

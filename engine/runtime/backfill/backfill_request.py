@@ -84,7 +84,6 @@ def read_range(model: Model, table: TableFacts, column: str | None, begin: str, 
     """Return the range that a command names.
 
     `column`: that has the time; None: that of the watermark, of the partitions, or the only one.
-    `end`: behind its last one, as text; None: there is no end.
 
     Raises:
         UsageError: it is not a range of times of one column.

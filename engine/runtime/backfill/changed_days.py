@@ -63,7 +63,6 @@ def pieces(days: Sequence[Day], within: TimeRange, most: int) -> Iterator[tuple[
     A range is of whole days, or of the part of a day that is in the range; of several days only if they follow on each
     other and have few rows.
 
-    `days`: of the range, in order.
     `most`: rows of a commit, unless a day has more.
     """
     begun: list[Day] = []

@@ -24,7 +24,6 @@ class NetInput:
     """The rows by which an input differs, by the columns that are read.
 
     Attributes:
-        removed: those that it does not have any more.
         few: they were compared in this process.
     """
 

@@ -41,7 +41,6 @@ class Run:
         id: of this run; it is in every commit.
         spark: the session from which each model gets one of its own.
         lake: the catalog, read without the JVM.
-        reset: where the sources of checkpoints that are reset begin; None: none is.
         until: when a turn of `engine start` ends between two micro-batches, on the monotonic clock; None: no bound.
     """
 

@@ -53,9 +53,6 @@ def read_request(
 ) -> EraseRequest:
     """Check the conditions of a command.
 
-    `quarantined`: its quarantine; None: there is none.
-    `quarantine`: over those of the quarantine, or None.
-
     Raises:
         UsageError: `condition-syntax`, `unknown-column`; of the quarantine `usage` if there is none.
     """

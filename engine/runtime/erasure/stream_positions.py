@@ -20,11 +20,7 @@ UNREAD = "erase-unread"
 
 @dataclass(frozen=True, slots=True)
 class StreamPosition:
-    """A stream that has begun.
-
-    Attributes:
-        rebuilt: a full refresh of it was begun and not finished.
-    """
+    """A stream that has begun."""
 
     reader: Model
     folder: TableState

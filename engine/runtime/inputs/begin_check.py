@@ -23,11 +23,7 @@ _NOWHERE = -1
 
 @dataclass(frozen=True, slots=True)
 class Beginnings:
-    """The tables that a query reads as streams, and where it should begin.
-
-    Attributes:
-        readings: how each table is read, by node.
-    """
+    """The tables that a query reads as streams, and where it should begin."""
 
     run: Run
     model: Model

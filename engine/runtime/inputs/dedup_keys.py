@@ -28,7 +28,6 @@ def ordered(
 ) -> Model:
     """Return the model with the keys of each input in the order of its checkpoint, or in that of a new one.
 
-    `checkpoint`: that it continues; None: a new one.
     `recorded`: the keys that the generation has recorded, by the name that an input has now.
     `renamed`: for each input the names that columns have now, by the earlier ones in lower case.
 

@@ -39,7 +39,6 @@ class EndOffsets:
     Attributes:
         query: Spark's, as soon as it is started.
         reached: the query was ended here; the micro-batch it was at belongs to the next build.
-        error: why the ends could not be fixed.
     """
 
     write: Callable[[DataFrame, int], None]

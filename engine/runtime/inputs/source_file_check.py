@@ -37,7 +37,6 @@ class Landed:
     """The files of the streams of one query.
 
     Attributes:
-        session: of the query.
         specs: of the sources that are read as streams of files; empty: there is nothing to maintain.
         accepted: by URI, the time of a file that differs from Spark's note and that its rows are of.
         folders: by source, the columns in names of folders that the query was made for, where that is fixed.

@@ -30,9 +30,6 @@ def note_refreshes(
     """Note which tables a run rebuilds, and forget what the user discards.
 
     `models`: of the run, in its order; their locks are held.
-
-    Returns:
-        The ids of the models whose refresh begins with this run.
     """
     new: set[str] = set()
     at = time_text(int(time.time()) * 1000)
@@ -58,10 +55,7 @@ def note_refreshes(
 def forget_untouched(
     target: Target, manifest: Manifest, plan: Plan, noted: Collection[str], skipped: Collection[str]
 ) -> None:
-    """Forget the refreshes that unit tests have stopped before they touched a table, or one above it.
-
-    `noted`: the ids of the models whose refresh began with the run (`note_refreshes`).
-    """
+    """Forget the refreshes that unit tests have stopped before they touched a table, or one above it."""
     parents = {node: manifest.parents(node) for node in manifest.order}
     stopped = {*noted} & {*skipped}
     for node in stopped:

@@ -29,7 +29,6 @@ def keep_previous(run: Run, model: Model, session: SparkSession, table: TableFac
     """Keep the generation of a table that is about to be replaced, in place of those that were kept before.
 
     `run`: that holds the lock of the table.
-    `table`: as it is; None: there is none.
 
     Raises:
         StateError: `lease-lost`; nothing was changed.

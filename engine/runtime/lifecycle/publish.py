@@ -126,7 +126,6 @@ class Gates:
     """What the tests of one run say about the staged rows.
 
     Attributes:
-        deciding: by model, the tests that must pass.
         chosen: those of them that are part of the run and have not ended, by model.
     """
 

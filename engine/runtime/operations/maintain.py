@@ -71,10 +71,8 @@ class Cared:
         joined: small files that were read.
         into: files that were written instead.
         manifests: lists of files that were rewritten; 0 after a dry run.
-        orphans: files that no snapshot knew.
         kept_for: readers of which one is at an older snapshot than those that might go.
         waits: rows wait in it for tests, so that it was left alone.
-        error: why it was not done, or not to the end.
     """
 
     model: Model
@@ -100,8 +98,6 @@ def maintain(
     """Maintain the tables of some models, one after the other, with what is beside them.
 
     `manifest`: all models: each may be a reader.
-    `models`: whose tables; views have none.
-    `opening`: opens the session, if there is a table; None: `spark_session`.
 
     Raises:
         SetupError: Spark or the catalog cannot be had; what is wrong with a table is in its result.

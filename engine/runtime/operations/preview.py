@@ -33,7 +33,6 @@ def preview(
 ) -> Shown:
     """The first rows of a model's query.
 
-    `limit`: of rows; None: all.
     `stored`: read the model's table instead of running its query.
     `sort`: columns to sort by, each with True if descending.
 

@@ -17,8 +17,6 @@ from engine.state import locked
 def accept(manifest: Manifest, target: Target, root: Path, model: Model, target_dir: Path) -> int | None:
     """Show the rows of a model that wait to readers.
 
-    `target_dir`: of logs.
-
     Returns:
         The snapshot that readers see from then on; None: nothing waited.
 

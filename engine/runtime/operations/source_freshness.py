@@ -48,7 +48,6 @@ class SourceLook:
 
     Attributes:
         newest: the newest time of its rows; None: there is none, or it could not be read.
-        error: why there is no newest time.
         ahead: how many rows have a time too far ahead of the clock to count (`max_future`).
         farthest: the largest of those times, as text in UTC; empty: there is none.
         waiting: for topics of Kafka, how many offsets each model has not read.
@@ -78,8 +77,6 @@ def look(
     sources: Sequence[Source], manifest: Manifest, target: Target, root: Path, target_dir: Path
 ) -> Iterator[SourceLook]:
     """Look at sources with bounds, one after the other.
-
-    `sources`: each with `freshness`.
 
     Raises:
         SetupError: Spark cannot be had; what is wrong with a source is in its result.

@@ -133,8 +133,6 @@ def submission(
 def submit(made: Submission, folder: Path) -> int:
     """Run spark-submit and return its exit code.
 
-    `made`: by `submission`.
-
     Raises:
         SetupError: `java-missing`, `java-version`.
     """

@@ -45,10 +45,7 @@ class Quarantine:
     """A model's quarantine as it stood when the model began, and as it was written since.
 
     Attributes:
-        facts: the table; None: there is none.
-        made: whether it has been made since.
         last: the newest snapshot that is known to be in it; None: the one of `facts`.
-        descends: see `engine.lake.commit_guard.ExpectedTable`.
     """
 
     model: Model

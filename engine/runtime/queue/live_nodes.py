@@ -21,7 +21,6 @@ class LiveNode:
 
     Attributes:
         id: of the model; of a group of tests `tests.` and the id of what they test.
-        run: ids of the nodes of its turn.
         upstream: ids of live nodes that must have succeeded before its turn.
         after: ids of live nodes whose commit makes it due.
         sources: ids of sources whose new input makes it due.

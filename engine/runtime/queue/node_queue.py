@@ -39,9 +39,7 @@ class Entry:
     """What the queue knows of a node; times are those of the queue's clock.
 
     Attributes:
-        due: since when it is due; None: it is not.
         again: it became due during its turn, for this reason; empty: it did not.
-        succeeded: its last turn did; None: it had none.
         until: when a failed or scheduled node is tried again.
         turns: that it had, with those that found its table locked.
         commits: of its table since it was maintained.
@@ -73,7 +71,6 @@ class NodeQueue:
     """The live nodes of a process; used by one thread.
 
     Attributes:
-        changes: of states since they were taken last (`take_changes`).
         maintain_after: commits after which a table is maintained; 0: none ever is.
     """
 

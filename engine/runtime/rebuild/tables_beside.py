@@ -143,8 +143,6 @@ def note(one: Rebuild, step: RebuildStep) -> None:
 def run_once(one: Rebuild, nodes: Sequence[str], run_unit: RunUnit | None = None) -> RunResults:
     """Build some of the tables, or run tests against them, once.
 
-    `run_unit`: runs a unit test; None: there is none among them.
-
     Raises:
         EngineError: nothing could be started.
     """

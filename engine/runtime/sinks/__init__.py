@@ -24,10 +24,7 @@ def output_of(
     """The way in which a streaming model writes.
 
     `relation`: the table to write to, quoted: the model's, or the staging table of a rebuild.
-    `deleted`: the deleted keys that are remembered; None: none are.
     `branch`: of the table, where rows wait for their tests; None: readers see them at once.
-    `scope`: of groups that may have several rows (see `engine.runtime.streams.groups_left_out.EveryGroup`).
-    `repeats`: rows may be there more than once.
     """
     write = model.write
     if write.unique_key:

@@ -25,7 +25,6 @@ def committing(model: Model, table: TableFacts | None, branch: str | None = None
     """What commits the rows of a batch table with markers, once; no commit is made where no partition is touched.
 
     `table`: what is kept beside the new rows; None: nothing is, as there is no table, or it is to be recreated.
-    `branch`: on which the rows wait for the tests of the model; None: readers see them at once.
     """
     relation, options = model.relation.sql, model.write.write_options
     if model.write.overwrite is Overwrite.TABLE or table is None:

@@ -42,11 +42,8 @@ class Deleted:
     """The remembered deletes of a model as they stood when it began, and as they were written since.
 
     Attributes:
-        facts: the table; None: there is none.
         began: the query that began the rows of the model's table; None: the one that runs.
-        made: whether it has been made since.
         last: the newest snapshot that is known to be in it; None: the one of `facts`.
-        descends: see `engine.lake.commit_guard.ExpectedTable`.
         cleaned: whether what is old enough has been forgotten in this run.
     """
 
@@ -185,8 +182,6 @@ def as_struct(names: tuple[str, ...]) -> Column:
 
 def deleted_of(run: Run, model: Model, began: str | None = None) -> Deleted | None:
     """The remembered deletes of a model, as they are; None if it deletes nothing.
-
-    `began`: the query that began the rows of its table; None: the one that runs.
 
     Raises:
         StateError: `name-taken` if a table of their name is not the model's.

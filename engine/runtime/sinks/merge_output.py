@@ -42,7 +42,6 @@ class Merges:
     """Merges each micro-batch into a table.
 
     Attributes:
-        deleted: the deleted keys that are remembered; None: none are.
         branch: of the table, into which they are merged; None: main.
         scope: the columns of a group of which a micro-batch has all rows, if there may be several; empty: one at most.
         repeats: rows may be there more than once.

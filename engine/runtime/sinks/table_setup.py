@@ -63,9 +63,6 @@ def remake(model: Model, relation: Relation, state: ModelState, folder: TableSta
     """Make the empty table of a generation, or fit an empty one of the model's to it; its state stays as it is.
 
     A stream may have begun to read the model's own table, which is why that is never dropped.
-
-    Returns:
-        The state, `building`, as `make` does.
     """
     session = frame.sparkSession
     building = replace(state, phase=Phase.BUILDING)
@@ -120,8 +117,6 @@ def gone_note(names: Iterable[str]) -> str:
 def check_columns(model: Model, frame: DataFrame, before: frozenset[str] | None = frozenset()) -> SchemaMatch:
     """Compare the columns of a query with those of the model's existing table; nothing is changed.
 
-    `before`: the columns that the query gave before (see `given_before`).
-
     Raises:
         StateError: `table-schema`: a column that the table lacks, or that the query gives no more, where
             `on_schema_change` does not say what to do; or a type that the table cannot hold.
@@ -144,8 +139,6 @@ def fitted(
     """Bring the model's existing table and the rows of the query together: new columns, wider types, spelling.
 
     A type is widened whatever `on_schema_change` says: each value in the table keeps its value.
-
-    `before`: the columns that the query gave before (see `given_before`).
 
     Returns:
         The rows with the table's spelling of each column, and notes on what was widened and what is missing.

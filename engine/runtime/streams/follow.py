@@ -38,7 +38,6 @@ class StartedQuery:
 
     Attributes:
         ends: what ends it; None: its trigger does.
-        bound: what a turn of `engine start` takes.
     """
 
     query: StreamingQuery

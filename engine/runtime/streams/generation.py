@@ -56,9 +56,6 @@ class Generation:
 def open_generation(query: StreamQuery, renewed: ModelState | None, given: frozenset[str] | None) -> Generation:
     """Return state and table that belong together; what is missing of them is made.
 
-    `renewed`: the state that a reset begins; None: there is no reset.
-    `given`: the columns that the query gave before (see `engine.plan.tables.column_checks.given_before`).
-
     Raises:
         StateError: state and table do not belong together, or the table cannot hold the rows; nothing was written.
     """

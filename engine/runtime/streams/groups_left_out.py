@@ -126,8 +126,6 @@ class _Taken:
         passes: whether the query has the row; None: it has all of them.
         groups: of a column, by its id, the grouping columns that it stands for.
         own: ids of the columns that only depend on what a group is.
-        several: a group may have several rows.
-        repeats: a row may be there more than once.
     """
 
     plan: Any

@@ -34,11 +34,7 @@ _Facts = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class OrderedQuery:
-    """A query whose aggregates come in the order of its state.
-
-    Attributes:
-        order: what its generation records; None: nothing in its state has an order.
-    """
+    """A query whose aggregates come in the order of its state."""
 
     model: Model
     frame: DataFrame

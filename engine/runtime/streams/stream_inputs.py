@@ -17,11 +17,7 @@ from engine.runtime.streams.stream_query import StreamQuery
 
 @dataclass(frozen=True, slots=True)
 class StreamInputs:
-    """What a query reads.
-
-    Attributes:
-        readings: where the tables that it reads as streams begin or continue, by node.
-    """
+    """What a query reads."""
 
     readings: Mapping[str, TableReading]
     remembered: Mapping[str, Any]

@@ -25,7 +25,6 @@ class TurnBound:
 
     Attributes:
         until: when the turn is over, on the monotonic clock; None: never.
-        over: the query was ended here.
     """
 
     write: Callable[[DataFrame, int], None]

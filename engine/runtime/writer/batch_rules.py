@@ -15,7 +15,6 @@ from engine.state.state_path import StatePath
 def rules_of(model: Model, watched: tuple[Watched, ...], quarantine: Quarantine | None, batches: StatePath) -> Rules:
     """Return what must be known of a batch before it is committed.
 
-    `quarantine`: where rows go that must not be lost; None: nothing goes there.
     `batches`: the folder in which batches are kept that cannot be computed again.
     """
     several = expectations.splits(model.expectations) or model.write.delete_when is not None

@@ -48,7 +48,6 @@ class WrittenBatch:
 
     Attributes:
         metrics: as far as the writer knows them; bad records are by view.
-        snapshot: of the table; None: no commit.
         replayed: it had been written before a crash.
     """
 
@@ -88,12 +87,9 @@ class BatchWriter:
         markers: gives what a commit carries, by batch id.
         reached: the newest batch whose marker is in the table at the start of the query.
         snapshots: the snapshot of each batch in the table at the start; model.json may not have heard of the last.
-        output: how its rows reach the table; None: they are appended.
         base: the table's snapshot at the start; a generation that has written nothing yet commits onto it.
-        descends: see `engine.lake.commit_guard.ExpectedTable`.
         query: Spark's, as soon as it is started.
         error: what went wrong in here; Spark wraps it beyond recognition.
-        checkpoint: of the query; None: it is looked up.
     """
 
     relation: str

@@ -118,9 +118,7 @@ def build_history(
 ) -> Outcome:
     """Take what a history has not taken: the query as it is now, or each file that is an extract, in order.
 
-    `model`: a batch table with `history`.
     `table`: to which versions or changes are added; None: the table is created.
-    `before`: the columns that the query gave before (see `given_before`).
     `choice`: what of the query's result has to be compared; None: all of it.
 
     Raises:

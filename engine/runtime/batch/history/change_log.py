@@ -37,7 +37,6 @@ class ResultDifference:
     """The rows by which the result of a query differs from that of the last build.
 
     Attributes:
-        removed: those that it does not have any more.
         unique: one row for each key is proven; else it is looked for.
     """
 
@@ -57,9 +56,7 @@ def take_changes(
 ) -> Commit | None:
     """Append the changes that an extract brings, in one commit; None, and no commit, if there are none.
 
-    `model`: a batch table with `history: changes`.
     `rows`: of the extract, with the columns of the query; of a difference those that are added.
-    `markers`: of the commit, without the prefix `engine.`.
     `expected`: what the table must be; None: there is none, or it is recreated.
     `difference`: the rows by which the extract differs from the last one; None: all are compared.
 

@@ -40,7 +40,6 @@ def changed_rows(
 ) -> ChangedRows | None:
     """Find the rows by which a query's result differs from that of the last build; None: all rows have to be compared.
 
-    `model`: a batch table with `history: changes`.
     `stack`: releases what was read, once the rows are committed.
     """
     if not choice.row_by_row or register(session, run.manifest, model, run.place, bounded=True):

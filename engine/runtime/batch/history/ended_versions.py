@@ -47,8 +47,6 @@ def take_versions(
 ) -> Commit | None:
     """Bring the versions in a model's table up to an extract, in one commit; None, and no commit, if nothing changed.
 
-    `model`: a batch table with `history: true`.
-    `markers`: of the commit, without the prefix `engine.`.
     `expected`: what the table must be; None: there is none, or it is recreated.
 
     Raises:
@@ -155,11 +153,7 @@ def _check_type(model: Model, rows: DataFrame) -> None:
 
 
 def _check_order(model: Model, changes: DataFrame, extract: Extract) -> int:
-    """Check that no version would end before it begins, or begin before the one before it has ended.
-
-    Returns:
-        How many versions begin or end.
-    """
+    """Check that no version would end before it begins, or begin before the one before it has ended."""
     from pyspark.sql import functions as f
 
     turned = f.when(named(CURRENT), named(FROM)).otherwise(named(TO)) <= f.col(_REACHES)
