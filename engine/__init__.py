@@ -12,7 +12,6 @@ __all__ = ["Project", "__version__"]
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """`%load_ext engine` in a notebook."""
     from engine.notebook import register
 
     register(shell)

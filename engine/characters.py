@@ -35,7 +35,6 @@ def visible(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    r"""The same, with line ends written out as `\n`."""
     if text.isascii() and text.isprintable():
         return text
     return _LINE_ENDS.sub(r"\\n", visible(text))

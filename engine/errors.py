@@ -51,8 +51,6 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A place in a file the user wrote; line and column count from 1."""
-
     file: str
     line: int = 1
     column: int = 1
@@ -90,7 +88,6 @@ class Diagnostic:
 
     @property
     def is_error(self) -> bool:
-        """Whether it decides the exit code."""
         return self.level is Level.ERROR
 
     def to_dict(self) -> dict[str, Any]:
@@ -107,16 +104,11 @@ class Diagnostic:
         }
 
     def at(self, location: Location | None, node: str | None = None) -> Diagnostic:
-        """The same finding with the place and node filled in where they are missing."""
         return replace(self, location=self.location or location, node=self.node or node)
 
 
 class EngineError(Exception):
-    """Base of all errors meant for users.
-
-    Attributes:
-        diagnostics: all that is wrong, mostly one finding.
-    """
+    """Base of all errors meant for users; mostly one finding."""
 
     diagnostics: tuple[Diagnostic, ...]
 
@@ -148,16 +140,15 @@ class EngineError(Exception):
 
     @property
     def diagnostic(self) -> Diagnostic:
-        """The first (mostly the only) finding."""
         return self.diagnostics[0]
 
 
 class UsageError(EngineError):
-    """The command line is wrong."""
+    pass
 
 
 class ProjectError(EngineError):
-    """A file of the project is wrong."""
+    pass
 
 
 class SetupError(EngineError):
@@ -169,7 +160,7 @@ class StateError(EngineError):
 
 
 class RunError(EngineError):
-    """A query or test failed while running."""
+    pass
 
 
 @contextmanager

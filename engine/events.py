@@ -39,8 +39,6 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RunStarted:
-    """A run begins; `total` nodes will be started or skipped."""
-
     run_id: str
     command: str
     target: str
@@ -49,8 +47,6 @@ class RunStarted:
 
 
 class Step(StrEnum):
-    """What a command does before its first node begins."""
-
     COMPILE = "compile"
     PLAN = "plan"
     SESSION = "session"
@@ -58,8 +54,6 @@ class Step(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StepStarted:
-    """A step begins; the one before it has ended."""
-
     step: Step
 
 
@@ -107,7 +101,6 @@ class Metrics:
     quarantined: int = 0
 
     def numbers(self) -> dict[str, Any]:
-        """The fields by their names, for a record that has them too."""
         return {f.name: getattr(self, f.name) for f in fields(Metrics)}
 
     def plus(self, later: Metrics) -> Metrics:
@@ -195,8 +188,6 @@ class Outcome(Metrics):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFinished(Outcome):
-    """A model ended, `at` a time (UTC)."""
-
     node: str
     index: int
     total: int
@@ -231,21 +222,16 @@ class TestFinished:
 
     @property
     def cached(self) -> bool:
-        """Whether an earlier pass counts, and the test did not run."""
         return bool(self.passed_at)
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosed:
-    """A diagnostic to be shown."""
-
     diagnostic: Diagnostic
 
 
 @dataclass(frozen=True, slots=True)
 class RunFinished:
-    """The run is over."""
-
     seconds: float
 
 
@@ -307,8 +293,6 @@ class LiveStarted:
 
 
 class NodeState(StrEnum):
-    """What a node that is kept running is doing."""
-
     IDLE = "idle"
     QUEUED = "queued"
     RUNNING = "running"
@@ -436,8 +420,6 @@ class SessionClosed:
 
 @dataclass(frozen=True, slots=True)
 class LiveStopped:
-    """`engine start` ends; `reason` says why."""
-
     reason: str
     at: str
 
@@ -455,8 +437,6 @@ Emit = Callable[[Event], None]
 
 @dataclass(frozen=True, slots=True)
 class RunResults:
-    """The fold of a run's events."""
-
     run_id: str = ""
     command: str = ""
     target: str = ""
@@ -468,26 +448,21 @@ class RunResults:
 
     @property
     def failed(self) -> bool:
-        """Whether the command exits with 1."""
         return any(r.status.failed for r in self.results) or any(d.is_error for d in self.diagnostics)
 
     def count(self, *statuses: Status) -> int:
-        """How many nodes ended in one of these ways."""
         return sum(r.status in statuses for r in self.results)
 
     @property
     def cached(self) -> int:
-        """How many tests did not run, because an earlier pass counts."""
         return sum(isinstance(r, TestFinished) and r.cached for r in self.results)
 
 
 def now() -> str:
-    """Return the time of an event, in UTC."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def fold(events: Iterable[Event]) -> RunResults:
-    """Make the results of a run from its events, in order."""
     collected = _Fold()
     for event in events:
         collected.add(event)

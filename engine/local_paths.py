@@ -57,7 +57,6 @@ def pattern_letter(text: str) -> str:
 
 
 def has_wildcard(part: str) -> bool:
-    """Whether Hadoop compares one part of a pattern with the names in a folder."""
     return bool(_WILDCARD.search(_ESCAPED.sub("", part)))
 
 

@@ -30,7 +30,6 @@ Answer = TypeVar("Answer")
 
 
 def register(shell: InteractiveShell) -> None:
-    """Add the magics to a shell."""
     shell.register_magics(HeadraceMagics)
 
 
@@ -80,8 +79,6 @@ def _read(command: click.Command, line: str) -> Any:
 
 @magics_class
 class HeadraceMagics(Magics):
-    """The magics, and the project that they are about."""
-
     _project: Project | None = None
 
     @line_magic
@@ -131,7 +128,6 @@ class HeadraceMagics(Magics):
         return found.to_pandas()
 
     def _chosen(self) -> Project:
-        """The project that was chosen, or else the nearest above the notebook's folder."""
         if self._project is None:
             here = Path.cwd()
             self._project = Project(next((f for f in (here, *here.parents) if (f / "project.yml").is_file()), here))

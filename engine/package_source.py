@@ -24,7 +24,6 @@ _PLAIN_ADDRESS: Final = re.compile(r"https://[A-Za-z0-9._~/:%+@-]+")
 
 
 def install_hint(extra: str) -> str:
-    """Return how to install an extra, by the packages that it is made of."""
     if PUBLISHED:
         return f"Install it: pip install 'headrace[{extra}]=={__version__}'."
     packages = " ".join(f"'{package}'" for package in _packages(extra)) or f"'./{WHEEL}[{extra}]'"
@@ -57,7 +56,6 @@ def source_note() -> str:
 
 
 def _packages(extra: str) -> Iterator[str]:
-    """The packages of an extra with their versions, from the metadata of the installation."""
     try:
         wanted = distribution("headrace").requires or ()
     except PackageNotFoundError:

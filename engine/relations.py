@@ -17,12 +17,10 @@ class Relation:
 
     @property
     def sql(self) -> str:
-        """The name as Spark SQL text, quoted."""
         return f"`{self.catalog}`.{self.in_catalog}"
 
     @property
     def in_catalog(self) -> str:
-        """The name within the catalog, quoted."""
         return ".".join(f"`{part}`" for part in (*self.schema.split("."), self.name))
 
     def __str__(self) -> str:
@@ -40,7 +38,6 @@ class Partition:
 
     @property
     def field_name(self) -> str:
-        """The field's name: the user's, or the one that Iceberg gives."""
         given = f"{self.column}_{_NAMES.get(self.transform, self.transform)}"
         return self.name or (self.column if self.transform == "identity" else given)
 

@@ -15,8 +15,6 @@ _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
 class MasterKind(StrEnum):
-    """Who runs the executors."""
-
     LOCAL = "local"
     STANDALONE = "standalone"
     YARN = "yarn"
@@ -27,7 +25,6 @@ class MasterKind(StrEnum):
 
 
 def kind_of(master: str) -> MasterKind:
-    """Return the kind of cluster that a master URL names."""
     if _LOCAL.fullmatch(master):
         return MasterKind.LOCAL
     if _STANDALONE.fullmatch(master) or _HERE.fullmatch(master):

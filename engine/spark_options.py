@@ -162,11 +162,7 @@ OF_FILES: Mapping[str, Mapping[str, Form]] = {
 def option_faults(
     options: Mapping[str, str], known: Mapping[str, Form], reader: str, *, hadoop: bool = False
 ) -> Iterator[tuple[str, Diagnostic]]:
-    """Options that a reader or writer does not have, that are set twice, or whose value it does not take, by name.
-
-    Args:
-        hadoop: whether names with a dot go to Hadoop's configuration, as those of files do (`fs.s3a.endpoint`).
-    """
+    """Faults of options, by name; `hadoop`: names with a dot go to Hadoop's configuration (`fs.s3a.endpoint`)."""
     by_name = {name.lower(): name for name in known}
     written = Counter(name.lower() for name in options)
     seen: set[str] = set()

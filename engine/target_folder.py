@@ -85,7 +85,6 @@ class TargetFolder:
         self.close()
 
     def close(self) -> None:
-        """Close what is open."""
         while self._open:
             os.close(self._open.popitem()[1])
 
@@ -158,7 +157,6 @@ class TargetFolder:
                 return []
 
     def make(self, name: str) -> None:
-        """Make a folder in it, "" itself, if it is not there."""
         with self._told(name):
             self._folder(name and self._checked(name), make=True)
 
@@ -283,7 +281,6 @@ class TargetFolder:
 
 
 def is_plain(name: str) -> bool:
-    """Whether a name leads to something in a folder."""
     return "\0" not in name and not {"", ".", ".."} & set(name.split("/"))
 
 
@@ -295,7 +292,6 @@ def _is_link(last: str, above: int | None) -> bool:
 
 
 def unwritable(path: Path, error: OSError) -> ProjectError:
-    """That something cannot be written, with the system's reason."""
     hint = "Check the permissions and the free space there."
     return ProjectError("target-unwritable", f"{path} cannot be written: {error.strerror}", hint)
 

@@ -129,7 +129,6 @@ def is_own(path: Path, *, private: bool = False) -> bool:
 
 
 def is_own_user(user: int) -> bool:
-    """Whether a user id is that of this process."""
     return user == os.geteuid()
 
 

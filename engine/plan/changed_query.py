@@ -139,7 +139,6 @@ def _continued(
 
 
 def _earlier_rows(model: Model) -> tuple[str, ...]:
-    """The command that applies a changed query to the rows that are there, where there is one."""
     fits = not_recomputed(model) is None
     return (f"to compute earlier rows again after the build: engine backfill {model.name} --from DATE",) if fits else ()
 

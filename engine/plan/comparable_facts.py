@@ -36,7 +36,6 @@ _BEFORE_STAR = {"select", "distinct", "all", ",", ".", "("}
 
 
 def renamed(facts: Mapping[str, Any], names: Mapping[str, StreamSource]) -> Mapping[str, Any]:
-    """The facts with the names that some sources have now, by the node that they were."""
     if not names:
         return facts
     now = {node.partition(".")[2]: new.name for node, new in names.items()}
@@ -48,7 +47,6 @@ def renamed(facts: Mapping[str, Any], names: Mapping[str, StreamSource]) -> Mapp
 
 
 def _with_sources(sql: str, now: Mapping[str, str]) -> str:
-    """A query with the names that its sources have now, also where they qualify columns."""
     whole = {f"@{kind} {old}": f"`@{kind} {new}`" for old, new in now.items() for kind in ("source", "ref")}
     short = {old.rpartition(".")[2]: new.rpartition(".")[2] for old, new in now.items()}
     try:

@@ -214,7 +214,6 @@ def static_renames(
 
 
 def renames(before: Sequence[StreamSource], now: Sequence[StreamSource]) -> dict[str, StreamSource]:
-    """The sources that have another name now, by the node that they were."""
     names, found = {s.node for s in now}, {}
     taken = {s.node for s in before}
     for old in before:

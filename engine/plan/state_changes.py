@@ -60,7 +60,6 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Differe
 
 
 def _read_as_before(old: Mapping[str, Any], new: Mapping[str, Any]) -> set[str]:
-    """The inputs whose declared columns and fields, as far as they are read, are the same."""
     schemas = [
         {item["name"]: item["source"].get("schema") for item in facts["inputs"] if item.get("source")}
         for facts in (old, new)

@@ -29,8 +29,6 @@ OWN = "headrace"
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a node's record needs beside the node: the project's name, the model's guarantee, the macros it calls."""
-
     project: str
     guarantee: Guarantee | None = None
     macros: tuple[str, ...] = ()
@@ -50,7 +48,6 @@ def own_id(unique: str) -> str:
 
 
 def node_dict(node: Node, about: About) -> dict[str, Any]:
-    """The record of a model, source, data test, unit test or exposure."""
     if isinstance(node, Model):
         return _model(node, about)
     if isinstance(node, UnitTest):
@@ -61,7 +58,6 @@ def node_dict(node: Node, about: About) -> dict[str, Any]:
 
 
 def macro_dict(macro: Macro, project: str) -> dict[str, Any]:
-    """The record of a macro."""
     return {
         "name": macro.name,
         "resource_type": "macro",
@@ -90,7 +86,6 @@ def _common(node: Node, about: About, kind: str, path: str) -> dict[str, Any]:
 
 
 def _below(file: str) -> str:
-    """A file's path below the first folder (models/)."""
     return "/".join(PurePosixPath(file).parts[1:]) or file
 
 
@@ -133,7 +128,6 @@ def _model(model: Model, about: About) -> dict[str, Any]:
 
 
 def _named(reads: Iterable[str]) -> dict[str, Any]:
-    """The models and sources that a node names, as dbt lists them."""
     models = [node.partition(".")[2] for node in reads if node.startswith("model.")]
     return {
         "refs": [{"name": name, "package": None, "version": None} for name in models],
@@ -161,7 +155,6 @@ def _exposure(exposure: Exposure, about: About) -> dict[str, Any]:
 
 
 def _deferred(model: Model) -> dict[str, Any]:
-    """The table of another target that is read instead, as dbt has it."""
     if model.deferred_from is None:
         return {}
     read = model.relation
@@ -224,7 +217,6 @@ def _model_config(model: Model) -> dict[str, Any]:
 
 
 def _settings(model: Model) -> dict[str, Any]:
-    """The settings of a model, in the words of a header."""
     write, run = model.write, model.operation
     docs, relation = run.persist_docs, model.deferred_from or model.relation
     return {
@@ -328,7 +320,6 @@ def _source(source: Source, about: About) -> dict[str, Any]:
 
 
 def _table(spec: SourceSpec, where: str) -> tuple[str, str, str] | None:
-    """The names of an Iceberg table that is a source."""
     parts = where.split(".")
     named = answers_of(spec.format).is_table and len(parts) > 2  # noqa: PLR2004
     return (parts[0], ".".join(parts[1:-1]), parts[-1]) if named else None

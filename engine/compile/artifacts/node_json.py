@@ -44,8 +44,6 @@ _DECODERS: Mapping[str, Any] = {name: msgspec.json.Decoder(kind) for name, kind 
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A node as JSON."""
-
     id: str
     depends_on: tuple[str, ...]
     json: msgspec.Raw
@@ -77,7 +75,6 @@ class CompiledEntry:
 
 
 def encoded(node: Node, about: About) -> Encoded:
-    """A node as JSON."""
     depends_on = () if isinstance(node, Source) else node.depends_on
     return Encoded(node.id, depends_on, to_json(node), to_json(node_dict(node, about)))
 
@@ -100,17 +97,11 @@ def _whole(value: Any) -> Any:
 
 
 def digest(value: Any) -> str:
-    """A hash of a value that has a JSON form."""
     return hashlib.blake2b(to_json(value), digest_size=16).hexdigest()
 
 
 class Nodes(Mapping[str, Node]):
-    """Nodes by id; those that come as JSON are decoded when they are looked at.
-
-    Args:
-        nodes: by id; None: as JSON, to be had from `load`.
-        load: gives the JSON of a node.
-    """
+    """Nodes by id; those that come as JSON (`load`) are decoded when they are looked at."""
 
     def __init__(self, nodes: Mapping[str, Node | None], load: Callable[[str], Buffer] | None = None) -> None:
         self._nodes = dict(nodes)

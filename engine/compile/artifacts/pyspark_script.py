@@ -43,7 +43,6 @@ def script(model: Model, manifest: Manifest) -> str:
 
 
 def _unreadable(model: Model, manifest: Manifest) -> bool:
-    """Whether a source of a model is declared wrongly: its kind may not know how to read it."""
     nodes = (manifest.nodes[item.node] for item in model.inputs)
     return any(isinstance(node, Source) and node.broken for node in nodes)
 

@@ -73,7 +73,6 @@ def _write(manifest: Manifest, folder: TargetFolder, before: Mapping[str, Writte
 def _write_model(
     manifest: Manifest, node_id: str, key: str, folder: TargetFolder, clean: Callable[[str], str]
 ) -> WrittenFiles:
-    """Write what is compiled of a model."""
     model = manifest.nodes[node_id]
     if not isinstance(model, Model) or not model.sql:
         return WrittenFiles(key)
@@ -85,7 +84,6 @@ def _write_model(
 
 
 def _keys(manifest: Manifest) -> Mapping[str, str]:
-    """What changes with everything that is written of a node, by its id."""
     records = records_of(manifest)
     if isinstance(records, KeptRecords):
         return records.keys_written()
@@ -133,7 +131,6 @@ def _comment(model: Model, manifest: Manifest) -> str:
 
 
 def about_nodes(manifest: Manifest) -> dict[str, About]:
-    """What the records of nodes need beside the nodes, by id."""
     project, promised = manifest.project, guarantees(manifest)
     names = [macro.name for macro in manifest.macros]
     plain = About(project)
@@ -162,7 +159,6 @@ def manifest_text(manifest: Manifest) -> str:
 
 
 def _manifest(manifest: Manifest) -> Iterator[bytes | memoryview]:
-    """The pieces of manifest.json."""
     project, records = manifest.project, records_of(manifest)
     names = {i: unique_id(i, project) for i in records}
     kinds: dict[str, list[str]] = {"nodes": [], "sources": [], "unit_tests": [], "exposures": []}
@@ -203,7 +199,6 @@ def _metadata(manifest: Manifest) -> dict[str, Any]:
 
 
 def artifact_metadata(schema: str, **more: Any) -> dict[str, Any]:
-    """The `metadata` of an artifact."""
     return {
         "dbt_schema_version": _SCHEMA.format(schema),
         "dbt_version": DBT_VERSION,

@@ -30,7 +30,6 @@ class WrittenFiles:
     files: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     def stands(self, key: str, folder: TargetFolder) -> bool:
-        """Whether the files are there as they were written, and would be written alike."""
         return self.key == key and all(folder.seen(name) == seen for name, seen in self.files.items())
 
 

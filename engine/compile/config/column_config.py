@@ -16,8 +16,6 @@ from engine.schema.data_test_keys import COLUMN
 
 @dataclass(frozen=True, slots=True)
 class TestConfig:
-    """A data test as listed for a model (column None) or one of its columns."""
-
     kind: str
     column: str | None
     arguments: Mapping[str, Any]
@@ -27,8 +25,6 @@ class TestConfig:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """Columns as described, each with its place, and their tests."""
-
     columns: tuple[Column, ...] = ()
     places: Mapping[str, Section] | None = None
     tests: tuple[TestConfig, ...] = ()
@@ -78,7 +74,6 @@ def _column(name: str, body: Section) -> Column:
 
 
 def column_places(described: Described) -> Iterator[tuple[str, Location]]:
-    """Where each described column is (`id`), and its type (`id.type`)."""
     for name, body in (described.places or {}).items():
         listed = body.child("name") if isinstance(body.path[-1], int) else None
         yield name, listed.place if listed else body.key_place
@@ -90,12 +85,10 @@ def column_places(described: Described) -> Iterator[tuple[str, Location]]:
 
 
 def read_meta(section: Section | None) -> dict[str, Any]:
-    """Read `meta:`, a mapping of anything."""
     return {key: part.value for key, part in section.mapping()} if section else {}
 
 
 def read_tags(section: Section | None) -> tuple[str, ...]:
-    """Read `tags:`, a string or a list."""
     return tuple(text for item in section.items() if (text := read_tag(item))) if section else ()
 
 
@@ -117,7 +110,6 @@ def check_version(top: Section) -> None:
 
 
 def read_tests(section: Section | None, column: str | None) -> list[TestConfig]:
-    """Read a list of data tests."""
     found = (_test(item, column) for item in section.items()) if section else ()
     return [test for test in found if test]
 

@@ -22,7 +22,6 @@ _NOT_BOOLEAN = (exp.Literal, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mo
 
 
 def read_condition(settings: MergedSettings, key: str, section: Section | None) -> str | None:
-    """Read a condition; its columns are noted as named by the key."""
     if section is None or section.value is UNKNOWN:
         return None
     text = section.text().strip()
@@ -47,7 +46,6 @@ def _has_variable(section: Section, text: str) -> bool:
 
 
 def condition_fault(text: str) -> str:
-    """What is wrong with a condition; empty if nothing is."""
     if not is_expression(text):
         return "is not an SQL expression"
     tree = _tree(text)
@@ -65,13 +63,11 @@ def _tree(text: str) -> exp.Expr:
 
 
 def condition_columns(text: str) -> Iterator[str]:
-    """Yield the columns that a condition names, each once; of a field of a struct the struct."""
     roots = (column.parts[0].name for column in _tree(text).find_all(exp.Column))
     yield from dict.fromkeys(roots)
 
 
 def read_expectations(settings: MergedSettings) -> tuple[Expectation, ...]:
-    """Read `expectations:`."""
     section = settings.get("expectations")
     expectations: dict[str, Expectation] = {}
     for item in section.items() if section else ():
@@ -86,7 +82,6 @@ def read_expectations(settings: MergedSettings) -> tuple[Expectation, ...]:
 
 
 def condition_places(settings: MergedSettings) -> Iterator[tuple[str, Location]]:
-    """Where the check of each expectation is (`expectations.plausible`), and `delete_when`."""
     deletes, section = settings.get("delete_when"), settings.get("expectations")
     if deletes is not None:
         yield "delete_when", deletes.place

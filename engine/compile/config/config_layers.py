@@ -130,7 +130,6 @@ def call_layers(model: ModelFile, calls: list[dict[str, Any]], found: list[Diagn
 
 
 def check_own(layers: list[Section]) -> None:
-    """Check that the keys of header and config() are known and do not contradict each other."""
     seen: dict[str, Section] = {}
     for key, section in _pairs(layers):
         check_key(section, key)
@@ -145,7 +144,6 @@ def check_own(layers: list[Section]) -> None:
 
 
 def check_key(section: Section, key: str) -> None:
-    """Report a key that a model does not have, with what is here for it."""
     if key not in MODEL.names:
         hint = HABITS.get(key) or near(key, MODEL.names)
         section.report("unknown-key", f"a model has no key '{key}'", hint, at_key=True)

@@ -29,7 +29,6 @@ _CHECKED_APART = "streams"
 
 
 def _why(key: ConfigKey, kind: str) -> str:
-    """Why a key means nothing for a kind of model."""
     if key.kinds == (STREAMING_TABLE,):
         return _STREAMING
     if key.kinds == (TABLE,):
@@ -49,7 +48,6 @@ _UNFIT: Mapping[str, Mapping[str, str]] = {
 
 
 def unfit_keys(kind: Materialized) -> Mapping[str, str]:
-    """The keys that mean nothing for a kind of model, each with the reason."""
     return _UNFIT[kind.value]
 
 

@@ -176,7 +176,6 @@ def _materialized(section: Section | None, streams: bool) -> Materialized:
 
 
 def _check_kind(settings: MergedSettings, materialized: Materialized, streams: bool) -> None:
-    """Check that the keys fit the kind; folder defaults that do not are taken out."""
     keys = settings.keys
     streaming, stored = materialized.traits.streaming, materialized.traits.stored
     if streaming and not streams:

@@ -34,7 +34,6 @@ _CRON = "Write minute, hour, day of the month, month and day of the week: '0 6 *
 
 
 def read_operation(settings: MergedSettings) -> Operation:
-    """Read the settings of how a model runs."""
     provider = _provider(settings.get("state_store"))
     return Operation(
         trigger=_trigger(settings.get("trigger")),
@@ -52,7 +51,6 @@ def read_operation(settings: MergedSettings) -> Operation:
 
 
 def placed(operation: Operation, table: str) -> Operation:
-    """The same with the model's table in its hooks."""
     mine = f"`{THIS}`"
     return replace(
         operation,
@@ -62,7 +60,6 @@ def placed(operation: Operation, table: str) -> Operation:
 
 
 def read_state_partitions(section: Section | None) -> int | None:
-    """Read `state_store: {partitions: 8}`."""
     if section is None:
         return None
     section.check_keys(STATE_STORE)

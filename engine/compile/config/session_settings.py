@@ -55,10 +55,7 @@ def recorded_first(key: str) -> bool:
 
 
 def meaning(conf: Mapping[str, str], pre_hook: Iterable[str]) -> dict[str, Any]:
-    """The settings among the facts of a model, as plain JSON: all but those that are known to change nothing.
-
-    What is set to its default is not among them.
-    """
+    """The settings among the facts of a model: those that may change rows and differ from their default."""
     chosen = {}
     for key, value in conf.items():
         if changes_nothing(key) or key.lower() == TIME_ZONE.lower():

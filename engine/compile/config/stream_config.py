@@ -28,8 +28,6 @@ _CALL = re.compile(r"(?:ref|source)\s*\((.*)\)")
 
 @dataclass(frozen=True, slots=True)
 class StreamConfig:
-    """A stream as listed in a header; `places` are those of its settings."""
-
     name: str
     location: Location
     watermark: Watermark | None = None
@@ -42,15 +40,12 @@ class StreamConfig:
 
 @dataclass(frozen=True, slots=True)
 class WindowConfig:
-    """A declared window: `text` as written."""
-
     name: str
     text: str
     location: Location
 
 
 def read_streams(section: Section) -> tuple[StreamConfig, ...]:
-    """Read a list of names, or a mapping of names to settings."""
     streams: dict[str, StreamConfig] = {}
     for stream in _streams(section):
         first = streams.setdefault(stream.name, stream)
@@ -109,7 +104,6 @@ def node_name(text: str) -> str:
 
 
 def read_windows_config(section: Section) -> tuple[WindowConfig, ...]:
-    """Read `windows:` as names and texts."""
     windows = ((name, part, part.text()) for name, part in section.mapping() if part.value is not UNKNOWN)
     return tuple(WindowConfig(name, text, part.place) for name, part, text in windows if text or part.value == "")
 

@@ -43,7 +43,6 @@ class TestOptions:
 
 
 def read_options(body: Section) -> TestOptions:
-    """Read the options of a test, which are beside its arguments or under `config:`."""
     config = body.child("config")
     keys: dict[str, Section] = {}
     for key, part in chain(body.mapping(), _config(config) if config else ()):
@@ -71,7 +70,6 @@ def read_options(body: Section) -> TestOptions:
 
 
 def is_option(key: str) -> bool:
-    """Whether a key of a test is not an argument of its macro."""
     return key in _NOT_ARGUMENTS
 
 

@@ -29,8 +29,6 @@ _DURATION = "Write a number and a unit: 30 seconds, 10 minutes, 1 hour, 7 days."
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A declared window: its name, what it means, and where it is."""
-
     name: str
     time: TimeWindow
     location: Location
@@ -47,7 +45,6 @@ class Edit:
 
 
 def read_windows(configs: tuple[WindowConfig, ...], node: str, found: list[Diagnostic]) -> tuple[Window, ...]:
-    """Read the declared windows."""
     windows = []
     for config in configs:
         try:
@@ -119,7 +116,6 @@ def _meant(kind: str, time: str, lengths: list[str]) -> TimeWindow:
 
 
 def split_arguments(text: str) -> list[str]:
-    """Split at the commas that are outside brackets and quotes."""
     parts, depth, quote, current = [], 0, "", ""
     for character in text:
         if quote:

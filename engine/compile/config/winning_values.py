@@ -19,8 +19,6 @@ _COLUMN = re.compile(r"`([^`]+)`|([\w]+(?:[ -][\w]+)*)")
 
 @dataclass(frozen=True, slots=True)
 class NamedColumn:
-    """A column of the output that a setting names."""
-
     key: str
     column: str
     location: Location
@@ -46,7 +44,6 @@ class MergedSettings:
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """Those of all layers."""
         parts = (part for layer in self.layers if (part := layer.child("tags")))
         return tuple(dict.fromkeys(text for part in parts for item in part.items() if (text := read_tag(item))))
 
@@ -56,11 +53,9 @@ class MergedSettings:
         return {k: v for layer in self.layers for k, v in read_meta(layer.child("meta")).items()}
 
     def get(self, key: str) -> Section | None:
-        """The value of a key."""
         return self.keys.get(key)
 
     def text(self, key: str) -> str:
-        """The value as text; empty if there is none."""
         return self.keys[key].text() if key in self.keys else ""
 
     def boolean(self, key: str) -> bool:
@@ -68,20 +63,16 @@ class MergedSettings:
         return self.keys[key].boolean() if key in self.keys else False
 
     def word(self, key: str, *allowed: str) -> str:
-        """The value as one of a closed set of words; empty if it is none of them."""
         value = self.keys[key].choice(*allowed) if key in self.keys else ""
         return value if value in allowed else ""
 
     def says(self, key: str) -> bool:
-        """Whether a key has a value that asks for something."""
         return key in self.keys and self.keys[key].value not in _UNSAID
 
     def columns(self, key: str) -> tuple[str, ...]:
-        """The value as the names of columns: one text or a list."""
         return tuple(column for column, _ in self.column_places(key))
 
     def column_places(self, key: str) -> list[tuple[str, Section]]:
-        """The columns that a key names, with their places."""
         section = self.get(key)
         places: dict[str, tuple[str, Section]] = {}
         for item in section.items() if section else ():
@@ -105,11 +96,9 @@ class MergedSettings:
         return column
 
     def name(self, key: str, column: str, at: Section) -> None:
-        """Note that a setting names a column, to be looked for in the SELECT."""
         self.named.append(NamedColumn(key, column, at.place))
 
     def where(self, key: str) -> str:
-        """The place of a key in words, as seen from the model."""
         place = self.keys[key].key_place
         return f"in line {place.line}" if place.file == self.model.file else f"in {place}"
 
@@ -124,7 +113,6 @@ class MergedSettings:
         self.found.append(Diagnostic(code, message, hint, node=self.model.name, location=place))
 
     def places(self) -> Iterator[tuple[str, Location]]:
-        """Where each key is."""
         for key, section in self.keys.items():
             yield key, section.key_place
 
@@ -132,11 +120,7 @@ class MergedSettings:
 def merged(
     model: ModelFile, defaults: Sequence[Section], own: Sequence[Section], found: list[Diagnostic]
 ) -> MergedSettings:
-    """The settings of a model: a deeper folder wins over one around it, and the model over all; tags and meta add up.
-
-    Args:
-        found: takes findings.
-    """
+    """A deeper folder wins over one around it, and the model over all; tags and meta add up."""
     layers = [*defaults, *own]
     keys = {k: s for layer in layers for k, s in layer.mapping() if not s.empty}
     said = frozenset(k for layer in own for k, s in layer.mapping() if not s.empty)

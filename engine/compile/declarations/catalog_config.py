@@ -85,7 +85,6 @@ class Catalog:
         return settings
 
     def gifts(self) -> tuple[Gift, ...]:
-        """What the block would give away; no secret is read."""
         named = self.secrets.gifts(self.keys, "catalog") if self.secrets else ()
         return (*named, *of_machine(self.type, self.keys), *self._of_store())
 
@@ -152,7 +151,6 @@ def _objects(part: Section, chosen: str, store: ObjectStoreConfig | None) -> str
 
 
 def without_secrets(part: Section, secrets: SecretSettings) -> Section:
-    """The block without secrets in what is shown of it."""
     if not isinstance(part.value, dict):
         return part
     shown = {key: secrets.refuse(value) for key, value in part.mapping() if key in _SHOWN}
@@ -160,7 +158,6 @@ def without_secrets(part: Section, secrets: SecretSettings) -> Section:
 
 
 def _checked(part: Section, chosen: str, secrets: SecretSettings | None) -> bool:
-    """Whether the keys are those of the kind; each that is not is a finding."""
     block = CATALOG_TYPES[chosen]
     prefixes = CATALOG_PREFIXES[chosen]
     before = len(part.found)
@@ -189,7 +186,6 @@ def _checked(part: Section, chosen: str, secrets: SecretSettings | None) -> bool
 
 
 def _wrong_kind(chosen: str, uri: str) -> tuple[str, str]:
-    """What is wrong with an address of another kind of server, and what to write."""
     if chosen == "jdbc" and uri.startswith(("postgresql:", "postgres:")):
         return "'uri' of a JDBC catalog begins with jdbc:", "Write jdbc:postgresql://<host>:5432/<database>."
     message = f"'uri' must begin with {' or '.join(_ADDRESSES[chosen])}"

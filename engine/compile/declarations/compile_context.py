@@ -37,14 +37,12 @@ class CompileContext:
     sources_whole: bool = True
 
     def failures(self, test: str) -> Relation:
-        """The table that keeps the failing rows of a data test."""
         return failing_rows(self.target, test)
 
 
 def share(
     project: LoadedProject, target: Target, names: TemplateNames, values: ValueRenderer, found: list[Diagnostic]
 ) -> CompileContext:
-    """Read what is outside the models; what is wrong with it is added to `found`."""
     sandbox = Sandbox(names.for_models())
     found += sandbox.add_macros([*own_macros(), *project.macros])
     declared = read_sources(project, target, values, found)
@@ -55,7 +53,6 @@ def share(
 
 
 def own_macros() -> list[MacroFile]:
-    """The macros of the engine itself."""
     folder = resources.files("engine") / "macros"
     files = sorted((f for f in folder.iterdir() if f.name.endswith(".sql")), key=lambda f: f.name)
     return [MacroFile(f"engine/macros/{f.name}", f.read_text(encoding="utf-8"), OWN) for f in files]

@@ -62,11 +62,7 @@ _BLOCKS: Final[Mapping[str, tuple[str, Parse, str]]] = {
 
 
 def check_block(kind: str, part: Section, secrets: SecretSettings | None) -> None:
-    """Report the address of a block if clients could not connect to what it seems to name.
-
-    Args:
-        kind: `connections`, `schema_registries`, `openlineage`, `alerts` or `s3`.
-    """
+    """Report the address of a block if clients could not connect to what it seems to name."""
     key, parse, hint = _BLOCKS[kind]
     if (value := part.child(key)) is not None:
         for item in value.items() if isinstance(value.value, list) else (value,):
@@ -74,7 +70,6 @@ def check_block(kind: str, part: Section, secrets: SecretSettings | None) -> Non
 
 
 def check_catalog(kind: str, part: Section, secrets: SecretSettings | None) -> None:
-    """Report the addresses of a catalog in the same way."""
     for key, value in part.mapping():
         if not isinstance(value.value, str):
             continue
@@ -118,7 +113,6 @@ def _has_template(text: str) -> bool:
 
 
 def _fault(texts: list[str], parse: Parse) -> AddressError | None:
-    """What is wrong with each of some texts."""
     fault = None
     for text in texts:
         try:

@@ -21,11 +21,7 @@ from engine.schema.exposure_keys import EXPOSURE, EXPOSURE_CONFIG, EXPOSURE_FILE
 def read_exposures(
     project: LoadedProject, nodes: Mapping[str, Node], values: ValueRenderer, diagnostics: list[Diagnostic]
 ) -> tuple[Exposure, ...]:
-    """All exposures of a project.
-
-    Args:
-        diagnostics: what is wrong is added here.
-    """
+    """All exposures of a project; what is wrong is added to `diagnostics`."""
     exposures: dict[str, Exposure] = {}
     for doc in project.exposures:
         top = values.rendered(Section.of(doc, diagnostics))
@@ -46,7 +42,6 @@ def read_exposures(
 
 
 def _exposure(item: Section, project: LoadedProject, nodes: Mapping[str, Node]) -> Exposure | None:
-    """One exposure; None if it has no name, or is not enabled."""
     if not isinstance(item.value, dict):
         item.expected("an exposure with name, type, owner and depends_on")
         return None
@@ -79,7 +74,6 @@ def _exposure(item: Section, project: LoadedProject, nodes: Mapping[str, Node]) 
 
 
 def _config(item: Section) -> tuple[tuple[str, ...], dict[str, Any], bool]:
-    """Tags, meta and whether it is enabled: beside the other keys, or as dbt has them under `config:`."""
     config = item.child("config")
     if config is not None:
         config.check_keys(EXPOSURE_CONFIG)
@@ -115,7 +109,6 @@ def _owner(item: Section) -> dict[str, Any]:
 
 
 def _url(item: Section) -> str:
-    """Its address; the lineage site makes a link of it."""
     part = item.child("url")
     text = part.text().strip() if part else ""
     if part is not None and text and not text.lower().startswith(("http://", "https://")):
@@ -130,7 +123,6 @@ def _reads(reads: Section, project: LoadedProject, nodes: Mapping[str, Node]) ->
 
 
 def _read(part: Section, project: LoadedProject, nodes: Mapping[str, Node]) -> str | None:
-    """The id of a model or source that an exposure names."""
     name = node_name(part.text())
     if not name:
         return None

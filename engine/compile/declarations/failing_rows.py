@@ -10,5 +10,4 @@ FAILING_ROWS = "engine.test"
 
 
 def failing_rows(target: Target, test: str) -> Relation:
-    """The table that keeps the failing rows of a data test."""
     return Relation(target.catalog.name, f"{target.schema}_test_failures", test)

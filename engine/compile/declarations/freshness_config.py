@@ -23,11 +23,7 @@ _TIMES = ("timestamp", "timestamp_ntz", "date", "string")
 
 
 def read_freshness(part: Section, group: Section, spec: SourceSpec, columns: Iterable[Column]) -> Freshness | None:
-    """The bounds of a source table; None if it has none, or takes back those of its source.
-
-    Args:
-        group: that of the source, whose keys count where the table is silent.
-    """
+    """The bounds of a source table, else of its group; None if it has none, or takes back those of its group."""
     bounds, loaded = (_nearer(key, part, group) for key in ("freshness", "loaded_at_field"))
     if loaded is not None:
         _check_field(loaded, tuple(columns))

@@ -16,10 +16,7 @@ SHARED_HINT: Final = (
 
 
 def check_folders(section: Section, catalog: Catalog, state: str, master: str) -> None:
-    """Report folders of the driver's machine that executors of a cluster would have to write to.
-
-    Each executor would write to the folder of that name on its own disk: rows and state that nobody finds again.
-    """
+    """Report folders of the driver's machine: each executor would write to its own disk, and lose it."""
     local = list(_local_folders(catalog, state))
     if local:
         spark = section.child("spark")
@@ -42,5 +39,4 @@ def _local_warehouse(keys: Mapping[str, str]) -> bool:
 
 
 def is_folder_here(path: str) -> bool:
-    """Whether a path or URI is one of the machine that reads it."""
     return "://" not in path or path.startswith("file:")

@@ -44,7 +44,6 @@ def _hint(level: Section, section: Section) -> str:
 
 
 def _found(part: Section, name: str) -> Iterator[tuple[Section, str, bool]]:
-    """Sections with a credential, what is wrong with each, and whether its key shows that."""
     key = part.name
     if isinstance(part.value, dict):
         for inner, section in part.mapping():
@@ -70,7 +69,6 @@ def without(section: Section) -> Section:
 
 
 def _clean(part: Section) -> Any:
-    """The value itself where it holds no credential."""
     value = part.value
     if isinstance(value, dict):
         made = {k: _clean(s) for k, s in part.mapping() if not (isinstance(k, str) and _by_key(s, k))}

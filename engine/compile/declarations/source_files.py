@@ -47,7 +47,6 @@ class DeclaredSources:
 def read_sources(
     project: LoadedProject, target: Target, values: ValueRenderer, found: list[Diagnostic]
 ) -> DeclaredSources:
-    """Read all declared source tables."""
     sources: dict[str, Source] = {}
     tests: dict[str, tuple[TestConfig, ...]] = {}
     whole = project.sources_whole
@@ -151,10 +150,7 @@ def _check_targets(project: LoadedProject, part: Section) -> None:
 def _with_descriptions(
     declared: tuple[Column, ...], described: Described
 ) -> tuple[tuple[Column, ...], tuple[Column, ...]]:
-    """The columns of the schema with what is said about them, and described fields of theirs (`place.lat`).
-
-    Without a schema, the columns are the described ones, and a name with a dot is a field.
-    """
+    """The schema's columns with what is said of them; without a schema, a described name with a dot is a field."""
     known = {column.name: column for column in declared}
     fields = []
     for column in described.columns:
@@ -180,7 +176,6 @@ def _with_descriptions(
 
 
 def _type_of_field(path: str, known: Mapping[str, Column]) -> str | None:
-    """The type of a field of a column, by its path; None if there is none."""
     first, *rest = path.split(".")
     column = next((one for name, one in known.items() if name.lower() == first.lower()), None)
     return field_type(normal(column.type), rest) if column is not None and column.type and rest else None

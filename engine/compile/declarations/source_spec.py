@@ -39,7 +39,6 @@ def kind_keys(part: Section) -> set[str]:
 
 
 def formats_of(part: Section) -> tuple[str, ...]:
-    """The formats that a declaration names, for all targets."""
     said = (level.value.get("format") for level in _levels(part) if isinstance(level.value, dict))
     return tuple(dict.fromkeys(name for name in said if isinstance(name, str)))
 
@@ -53,7 +52,6 @@ def _levels(part: Section) -> Iterator[Section]:
 def read_spec(
     project: LoadedProject, part: Section, target: Target, name: str
 ) -> tuple[SourceSpec, tuple[Column, ...]]:
-    """How a source table is read for a target, and its columns as far as they are declared."""
     source_credentials.report(_levels(part), {*INDEPENDENT, *kind_keys(part)} - {"schema"}, name)
     chosen = {key: source_credentials.without(value) for key, value in _chosen(part, target.name).items()}
     format_ = _format(chosen.get("format"), part, name)
@@ -104,7 +102,6 @@ def _warn_of_unknown(table: Section, name: str) -> None:
 
 
 def _unknown_names(spec: SourceSpec, kind: Kind, target: Target) -> Iterator[SpecFault]:
-    """Connections and registries that the target does not have."""
     value = spec.settings.get("value")
     registry = value.get("schema_registry") if isinstance(value, dict) else None
     if answers_of(spec.format).is_table and not any(fault.path == ("table",) for fault in kind.faults(spec)):
@@ -173,7 +170,6 @@ def _said(part: Section, known: set[str]) -> dict[str, Section]:
 
 
 def _unrendered(value: Any) -> bool:
-    """Whether Jinja failed somewhere in a value; that is reported already."""
     if isinstance(value, dict):
         return any(_unrendered(inner) for inner in value.values())
     return any(_unrendered(inner) for inner in value) if isinstance(value, list) else value is UNKNOWN
@@ -279,7 +275,6 @@ def _columns(spec: SourceSpec, kind: Kind | None, schema: Section | None, part: 
 
 
 def _report(fault: SpecFault, chosen: Mapping[str, Section], part: Section) -> None:
-    """Put a fault at its key, or as near to it as the file goes."""
     place = chosen.get(fault.path[0], part)
     for key in fault.path[1:] if place is not part else ():
         place = place.child(key) or place

@@ -38,13 +38,11 @@ _ELSEWHERE: Final = {
 
 
 def is_argument(key: str) -> bool:
-    """Whether the value of a Spark setting can be among the arguments of an executor's process."""
     lower = key.lower()
     return lower.startswith(_ARGUMENTS) and not lower.endswith(_APART)
 
 
 def read_spark(part: Section | None) -> dict[str, Any]:
-    """Return the fields of a target that the block gives; what is wrong is a finding."""
     if part is None:
         return {}
     part.check_keys(SPARK)
@@ -64,7 +62,6 @@ def read_spark(part: Section | None) -> dict[str, Any]:
 
 
 def _master(part: Section) -> str:
-    """The master, which is one that a build can start a session with."""
     text = part.text()
     kind = kind_of(text)
     if kind in _ELSEWHERE:

@@ -62,7 +62,6 @@ class Late:
 
     @property
     def name(self) -> str:
-        """Which block it is: `connections.main`."""
         return ".".join(str(key) for key in self.part.path[2:])
 
     def gifts(self) -> tuple[Gift, ...]:
@@ -136,7 +135,6 @@ class Target:
 
     @property
     def executors_elsewhere(self) -> bool:
-        """Whether executors may have other disks than this machine's."""
         return not self.shared_folders and not is_on_this_machine(self.master)
 
     def spark_conf(self) -> Mapping[str, str]:
@@ -162,7 +160,6 @@ class Target:
         return tuple(sorted(set(found)))
 
     def place(self, root: Path) -> Place:
-        """Where sources are read, for the kinds of sources."""
         return Place(
             root,
             partial(_called, self.connections, "connection"),
@@ -269,7 +266,6 @@ def _late(section: Section | None, values: ValueRenderer) -> dict[str, Late]:
 
 
 def _check_connections(section: Section | None) -> None:
-    """The keys, which need no rendering."""
     for name, part in section.mapping() if section else ():
         for key, value in part.mapping():
             if key not in CONNECTION.names:
@@ -283,7 +279,6 @@ def _check_connections(section: Section | None) -> None:
 
 
 def _warn_of_open_catalog(part: Section) -> None:
-    """A login that is sent unencrypted, to the catalog or to who gives out its tokens."""
     keys = {key for key, _ in part.mapping()}
     login = keys & {"credential", "token"} or any(key.startswith("header.") for key in keys)
     for name in ("uri", "oauth2-server-uri"):
@@ -370,7 +365,6 @@ def _catalog(section: Section, root: Path, secrets: SecretSettings | None, store
 
 
 def _cleared(part: Section | None) -> Iterator[Path]:
-    """The folders outside the project whose files may be archived or deleted."""
     for item in part.items() if part else ():
         text = item.text()
         if text and (not text.startswith("/") or not text.strip("/.")):

@@ -15,8 +15,6 @@ KEY = "acknowledge"
 
 @dataclass(frozen=True, slots=True)
 class Acknowledgement:
-    """A code that is listed, and where."""
-
     code: str
     place: Location
 

@@ -25,8 +25,6 @@ class Origin(Struct, frozen=True):
 
 
 class Derivation(StrEnum):
-    """How the values of a column come about."""
-
     COPY = "copy"
     EXPRESSION = "expression"
     AGGREGATE = "aggregate"
@@ -75,12 +73,7 @@ class InputColumns:
 
 @dataclass(frozen=True, slots=True)
 class Unresolved:
-    """A name that no input has.
-
-    Attributes:
-        offset: where it is in the text.
-        known: names that could be there, some of them.
-    """
+    """A name that no input has; `known`: some of those that could be there."""
 
     name: str
     near: tuple[str, ...]
@@ -116,7 +109,6 @@ class QueryColumns:
 
     @property
     def duplicates(self) -> tuple[str, ...]:
-        """Names that more than one column has; Spark does not tell `a` from `A`."""
         seen: set[str] = set()
         twice: dict[str, str] = {}
         for column in self.columns or ():

@@ -42,6 +42,5 @@ def _without_digests(value: Any) -> Any:
 
 
 def fingerprint(facts_: Mapping[str, Any]) -> str:
-    """A short hash of the facts."""
     text = json.dumps(facts_, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]

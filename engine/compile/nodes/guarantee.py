@@ -11,19 +11,13 @@ from engine.sources import kind_of
 
 
 class GuaranteeLevel(StrEnum):
-    """How often an input row takes effect."""
-
     EXACTLY_ONCE = "exactly once"
     NONE = "no guarantee"
 
 
 @dataclass(frozen=True, slots=True)
 class Guarantee:
-    """What is promised of a model.
-
-    Attributes:
-        because_of: names of the sources above it that cannot be read again.
-    """
+    """What is promised of a model; `because_of`: the sources above it that cannot be read again."""
 
     level: GuaranteeLevel
     reason: str
@@ -31,7 +25,6 @@ class Guarantee:
 
 
 def guarantees(manifest: Manifest) -> dict[str, Guarantee]:
-    """The guarantee of every model, by id."""
     unsafe = {source.id: unsafe_source(source) for source in manifest.sources}
     promised = {}
     for model in manifest.models:
@@ -42,13 +35,11 @@ def guarantees(manifest: Manifest) -> dict[str, Guarantee]:
 
 
 def unsafe_source(source: Source) -> tuple[str, ...]:
-    """Its name, if it cannot be read again."""
     kind = kind_of(source.spec.format)
     return () if kind is None or kind.REPLAYABLE else (source.name,)
 
 
 def guarantee(model: Model, unsafe: tuple[str, ...]) -> Guarantee:
-    """The guarantee of a model; `unsafe` names the sources above it that cannot be read again."""
     if unsafe:
         names = " and ".join(unsafe)
         reason = f"{names} cannot be read again: rows being processed when a run is killed may be lost or duplicated."

@@ -19,7 +19,6 @@ _NO_ARGUMENT = re.compile(r"\W.*", re.DOTALL)
 
 
 def read_macros(files: Iterable[MacroFile]) -> tuple[Macro, ...]:
-    """The macros of some files, in their order, by the names under which models call them."""
     macros = {macro.name: macro for file in files for macro in _macros(file)}
     return tuple(macros.values())
 
@@ -40,7 +39,6 @@ def _macros(file: MacroFile) -> Iterator[Macro]:
 
 
 def _comment(text: str) -> str:
-    """The comment at the end of what is before a macro."""
     if not text.endswith("#}"):
         return ""
     begin = text.find("{#", max(text.rfind("#}", 0, -2), 0))
@@ -58,7 +56,6 @@ def _tags(text: str) -> Iterator[str]:
 
 
 def macros_used(text: str, names: Iterable[str]) -> tuple[str, ...]:
-    """The macros that the Jinja tags of a text call."""
     if "{" not in text:
         return ()
     called = {name for tag in _tags(text) for name in _CALL.findall(tag)}

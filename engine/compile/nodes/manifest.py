@@ -21,8 +21,6 @@ from engine.times import SECONDS
 
 
 class Severity(StrEnum):
-    """What a failing data test means."""
-
     WARN = "warn"
     ERROR = "error"
 
@@ -113,7 +111,6 @@ class Slot:
     view: str
 
     def moved(self, by: int) -> Slot:
-        """The same place in a longer text."""
         return Slot(self.start + by, self.end + by, self.view)
 
 
@@ -131,7 +128,6 @@ class SourceMap:
     settings: Mapping[str, Location] = field(default_factory=dict)
 
     def locate(self, file: str, offset: int) -> Location:
-        """The user's place for a character of the compiled SQL."""
         index = bisect.bisect_right([run[0] for run in self.runs], offset) - 1
         if index < 0:
             return Location(file)
@@ -141,8 +137,6 @@ class SourceMap:
 
 @dataclass(frozen=True, slots=True)
 class AcknowledgedWarning:
-    """A warning of compile that `acknowledge` lists: it is kept with its node and not reported."""
-
     code: str
     message: str
     location: Location | None = None
@@ -194,31 +188,25 @@ class Model:
 
     @property
     def stored(self) -> bool:
-        """Whether it becomes a table or view of the catalog."""
         return self.materialized.traits.stored
 
     @property
     def keeps_rows(self) -> bool:
-        """Whether it has a table of its own."""
         return self.materialized.traits.keeps_rows
 
     @property
     def computed_when_read(self) -> bool:
-        """Whether it is a view: its query runs when it is read."""
         return self.materialized.traits.computed_when_read
 
     @property
     def recomputed(self) -> bool:
-        """Whether its rows are computed from all of its input, as far as that has changed."""
         return self.materialized.traits.recomputed
 
     @property
     def streaming(self) -> bool:
-        """Whether it is run as a stream."""
         return self.materialized.traits.streaming
 
     def sql_with(self, names: Mapping[str, str]) -> str:
-        """Its SQL with other names in the place of some views."""
         parts, at = [], 0
         for slot in self.slots:
             parts += [self.sql[at : slot.start], names.get(slot.view, slot.view)]
@@ -227,21 +215,17 @@ class Model:
 
     @property
     def depends_on(self) -> tuple[str, ...]:
-        """Ids of the nodes it names."""
         direct = (i.node for i in self.inputs if not i.through)
         return (*direct, *(f"model.{name}" for name in self.inlined))
 
 
 @dataclass(frozen=True, slots=True)
 class Age:
-    """So many minutes, hours or days; `period` is minute, hour or day."""
-
     count: int
     period: str
 
     @property
     def seconds(self) -> int:
-        """The same in seconds."""
         return self.count * SECONDS[self.period]
 
 
@@ -296,7 +280,6 @@ class Source:
 
     @property
     def name(self) -> str:
-        """The name by which models call it."""
         return f"{self.source}.{self.table}"
 
 
@@ -365,12 +348,7 @@ class Macro:
 
 @dataclass(frozen=True, slots=True)
 class NodeRecord:
-    """A node as it is in manifest.json.
-
-    Attributes:
-        text: its record, JSON in ASCII.
-        key: changes with everything that is written of the node.
-    """
+    """A node as it is in manifest.json: JSON in ASCII, and a key that changes with everything written of it."""
 
     depends_on: tuple[str, ...]
     text: bytes | memoryview
@@ -381,8 +359,7 @@ class KeptRecords(Mapping[str, NodeRecord]):
     """The nodes as they are in manifest.json, by id, as the compiler keeps them."""
 
     @abstractmethod
-    def keys_written(self) -> dict[str, str]:
-        """The key of each node, by id; the records themselves need not be looked at."""
+    def keys_written(self) -> dict[str, str]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -408,55 +385,45 @@ class Manifest:
 
     @property
     def models(self) -> tuple[Model, ...]:
-        """All models in build order."""
         return tuple(n for i in self.order if isinstance(n := self.nodes[i], Model))
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """All sources by name."""
         return tuple(sorted((n for n in self.nodes.values() if isinstance(n, Source)), key=lambda s: s.name))
 
     @property
     def tests(self) -> tuple[DataTest, ...]:
-        """All data tests in build order."""
         return tuple(n for i in self.order if isinstance(n := self.nodes[i], DataTest))
 
     @property
     def unit_tests(self) -> tuple[UnitTest, ...]:
-        """All unit tests."""
         return tuple(n for i in self.order if isinstance(n := self.nodes[i], UnitTest))
 
     @property
     def exposures(self) -> tuple[Exposure, ...]:
-        """All exposures by name."""
         found = (self.nodes[i] for i in sorted(self.nodes) if i.startswith("exposure."))
         return tuple(node for node in found if isinstance(node, Exposure))
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
-        """The diagnostics that make a command fail."""
         return tuple(d for d in self.diagnostics if d.is_error)
 
     def model(self, name: str) -> Model:
-        """The model of a name; KeyError if there is none."""
         node = self.nodes[f"model.{name}"]
         if not isinstance(node, Model):
             raise KeyError(name)
         return node
 
     def tests_of(self, model_id: str) -> tuple[DataTest, ...]:
-        """The tests of a model."""
         return tuple(t for t in self.tests if t.model == model_id)
 
     def parents(self, node_id: str) -> tuple[str, ...]:
-        """Ids of what a node reads."""
         if node_id in self.records:
             return self.records[node_id].depends_on
         node = self.nodes[node_id]
         return () if isinstance(node, Source) else node.depends_on
 
     def children(self) -> dict[str, tuple[str, ...]]:
-        """For every node the ids of the models, tests and exposures that read it."""
         result: dict[str, list[str]] = {node_id: [] for node_id in self.nodes}
         for node_id in (*self.order, *(exposure.id for exposure in self.exposures)):
             for parent in self.parents(node_id):

@@ -27,8 +27,6 @@ class MaterializationTraits:
 
 
 class Materialized(StrEnum):
-    """What a model becomes."""
-
     STREAMING_TABLE = "streaming_table"
     TABLE = "table"
     VIEW = "view"
@@ -36,7 +34,6 @@ class Materialized(StrEnum):
 
     @property
     def traits(self) -> MaterializationTraits:
-        """What that means."""
         return _TRAITS[self]
 
 

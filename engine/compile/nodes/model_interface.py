@@ -37,10 +37,8 @@ class Face:
 
     @property
     def id(self) -> str:
-        """The model's id."""
         return f"model.{self.name}"
 
     @property
     def stored(self) -> bool:
-        """Whether it becomes a table or view of the catalog, as far as its settings could be read."""
         return self.kind is None or self.kind.traits.stored

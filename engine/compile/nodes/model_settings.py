@@ -11,30 +11,23 @@ from engine.times import duration_seconds
 
 
 class OutputMode(StrEnum):
-    """What a streaming query emits in each micro-batch, in Spark's words."""
-
     APPEND = "append"
     UPDATE = "update"
     COMPLETE = "complete"
 
 
 class Overwrite(StrEnum):
-    """What a build of a batch table replaces."""
-
     TABLE = "table"
     PARTITIONS = "partitions"
 
 
 class History(StrEnum):
-    """What a table keeps of rows that are replaced; the empty word is false: it keeps nothing of them."""
-
     NONE = ""
     VERSIONS = "versions"
     CHANGES = "changes"
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Those that it adds to the columns of the query."""
         return _OF_HISTORY[self]
 
     @property
@@ -51,45 +44,33 @@ _OF_HISTORY = {
 
 
 class Deletes(StrEnum):
-    """What a history of full extracts does with a key that an extract does not have any more."""
-
     IGNORE = "ignore"
     CLOSE = "close"
 
 
 class OnEmptyExtract(StrEnum):
-    """What a history with `deletes: close` does with an extract that has no rows."""
-
     FAIL = "fail"
     CLOSE = "close"
 
 
 class Refresh(StrEnum):
-    """How much of a batch table a build may leave as it is when its inputs changed."""
-
     AUTO = "auto"
     INCREMENTAL = "incremental"
     FULL = "full"
 
 
 class OnSchemaChange(StrEnum):
-    """What happens when the query has other columns than its table."""
-
     FAIL = "fail"
     APPEND_COLUMNS = "append_columns"
     IGNORE = "ignore"
 
 
 class Publish(StrEnum):
-    """When readers see what was written."""
-
     IMMEDIATELY = "immediately"
     ON_TESTS_PASS = "on_tests_pass"  # noqa: S105 (no password)
 
 
 class OnFail(StrEnum):
-    """What happens to a row that does not meet an expectation."""
-
     WARN = "warn"
     DROP = "drop"
     QUARANTINE = "quarantine"
@@ -111,8 +92,6 @@ class OnUpstreamDelete(StrEnum):
 
 
 class StateProvider(StrEnum):
-    """Where Spark keeps the state of a query."""
-
     ROCKSDB = "rocksdb"
     HDFS = "hdfs"
 
@@ -134,7 +113,6 @@ class Trigger:
 
     @property
     def seconds(self) -> float:
-        """The interval; 0: there is none."""
         return float(duration_seconds(self.interval)) if self.interval else 0.0
 
 
@@ -194,14 +172,11 @@ class Expectation:
 
     @property
     def takes_rows_out(self) -> bool:
-        """Whether rows that fail are missing from the table."""
         return self.on_fail in {OnFail.DROP, OnFail.QUARANTINE}
 
 
 @dataclass(frozen=True, slots=True)
 class PersistDocs:
-    """Which descriptions are stored in the catalog: the table's, the columns'."""
-
     relation: bool = True
     columns: bool = True
 
@@ -263,7 +238,6 @@ class TimeWindow:
 
     @property
     def sql(self) -> str:
-        """Spark's call, which makes a struct of start and end."""
         slide = self.slide or (self.size if self.start else "")
         lengths = [self.size] if self.varies else [f"'{text}'" for text in (self.size, slide, self.start) if text]
         return f"{self.function}({self.time}, {', '.join(lengths)})"

@@ -27,10 +27,7 @@ def personal_columns(manifest: Manifest) -> Mapping[str, frozenset[str]]:
 
 
 def hidden_columns(node: Model, stored: Iterable[str], personal: Mapping[str, frozenset[str]]) -> frozenset[str]:
-    """Return the stored columns that may hold personal data.
-
-    A column that the project does not know might hold any, where the project has some.
-    """
+    """Return the stored columns that may hold personal data; unknown columns may, where the project has some."""
     known = {column.name.lower() for column in node.columns}
     marked = any(personal.values())
     return frozenset(
@@ -55,5 +52,4 @@ def _marked(meta: Mapping[str, Any]) -> bool:
 
 
 def _overlap(one: str, other: str) -> bool:
-    """Whether two paths are the same, or one is a field of the other."""
     return one == other or one.startswith(f"{other}.") or other.startswith(f"{one}.")

@@ -31,5 +31,4 @@ class QueryFinding:
 
     @property
     def is_error(self) -> bool:
-        """Whether Spark would reject the query."""
         return self.level is Level.ERROR

@@ -48,7 +48,6 @@ def cycles(parents: Mapping[str, Iterable[str]]) -> list[tuple[str, ...]]:
 
 
 def ancestors(parents: Mapping[str, Iterable[str]], node: str) -> set[str]:
-    """Everything a node reads, directly or not."""
     seen: set[str] = set()
     waiting = list(parents.get(node, ()))
     while waiting:

@@ -11,8 +11,6 @@ from engine.errors import Location
 
 
 class StepKind(StrEnum):
-    """What a step does."""
-
     GIVEN = "given"
     RESTART = "restart"
     FLUSH = "flush"
@@ -37,8 +35,6 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class GivenRows:
-    """What an input gets: `view` is the name by which the model's SQL reads it."""
-
     input: str
     view: str
     rows: Rows
@@ -69,8 +65,6 @@ class ExpectedResult:
 
 @dataclass(frozen=True, slots=True)
 class UnitTestStep:
-    """One step; `now` is the clock from here on, UTC."""
-
     kind: StepKind
     location: Location
     given: tuple[GivenRows, ...] = ()
@@ -105,5 +99,4 @@ class UnitTest:
 
     @property
     def depends_on(self) -> tuple[str, ...]:
-        """Ids of the nodes it names."""
         return (self.model,)

@@ -23,10 +23,7 @@ _FORM = "Write '- name: nightly' and 'definition: tag:nightly'."
 
 
 class Choose(Protocol):
-    """Gives the nodes of a selection in text form."""
-
-    def __call__(self, text: str, place: Location, *, exclude: bool = False) -> set[str]:
-        """The nodes; `exclude`: they are excluded."""
+    def __call__(self, text: str, place: Location, *, exclude: bool = False) -> set[str]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +127,6 @@ def named_selection(root: Path, name: str, choose: Choose) -> set[str]:
 
 
 def _nearest(name: str, selectors: NamedSelectors) -> str:
-    """The nearest names, and what the selectors are for."""
     descriptions = "; ".join(f"{label}: {text}" for label, text in selectors.descriptions.items())
     nearest = near(name, selectors.definitions)
     return f"{nearest} ({descriptions})" if descriptions else nearest

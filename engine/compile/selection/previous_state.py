@@ -37,8 +37,6 @@ _MOST_WORK = 50_000_000
 
 @dataclass(frozen=True, slots=True)
 class Previous:
-    """The nodes of an earlier manifest.json, the statuses of its run_results.json and its models' tables, by id."""
-
     nodes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     results: Mapping[str, str] = field(default_factory=dict)
     tables: Mapping[str, str] = field(default_factory=dict)
@@ -97,11 +95,7 @@ def _status(result: Mapping[str, Any]) -> str:
 
 
 def in_state(node: Node, state: str, previous: Previous, tables: Mapping[str, str]) -> bool:
-    """Whether a node is new, modified, ... against an earlier manifest.
-
-    Args:
-        state: one of `STATES`.
-    """
+    """Whether a node is new, modified, ... (one of `STATES`) against an earlier manifest."""
     before = previous.nodes.get(node.id)
     if before is None:
         # As in dbt, what is new is modified, too, in each of its parts.
@@ -122,12 +116,10 @@ def in_state(node: Node, state: str, previous: Previous, tables: Mapping[str, st
 
 
 def tables_of(manifest: Manifest) -> dict[str, str]:
-    """The tables of a project's models in SQL, by the models' ids."""
     return {model.id: (model.deferred_from or model.relation).sql for model in manifest.models if model.stored}
 
 
 def _with_ids(said: list[Any], node: Mapping[str, Any], tables: Mapping[str, str]) -> str:
-    """What a node says, with the ids of models in the place of their tables."""
     text = json.dumps(said, sort_keys=True, default=str)
     read = _mapping(node.get("depends_on")).get("nodes")
     ids = {own_id(unique) for unique in (node.get("unique_id"), *(read if isinstance(read, list) else ()))
@@ -141,12 +133,10 @@ def _with_ids(said: list[Any], node: Mapping[str, Any], tables: Mapping[str, str
 
 
 def _mark(name: str) -> str:
-    """A short text for the id of a model."""
     return f"<{hashlib.sha256(name.encode(errors='surrogatepass')).hexdigest()[:12]}>"
 
 
 def _relation(node: Mapping[str, Any]) -> list[Any]:
-    """Where its table is, without the catalog and the schema that the target gives."""
     own = _own(node)
     return [own["custom_schema"], node.get("alias")] if "custom_schema" in own else _part(node, _RELATION)
 
@@ -169,7 +159,6 @@ def _body(node: Mapping[str, Any]) -> list[Any]:
 
 
 def _config(node: Mapping[str, Any]) -> list[Any]:
-    """Its contents without places and names."""
     config = dict(_mapping(node.get("config"))) if node.get("resource_type") != "source" else {}
     for key in _RELATION:
         config.pop(key, None)
@@ -190,6 +179,5 @@ def _said(column: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_result(manifest: Manifest, status: str, previous: Previous) -> set[str]:
-    """The nodes that ended in a way in the earlier run; `success` includes what was unchanged."""
     statuses = {"success": {"success", "unchanged"}}.get(status, {status})
     return {node for node in manifest.nodes if previous.results.get(node) in statuses}

@@ -38,13 +38,7 @@ Selector = Callable[[str, Choose], set[str]]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a selection chose.
-
-    Attributes:
-        nodes: ids of sources, of models and tests in build order, and of exposures.
-        unmatched: one finding for each term that matches no node: an error in --select, a warning in --exclude.
-        selector: the default selector that was used, as nothing was selected.
-    """
+    """What a selection chose: nodes in build order, and one finding for each term that matches none."""
 
     nodes: list[str]
     unmatched: tuple[Diagnostic, ...] = ()
@@ -85,10 +79,7 @@ def select(
 
 
 def chooser(manifest: Manifest, selector: Selector) -> tuple[Choose, list[Diagnostic]]:
-    """Return what chooses the nodes of selections that are checked, and where it notes terms that match nothing.
-
-    There is no earlier state: `state:` and `result:` choose nothing.
-    """
+    """Return what chooses nodes, and where it notes unmatched terms; `state:` and `result:` choose nothing here."""
     graph = _Graph(manifest, None, selector, checked=True)
     return graph.named, graph.unmatched
 
@@ -121,7 +112,6 @@ class _Graph:
         return nodes
 
     def with_blanks(self, text: str) -> set[str]:
-        """Return the nodes of a term whose value has blanks, such as the name of a unit test."""
         try:
             return self.term(text)
         except UsageError:
@@ -141,7 +131,6 @@ class _Graph:
         return chosen
 
     def with_tests(self, chosen: set[str]) -> set[str]:
-        """Add the tests of the chosen models."""
         nodes = (self.manifest.nodes[i] for i in self.manifest.order)
         return chosen | {n.id for n in nodes if isinstance(n, DataTest | UnitTest) and n.model in chosen}
 
@@ -220,13 +209,11 @@ class _Graph:
 
 
 def _core(term: str) -> str:
-    """A term without the signs for what is upstream and downstream."""
     match = _TERM.match(term)
     return match["core"] if match else term
 
 
 def _bare(node: Node, text: str) -> bool:
-    """A term without a method: a path, the name of a file, or a name."""
     if "/" in text:
         return _path(node, text)
     return _METHODS["file"](node, text) if text.endswith(_SUFFIXES) else _name_matches(node, text)

@@ -23,16 +23,10 @@ def may_be_empty(term: str) -> bool:
 
 
 def no_match(manifest: Manifest, term: str, level: Level, place: Location | None = None) -> Diagnostic:
-    """The finding for a term that matches no node, with the nearest that would.
-
-    Args:
-        level: an error in --select, a warning in --exclude.
-    """
     return _finding(f"the selection '{term}' matches nothing", _nearest(manifest, term), level, place)
 
 
 def no_intersection(text: str, level: Level, place: Location | None = None) -> Diagnostic:
-    """The finding for terms that match nodes each, and none together."""
     hint = "A comma selects the intersection of its terms, a space the union." if "," in text else ""
     return _finding(f"the selection '{text}' matches nothing", hint, level, place)
 

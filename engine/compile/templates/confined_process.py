@@ -139,8 +139,6 @@ def _serve(
 
 
 class _Records(logging.Handler):
-    """Sends records to the process that waits."""
-
     def __init__(self, line: socket.socket) -> None:
         super().__init__()
         self._line = line

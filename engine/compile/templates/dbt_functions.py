@@ -140,7 +140,6 @@ def package_answer(package: str, name: str) -> str:
 
 
 def value_names(names: Mapping[str, Any]) -> dict[str, Any]:
-    """The names of values, with answers for those that people try there."""
     return {
         "this": Absent("this", "{{ this }} can be used in pre_hook, post_hook and the query."),
         "ref": Absent("ref", "A setting names a model without Jinja: flights, or ref('flights')."),

@@ -23,25 +23,17 @@ _HOOKS = {"pre_hook", "post_hook"}
 
 @dataclass(frozen=True)
 class ValueRenderer:
-    """Renders values with the names that values may use.
-
-    Attributes:
-        secrets: of a target, whose settings may name secrets.
-    """
-
     names: Mapping[str, Any] = field(repr=False)
     secrets: SecretSettings | None = None
 
     @cached_property
     def sandbox(self) -> Sandbox:
-        """Made when the first template is met: a project without any needs no Jinja."""
         from engine.compile.templates.dbt_functions import value_names
         from engine.jinja import Sandbox
 
         return Sandbox(value_names(self.names))
 
     def rendered(self, section: Section) -> Section:
-        """The section with Jinja in its values rendered; a failure is a finding at the value."""
         return section.holding(self._walk(section)) if _has_template(section.value) else section
 
     def _walk(self, part: Section) -> Any:

@@ -48,8 +48,6 @@ def reject_credential(name: str) -> NoReturn:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A secret that was asked for: the variable, what to take if it is not set, where the value is."""
-
     placeholder: str
     name: str
     default: str | None
@@ -57,12 +55,9 @@ class _Asked:
 
 
 class SecretSettings:
-    """The secrets that a target's settings name; the environment is read when one of them is used."""
-
     __slots__ = ("_env", "_known", "_masks", "_root", "_token")
 
     def __init__(self, env: Mapping[str, str], root: Path) -> None:
-        """Take the variables of the environment, and the folder of the project whose target names them."""
         self._env, self._root, self._masks = env, root, False
         self._token = secrets.token_hex(16)
         self._known: list[_Asked] = []
@@ -71,21 +66,15 @@ class SecretSettings:
         return "<secrets>"
 
     def placeholder(self, name: str, default: Any) -> str:
-        """What stands for a secret until it is used."""
         text = f"<secret {name} {self._token}/{len(self._known)}>"
         self._known.append(_Asked(text, name, None if default is None else str(default)))
         return text
 
     def asked(self) -> int:
-        """How many placeholders have been given."""
         return len(self._known)
 
     def check(self, text: str, part: Section, before: int) -> Any:
-        """The text of a value that was just rendered, if what was asked for in it is in it unchanged.
-
-        Args:
-            part: the value; findings go to it.
-        """
+        """The text of a rendered value, if what was asked for is in it unchanged; findings go to `part`."""
         self._known[before:] = [replace(secret, place=part.place) for secret in self._known[before:]]
         names = {secret.name for secret in self._known[before:]} - {secret.name for secret in self._in(text)}
         if not names and self._broken(text):
@@ -149,7 +138,6 @@ class SecretSettings:
         return made
 
     def masked(self, value: Any) -> Any:
-        """The value with a mask for each secret, for people: no secret is read."""
         return self._with(MASK, value)
 
     def marked(self, value: Any) -> Any:
@@ -228,8 +216,6 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 class _Masks(dict[str, str]):
-    """An environment in which every variable is a mask."""
-
     def get(self, _: str, default: Any = None) -> Any:  # noqa: ARG002
         return MASK
 

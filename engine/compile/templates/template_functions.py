@@ -31,7 +31,6 @@ def plain_functions() -> Mapping[str, _Function]:
 
 
 def tojson(value: Any, default: Any = None, sort_keys: bool = False) -> Any:
-    """The value as JSON, or the default if it has none."""
     try:
         return json.dumps(value, sort_keys=sort_keys)
     except (TypeError, ValueError, RecursionError):
@@ -39,7 +38,6 @@ def tojson(value: Any, default: Any = None, sort_keys: bool = False) -> Any:
 
 
 def fromjson(text: str, default: Any = None) -> Any:
-    """The value of a JSON text, or the default if it is none."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -47,7 +45,6 @@ def fromjson(text: str, default: Any = None) -> Any:
 
 
 def toyaml(value: Any, default: Any = None, sort_keys: bool = False) -> Any:
-    """The value as YAML, or the default if it has none."""
     try:
         return yaml.safe_dump(value, sort_keys=sort_keys)
     except yaml.YAMLError:
@@ -55,7 +52,6 @@ def toyaml(value: Any, default: Any = None, sort_keys: bool = False) -> Any:
 
 
 def fromyaml(text: str, default: Any = None) -> Any:
-    """The value of a YAML text, or the default if it is none."""
     document, problems = load_yaml(text, "")
     return default if problems else document.data
 

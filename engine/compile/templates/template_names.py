@@ -63,18 +63,15 @@ class TemplateNames:
     _rendering: list[str] = field(default_factory=list)
 
     def begin(self) -> None:
-        """Begin with a model."""
         self.calls = []
         self.used_env = set()
         self.repeatable = True
         self.varied = False
 
     def for_values(self) -> dict[str, Any]:
-        """What values of headers, sources and targets may use."""
         return {"var": self.var, "env_var": self.env_var, "target": _Target(self)}
 
     def for_models(self) -> dict[str, Any]:
-        """What models and macros may use."""
         from engine.compile.templates.dbt_functions import dbt_names
         from engine.compile.templates.run_values import RunValue
         from engine.compile.templates.template_functions import plain_functions
@@ -113,7 +110,6 @@ class TemplateNames:
         return default
 
     def _made(self, name: str, value: Any) -> Any:
-        """The value of a variable with the Jinja in it rendered."""
         if isinstance(value, dict):
             return {key: self._made(name, inner) for key, inner in value.items()}
         if isinstance(value, list):
@@ -159,7 +155,6 @@ class TemplateNames:
         return default
 
     def log(self, message: Any, info: bool = False) -> str:
-        """Write to the log; with info also to the terminal."""
         from engine.jinja.template_limits import whole
 
         self.repeatable = False
@@ -167,13 +162,10 @@ class TemplateNames:
         return ""
 
     def print(self, message: Any) -> str:
-        """Write to the log and the terminal."""
         return self.log(message, info=True)
 
 
 class _Config(Opaque):
-    """`config(...)`: settings of the model; renders to nothing."""
-
     __slots__ = ("_names",)
 
     def __init__(self, names: TemplateNames) -> None:
@@ -199,7 +191,6 @@ _LARGEST = 2**63 - 1
 
 
 def _plain(key: str, value: Any) -> Any:
-    """A value of config() as YAML would have it; an undefined one raises as it is looked at."""
     if isinstance(value, Mapping):
         return {str(name): _plain(key, inner) for name, inner in value.items()}
     if isinstance(value, (list, tuple)):
@@ -214,7 +205,6 @@ def _plain(key: str, value: Any) -> Any:
 
 
 def _look_at(value: Any) -> None:
-    """Raise what an undefined value raises when it is used."""
     from jinja2 import Undefined
 
     if isinstance(value, Undefined):
@@ -225,8 +215,6 @@ _CONFIG = "Write config(tags=['hourly'], enabled=true)."
 
 
 class _Target(Opaque):
-    """The target's public facts, once it is known which one it is."""
-
     __slots__ = ("_names",)
 
     def __init__(self, names: TemplateNames) -> None:
@@ -247,8 +235,6 @@ class _Target(Opaque):
 
 
 class _Exceptions(Opaque):
-    """`exceptions.raise_compiler_error` and `exceptions.warn`, as in dbt."""
-
     __slots__ = ("_names",)
 
     def __init__(self, names: TemplateNames) -> None:
@@ -304,8 +290,6 @@ def _name(function: str, value: Any) -> str:
 
 
 def spoken(text: str) -> str:
-    """A piece of rendered SQL with the placeholders as the user wrote them."""
-
     def written(match: re.Match[str]) -> str:
         quoted = ", ".join(f"'{part}'" for part in match[2].split("."))
         return f"{match[1]}({quoted})"

@@ -188,11 +188,7 @@ def _map(part: Section, type_: str) -> Any:
 
 
 def fit_row(item: Section, columns: Mapping[str, tuple[str, str | None]] | None, what: str) -> dict[str, Any]:
-    """A row; columns are found whatever their letter case, and take their declared names.
-
-    Args:
-        columns: name and type by name in lower case; None: the columns are not known.
-    """
+    """A row by declared names, found whatever their letter case; `columns` None: they are not known."""
     made: dict[str, Any] = {}
     for key, part in item.mapping():
         if columns is not None and key.lower() not in columns:

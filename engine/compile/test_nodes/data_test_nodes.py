@@ -170,7 +170,6 @@ def _reference(tested: str) -> str:
 
 
 def _view(name: str) -> str:
-    """The temporary view by which tests read a source."""
     return f"`{name}`"
 
 

@@ -19,11 +19,7 @@ KIND = "singular"
 
 
 def read_singular(shared: CompileContext, known: KnownNodes, diagnostics: list[Diagnostic]) -> tuple[DataTest, ...]:
-    """The singular tests of a project.
-
-    Args:
-        diagnostics: what is wrong is added here.
-    """
+    """The singular tests of a project; what is wrong is added to `diagnostics`."""
     tests: dict[str, DataTest] = {}
     for file, text in shared.project.singular:
         test = _read(file, text, shared, known, diagnostics)

@@ -20,11 +20,7 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 def column_in_sql(column: str, columns: Iterable[str]) -> str:
-    """Return a column's name as SQL reads it; a name with a dot is a column of the table, else a field of a struct.
-
-    Args:
-        column: as the project declares it; a text with backquotes is SQL.
-    """
+    """Return a name as SQL reads it (backquoted: as it is); with a dot it is a column, else a field of a struct."""
     if "`" in column:
         return column
     if column.lower() in {name.lower() for name in columns}:
@@ -35,7 +31,6 @@ def column_in_sql(column: str, columns: Iterable[str]) -> str:
 
 @lru_cache(maxsize=1024)
 def _quoted(name: str) -> str:
-    """Return a name in backquotes, unless it is read as a column without them."""
     if _WORD.fullmatch(name):
         try:
             tree = parse_text(f"select {name} from t where {name} = {name} group by {name}")  # noqa: S608
@@ -48,11 +43,6 @@ def _quoted(name: str) -> str:
 
 
 def missing_columns(test: DataTest, tree: exp.Expr, text: str, tables: Mapping[str, InputColumns]) -> list[Diagnostic]:
-    """Return an error for each name in a test's query that none of its tables has.
-
-    Args:
-        tables: by the name in the tree, as in `columns_of`.
-    """
     aliases = {
         table.alias: tables[name]
         for table in tree.find_all(exp.Table)
@@ -101,7 +91,6 @@ def _missing_in(test: DataTest, nodes: Mapping[str, Node]) -> list[Diagnostic]:
 
 
 def _model_columns(model: Model) -> InputColumns:
-    """Return the columns of a model's table; without an origin they are declarations, and there may be others."""
     certain = not model.broken and any(column.sql or column.origins for column in model.columns)
     columns = tuple((column.name, column.type) for column in model.columns)
     return InputColumns(model.id, columns if certain else None, complete=certain)

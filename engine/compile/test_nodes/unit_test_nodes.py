@@ -42,11 +42,7 @@ _STEP = "Write '- given: {input: [rows]}', '- restart' or '- flush'."
 def read_unit_tests(
     project: LoadedProject, nodes: Mapping[str, Node], values: ValueRenderer, diagnostics: list[Diagnostic]
 ) -> tuple[UnitTest, ...]:
-    """All unit tests of a project.
-
-    Args:
-        diagnostics: what is wrong is added here.
-    """
+    """All unit tests of a project; what is wrong is added to `diagnostics`."""
     tests: dict[str, UnitTest] = {}
     for doc in project.tests:
         top = values.rendered(Section.of(doc, diagnostics))
@@ -67,8 +63,6 @@ def read_unit_tests(
 
 @dataclass(slots=True)
 class _Reader:
-    """Reads one unit test."""
-
     item: Section
     nodes: Mapping[str, Node]
     project: LoadedProject
@@ -76,7 +70,6 @@ class _Reader:
     begun: bool = field(default=False)
 
     def test(self) -> UnitTest | None:
-        """The test; None if it has no name, or no model that is there."""
         item = self.item
         if not isinstance(item.value, dict):
             item.expected("a unit test with name, model, steps and expect")
@@ -121,7 +114,6 @@ class _Reader:
 
     @property
     def tested(self) -> Model:
-        """The model."""
         if self.model is None:
             raise RuntimeError("the model was not found")
         return self.model
@@ -133,7 +125,6 @@ class _Reader:
         return part
 
     def _config(self) -> tuple[tuple[str, ...], dict[str, Any], bool]:
-        """Tags, meta and whether it is enabled: beside the other keys, or as dbt has them under `config:`."""
         config = self.item.child("config")
         if config is not None:
             config.check_keys(UNIT_TEST_CONFIG)
@@ -287,7 +278,6 @@ class _Reader:
 
 
 def input_columns(item: Input, nodes: Mapping[str, Node]) -> dict[str, str | None]:
-    """Name and type of the columns that an input has; empty if they are not known."""
     node = nodes.get(item.node)
     if isinstance(node, Model):
         stored = not node.computed_when_read
@@ -316,7 +306,6 @@ def _with(step: UnitTestStep, given: tuple[GivenRows, ...]) -> UnitTestStep:
 
 
 def read_expected(part: Section, model: Model, project: LoadedProject) -> ExpectedResult:
-    """Read `expect`: a list of rows, or a mapping of all that can be expected."""
     if isinstance(part.value, list):
         return ExpectedResult(part.key_place, _rows(part, model, project))
     part.check_keys(EXPECT)
@@ -359,6 +348,5 @@ def _rows(part: Section, model: Model, project: LoadedProject) -> Rows:
 
 
 def _only_rows(part: Section) -> Section:
-    """`expect:` without what is not part of its rows."""
     kept = {key: value for key, value in part.value.items() if key in ROWS.names}
     return msgspec.structs.replace(part, value=kept)

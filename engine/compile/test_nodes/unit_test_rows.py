@@ -32,7 +32,6 @@ _QUERY = re.compile(r"\s*(select|with|values|from)\b", re.IGNORECASE)
 
 
 def columns_known(columns: Mapping[str, str | None] | None) -> Known | None:
-    """Columns by their names in lower case, with types as Spark prints them."""
     if not columns:
         return None
     return {name.lower(): (name, spark_types.normal(kind) if kind else None) for name, kind in columns.items()}
@@ -72,7 +71,6 @@ def _check_one_form(part: Section) -> None:
 
 
 def _fixture(part: Section, project: LoadedProject) -> Section | None:
-    """The text of a file under tests/fixtures/, named without folder and suffix."""
     name = part.text()
     files = {file: PurePosixPath(file).stem for file in project.fixtures}
     matching = [file for file in files if files[file] == name]
@@ -108,7 +106,6 @@ def _rows(part: Section, columns: Known | None, what: str, form: str) -> Rows:
 
 
 def _named(rows: list[dict[str, Any]], columns: Known | None) -> tuple[tuple[str, str | None], ...]:
-    """The columns that some row names."""
     names = dict.fromkeys(name for row in rows for name in row)
     if columns is not None:
         return tuple((name, columns[name.lower()][1]) for name in names)

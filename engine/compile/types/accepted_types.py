@@ -51,8 +51,6 @@ def grouped(type_: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a parameter takes: the families, and their description in messages."""
-
     families: frozenset[str]
     words: str
 

@@ -14,7 +14,6 @@ _TEXT_AND = NUMBERS | TIMES | {"boolean", "binary", "string"}
 
 
 def comparable(left: str, right: str) -> bool:
-    """Whether values of two families can be compared."""
     if "string" in {left, right}:
         return {left, right} <= _TEXT_AND
     return left == right or {left, right} <= NUMBERS or {left, right} <= TIMES
@@ -32,7 +31,6 @@ def meet(left: str | None, right: str | None, where: Where) -> bool:
 
 
 def _inside(left: str | None, right: str | None, where: Where) -> bool:
-    """Whether the types inside two arrays, maps or structs meet."""
     a, b = spark_types.element(left), spark_types.element(right)
     if a is not None or b is not None:
         return _part(a, b, where)
@@ -58,7 +56,6 @@ def _part(left: str | None, right: str | None, where: Where) -> bool:
 
 
 def _wide_enough(left: str | None, right: str | None) -> bool:
-    """Whether a decimal holds every value of a whole number."""
     number, decimal = (right, left) if family(left) == "decimal" else (left, right)
     if family(number) not in {"small", "bigint"} or decimal is None or number is None:
         return False

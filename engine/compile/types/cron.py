@@ -31,7 +31,6 @@ _PART = re.compile(r"(?P<first>\*|\w+)(?:-(?P<last>\w+))?(?:/(?P<step>[0-9]{1,9}
 
 
 def fault(text: str) -> str:
-    """What is wrong with a schedule; empty if nothing is."""
     if text.lower() in NAMED:
         return ""
     parts = text.lower().split()
@@ -82,7 +81,6 @@ class Schedule:
 
     @classmethod
     def of(cls, text: str) -> Schedule:
-        """Return the schedule of a text without a `fault`."""
         parts = NAMED.get(text.lower(), text.lower()).split()
         minutes, hours, days, months, weekdays = (
             _numbers(part, least, most, names)

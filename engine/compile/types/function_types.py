@@ -78,7 +78,6 @@ def _always(type_: str) -> Rule:
 
 
 def _two(types: Types) -> tuple[str | None, str | None]:
-    """The first two; None where there are fewer."""
     first, second, *_ = [*types, None, None]
     return first, second
 
@@ -123,7 +122,6 @@ def _middle(types: Types) -> str | None:
 
 
 def _whole(types: Types) -> str | None:
-    """Round up or down to a whole number."""
     type_ = _first(types)
     if type_ is None:
         return None
@@ -138,7 +136,6 @@ def _flat(types: Types) -> str | None:
 
 
 def _item(types: Types) -> str | None:
-    """An element of an array or the value of a map."""
     return spark_types.element(_first(types)) or spark_types.entry(_first(types))[1]
 
 
@@ -209,7 +206,6 @@ def _approximate(types: Types) -> str | None:
 
 
 def _piece(types: Types) -> str | None:
-    """A part of a text, or of bytes."""
     type_ = _first(types)
     return type_ if type_ is None or type_ == "binary" else "string"
 
@@ -310,12 +306,10 @@ _RULES.update((name, _always(type_)) for name, type_ in _fixed())
 
 
 def known(name: str) -> bool:
-    """Whether this is a function whose type is known here."""
     return name in _RULES
 
 
 def returned(name: str, types: Types) -> str | None:
-    """The type that a function returns for arguments of these types."""
     rule = _RULES.get(name)
     return rule(types) if rule is not None else None
 

@@ -54,7 +54,6 @@ def normal(text: str) -> str | None:
 
 
 def of_node(node: exp.Expr) -> str | None:
-    """The type that a CAST names."""
     if node.args.get("expressions") or not isinstance(node.this, exp.DType):
         return normal(node.sql(dialect="spark"))
     name = node.this.value
@@ -128,7 +127,6 @@ def _interval(words: deque[str]) -> str:
 
 
 def opaque(type_: str) -> bool:
-    """Whether nothing is inside a value of this type that could be named."""
     return type_ in _PLAIN or type_.startswith(("decimal(", "interval ", "time("))
 
 
@@ -140,7 +138,6 @@ def stored(type_: str | None) -> str | None:
 
 @lru_cache(maxsize=8192)
 def fields(type_: str | None) -> tuple[tuple[str, str], ...] | None:
-    """Name and type of the fields of a struct; None if it is none."""
     if type_ is None or not type_.startswith("struct<"):
         return None
     pairs = []
@@ -169,7 +166,6 @@ def field_type(type_: str | None, path: Iterable[str]) -> str | None:
 
 
 def struct(members: list[tuple[str, str | None]]) -> str | None:
-    """The struct of these fields; None if the type of one is not known."""
     parts = []
     for name, type_ in members:
         if type_ is None:
@@ -191,28 +187,23 @@ def nameless(type_: str | None) -> str | None:
 
 
 def quoted(name: str) -> str:
-    """A name as SQL has it, in backticks where it needs them."""
     return name if _WORD.fullmatch(name) else f"`{name.replace('`', '``')}`"
 
 
 def array(type_: str | None) -> str | None:
-    """The array of these elements."""
     return None if type_ is None else f"array<{type_}>"
 
 
 def map_of(key: str | None, value: str | None) -> str | None:
-    """The map of these keys and values."""
     return None if key is None or value is None else f"map<{key},{value}>"
 
 
 def element(type_: str | None) -> str | None:
-    """The type of what an array holds."""
     return type_[6:-1] if type_ is not None and type_.startswith("array<") else None
 
 
 @lru_cache(maxsize=1024)
 def entry(type_: str | None) -> tuple[str | None, str | None]:
-    """The types of a map's keys and values."""
     if type_ is None or not type_.startswith("map<"):
         return None, None
     key, value = _split(type_[4:-1])
@@ -220,7 +211,6 @@ def entry(type_: str | None) -> tuple[str | None, str | None]:
 
 
 def _split(text: str) -> list[str]:
-    """Split at the commas that are outside brackets and quotes."""
     parts: list[str] = []
     depth = begin = 0
     quoted = False

@@ -19,12 +19,10 @@ _KEPT_SCALE = 6
 
 
 def is_numeric(type_: str) -> bool:
-    """Whether numbers are of this type."""
     return type_ in _ORDER or type_.startswith("decimal")
 
 
 def widest(types: Iterable[str | None]) -> str | None:
-    """The type of what holds values of all these types."""
     result: str | None = "void"
     for type_ in types:
         result = wider(result, type_)

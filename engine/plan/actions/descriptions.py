@@ -55,7 +55,6 @@ def changed_properties(model: Model, table: TableFacts) -> Mapping[str, str]:
 
 
 def _kept(key: str) -> bool:
-    """Whether a property says whose the table is."""
     return key in {"engine.generation", "engine.model"}
 
 

@@ -86,7 +86,6 @@ def _settings(name: str, value: Any) -> Iterator[str]:
 
 
 def _clauses(sql: str) -> list[str]:
-    """The query with a line for each clause and item, indented by the brackets around it."""
     lines: list[list[str]] = [[]]
     depth, queries, last = 0, [0], ""
     indents = [0]

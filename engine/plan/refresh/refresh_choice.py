@@ -45,7 +45,6 @@ class InputChange:
 
     @property
     def changed(self) -> bool:
-        """Whether rows may differ."""
         return self.before != self.after and not self.rewritten
 
 
@@ -112,7 +111,6 @@ def refresh_choice(
     environment: Mapping[str, str],
     spark_version: str,
 ) -> RefreshChoice:
-    """Decide what a build of a batch table computes again."""
     try:
         _check_query(manifest, model)
         _check_state(model, state, written, environment, spark_version)
@@ -170,7 +168,6 @@ def plain(view: str) -> str:
 
 
 def _check_query(manifest: Manifest, model: Model) -> None:
-    """Raise _FullError if other things than the rows of the inputs decide on the rows."""
     from engine.compile.refresh.read_names import names_by_strings, reads_places
 
     if volatile(manifest, model):
@@ -186,7 +183,6 @@ def _check_query(manifest: Manifest, model: Model) -> None:
 
 
 def _check_writing(model: Model) -> None:
-    """Raise _FullError if the table is written as a whole."""
     if model.write.history is History.VERSIONS or (model.write.history and model.write.refresh is not Refresh.AUTO):
         raise _FullError("'history' compares all rows of each build", "Remove 'refresh'.")
     if model.write.overwrite is Overwrite.PARTITIONS:
@@ -284,7 +280,6 @@ def _read(fields: Sequence[Mapping[str, Any]], names: frozenset[str] | None) -> 
 
 
 def _same(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]], *, ordered: bool) -> bool:
-    """Whether two lists have the same fields, by their ids, types and defaults."""
     lists = [[_deciding(field) for field in fields] for fields in (old, new)]
     if not ordered:
         lists = [sorted(fields, key=lambda field: int(field["id"])) for fields in lists]

@@ -107,6 +107,5 @@ def _misfits(model: Model, found: SchemaMatch, before: frozenset[str] | None) ->
 
 
 def _cast(difference: TypeDifference) -> str:
-    """An example of the cast, where the column can be named so."""
     path = shown_path(difference.path)
     return f" (cast({path} as {difference.table}) as {path})" if len(difference.path) == 1 else ""

@@ -32,7 +32,6 @@ def query_columns(
 
 
 def _tables_as_compiled(manifest: Manifest, model: Model, deployed: Deployed, built: Collection[str]) -> bool:
-    """Whether the tables that a query reads have the columns that compile takes them to have."""
     for item in model.inputs:
         node = manifest.nodes[item.node]
         if not isinstance(node, Model):
@@ -48,7 +47,6 @@ def _tables_as_compiled(manifest: Manifest, model: Model, deployed: Deployed, bu
 
 
 def _replaced(node: Model, built: Collection[str]) -> bool:
-    """Whether readers see a view, or a table that is replaced before they read it, as its query is now."""
     if node.computed_when_read:
         return True
     whole = node.recomputed and node.write.overwrite is Overwrite.TABLE

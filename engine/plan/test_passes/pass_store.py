@@ -72,7 +72,6 @@ def write_passes(
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Keep other runs from writing between reading and writing."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(folder / _LOCK, flags, 0o600)
     try:

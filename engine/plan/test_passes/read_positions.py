@@ -90,7 +90,6 @@ class ReadPositions:
         return None if whole else table
 
     def _view(self, view: Model) -> Position | None:
-        """The view that is deployed, and what it reads, if it is the one that is declared."""
         state = table_state(self.target, view).load()
         found = self.lake.view(view.relation.schema, view.relation.name)
         if found is None or state is None or state.fingerprint != view.fingerprint or volatile(self.manifest, view):
