@@ -66,9 +66,6 @@ class Diagnostic:
     Attributes:
         code: one of `CODES`.
         hint: what to do; empty where the message says it all.
-        level: error, warning or note.
-        node: name of the model, source or test concerned.
-        location: where in the user's files.
     """
 
     code: str

@@ -84,9 +84,7 @@ class Metrics:
         rows_updated: those of `rows_out` that were in the table before, by their key.
         rows_deleted: rows that were taken out of the table, by their key; they are not among `rows_out`.
         duplicates: rows that `dedup` dropped.
-        state_rows: rows held in state afterwards.
         bad_records: records taken out because they could not be read, by input.
-        failed_checks: rows that did not meet an expectation, by its name.
     """
 
     rows_in: int = 0
@@ -125,13 +123,7 @@ def _summed(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, in
 
 @dataclass(frozen=True, slots=True)
 class HeldInState:
-    """What one step of a query holds between micro-batches.
-
-    Attributes:
-        meaning: what it holds, in plain words: "open groups".
-        explanation: what that is, in a phrase; empty: there is none.
-        memory_bytes: memory that Spark's state store uses for it.
-    """
+    """What one step of a query holds between micro-batches."""
 
     operator: str
     meaning: str
@@ -148,7 +140,6 @@ class BatchCommitted(Metrics):
         watermark: UTC text.
         replayed: it had been written before a crash; nothing is counted twice.
         read: how much of `ModelStarted.unread` it read, by unit; a unit is missing where that is not known.
-        held: what each step of the query that keeps state holds afterwards.
     """
 
     node: str
@@ -166,11 +157,8 @@ class Outcome(Metrics):
     """How a model's turn ended; numbers are sums over its micro-batches.
 
     Attributes:
-        status: success, unchanged, error or skipped.
         message: why, in one line; empty for success.
         watermark: the last one, UTC text.
-        watermark_held: why it is held back; empty: it is not.
-        snapshot_id: of the table afterwards.
         event_times: the newest event time of each input of a query with several watermarks; None: it had no row.
         more: its turn ended before it had read all there was (`engine start`).
     """
@@ -203,9 +191,7 @@ class TestFinished:
 
     Attributes:
         index: its place in the run, from 1.
-        status: pass, warn, fail, error or skipped.
         failures: failing rows of a data test, expectations of a unit test that do not hold.
-        message: what is wrong, in one line; empty: nothing.
         at: when it ended, UTC.
         passed_at: when it passed last with the same model, rows and text, so that it did not run; empty: it ran.
     """
@@ -374,7 +360,6 @@ class ProjectReloaded:
         changed: ids of nodes whose new definition is used from their next turn on.
         rejected: why the project as it is now is not used, or not all of it; empty: it is.
         at: when, UTC.
-        nodes: ids of all that is kept running now.
         unused: ids of the nodes that continue as they were, while the rest of the edit is used; empty: nothing of a
             rejected edit is used.
     """

@@ -75,7 +75,6 @@ def reach(point: str, table: str, batch: int | None = None, where: str = "") -> 
     """Pass a point: whoever listens acts before the next line runs.
 
     Args:
-        table: the last part of its name, unquoted, or a full name.
         batch: the number of the micro-batch; None: there is none.
     """
     for listen in _listeners:

@@ -42,9 +42,6 @@ _LINK_HINT = "Remove it: artifacts are written to the project folder only, never
 def forget_oldest(number: int) -> None:
     """Keep the last lines of a log that has become too large; what is written meanwhile may be lost.
 
-    Args:
-        number: the descriptor of the file, which is open for appending.
-
     Raises:
         OSError: the file cannot be read or written.
     """

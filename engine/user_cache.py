@@ -44,7 +44,6 @@ def project_cache(target: Path, env: Mapping[str, str] = os.environ) -> Path | N
     """The folder that keeps what is known of a project from one command to the next, outside the project.
 
     Args:
-        target: the project's folder target/, which is not looked at: its real path names the project.
         env: ENGINE_CACHE names another folder than `projects` in the user's cache.
 
     Returns:

@@ -65,12 +65,7 @@ def _comparison(manifest: Manifest, model: Model, writer: LastWriter | None) -> 
 
 
 def writers_in(nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, LastWriter]:
-    """Return what wrote the tables of the models of an earlier manifest.json, by id.
-
-    Args:
-        nodes: its records, by id. A model whose record has no facts (another version of the engine wrote it) is there
-            without them, so that an edit of it cannot be compared. Ephemeral models have no table.
-    """
+    """Return what wrote the tables of the models of an earlier manifest.json, by id."""
     found = {}
     for node, record in nodes.items():
         own = _part(_part(record, "meta"), OWN)

@@ -32,7 +32,6 @@ class Comparison:
 
     Attributes:
         refusal: why it cannot continue with what is there; None: it can.
-        lost: what a full refresh discards then, in sentences.
         before: the facts of the query that wrote the table, if it was another one and they are known.
     """
 

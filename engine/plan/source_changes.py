@@ -195,11 +195,7 @@ def rejection(relation: str, model: str, reason: str, ways: Sequence[str], other
 def static_renames(
     old: Mapping[str, Any], new: Mapping[str, Any], names_before: Mapping[str, Collection[str]], known: Collection[str]
 ) -> dict[str, StreamSource]:
-    """Return the inputs read in full that have another name now, by the node that they were.
-
-    Args:
-        names_before: by the name of each model that is read now, names that it may have had: an alias, `renamed_from`.
-    """
+    """Return the inputs read in full that have another name now, by the node that they were."""
     names = [{item["name"]: item for item in facts["inputs"] if not item["stream"]} for facts in (old, new)]
     found = {}
     for name, item in names[0].items():

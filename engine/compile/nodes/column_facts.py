@@ -14,7 +14,6 @@ class Origin(Struct, frozen=True):
     """A column of a model or source from which something comes.
 
     Attributes:
-        node: id of the model or source (model.flights, source.ops.departures).
         column: its name there; a field of a struct with its path (data.origin).
         kind: direct for values; else what the column decides: filter, join, group, having, sort, window.
     """
@@ -87,8 +86,6 @@ class QueryColumns:
 
     Attributes:
         columns: in order; None if a star stands for unknown columns.
-        indirect: row-level lineage, groups and their order.
-        unknown: why columns or types are not known, in words.
         unresolved: names that no input has; only what is certain.
     """
 

@@ -18,7 +18,6 @@ class Exposure:
         owner: whom to ask: `name`, `email`, and what else was written.
         label: a title for people; empty: its name.
         maturity: high, medium or low; empty: not said.
-        depends_on: ids of the models and sources that it reads.
     """
 
     id: str

@@ -47,9 +47,6 @@ class Input:
     """Something a model reads.
 
     Attributes:
-        node: id of the model or source read.
-        name: as the user writes it (flights, github.events).
-        stream: read as a stream, or in full for each micro-batch.
         view: the name that stands for it in the compiled SQL: a table's full name, or a temporary view.
         dedup: columns by which repeats are dropped within the watermark's delay.
         max_files_per_trigger: files in one micro-batch; None: the source's own limit.
@@ -81,7 +78,6 @@ class Column:
 
     Attributes:
         type: as Spark prints it; None if it is not known.
-        origins: the columns of models and sources from which its values come.
         sql: the text that makes it, without alias; `*` for what a star gives.
         window: the declared window whose start or end it is: `hour.start`.
         named: whether the name is certain; false for an expression without alias whose name only Spark knows.
@@ -234,7 +230,6 @@ class Freshness:
     """How old the newest row of a source may be.
 
     Attributes:
-        loaded_at: SQL over a row that says how new it is.
         warn_after: older is worth a warning; None: never.
         error_after: older is an error; None: never.
         filter: SQL condition on the rows that count; None: all do.
@@ -253,8 +248,6 @@ class Source:
     """A declared source table.
 
     Attributes:
-        freshness: how old its newest row may be.
-        group: the description of the source that the table belongs to.
         meta: of source and table; the table's wins.
         fields: of structs in its columns, as described, with their paths as names (`place.lat`).
     """
@@ -288,7 +281,6 @@ class DataTestAggregate:
     """How an aggregate shows that no row fails a data test; one query can look at the same rows for several tests.
 
     Attributes:
-        rows: what is looked at, as Spark SQL.
         failing: the aggregate: 0 or NULL if no row fails.
     """
 
@@ -304,7 +296,6 @@ class DataTest:
         warn_if: for which number of failing rows it warns, such as `> 10`; empty: for any.
         error_if: for which it fails, if its severity is error; several bounds are joined by `or`; empty: for any.
         limit: so many failing rows are looked at, at most.
-        stored: the table that keeps the failing rows of the last run.
         look: how to see that none fails without running the query; None: by the query only.
         positions: the way from its SQL back to its file, for one that is a file.
         deterministic: its SQL neither reads the clock nor draws random numbers.

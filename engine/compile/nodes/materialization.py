@@ -12,7 +12,6 @@ class MaterializationTraits:
 
     Attributes:
         stored: the model is in the catalog, as a table or a view; if not, its SQL is part of what reads it.
-        keeps_rows: it has a table of its own.
         computed_when_read: its query runs when it is read, so that what it reads is read then; it is a view of the
             catalog.
         recomputed: its rows are computed from all of its input, as far as that has changed.

@@ -14,12 +14,9 @@ class Face:
     """What the others must know of a model before it is finished.
 
     Attributes:
-        file: where it is.
         kind: its materialization; None if its settings could not be read.
-        enabled: whether it is part of the project.
         rewritten: why its rows change once written, so that no stream can read it; else empty.
         selects: the names its SELECT gives, in lower case, as far as they are in the text.
-        reads: ids of the models and sources its query names.
         place: where its `alias` is said.
         renamed_from: the model or table that it was; empty: none is named.
     """

@@ -122,21 +122,15 @@ class Write:
 
     Attributes:
         output_mode: of a stream; None for a batch model.
-        partition_by: the partition fields, in order.
         unique_key: columns by which the write is a MERGE; empty: rows are added. In update mode never empty.
         sequence_by: columns that say which of two rows of a key is the newer.
         delete_when: SQL over the output row; where it is true the key is deleted.
         history: whether each version of a key is kept, or each change of one; both add columns.
         check: of a history of full extracts, the columns that are compared with the current version.
         deletes: what it does with a key that an extract does not have any more.
-        on_empty_extract: what it does with an extract without rows.
-        exclude: columns of the SELECT that the table does not have.
         deletes_remembered: for how long a deleted key cannot be revived by an older row.
-        overwrite: what a build of a batch table replaces.
         refresh: how much of a batch table is computed again when its inputs changed.
-        sort_by: the order in which files are written.
         format_version: of the Iceberg table; None: the engine's default.
-        on_schema_change: what happens when columns differ from the table's.
     """
 
     output_mode: OutputMode | None = None
@@ -191,9 +185,6 @@ class Operation:
         stalled_after: how long unread input may wait for a commit while it is kept running; None: as the target has it.
         full_refresh: False protects the table from --full-refresh.
         keep_previous: for how long what a full refresh replaces can be brought back.
-        pre_hook: SQL before the model is built.
-        post_hook: SQL after the model was built.
-        persist_docs: which descriptions are stored in the catalog.
         renamed_from: the model or table that it was; empty: none is named.
         state_provider: where state is kept; None: the engine's default.
     """
@@ -221,7 +212,6 @@ class TimeWindow:
         size: how long a window is, such as `1 hours`; of a session: after how long without a row it ends.
         slide: how far one window begins behind another; empty: by its size.
         start: by how much all windows are shifted; empty: they are not.
-        varies: the size is SQL, which gives each row its own.
     """
 
     kind: str

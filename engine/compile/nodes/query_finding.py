@@ -14,8 +14,6 @@ class QueryFinding:
 
     Attributes:
         code: one of `engine.diagnostics.codes.CODES`.
-        message: what is wrong, and the reason, in one sentence.
-        offset: where it is in the text that was parsed.
         level: errors are what Spark rejects; warnings are what runs and grows, or is not what it seems.
     """
 

@@ -23,7 +23,6 @@ class Rows:
     Attributes:
         columns: name and Spark type of the columns that are named; a type that is not known is None.
         values: each row as the JSON that Spark reads with these types; a column that a row leaves out is NULL.
-        sql: a query that gives the rows, instead of values.
         deterministic: the query gives the same rows each time, whatever tables there are.
     """
 
@@ -49,7 +48,6 @@ class ExpectedResult:
         ordered: whether their order counts, which is that of the columns' values for a table.
         late: rows that came behind the watermark, as Spark counts them: in the step, at the end in all.
         duplicates: repeats that `dedup` dropped, counted in the same way.
-        quarantined: rows in the quarantine, counted in the same way.
         watermark: the one with which the next step begins, UTC.
     """
 

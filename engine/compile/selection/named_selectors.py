@@ -28,12 +28,7 @@ class Choose(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NamedSelectors:
-    """The selectors of a project.
-
-    Attributes:
-        descriptions: of those that have one, by name.
-        default: the selector that commands use without a selection.
-    """
+    """The selectors of a project."""
 
     definitions: Mapping[str, Section] = field(default_factory=dict)
     descriptions: Mapping[str, str] = field(default_factory=dict)
@@ -106,9 +101,6 @@ def default_selector(root: Path) -> str | None:
 
 def named_selection(root: Path, name: str, choose: Choose) -> set[str]:
     """The nodes of a named selection.
-
-    Args:
-        choose: gives the nodes of a selection in text form.
 
     Raises:
         UsageError: the file or the selector does not exist.

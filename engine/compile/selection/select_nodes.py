@@ -58,9 +58,6 @@ def select(
 
     Args:
         include: values of --select; none: everything.
-        named: a named selection, instead of `include`: gets a function that reads a selection's text, with the place
-            where it is written and `exclude=True` for what is left out.
-        selector: gives the nodes of a selector by its name, for `selector:`.
 
     Raises:
         UsageError: an unknown method or a term that cannot be read.

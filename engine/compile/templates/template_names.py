@@ -40,11 +40,9 @@ class TemplateNames:
     Attributes:
         env: the environment without secrets: templates get what is in here, and nothing else.
         secrets: puts placeholders for secrets into a target's settings; None: secrets are not allowed.
-        used_env: the environment variables that were asked for.
         repeatable: false where rendering does more than give a text, or gives another one each time.
         started: when this run began (UTC), for `run_started_at`.
         invocation: its id, for `invocation_id`.
-        run_values: whether these two may be used in what is rendered.
     """
 
     variables: Mapping[str, Any]

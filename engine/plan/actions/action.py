@@ -58,11 +58,9 @@ class PlanOptions:
     """What the user says about a build.
 
     Attributes:
-        full_refresh: rebuild the selected models from their first row.
         reset: where the sources of the selected streams begin, each with a new checkpoint; None: they resume.
         accept: consequences that are accepted: `downstream-stops`, `files-gone`.
         empty: tables that do not exist are made without rows, and those that do are left as they are.
-        discard_refresh: a full refresh that was interrupted is discarded, and not finished.
     """
 
     full_refresh: bool = False
@@ -87,13 +85,9 @@ class Unread:
 
     Attributes:
         what: `files`, `snapshots`, `offsets` or `tables`; empty: only the system behind it knows.
-        count: how many; None: not known.
-        names: of the first of them.
-        rows: that they add; None: not known.
         present: how many there are now, where nodes before it will add some; else None.
         oldest_at: when the oldest of those that are there now came to be, in seconds since 1970: modification time of a
             file, commit time of a snapshot; None: not known, or there is none.
-        records: whom to ask for that, of topics.
     """
 
     name: str
@@ -119,7 +113,6 @@ class Action:
         inputs: of an unchanged batch table, what it counts as computed from now on; None: what is recorded.
         events_from: of a reset, the event time before which no window is written again, in milliseconds since 1970.
         writes: what is written, in a phrase; empty: nothing, or a test.
-        rows: that the table of a model has now; None: not known.
     """
 
     node: str

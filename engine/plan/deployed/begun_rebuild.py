@@ -32,7 +32,6 @@ class BegunRebuild:
 
     Attributes:
         at: when, UTC.
-        model: the name of the model whose table is rebuilt.
         models: the names of all that are rebuilt together, in the order of their references.
         step: from `PUBLISHING` on nothing is written to its tables any more.
     """
@@ -57,9 +56,6 @@ def next_state(target: Target, model: Model) -> TableState:
 
 def begun_rebuild(folder: TableState) -> BegunRebuild | None:
     """Return the rebuild that a table belongs to; None: it is a table like others.
-
-    Args:
-        folder: of the state of the table in which another one is rebuilt.
 
     Raises:
         StateError: `state-unreadable`.

@@ -83,9 +83,7 @@ class DeployedSource:
     Attributes:
         fault: why it cannot be read; None: there is something to read.
         files: those that a batch would read now, by name; None: that is known to Spark only.
-        table: of a source that is an Iceberg table.
         parts: catalog, namespace and name of that table.
-        columns: of that table, with their types as Spark has them.
         topics: of a Kafka source; None: they are known to Java's client only.
     """
 
@@ -108,7 +106,6 @@ class Deployed:
     """What there is of a selection.
 
     Attributes:
-        models: by id, the selected ones and those that they read.
         streams: by id of a selected model, what it reads as a stream, in the order of its SQL, with places resolved.
         built: ids of the models that have a state, among the selected ones and the streams from them; not of those
             streams that a full refresh was begun of.

@@ -36,13 +36,7 @@ class RenamedTable:
 
 @dataclass(frozen=True, slots=True)
 class Renaming:
-    """What becomes another name of a model's table.
-
-    Attributes:
-        folder: of its state, under the old name.
-        tables: the model's own, and those beside it.
-        done: those of them that have their new names.
-    """
+    """What becomes another name of a model's table."""
 
     model: Model
     folder: TableState

@@ -24,7 +24,6 @@ class KnownTable:
     Attributes:
         model: that built it last; a version that did not note it named most tables as their models.
         state: what is kept of it; None: nothing is left but a drop that was not finished.
-        unfinished: a drop of it was begun and not finished.
         rebuild: the rebuild that it is made for; None: it is a table like others.
     """
 

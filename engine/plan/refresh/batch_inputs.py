@@ -20,7 +20,6 @@ def batch_positions(
 
     Args:
         of_source: gives where a source is now; None: not known.
-        of_table: gives the table of a model as readers see it.
     """
     found: dict[str, Any] = {}
     refs = names_refs(model.sql)

@@ -54,7 +54,6 @@ class RefreshChoice:
 
     Attributes:
         way: nothing, changes, or all.
-        hint: how the query can be written so that less is computed; empty: not known.
         unfollowed: why the partitions that change cannot be derived; empty: they can.
         row_by_row: there is one input, and each row of it gives a row of the result or none; and a history of changes
             has all of these rows.

@@ -53,7 +53,6 @@ class TableReading:
     """How a table is read in this run.
 
     Attributes:
-        start: where the generation begins.
         first: the snapshot with which Spark must begin; None: there is none yet.
     """
 
@@ -76,7 +75,6 @@ def upstreams_of(
     """Return the tables that a model reads as streams, each once.
 
     Args:
-        of_source: gives the catalog, namespace and name of a source's table, and what it is now.
         of_model: gives the table of a model as readers see it; None: there is none.
 
     Raises:
@@ -113,7 +111,6 @@ def decided(model: Model, upstream: Upstream, seed: str, begin: Mapping[str, Any
     """Return where the stream of a new generation begins.
 
     Args:
-        seed: the full name that a table with its initial snapshot would have.
         begin: how the generation was reset (see `engine.state.ModelState`); empty: it was not.
 
     Raises:
@@ -148,9 +145,6 @@ def continued(
     seeds: Mapping[str, TableFacts],
 ) -> dict[str, TableReading]:
     """Return where the streams of a generation that has begun continue, by node.
-
-    Args:
-        seeds: the tables with initial snapshots that the generation has, by node.
 
     Raises:
         StateError: `upstream-replaced`, `upstream-history`, `upstream-rewritten` or `source-columns`; nothing was

@@ -25,7 +25,6 @@ class PassCache:
 
     Attributes:
         folder: the user's own for the project; None: nothing is kept.
-        settings: of Spark, as the target has them.
         version: gives the manifest with the model of a unit test, its overrides applied.
         ignored: every test runs, whatever is known; passes are kept all the same.
     """
@@ -44,9 +43,7 @@ class KnownPasses:
     the same both times; else somebody committed while it ran, and nobody knows which rows it saw.
 
     Attributes:
-        target: where it is built.
         sources: what there was of the sources of the tests when the run began, by id.
-        cache: where passes are kept.
     """
 
     manifest: Manifest

@@ -25,8 +25,6 @@ class ReadPositions:
     """What data tests would read now; each table is looked at once.
 
     Attributes:
-        target: where it is built.
-        sources: what there is of the sources, by id.
         staged: ids of the models of which a test would read staged rows, among those that were looked at.
     """
 
