@@ -22,7 +22,7 @@ from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 from engine.compile.sql.dialect import UNFORESEEN, parse_tokens, tokenize
 from engine.compile.sql.letter_case import NamePlaces, name_places, name_text
 
-# Of the rules here. Facts of another form are brought into this one (`engine.plan.earlier_facts`).
+# Of the rules here. Facts of another form are compared with nothing (docs/how-to/upgrade.md).
 FORM = 3
 
 _T = TokenType
