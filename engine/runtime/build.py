@@ -205,7 +205,6 @@ def _make_folders(target: Target, root: Path) -> None:
 def _earlier_names(
     manifest: Manifest, target: Target, root: Path, models: Sequence[Model], lake: Lake
 ) -> list[TableState]:
-    """The states of the tables that get another name: they are locked under both."""
     found = renamings(manifest, target, root, models, lake).values()
     return [one.folder for one in found if isinstance(one, Renaming)]
 
@@ -267,7 +266,6 @@ def _units_first(
 
 
 def _own_lake(target: Target) -> tuple[Path, ...]:
-    """The folder of a local catalog; that of a server's tables may be shared with others."""
     return (target.catalog.path,) if catalog_settings.is_local(target.catalog) else ()
 
 

@@ -133,7 +133,6 @@ def _from_changes(
 
 
 def _written(run: Run, model: Model, table: TableFacts | None, *, refresh: bool) -> TableFacts | None:
-    """A model's table as it was written last: with what waits for its tests, where rows go beside that or it counts."""
     if refresh or table is None or not (waits(model) or model.write.overwrite is Overwrite.PARTITIONS):
         return table
     return publish.as_written(run, model)
@@ -142,7 +141,6 @@ def _written(run: Run, model: Model, table: TableFacts | None, *, refresh: bool)
 def _begun(
     run: Run, model: Model, folder: TableState, state: ModelState | None, table: TableFacts | None
 ) -> ModelState:
-    """The state that a build continues from: a new one where the model was materialized as something else."""
     if state is not None and not kind_changed(run, model) and state.query_id is None:
         return state
     number = generations.next_number(folder, table) if state is not None else 1
@@ -156,7 +154,6 @@ def _check_kept(model: Model, state: ModelState, folder: TableState, table: Tabl
 
 
 def _columns_note(model: Model, frame: DataFrame, before: frozenset[str] | None) -> str:
-    """Check the columns for a table of which partitions are kept; a note on those that the query gives no more."""
     if model.write.overwrite is not Overwrite.PARTITIONS:
         return ""
     return table_setup.gone_note(gone(table_setup.check_columns(model, frame, before), before))

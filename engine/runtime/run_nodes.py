@@ -56,11 +56,7 @@ def run_nodes(
     threads: int,
     fail_fast: bool,
 ) -> frozenset[str]:
-    """Run the nodes of a run.
-
-    Returns:
-        The ids of the models that were skipped because of a unit test.
-    """
+    """Run the nodes of a run; return the ids of the models that were skipped because of a unit test."""
     nodes = [run.manifest.nodes[node] for node in order]
     tests = [node for node in nodes if isinstance(node, DataTest)]
     # Once, before anything runs side by side.
@@ -97,8 +93,6 @@ def _make_namespace(run: Run, catalog: str, schema: str) -> None:
 
 @dataclass(slots=True)
 class Turns:
-    """Runs nodes one by one and shows what happens."""
-
     run: Run
     order: list[str]
     gates: publish.Gates
@@ -164,7 +158,6 @@ class Turns:
         self.run.spark.sparkContext.cancelAllJobs()
 
     def _decided(self, test: DataTest | UnitTest, verdict: DataTestVerdict) -> DataTestVerdict:
-        """Publish what waited for a test, if it was the last; that it could not be published is a failed test."""
         if isinstance(test, UnitTest):
             return verdict
         failures: tuple[type[Exception], ...] = (EngineError, *spark_exceptions())
@@ -242,7 +235,6 @@ class Turns:
         return outcome
 
     def _unexpected(self, error: Exception, node: str, place: Location | None) -> Diagnostic:
-        """What to tell of an error that nobody expected: it ends one model or test, with its trace in the log."""
         _log.error("%s", node, exc_info=error)
         if (ended := self._ended()) is not None:
             return ended.at(place, node)

@@ -144,7 +144,6 @@ def _table(run: Run, model: Model) -> TableFacts:
 
 
 def _there(session: SparkSession, model: Model, within: TimeRange) -> DataFrame:
-    """The rows of the table in a range, in the session of the query: times are printed as there."""
     session.catalog.refreshTable(model.relation.sql)
     return session.table(model.relation.sql).where(within.condition)
 
@@ -216,7 +215,6 @@ def open_rows(run: Run, model: Model, state: ModelState, within: TimeRange, stac
 
 
 def _as_table(session: SparkSession, model: Model, frame: DataFrame) -> DataFrame:
-    """The rows with the columns of the table; those that the query gives no more are NULL."""
     from pyspark.sql import functions as f
 
     rows = table_setup.columns_of(model, frame.drop(expectations.FAILED))

@@ -50,7 +50,6 @@ class TimeRange:
 
     @property
     def day(self) -> str:
-        """The day of a row in UTC, as SQL."""
         micros = f"unix_micros({quoted(self.column)})"
         if self.kind == "TIMESTAMP":
             return f"date_from_unix_date(cast(({micros} - pmod({micros}, {_DAY})) div {_DAY} as int))"

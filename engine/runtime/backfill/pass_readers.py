@@ -20,10 +20,7 @@ UNREAD = "backfill-unread"
 
 
 def pass_readers(run: Run, owner: Model, table: TableFacts) -> None:
-    """Move the streams of a table behind the replacements that follow on what they have read.
-
-    `run`: with the locks of the streams.
-    """
+    """Move the streams of a table, whose locks are held, behind the replacements that follow on what they read."""
     for position in positions(run.manifest, run.target):
         behind = _behind_replacements(position, owner, table)
         if behind is not None and move_past(position, owner, owner.relation, behind):

@@ -52,7 +52,6 @@ def choose(
 
 
 def why_full(model: Model, choice: RefreshChoice | None) -> str:
-    """Return why a table is computed in full, for the line of the build; empty: that goes without saying."""
     if choice is None:
         always = not model.computed_when_read and model.write.refresh is Refresh.FULL
         return "computed in full: the model has 'refresh: full'" if always else ""

@@ -119,7 +119,6 @@ def _span(transform: str, value: int) -> tuple[int, int]:
 
 
 def _month(number: int) -> int:
-    """The day on which a month begins; both count from 1970."""
     years, month = divmod(number, 12)
     cycles, year = divmod(1970 + years - 2000, CYCLE_YEARS)
     return (date(2000 + year, month + 1, 1) - date(1970, 1, 1)).days + cycles * CYCLE_DAYS

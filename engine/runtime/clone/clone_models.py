@@ -76,7 +76,6 @@ def _note(one: Clone, first: Clone, where: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _is_whole(one: Clone) -> bool:
-    """Whether a clone was finished but for its note: the note of the first table has gone."""
     first = (one.folder.operation(TableOperation.DROP) or {}).get(_CLONE)
     if not isinstance(first, str) or not first or one.folder.load() is None:
         return False

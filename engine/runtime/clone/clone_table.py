@@ -29,11 +29,7 @@ _NOT_TAKEN = ("write.data.path", "write.metadata.path", "write.object-storage.pa
 
 
 def clone_table(spark: SparkSession, other: Relation, to: Relation) -> str:
-    """Make a table over the files that another one has now; return its UUID.
-
-    `other`: the table; its lock is held.
-    `to`: the name of the new one, in the same catalog, where there is no table.
-    """
+    """Make a table over the files that another one, whose lock is held, has now; return its UUID."""
     parser = jvm_of(spark).org.apache.iceberg.TableMetadataParser
     table = table_writer.load(spark, other.sql)
     metadata = table.operations().current()

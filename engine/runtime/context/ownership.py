@@ -28,10 +28,6 @@ _WHAT = {STAGING: "a rebuild", SEED: "an initial snapshot"}
 def made_beside(
     model: Model, folder: TableState, name: str, properties: Mapping[str, str], role: str, generation: int
 ) -> bool:
-    """Return whether a table was made beside a model's table.
-
-    `role`: `STAGING` or `SEED`.
-    """
     if properties.get("engine.model") != model.name:
         return False
     if properties.get(role) == "true":

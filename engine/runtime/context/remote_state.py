@@ -17,7 +17,6 @@ def state_jars(target: Target) -> tuple[str, ...]:
 
 
 def state_conf(target: Target) -> Mapping[str, str]:
-    """Return the settings by which Spark reaches the state of a target, with secrets."""
     if isinstance(target.state, Path):
         return {}
     return {**hadoop_conf(target.s3() if target.s3 is not None else S3Settings()), **OBJECT_SETTINGS}

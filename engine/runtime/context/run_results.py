@@ -51,11 +51,7 @@ def write_results(
 
 
 def unfinished_results(events: Iterable[Event], manifest: Manifest, nodes: Iterable[str]) -> RunResults | None:
-    """Return the results of a run that ended before its end: what had not begun by then is skipped.
-
-    Returns:
-        None if nothing was started.
-    """
+    """Return the results of a run that ended early: what had not begun by then is skipped; None: nothing began."""
     results = fold(events)
     if not results.command:
         return None
@@ -78,7 +74,6 @@ def unfinished_results(events: Iterable[Event], manifest: Manifest, nodes: Itera
 
 
 def read_results(folder: Path) -> Mapping[str, Any] | None:
-    """What `write_results` wrote last; None if there is nothing, or nothing that can be read."""
     with TargetFolder(folder) as target:
         content = target.read(FILE)
     try:
@@ -94,10 +89,7 @@ def as_dict(
     arguments: Mapping[str, Any] | None = None,
     deferred: Mapping[str, Mapping[str, str]] | None = None,
 ) -> dict[str, Any]:
-    """The artifact's content.
-
-    `deferred`: by id of a node: the models that it read from another target, each with its table.
-    """
+    """The artifact's content; `deferred`: by id of a node, the models that it read from another target."""
     read = deferred or {}
     found: dict[str | None, list[Diagnostic]] = defaultdict(list)
     for diagnostic in results.diagnostics:

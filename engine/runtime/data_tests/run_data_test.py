@@ -40,7 +40,6 @@ class DataTestVerdict:
 
 
 def run_test(session: SparkSession, test: DataTest, query: str) -> DataTestVerdict:
-    """Run one test; `query` gives its failing rows."""
     if test.limit is not None:
         query = f"SELECT * FROM (\n{query}\n) LIMIT {test.limit}"  # noqa: S608
     kept = ""

@@ -32,7 +32,6 @@ class SharedScan:
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
     def clean(self, run: Run, test: DataTest, session: SparkSession) -> bool:
-        """Whether no row fails the test; False also if that cannot be told so."""
         with self._guard:
             if self._clean is None:
                 self._clean = _look(run, self.tests, session)

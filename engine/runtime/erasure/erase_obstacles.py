@@ -47,7 +47,6 @@ def _unfinished(run: Run, model: Model, tables: Sequence[ErasedTable]) -> Iterat
 
 
 def _rebuilt(run: Run) -> Iterator[Diagnostic]:
-    """Yield the tables that models are rebuilt in: they may have the rows, too."""
     for model in run.manifest.models:
         if model.streaming and begun_rebuild(next_state(run.target, model)) is not None:
             message = f"the rebuild of '{model.name}' is not published, and may have the rows"

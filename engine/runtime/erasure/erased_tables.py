@@ -74,7 +74,6 @@ def erased_tables(run: Run, session: SparkSession, request: EraseRequest) -> tup
 
 
 def _key_columns(model: Model) -> tuple[str, ...]:
-    """The structs of remembered deletes; fields of the same name would be ambiguous."""
     same = within(model.write.sequence_by, model.write.unique_key)
     return ("key",) if same else ("key", "sequence")
 

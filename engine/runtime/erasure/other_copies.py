@@ -30,7 +30,6 @@ class OtherCopy:
 
 
 def other_copies(manifest: Manifest, request: EraseRequest) -> tuple[OtherCopy, ...]:
-    """Return the places: state of queries, models downstream, models and sources upstream."""
     return (*_state(request.model), *_downstream(manifest, request), *_upstream(manifest, request))
 
 

@@ -20,8 +20,6 @@ UNREAD = "erase-unread"
 
 @dataclass(frozen=True, slots=True)
 class StreamPosition:
-    """A stream that has begun."""
-
     reader: Model
     folder: TableState
     state: ModelState

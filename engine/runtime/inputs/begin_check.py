@@ -23,8 +23,6 @@ _NOWHERE = -1
 
 @dataclass(frozen=True, slots=True)
 class Beginnings:
-    """The tables that a query reads as streams, and where it should begin."""
-
     run: Run
     model: Model
     readings: Mapping[str, TableReading]

@@ -41,7 +41,6 @@ _MARK = "seed"
 
 
 def seed_of(model: Model, generation: int, upstream: str) -> Relation:
-    """The seed of a table that a generation reads; `upstream` as the user writes it."""
     relation = model.relation
     # A point becomes an underscore, so that `a.b_c` and `a_b.c` must be told apart by what follows.
     mark = f"_{hashlib.sha256(upstream.encode()).hexdigest()[:8]}" if "_" in upstream else ""
@@ -109,7 +108,6 @@ def _seeds(run: Run, model: Model, state: ModelState, found: Sequence[Upstream])
 
 
 def _make(run: Run, model: Model, session: SparkSession, state: ModelState, upstream: Upstream, start: Start) -> None:
-    """Write the rows of a snapshot into the seed, in one commit that says which snapshot it is of."""
     relation, mark = seed_of(model, state.generation, upstream.name), f"{start.uuid}:{start.snapshot}"
     there = run.lake.table(relation.schema, relation.name)
     ours = there is not None and there.properties.get("engine.model") == model.name

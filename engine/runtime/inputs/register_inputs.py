@@ -92,7 +92,6 @@ def _mark(frame: DataFrame, item: Input) -> Watermark | None:
 
 
 def _skipped_by(node: object) -> str:
-    """The time by which records before a beginning are skipped; empty: they are not read."""
     return answers_of(node.spec.format).skipped_by if isinstance(node, Source) else ""
 
 

@@ -22,11 +22,7 @@ from engine.times import duration_seconds
 
 
 def finish(landed: Landed) -> str:
-    """Archive or delete the files that were read, and warn of those skipped for their age.
-
-    Returns:
-        What was archived or deleted, for people; empty if nothing was.
-    """
+    """Archive or delete the files that were read, and warn of those skipped for their age; return what was done."""
     kill_points.reach("reading ended", "")
     asked = [spec for spec in landed.specs if {"after_reading", "max_file_age"} & spec.settings.keys()]
     if not asked:
@@ -86,7 +82,6 @@ def _put_away(landed: Landed, spec: SourceSpec, read: list[listing.Listed], *, d
 
 
 def _gone(landed: Landed, spec: SourceSpec, found: listing.Listed, *, delete: bool) -> str:
-    """Delete or archive a file; the reason if that fails."""
     place = landed.run.place
     base = listing.folder(spec, place)
     if found.path is None or base is None:

@@ -53,7 +53,6 @@ class Landed:
     fitting: set[tuple[str, int]] = field(default_factory=set)
 
     def refused(self, batch: int) -> EngineError | None:
-        """Why a micro-batch that was computed cannot be committed: a file of it changed meanwhile, or does not fit."""
         changed, unfit = [], []
         files = {local_paths.decoded(file.uri): file for file in self._of_batch(batch)}
         elsewhere = {uri for uri in files if listing.local(uri) is None}
@@ -94,8 +93,6 @@ class Landed:
         return self.accepted.get(uri, file.modified)
 
     def spec_of(self, uri: str) -> SourceSpec:
-        """The source that a file belongs to: the one whose folder is the longest beginning of its name."""
-
         def length(spec: SourceSpec) -> int:
             folder = listing.folder(spec, self.run.place)
             begin = local_paths.hadoop(folder) if folder is not None else listing.base(str(spec.settings["path"]))

@@ -124,7 +124,6 @@ def record(folder: TableState, generation: int, model: Model, made: Recorded) ->
 
 
 def _unlike(checkpoint: StatePath, now: tuple[StreamSource, ...]) -> str | None:
-    """What does not fit in a checkpoint without a record: files of other folders, other topics."""
     batch = spark_checkpoint.last_started(checkpoint)
     offsets = spark_checkpoint.offset_lines(checkpoint, batch) if batch is not None else []
     if offsets and len(offsets) != len(now):
@@ -138,7 +137,6 @@ def _unlike(checkpoint: StatePath, now: tuple[StreamSource, ...]) -> str | None:
 
 
 def _is_of(checkpoint: StatePath, source: StreamSource) -> bool:
-    """Whether a file that was read is where the source has its files; true if none was."""
     base = listing.base(str(source.identity["location"])).rstrip("/")
     if not (checkpoint / "sources" / str(source.number)).is_dir():
         return True
@@ -154,7 +152,6 @@ def renamed(run: Run, model: Model, state: ModelState, folder: TableState) -> Mo
 
 
 def recorded_dedup(run: Run, model: Model, folder: TableState, generation: int) -> dict[str, Sequence[str]]:
-    """Return the dedup keys in the order of a state, by the name that an input has now, as far as it is recorded."""
     before = recorded(folder, generation)
     if before is None or not before.dedup:
         return {}

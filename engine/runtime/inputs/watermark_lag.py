@@ -56,7 +56,6 @@ class Timed:
 
 
 def timed(model: Model) -> tuple[Timed, ...]:
-    """The inputs of a model that can hold back each other's watermark; none if there is only one."""
     marked = [(item, item.watermark) for item in model.inputs if item.stream and item.watermark]
     found = tuple(Timed(item.name, item.view, duration_seconds(mark.delay)) for item, mark in marked)
     return found if len(found) > 1 else ()
@@ -93,7 +92,6 @@ class EventTimes:
         return {item.name: _text(self.newest[item.view]) if item.view in self.newest else None for item in self.inputs}
 
     def known(self) -> dict[str, dict[str, str]]:
-        """What later builds are to know: `newest` event time and when it `came`, by input."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
         known = {name: dict(said) for name, said in self.before.items()}
         for item in self.inputs:
@@ -133,10 +131,7 @@ class EventTimes:
 
 
 def ahead_of_clock(model: Model, watermark: str | None, now: datetime) -> Diagnostic | None:
-    """Return the warning that rows of today count as late, if the watermark is more than a day ahead.
-
-    `watermark`: of the query, ISO text; None: it has none yet.
-    """
+    """Warn that rows of today count as late, if the watermark (ISO text; None: none yet) is over a day ahead."""
     if not model.stateful or watermark is None:
         return None
     ahead = time_millis(watermark) - round(now.timestamp() * 1000)

@@ -27,10 +27,7 @@ from engine.times import time_text
 def note_refreshes(
     target: Target, models: Sequence[Model], plan: Plan, deployed: Deployed, said: PlanOptions
 ) -> frozenset[str]:
-    """Note which tables a run rebuilds, and forget what the user discards.
-
-    `models`: of the run, in its order; their locks are held.
-    """
+    """Note which tables a run rebuilds, and forget what the user discards; the locks of the models are held."""
     new: set[str] = set()
     at = time_text(int(time.time()) * 1000)
     for model in reversed(models):

@@ -39,7 +39,6 @@ def begin(run: Run, model: Model, folder: TableState, frame: DataFrame) -> Model
 
 
 def _resumes(run: Run, model: Model, folder: TableState, state: ModelState) -> bool:
-    """Whether the query continues with the checkpoint as it is: its beginning is fixed, and its state fits."""
     known = run.plan.actions[model.id].comparison
     fits = known is not None and known.refusal is None and known.change is not Change.NEW
     nodes = [run.manifest.nodes[item.node] for item in model.inputs if item.stream]

@@ -41,7 +41,6 @@ def number_of(table: TableFacts, known: tuple[str, int]) -> int:
 
 
 def relations_of(model: Model) -> tuple[Relation, ...]:
-    """Return the tables of a model: its own, and where they exist the quarantine and the remembered deletes."""
     beside = (quarantine.SUFFIX, deleted_keys.SUFFIX)
     return (model.relation, *(replace(model.relation, name=model.relation.name + suffix) for suffix in beside))
 
@@ -49,7 +48,6 @@ def relations_of(model: Model) -> tuple[Relation, ...]:
 def needed_snapshots(
     manifest: Manifest, target: Target, model: Model, relation: Relation, table: TableFacts
 ) -> dict[str, SnapshotFacts]:
-    """Return the snapshots of a table that must not expire, by the tag that `engine maintain` gives them."""
     needed: dict[str, SnapshotFacts | None] = {WRITTEN: _last_written(target, model, relation, table)}
     by_id = {snapshot.id: snapshot for snapshot in table.history}
     for reader in manifest.models:

@@ -82,7 +82,6 @@ def publish(run: Run, model: Model) -> int | None:
 
 
 def _note_table(run: Run, model: Model, folder: TableState) -> None:
-    """Note what a replacement made of the table: its columns and its layout came with it."""
     state, there = folder.load(), run.lake.table(model.relation.schema, model.relation.name)
     if state is not None and there is not None:
         folder.save(replace(state, made=there.made))
@@ -94,7 +93,6 @@ def _whole(folder: TableState) -> ModelState | None:
 
 
 def waiting(run: Run, model: Model) -> str | None:
-    """What gives the rows of a model that wait, as SQL reads it; None: none do."""
     pending = _whole(run.state(model))
     if pending is not None:
         return full_refresh.staging(model, pending.generation).sql
@@ -137,13 +135,11 @@ class Gates:
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
     def built(self, model: Model) -> tuple[Diagnostic, ...]:
-        """A model has been built: its rows are shown if no test decides; what to tell."""
         if model.id not in self.deciding or self.chosen[model.id]:
             return ()
         return self._decide(model)
 
     def tested(self, test: DataTest, status: Status) -> tuple[Diagnostic, ...]:
-        """A test has ended: with the last one the rows of its model are shown or held back; what to tell."""
         with self._guard:
             left = self.chosen.get(test.model, set())
             if test.id not in left:

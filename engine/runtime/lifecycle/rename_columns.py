@@ -69,7 +69,6 @@ def _renamed(run: Run, relation: Relation, names: Mapping[str, str]) -> bool:
 
 
 def _columns(facts: TableFacts) -> Iterator[tuple[str, ...]]:
-    """The columns of a table; of that of deleted keys, those of the key and of its sequence."""
     deleted = facts.properties.get(_DELETED) == "true"
     for field in facts.fields:
         name, kind = str(field["name"]), field["type"]

@@ -64,7 +64,6 @@ def told(one: Renaming) -> Diagnostic:
 
 
 def sign_tables(run: Run, models: Iterable[Model], deployed: Mapping[str, DeployedModel]) -> None:
-    """Have the tables of models that were renamed say so: they carry the name of the model that made them."""
     for model in models:
         known = deployed.get(model.id, DeployedModel())
         table, state, own = known.table, known.state, model.relation

@@ -62,10 +62,7 @@ def _needed(target: Target, manifest: Manifest | None) -> frozenset[str]:
 def machine(
     master: str | None = None, memory: str | None = None, needed: frozenset[str] | None = None
 ) -> Iterator[Finding]:
-    """Check what does not depend on a project.
-
-    `needed`: coordinates of the jars that must be there; None: those of every project.
-    """
+    """Check what does not depend on a project; `needed`: coordinates of jars; None: those of every project."""
     if needed is None:
         needed = frozenset(name for name, _, _ in status(CORE))
     spark, iceberg = metadata.version("pyspark"), metadata.version("pyiceberg")
@@ -130,7 +127,6 @@ def _catalog(target: Target) -> Finding:
 
 
 def _server(target: Target) -> Finding:
-    """A catalog that a server keeps: it is asked for the tables of the target's schema."""
     try:
         count = len(client(target.catalog).names(target.schema))
     except EngineError as error:

@@ -185,7 +185,6 @@ def _left(config: CatalogConfig, begun: Mapping[str, Any], found: set[tuple[str,
 
 
 def _remove(config: CatalogConfig, part: Part) -> None:
-    """Take a part out of the catalog, unless another has taken its place meanwhile, and remove its files."""
     catalog = client(config)
     for _ in range(_ATTEMPTS):
         entries = catalog.entries(part.schema) if part.stored is not None else ()

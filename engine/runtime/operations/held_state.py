@@ -100,6 +100,5 @@ def _steps(spark: SparkSession, location: str, limit: int) -> Iterator[HeldState
 
 
 def _readable(frame: DataFrame) -> DataFrame:
-    """The columns of keys and values beside each other; the partition of the store says nothing to anybody."""
     names = [f"{part}.*" for part in ("key", "value") if frame.select(part).schema[0].dataType.simpleString() != "null"]
     return frame.select(*names)

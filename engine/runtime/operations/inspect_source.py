@@ -37,7 +37,6 @@ _Dumper.add_representer(_Lines, lambda dumper, text: dumper.represent_scalar("ta
 
 
 def unreadable_settings(source: Source, manifest: Manifest) -> tuple[Diagnostic, ...]:
-    """Return the errors that keep the source from being read: all of its settings' but a missing or wrong schema."""
     faults = {fault.message for fault in KINDS[source.spec.format].faults(source.spec) if fault.path[0] != "schema"}
     return tuple(error for error in manifest.errors if error.node == source.name and error.message in faults)
 
@@ -100,7 +99,6 @@ def declaration(source: Source, columns: tuple[avro.AvroColumn, ...]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A setting as it is written: without the text of a schema file."""
     if isinstance(value, dict):
         return {key: inner for key, inner in value.items() if key != avro.SCHEMA_TEXT}
     return list(value) if isinstance(value, tuple) else value

@@ -18,7 +18,6 @@ from engine.spark.session import SessionSettings, session_conf
 
 
 def masked(target: Target) -> Target:
-    """The target with a mask for each secret; none is read."""
     if target.secrets is None:
         return target
     secrets = target.secrets.masking()

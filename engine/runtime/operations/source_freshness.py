@@ -96,7 +96,6 @@ def look(
 
 
 def _committed_at(source: Source) -> Callable[[SourceSpec, Place], datetime | None] | None:
-    """What gives the time of the newest commit, where that counts: it needs no JVM."""
     from_rows = source.freshness is not None and source.freshness.loaded_at
     return None if from_rows else answers_of(source.spec.format).committed_at
 
@@ -122,10 +121,7 @@ def _look(session: SparkSession | None, source: Source, place: Place) -> SourceL
 
 
 def _newest(session: SparkSession, source: Source, place: Place) -> tuple[datetime | None, int, str]:
-    """The newest time of the rows that count, how many are too far ahead of the clock, and the largest of those times.
-
-    A record that cannot be read is none of them.
-    """
+    """The newest time of the readable rows that count, how many are too far ahead, and the largest of their times."""
     from pyspark.sql import functions as f
 
     bounds, frame = source.freshness, newest(session, source.spec, place)

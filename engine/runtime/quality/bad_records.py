@@ -86,7 +86,6 @@ def _dropped(session: SparkSession, execution: Any, item: Watched, seen: Mapping
 
 
 def by_name(watched: Iterable[Watched], counts: Mapping[str, int]) -> dict[str, int]:
-    """Counts by view as counts by input; those that have none are left out."""
     found: Counter[str] = Counter()
     for item in watched:
         found[item.name] += counts.get(item.view, 0)
@@ -96,7 +95,6 @@ def by_name(watched: Iterable[Watched], counts: Mapping[str, int]) -> dict[str, 
 def to_quarantine(
     session: SparkSession, execution: Any, watched: Iterable[Watched], counts: Mapping[str, int]
 ) -> Iterator[DataFrame]:
-    """The bad records that an execution saw and that go to the quarantine, read again."""
     for item in watched:
         if item.policy is OnBadRecord.QUARANTINE and item.once and counts.get(item.view):
             found = _records(session, execution, item)

@@ -49,10 +49,7 @@ def checked_rows(frame: DataFrame, model: Model, manifest: Manifest) -> DataFram
 
 
 def checked(frame: DataFrame, checks: Sequence[Expectation], unquoted: Collection[str] = ()) -> DataFrame:
-    """The rows that are not dropped, counted; with FAILED if some of the checks quarantine.
-
-    `unquoted`: columns that messages leave out of the rows that fail a check.
-    """
+    """The rows that are not dropped, counted; with FAILED if a check quarantines; messages omit `unquoted` columns."""
     from pyspark.sql import functions as f
 
     if not checks:

@@ -22,10 +22,7 @@ class TakenOut:
     def refused(
         self, session: SparkSession, execution: Any, watched: Iterable[Watched], counts: Mapping[str, int]
     ) -> RunError | None:
-        """The error of an input that has too many bad records with those of an execution; None: none has.
-
-        `execution`: a micro-batch, or a batch table, that was computed and not committed.
-        """
+        """The error of an input with too many bad records, those of an uncommitted execution included; None: none has."""
         for item in watched:
             if item.policy is OnBadRecord.FAIL or not counts.get(item.view):
                 continue

@@ -44,7 +44,6 @@ class _Groups:
 
 
 def live_nodes(manifest: Manifest, nodes: Iterable[str]) -> dict[str, LiveNode]:
-    """Return the live nodes of a selection, in the order of the build."""
     chosen = [manifest.nodes[i] for i in nodes]
     models = {n.id: n for n in chosen if isinstance(n, Model) and n.stored}
     groups = _grouped(manifest, chosen, models)
@@ -105,7 +104,6 @@ def _of_tests(manifest: Manifest, tested: str, tests: Iterable[str], models: Map
 
 
 def _triggers(manifest: Manifest, model: Model) -> Iterator[str]:
-    """What makes a model due: its streams, or all that a batch model reads, through views and ephemeral models."""
     streams = {item.node for item in model.inputs if item.stream}
     for node in read_by(manifest, model):
         if not model.streaming or node in streams:

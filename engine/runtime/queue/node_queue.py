@@ -127,7 +127,6 @@ class NodeQueue:
                 self.due(entry.node.id, f"new input in {shown_name(source)}", now)
 
     def tick(self, now: float) -> None:
-        """Let time pass: schedules come, pauses after failures end."""
         for entry in self.entries.values():
             if entry.state is NodeState.BACKING_OFF and entry.until is not None and entry.until <= now:
                 self._release(entry, now)
@@ -142,7 +141,6 @@ class NodeQueue:
                 self._plan_next(entry, now)
 
     def next(self, now: float) -> Entry | None:
-        """The node whose turn begins now: the one that is due longest, of those that may; None: none may."""
         ready = []
         for entry in self.entries.values():
             if entry.due is None or entry.paused or entry.state not in {NodeState.QUEUED, NodeState.WAITING}:
@@ -163,10 +161,7 @@ class NodeQueue:
             self._turn_to(entry, NodeState.RUNNING, entry.reason)
 
     def stand_by(self, id_: str, now: float, holder: LockHolder, *, up_to_date: bool) -> None:
-        """The table of a node is another process's to write; whether it still is is found out soon.
-
-        `up_to_date`: the table has all of its input.
-        """
+        """The table of a node is another process's to write; whether it still is is found out soon."""
         if (entry := self.entries.get(id_)) is None:
             return
         entry.succeeded = up_to_date or entry.succeeded or None
@@ -180,7 +175,6 @@ class NodeQueue:
             self._turn_to(entry, NodeState.RUNNING, f"took over from {entry.standby.process}")
 
     def next_maintenance(self, now: float) -> Entry | None:
-        """The node whose table is to be maintained now: in a quiet moment, the one with most commits; None: none is."""
         ready = [e for e in self.entries.values() if e.state in {NodeState.IDLE, NodeState.QUEUED} and not e.paused]
         found = max((e for e in ready if self._worn(e, now)), key=lambda entry: entry.commits, default=None)
         if found is None:
@@ -239,7 +233,6 @@ class NodeQueue:
                 self._turn_to(entry, NodeState.PAUSED, "")
 
     def resume(self, ids: Iterable[str], now: float) -> None:
-        """Undo `pause`; what is due since has its turn."""
         for entry in self._those(ids):
             if entry.paused:
                 entry.paused, entry.due = False, None
@@ -264,7 +257,6 @@ class NodeQueue:
         return any(entry.state is NodeState.RUNNING and entry.standby is None for entry in self.entries.values())
 
     def _release(self, entry: Entry, now: float) -> None:
-        """Take a node out of its failure; what came meanwhile is part of what is due next."""
         entry.state, entry.due, entry.until = NodeState.IDLE, None, None
         if entry.paused:
             self._turn_to(entry, NodeState.PAUSED, "")
@@ -280,7 +272,6 @@ class NodeQueue:
         return entry.commits >= self.maintain_after or now - entry.maintained >= _MAINTAIN_SECONDS
 
     def _waits_for(self, entry: Entry) -> str | None:
-        """What a node reads that has not succeeded: it failed, or it has yet to run and is due."""
         for id_ in sorted(entry.node.upstream):
             above = self.entries.get(id_)
             if above is None or above.succeeded or (above.succeeded is None and above.due is None

@@ -38,7 +38,6 @@ _FULL = "Rebuild it in place: engine build -f -s {0}"
 
 
 def _faults(manifest: Manifest, model: Model, rebuilt: Collection[str]) -> Iterator[tuple[str, str]]:
-    """What of a model's own settings and inputs is not sound with two generations; each with how to fix it."""
     full = _FULL.format(f"{model.name}+")
     for item in model.inputs:
         node = manifest.nodes[item.node]

@@ -127,10 +127,7 @@ def edited(one: Rebuild) -> list[str]:
 
 
 def note(one: Rebuild, step: RebuildStep) -> None:
-    """Note in the state of each table how far its rebuild is; against the order of references.
-
-    The locks are held, or nobody builds the tables yet.
-    """
+    """Note in each state how far its rebuild is, against the order of references; locked, or nobody builds yet."""
     notes = one.notes()
     at = min((known.at for known in notes.values()), default=time_text(int(time.time()) * 1000))
     for node in reversed(one.models):

@@ -215,7 +215,6 @@ def _keyed(
 def _whole(
     before: DataFrame, now: DataFrame, names: Sequence[str]
 ) -> tuple[tuple[int, int] | None, int, dict[str, int]]:
-    """Rows that only one has, each as often as it has it more often; nothing is known of a column alone."""
     from pyspark.sql import functions as f
 
     if not names:

@@ -21,11 +21,7 @@ def output_of(
     scope: tuple[str, ...] = (),
     repeats: bool = False,
 ) -> Output:
-    """The way in which a streaming model writes.
-
-    `relation`: the table to write to, quoted: the model's, or the staging table of a rebuild.
-    `branch`: of the table, where rows wait for their tests; None: readers see them at once.
-    """
+    """The way in which a streaming model writes; `relation`, quoted, may be the staging table of a rebuild."""
     write = model.write
     if write.unique_key:
         return Merges(model, relation, deleted, branch, scope, repeats)

@@ -16,10 +16,7 @@ if TYPE_CHECKING:
 
 
 def match_table(frame: DataFrame, relation: str) -> SchemaMatch:
-    """Compare the columns of a frame with those of an existing table.
-
-    `frame`: streaming or not.
-    """
+    """Compare the columns of a frame, streaming or not, with those of an existing table."""
     session = frame.sparkSession
     table = load(session, relation).schema()
     return match(_stored(session, iceberg_schema(session, frame)), _stored(session, table))
@@ -33,6 +30,5 @@ def _stored(session: SparkSession, schema: Any) -> Mapping[str, Any]:
 
 
 def spelled(frame: DataFrame, names: Iterable[str]) -> DataFrame:
-    """The frame with its columns named as in `names`, which differ in letter case only."""
     wanted = list(names)
     return frame if frame.columns == wanted else frame.toDF(*wanted)

@@ -63,7 +63,6 @@ class Merges:
             return replace(made, held=held.pop_all())
 
     def _marked(self, frame: DataFrame, held: ExitStack) -> DataFrame:
-        """The row of each key, and what it does; `held` gets what must be let go of."""
         from pyspark.sql import functions as f
 
         write = self.model.write

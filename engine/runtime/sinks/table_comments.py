@@ -19,10 +19,7 @@ _log = logging.getLogger("engine.runtime")
 
 
 def describe(run: Run, model: Model) -> None:
-    """Bring the comments of a model's table or view to what the project says now.
-
-    What cannot be written is a warning: the rows are there.
-    """
+    """Bring the comments of a model's table or view up to date; what cannot be written is only a warning."""
     from py4j.protocol import Py4JError
 
     persist, relation = model.operation.persist_docs, model.relation

@@ -105,7 +105,6 @@ def check_declared(model: Model, frame: DataFrame) -> None:
 
 
 def columns_of(model: Model, frame: DataFrame) -> DataFrame:
-    """A frame with the columns of the model's table: without those kept out, with those of the history."""
     kept = frame.drop(*model.write.exclude)
     return with_validity(kept, model.write) if model.write.history else kept
 

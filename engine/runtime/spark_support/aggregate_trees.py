@@ -61,7 +61,6 @@ def stored_aggregates(frame: DataFrame, views: Mapping[str, int]) -> Groups | No
 
 
 def _distinct(node: Any) -> list[Any]:
-    """The aggregates of a group, each once, as Spark's planner finds them."""
     found: dict[int, list[Any]] = {}
     calls = []
     for item in each(node.aggregateExpressions()):
@@ -85,11 +84,9 @@ class _Named:
     references: Counter[int] = field(default_factory=Counter)
 
     def call(self, aggregate: Any) -> Tree:
-        """The tree of an aggregate of the optimised plan; one that only the optimiser made is what it is there."""
         return self.made.get(_result_id(aggregate)) or self._tree(aggregate)
 
     def read(self, node: Any) -> None:
-        """Read a plan from its views upwards."""
         name = node.nodeName()
         if name == "SubqueryAlias" and (number := self._view(node)) is not None:
             for column, expression in _output(node):
@@ -158,7 +155,6 @@ class _Named:
         return made
 
     def _field(self, value: Any, lambdas: dict[int, int]) -> Any:
-        """A part of a node that is none of its children: a value, a class, or expressions of its own."""
         if isinstance(value, list) and value and isinstance(value[0], Mapping) and "class" in value[0]:
             nodes = iter(value)
             return self._next(next(nodes), nodes, lambdas)

@@ -70,7 +70,6 @@ def place_in_model(error: Exception, text: str, model: Model) -> ErrorSpot:
 
 
 def place_in_test(error: Exception, text: str, test: DataTest) -> ErrorSpot:
-    """Where an error of a data test is: in its file if it is one, else where it is declared."""
     declared = test.location or Location(test.file)
     if not test.positions.runs:
         return ErrorSpot(declared)

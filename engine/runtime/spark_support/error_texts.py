@@ -40,11 +40,7 @@ def summary(text: str) -> str:
 
 
 def explained(text: str, trace: str = "", fragment: str = "") -> tuple[str, str]:
-    """What an error says, and its advice.
-
-    `trace`: Java's, with the causes, where the text lacks them.
-    `fragment`: the SQL that it is about, as the user wrote it.
-    """
+    """What an error says, and its advice; `trace` has the causes where the text lacks them, `fragment` the SQL."""
     head = _head(text)
     if head.rstrip(":. ").startswith(_EMPTY):
         head = next((cause for cause in causes(f"{text}\n{trace}") if not cause.startswith(_EMPTY)), head)
@@ -70,7 +66,6 @@ def deepest(text: str) -> str:
 
 
 def _head(text: str) -> str:
-    """The line that says what is wrong; what it lists behind a colon belongs to it."""
     head = text
     for end in ("=== Streaming Query ===", "\n\nJVM stacktrace", "== SQL", "\n\tat ", "\n\\tat "):
         head = head.partition(end)[0]
@@ -101,7 +96,6 @@ def _of_java(text: str) -> str:
 
 
 def _apart(sentence: str) -> tuple[str, str]:
-    """What is wrong, and the advice behind it; advice about Spark's own settings is left out."""
     parts = _SENTENCE.split(sentence)
     first = next((i for i, part in enumerate(parts) if i and part.startswith(_ADVICE)), len(parts))
     advice = [part for part in parts[first:] if "spark.sql." not in part and "ANSI" not in part]

@@ -22,7 +22,6 @@ def tell(model: Model, frame: DataFrame) -> None:
 
 
 def tell_stream(model: Model, query: StreamingQuery) -> None:
-    """Say the plan of a stream's last micro-batch, where the model asks for it; before one is run there is none."""
     if model.operation.explain:
         _say(model, queries.explained(query))
 

@@ -135,7 +135,6 @@ def diagnose_test(error: Exception, test: DataTest, model: Model) -> Diagnostic:
 
 
 def _malformed(text: str, spot: ErrorSpot, model: Model | Source) -> Diagnostic:
-    """A text that is not what it is read as: a record of a source, or what the query itself reads."""
     said = deepest(text)
     if isinstance(model, Model) and READERS & called(model.sql):
         message = f"the query parses a malformed string: {said}"
@@ -156,7 +155,6 @@ def _named(text: str, model: Model | Source) -> str:
 
 
 def surroundings(text: str) -> Diagnostic | None:
-    """What is wrong around a query rather than in it: the disk, the catalog, the checkpoint."""
     for code, holds, message, hint in _STORE:
         if holds(text):
             return _of_server(code, message, hint, text)

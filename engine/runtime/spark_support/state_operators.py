@@ -21,7 +21,6 @@ _WORDS: Final = {
 
 
 def meaning_of(operator: str) -> str:
-    """Return what a step holds; Spark's name of a step that has no other."""
     return _WORDS.get(operator, (operator, ""))[0]
 
 

@@ -33,7 +33,6 @@ def finish(prepared: PreparedQuery, outcome: Outcome) -> Outcome:
 
 
 def _publish_rebuild(prepared: PreparedQuery) -> int | None:
-    """Publish a generation that was built beside the table, unless it waits for its tests: the table's snapshot."""
     run, model, session = prepared.query.run, prepared.query.model, prepared.query.session
     writer = prepared.writer
     if waits(model):

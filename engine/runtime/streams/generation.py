@@ -70,7 +70,6 @@ def open_generation(query: StreamQuery, renewed: ModelState | None, given: froze
 
 
 def _ready(query: StreamQuery, given: frozenset[str] | None) -> tuple[ModelState, TableFacts | None]:
-    """The state and table of a query that resumes; both are made if nothing of it is written yet."""
     run, model, folder, frame = query.run, query.model, query.folder, query.frame
     state = folder.load()
     table = publish.as_written(run, model, state.snapshot if state is not None else None)
@@ -104,7 +103,6 @@ def _reset(
 
 
 def _rebuilding(query: StreamQuery) -> tuple[ModelState, TableFacts | None]:
-    """The state of a full refresh: beside the table if there is one, else an ordinary first start."""
     run, model, folder, frame = query.run, query.model, query.folder, query.frame
     table = run.lake.table(model.relation.schema, model.relation.name)
     if table is None and replaced_materialization.stands_as_view(run, frame.sparkSession, model, table):

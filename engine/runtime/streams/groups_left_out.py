@@ -232,7 +232,6 @@ class _Taker:
         return replace(below, plan=plan, groups=groups, own=frozenset(own))
 
     def _join(self, node: Any, children: list[Any], at: int, below: _Taken) -> _Taken:
-        """A join with a static side, as one that keeps each row of the stream."""
         kind, condition = str(node.joinType().sql()), node.condition()
         given = None if condition.isEmpty() else condition.get()
         own = given is not None and given.deterministic() and references(given, children[at]) <= below.own
@@ -258,7 +257,6 @@ class _Taker:
         return self._passing(joined, list(each(node.output())), passes)
 
     def _generate(self, node: Any, below: _Taken) -> _Taken:
-        """A generator, as one that gives a row for what it has nothing for."""
         generator = node.generator()
         if below.passes is not None:
             inner = [

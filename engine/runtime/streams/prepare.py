@@ -89,7 +89,6 @@ def prepare(run: Run, model: Model) -> PreparedQuery:
 def _as_table(
     query: StreamQuery, generation: Generation, given: frozenset[str] | None
 ) -> tuple[StreamQuery, tuple[str, ...]]:
-    """Bring an existing table and the query together: new columns, wider types, properties, spelling; and notes."""
     notes: tuple[str, ...] = ()
     model, frame = query.model, query.frame
     if generation.table is not None:

@@ -17,8 +17,6 @@ from engine.runtime.streams.stream_query import StreamQuery
 
 @dataclass(frozen=True, slots=True)
 class StreamInputs:
-    """What a query reads."""
-
     readings: Mapping[str, TableReading]
     remembered: Mapping[str, Any]
     landed: Landed

@@ -13,10 +13,7 @@ from engine.state.state_path import StatePath
 
 
 def rules_of(model: Model, watched: tuple[Watched, ...], quarantine: Quarantine | None, batches: StatePath) -> Rules:
-    """Return what must be known of a batch before it is committed.
-
-    `batches`: the folder in which batches are kept that cannot be computed again.
-    """
+    """Return what must be known of a batch before its commit; `batches` keeps those that cannot be computed again."""
     several = expectations.splits(model.expectations) or model.write.delete_when is not None
     kept = KeptBatches(batches, model.fingerprint) if several and not repeatable(model) else None
     return Rules(watched, model.expectations, quarantine, kept)

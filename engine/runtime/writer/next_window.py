@@ -9,11 +9,7 @@ from engine.times import duration_seconds
 
 
 def next_close(model: Model, watermark: str | None, state_rows: int) -> str:
-    """One sentence on when the next window closes, or nothing where that cannot be said.
-
-    `watermark`: Spark's, ISO text in UTC.
-    `state_rows`: rows held in state; without any there is no open window.
-    """
+    """One sentence on when the next window closes, or nothing; `watermark`: Spark's, ISO text in UTC."""
     delays = {item.watermark.delay for item in model.inputs if item.watermark}
     # Without an offset they begin at multiples of their slide since 1970 (Spark, TimeWindow).
     windows = [w for w in model.windows.values() if w.kind != "session" and not w.start]

@@ -27,10 +27,7 @@ def unread_amounts(action: Action) -> dict[str, int]:
 
 
 def read_amounts(record: Mapping[str, Any], wanted: Iterable[str], checkpoint: StatePath) -> dict[str, int]:
-    """Return how many files and offsets a micro-batch read.
-
-    `wanted`: the units that count; files are looked up in a checkpoint on this machine alone, where it costs little.
-    """
+    """Return how many files and offsets a micro-batch read; files are looked up in a local checkpoint only."""
     found: dict[str, int] = {}
     try:
         for line, source in enumerate(record.get("sources") or ()):

@@ -176,7 +176,6 @@ def take(
     expected: ExpectedTable | None,
     difference: ResultDifference | None = None,
 ) -> Commit | None:
-    """Bring a history up to an extract: see `take_versions` and `take_changes`."""
     if model.write.history is History.CHANGES:
         return take_changes(model, rows, extract, markers, expected, difference)
     return take_versions(model, rows, extract, markers, expected)

@@ -38,10 +38,7 @@ class ChangedRows:
 def changed_rows(
     run: Run, session: SparkSession, model: Model, choice: RefreshChoice, stack: ExitStack
 ) -> ChangedRows | None:
-    """Find the rows by which a query's result differs from that of the last build; None: all rows have to be compared.
-
-    `stack`: releases what was read, once the rows are committed.
-    """
+    """Find the rows by which a query's result differs from that of the last build; None: all have to be compared."""
     if not choice.row_by_row or register(session, run.manifest, model, run.place, bounded=True):
         return None
     (one,) = choice.inputs
@@ -78,7 +75,6 @@ def _over(
 
 
 def _unique(manifest: Manifest, model: Model, one: InputChange) -> bool:
-    """Whether the result has one row for each key because its input has one for each of its own."""
     upstream = table_of(manifest, one)
     merged = upstream.streaming and upstream.write.unique_key and not upstream.write.history
     if not merged or upstream.write.output_mode is OutputMode.COMPLETE:

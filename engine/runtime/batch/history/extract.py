@@ -109,7 +109,6 @@ def check_empty(model: Model, extract: Extract) -> None:
 
 
 def shown_keys(rows: DataFrame, keys: Sequence[str], count: int) -> str:
-    """Some of the keys of rows, as JSON; `count` is how many there are."""
     from pyspark.sql import functions as f
 
     key = f.to_json(as_struct(tuple(keys)))
