@@ -28,7 +28,6 @@ _COMMAND_MARK = re.compile(r"#(?=#[\w-]*\[)")
 
 
 def visible(text: str) -> str:
-    """The text with what cannot be seen written out; line ends stay."""
     if text.isascii() and text.replace("\n", "").isprintable():
         return text
     return _UNSEEN.sub(_written, text)

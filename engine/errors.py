@@ -42,8 +42,6 @@ REBUILD = "rebuild the table from the first row: engine build -f -s {0}"
 
 
 class Level(StrEnum):
-    """How bad a diagnostic is: errors decide the exit code, warnings and notes do not."""
-
     ERROR = "error"
     WARNING = "warning"
     NOTE = "note"
@@ -171,7 +169,6 @@ def errors_at(location: Location | None) -> Iterator[None]:
 
 
 def near(name: str, known: Iterable[str]) -> str:
-    """A hint that names the nearest known names, or lists a few; empty if there are none."""
     names = sorted(set(known))
     close = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
     if close:

@@ -255,8 +255,6 @@ class TurnFinished:
 
 @dataclass(frozen=True, slots=True)
 class SessionRestarted:
-    """`--watch` opens another session in the place of one that will not do any more; `reason` says why."""
-
     reason: str
     at: str
 
@@ -386,8 +384,6 @@ class ProjectReloaded:
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceFinished:
-    """Table maintenance of a model took a turn; `message` says what was done, or why it failed (`failed`)."""
-
     node: str
     seconds: float
     message: str

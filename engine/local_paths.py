@@ -76,7 +76,6 @@ def names_of_pattern(part: str) -> re.Pattern[str]:
 
 
 def encoded(path: Path | str) -> str:
-    """An absolute path as Java's URI."""
     return f"file://{encoded_path(path)}"
 
 

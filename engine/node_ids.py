@@ -30,7 +30,6 @@ def data_test_id(name: str, tested: str) -> str:
 
 
 def rest_of(node_id: str) -> str:
-    """An id without the kind of its node: what diagnostics of the node carry."""
     return node_id.partition(".")[2]
 
 

@@ -34,8 +34,6 @@ def register(shell: InteractiveShell) -> None:
 
 
 def _told(call: Callable[..., Answer]) -> Callable[..., Answer]:
-    """Show the errors of a magic as their texts, without a traceback."""
-
     @functools.wraps(call)
     def answer(*arguments: Any) -> Answer:
         try:

@@ -31,7 +31,6 @@ def duration_seconds(text: str) -> float:
 
 
 def duration_text(seconds: float) -> str:
-    """A length of time in its largest whole unit: `90 minutes`."""
     exact = round(seconds * _MICROS)
     for unit in _SHOWN:
         count, rest = divmod(exact, SECONDS[unit] * _MICROS)

@@ -76,6 +76,5 @@ def writers_in(nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, LastWriter]:
 
 
 def _part(record: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """A part of a record that is a mapping; an empty one if it is anything else."""
     part = record.get(key)
     return part if isinstance(part, dict) else {}

@@ -61,7 +61,6 @@ def input_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[st
 
 
 def deferral_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return which inputs that both queries have were or are read from another target (`--defer`)."""
     before = {item["name"]: item.get("deferred") for item in old["inputs"]}
     pairs = ((item["name"], before.get(item["name"]), item.get("deferred")) for item in new["inputs"])
     return tuple(text for name, was, now in pairs if name in before for text in _deferral(name, was, now))

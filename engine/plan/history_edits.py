@@ -13,7 +13,6 @@ _IDENTITY = ("history", "unique_key", "sequence_by")
 
 
 def keeps_history(facts: Mapping[str, Any]) -> bool:
-    """Return whether a model is a batch table that keeps the versions of full extracts, from its facts."""
     return facts["materialized"] == Materialized.TABLE.value and bool((facts.get("write") or {}).get("history"))
 
 

@@ -10,7 +10,6 @@ NOW, EARLIEST, OPEN_WINDOWS = "now", "earliest", "open-windows"
 
 
 def rewritten(model: Model) -> bool:
-    """Return whether each micro-batch puts the whole result in place of the table's rows."""
     return model.write.output_mode is OutputMode.COMPLETE
 
 
@@ -42,13 +41,11 @@ def sound(manifest: Manifest, model: Model) -> tuple[str, ...]:
 
 
 def from_open_windows(model: Model) -> str:
-    """Return how an edited stream can continue with the first window that is not written yet, a line of a hint."""
     command = f"engine build -s {model.name} --reset-checkpoint {OPEN_WINDOWS}"
     return f"Or keep the windows that are written, and let those that are open follow the edit: {command}"
 
 
 def ways(manifest: Manifest, model: Model) -> tuple[str, ...]:
-    """Return how an edited stream can continue with a new checkpoint, a line of a hint each."""
     command, values = f"engine build -s {model.name} --reset-checkpoint", sound(manifest, model)
     lines = []
     if NOW in values:

@@ -116,7 +116,6 @@ def same(before: StreamSource, now: StreamSource) -> bool:
 
 
 def _same_place(before: StreamSource, now: StreamSource) -> bool:
-    """Whether files are where they were; what is only declared has a path, and no location yet."""
     old, new = before.identity, now.identity
     key = "location" if "location" in old and "location" in new else "path"
     return bool(old.get(key) == new.get(key))
@@ -169,7 +168,6 @@ def _texts(streams: Iterable[StreamSource]) -> str:
 
 
 def elsewhere(before: Iterable[StreamSource], now: Iterable[StreamSource]) -> str:
-    """The table of another target or schema that a model was read from; empty: each is where it was."""
     tables = {stream.node: _table(stream) for stream in now}
     for stream in before:
         (schema, name), (schema_now, name_now) = _table(stream), tables.get(stream.node, ("", ""))

@@ -228,7 +228,6 @@ def _join(old: Block, new: Block, *, fed: bool) -> Iterator[Difference]:
 
 
 def _moved(old: tuple[BoundExpression, ...], new: tuple[BoundExpression, ...]) -> bool:
-    """Whether two lists hold the same in another order; what is only in one of them is compared elsewhere."""
     before, after = [one.key for one in old], [one.key for one in new]
     return [key for key in before if key in after] != [key for key in after if key in before]
 

@@ -22,7 +22,6 @@ _ROLES = {"unique_key": "the key column", "sequence_by": "the column of sequence
 
 
 def key_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:
-    """What an edit changes in how keys and sequence of a table are computed, in words; empty: nothing, or no keys."""
     write = new.get("write") or {}
     roles = {name: role for key, role in reversed(_ROLES.items()) for name in write.get(key) or ()}
     if not roles:
@@ -56,7 +55,6 @@ _Texts = dict[str, tuple[Any, str]]
 
 
 def _bound(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[_Texts, _Texts] | None:
-    """By column of both queries: its expression in the columns of the inputs, to compare and to show."""
     said = [facts.get("state") or facts.get("keyed") for facts in (old, new)]
     if said[0] is None or said[1] is None:
         return None

@@ -328,8 +328,6 @@ Node = Model | Source | DataTest | UnitTest | Exposure
 
 @dataclass(frozen=True, slots=True)
 class Macro:
-    """A macro of the project: `text` from its begin to endmacro, `description` the comment before it."""
-
     name: str
     file: str
     text: str
@@ -347,8 +345,6 @@ class NodeRecord:
 
 
 class KeptRecords(Mapping[str, NodeRecord]):
-    """The nodes as they are in manifest.json, by id, as the compiler keeps them."""
-
     @abstractmethod
     def keys_written(self) -> dict[str, str]: ...
 

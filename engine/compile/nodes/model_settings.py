@@ -223,7 +223,6 @@ class TimeWindow:
 
     @property
     def function(self) -> str:
-        """Spark's function, by which its columns are called behind a GROUP BY, too."""
         return "session_window" if self.kind == "session" else "window"
 
     @property

@@ -20,7 +20,6 @@ def comments_of(model: Model) -> Comments:
 
 
 def table_comment(model: Model) -> str:
-    """Return the comment that a model's table is made with; empty: none."""
     return _plain(model.description) if model.operation.persist_docs.relation else ""
 
 

@@ -42,7 +42,6 @@ class FileDifferences:
 
 
 def file_faults(manifest: Manifest, model: Model, known: DeployedModel, deployed: Deployed) -> Iterator[Diagnostic]:
-    """Yield why a stream cannot resume with the files that are there: `file-missing`, `file-changed`."""
     checkpoint, recorded = known.checkpoint, known.writer.recorded if known.writer is not None else None
     if checkpoint is None or recorded is None:
         return

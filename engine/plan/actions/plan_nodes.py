@@ -71,7 +71,6 @@ def _test_action(manifest: Manifest, test: Node, deployed: Deployed, before: Map
 
 
 def _left_alone(manifest: Manifest, model: Model, deployed: Deployed, options: PlanOptions) -> Action | None:
-    """The action for a table with rows that `--empty` leaves as it is; None: it is another case."""
     known = deployed.models.get(model.id, DeployedModel())
     if not options.empty or model.computed_when_read:
         return None
@@ -197,7 +196,6 @@ def _column_faults(
     comparison: Comparison,
     before: Mapping[str, Action],
 ) -> Iterator[Diagnostic]:
-    """Yield why the table of a model that is kept cannot hold the rows of its query, where compile knows them."""
     known = deployed.models.get(model.id, DeployedModel())
     kept = model.write.overwrite is Overwrite.PARTITIONS or model.write.history
     parts = kind is ActionKind.REBUILD and kept

@@ -15,7 +15,6 @@ DOWNSTREAM_STOPS, FILES_GONE = "downstream-stops", "files-gone"
 
 
 def rebuilds(known: DeployedModel, options: PlanOptions) -> bool:
-    """Return whether a model is rebuilt: as the user says, or because a full refresh of it was not finished."""
     if options.full_refresh:
         return True
     given_up = options.discard_refresh or options.empty or options.reset is not None
@@ -31,7 +30,6 @@ def refresh_reasons(known: DeployedModel, options: PlanOptions) -> tuple[str, ..
 def rebuilt_first(
     manifest: Manifest, model: Model, rebuilt: Collection[str], deployed: Deployed
 ) -> Iterator[Diagnostic]:
-    """Yield the models whose full refresh was begun too and which a model streams from: they are rebuilt first."""
     for item in model.inputs:
         node, known = manifest.nodes[item.node], deployed.models.get(item.node)
         if not item.stream or item.node in rebuilt or known is None or known.refresh is None:
@@ -78,7 +76,6 @@ def _protected(model: Model) -> Diagnostic:
 
 
 def _stopped(manifest: Manifest, model: Model, rebuilt: Collection[str], built: Collection[str]) -> list[str]:
-    """The streams from a table that is rebuilt, which are not rebuilt themselves: all rows would come again."""
     return [
         reader.name
         for reader in manifest.models

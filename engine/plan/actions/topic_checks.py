@@ -14,7 +14,6 @@ from engine.state import ModelState
 
 
 def topic_faults(manifest: Manifest, model: Model, known: DeployedModel, deployed: Deployed) -> Iterator[Diagnostic]:
-    """Yield why a stream cannot resume with the topics that are there, with the codes of `topic_check.resume`."""
     if known.state is None or known.checkpoint is None:
         return
     for item in model.inputs:

@@ -91,7 +91,6 @@ def _of_stream(
 
 
 def _whole(table: TableFacts, state: ModelState) -> bool:
-    """Whether a table has the last commit of its writer, and none that the state does not know."""
     reached = committed_batch(table.history, state)
     known = state.snapshot is None or table.holds(state.snapshot)
     return (

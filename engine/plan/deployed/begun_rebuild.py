@@ -19,8 +19,6 @@ SUFFIX = "__next"
 
 
 class RebuildStep(StrEnum):
-    """How far a rebuild is: its tables are built, some of them may be published, or all are."""
-
     BUILDING = "building"
     PUBLISHING = "publishing"
     PUBLISHED = "published"

@@ -18,7 +18,6 @@ def earlier_names(model: Model) -> dict[str, str]:
 
 
 def with_column_names(model: Model, known: DeployedModel) -> DeployedModel:
-    """Return what there is of a model once the columns of its table have the names that they get."""
     wanted = earlier_names(model)
     if not wanted or known.table is None or known.state is None or known.table.uuid != known.state.uuid:
         return known

@@ -40,7 +40,6 @@ def committed_batch(history: Iterable[SnapshotFacts], state: ModelState) -> int 
 
 
 def committed_batches(history: Iterable[SnapshotFacts], state: ModelState) -> dict[int, int]:
-    """Return the newest snapshot of each micro-batch of a state's generation, by the micro-batch."""
     found: dict[int, int] = {}
     for snapshot in history:
         batch = whole_number(snapshot.marker("batch-id") or "")
@@ -50,7 +49,6 @@ def committed_batches(history: Iterable[SnapshotFacts], state: ModelState) -> di
 
 
 def recorded_offsets(history: Iterable[SnapshotFacts], state: ModelState) -> dict[int, str]:
-    """Return the digest of `offsets/<n>` with which each micro-batch of a state's generation was committed."""
     found: dict[int, str] = {}
     for snapshot in history:
         batch, digest = whole_number(snapshot.marker("batch-id") or ""), snapshot.marker(DIGEST)

@@ -19,7 +19,6 @@ ROLES = tuple(_BESIDE)
 
 
 def made_by(model: Model, properties: Mapping[str, str]) -> bool:
-    """Return whether a table was made for a model's own rows, and not to be beside them."""
     return properties.get("engine.model") == model.name and not any(role in properties for role in ROLES)
 
 

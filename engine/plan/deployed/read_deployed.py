@@ -124,7 +124,6 @@ def _with_topics(manifest: Manifest, place: Place, sources: Mapping[str, Deploye
 
 
 def read_by(manifest: Manifest, node: Node) -> Iterator[str]:
-    """Yield the ids of what a model or data test reads; behind views also what their queries read."""
     if isinstance(node, Model):
         read: Iterable[str] = (item.node for item in node.inputs)
     else:
@@ -177,7 +176,6 @@ def _diagnostics(error: EngineError | OSError) -> tuple[Diagnostic, ...]:
 
 
 def _upstream(target: Target, lake: Lake, model: Model, *, noted: bool) -> DeployedModel:
-    """What a model that is not selected gives to those that read it; `noted`: one of them waits for its refresh."""
     folder = table_state(target, model, once=True)
     refresh = begun_refresh(folder, folder.load()) if noted and model.deferred_from is None else None
     return DeployedModel(table=lake.table(model.relation.schema, model.relation.name), refresh=refresh)
@@ -190,7 +188,6 @@ def _relation(model: Model, renaming: Renaming | Diagnostic | None) -> Relation:
 def _streams(
     manifest: Manifest, model: Model, place: Place, known: DeployedModel, uuids: Mapping[str, str]
 ) -> tuple[StreamSource, ...]:
-    """What a model reads as a stream; tables that had another name when it began have that name."""
     writer = known.writer
     before = writer.recorded.streams if writer is not None and writer.recorded is not None else ()
     return with_earlier_tables(in_text(manifest, model, place), before, uuids)
@@ -215,7 +212,6 @@ def _known(
     names: Mapping[str, SchemaNames],
     renaming: Renaming | Diagnostic | None,
 ) -> DeployedModel:
-    """What there is of a model; before a rename, what there will be then."""
     relation = _relation(model, renaming)
     if not isinstance(renaming, Renaming):
         known = _model(lake, model, names[relation.schema], relation, table_state(target, model, once=True))
@@ -269,7 +265,6 @@ def _model(lake: Lake, model: Model, names: SchemaNames, relation: Relation, fol
 
 
 def _initial_snapshots(lake: Lake, relation: Relation, state: ModelState) -> Iterator[tuple[str, TableFacts]]:
-    """The tables that hold the first rows of the tables that a generation reads as streams, by node read."""
     for node, start in state.starts.items():
         name = str(start.get("seed") or "").removeprefix(f"{relation.catalog}.{relation.schema}.")
         facts = lake.table(relation.schema, name) if name else None
@@ -288,7 +283,6 @@ def _writer(model: Model, folder: TableState, state: ModelState | None, table: T
 
 
 def _left(folder: TableState, state: ModelState | None, beside: Sequence[str]) -> bool:
-    """Whether a build that was killed left something beside a table: a table, a generation or a batch."""
     if state is None:
         return False
     others = any(number != state.generation for number in folder.generations())

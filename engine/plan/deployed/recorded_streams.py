@@ -55,12 +55,10 @@ def with_earlier_tables(
 
 
 def streams_by_view(model: Model) -> dict[str, Input]:
-    """Return the inputs that a model reads as streams, by the name of the view that its SQL has for each."""
     return {item.view.strip("`"): item for item in model.inputs if item.stream}
 
 
 def identified_stream(manifest: Manifest, item: Input, place: Place) -> StreamSource:
-    """Return what distinguishes the source of an input from all others, with places resolved."""
     node = manifest.nodes[item.node]
     if not isinstance(node, Source):
         table = str(node.relation) if isinstance(node, Model) else item.name

@@ -110,7 +110,6 @@ def _earlier(own: TableState, model: Model) -> TableState:
 
 
 def _found(target: Target, model: Model, known: KnownTable, lake: Lake) -> Renaming | Diagnostic:
-    """The rename of a table that the state knows, or why it is not renamed."""
     folder, state = known.folder, known.state
     note = folder.operation(TableOperation.RENAME)
     if note is not None and note.get("to") != str(model.relation):
@@ -202,7 +201,6 @@ def _beside(lake: Lake, model: Model, old: Relation, state: ModelState) -> Itera
 
 
 def _ending(own: Relation, name: str) -> str:
-    """What follows the name of a table in that of one beside it; empty: it is not beside it."""
     return name.removeprefix(own.name) if name.startswith(f"{own.name}__") else ""
 
 
@@ -241,7 +239,6 @@ def _blocked(model: Model, message: str, hint: str) -> Diagnostic:
 
 
 def moved_state(one: Renaming, state: ModelState) -> ModelState:
-    """Return a state of a table, of any of its generations, with the names of the tables as they are then."""
     names = {str(table.old): str(table.new) for table in one.tables}
     starts = {
         node: {**start, "seed": names.get(str(start["seed"]), start["seed"])} if start.get("seed") else start

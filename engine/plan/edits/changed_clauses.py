@@ -79,7 +79,6 @@ def _of_query(old: exp.Expr, new: exp.Expr, place: str) -> Iterator[str]:
 
 
 def _of_subquery(old: exp.Select, new: exp.Select, place: str) -> tuple[str, ...]:
-    """The differences of two queries in FROM; none: it is not a query, or reads something else."""
     before, after = (one.args["from_"].this if one.args.get("from_") else None for one in (old, new))
     if not isinstance(before, exp.Subquery) or not isinstance(after, exp.Subquery) or before.alias != after.alias:
         return ()

@@ -62,7 +62,6 @@ def windows_of(facts: Mapping[str, Any]) -> Windows | None:
 
 
 def can_follow(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Return whether the windows of a query can follow those of the one before it, from the facts of both."""
     before, after = windows_of(old), windows_of(new)
     return before is not None and after is not None and before.event_time == after.event_time
 

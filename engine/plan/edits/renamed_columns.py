@@ -26,7 +26,6 @@ _NAMES = {TokenType.VAR, TokenType.IDENTIFIER}
 
 
 def with_names_of_now(manifest: Manifest, model: Model, facts: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the facts of an earlier query with the names that columns have now: its own, and those of its inputs."""
     own = _names(model)
     inputs = {item.name: _names(node) for item in model.inputs
               if isinstance(node := manifest.nodes.get(item.node), Model)}  # fmt: skip
@@ -61,7 +60,6 @@ def _input(item: Mapping[str, Any], names: Names) -> Mapping[str, Any]:
 
 
 def _of_table(facts: Mapping[str, Any], own: Names) -> dict[str, Any]:
-    """What is said of the columns of a table beside its query: keys, partitions, order, conditions."""
     found: dict[str, Any] = {
         "partition_by": [{**part, "column": _now(part["column"], own)} for part in facts.get("partition_by") or ()],
         "expectations": sorted([_reworded(text, own), on] for text, on in facts.get("expectations") or ()),

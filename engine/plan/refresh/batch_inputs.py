@@ -63,7 +63,6 @@ def changed_view(state: ModelState, view: ViewFacts | None) -> str | None:
 
 
 def same_tables(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
-    """Return whether a view was made over the tables that its models have now: one may have moved since."""
     known = [
         {node: place.get("table") for node, place in i.items() if isinstance(place, Mapping)} for i in (before, now)
     ]
@@ -71,7 +70,6 @@ def same_tables(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
 
 
 def same_columns(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
-    """Return whether a view reads the same tables and views, with the same columns, as when it was made."""
     if before.keys() != now.keys():
         return False
     for old, new in ((before[node], now[node]) for node in now):

@@ -72,7 +72,6 @@ class RefreshChoice:
 
     @property
     def shown(self) -> str:
-        """What a build computes again, in a sentence; empty: that goes without saying."""
         if self.way is Way.NOTHING or (self.way is Way.FULL and not self.reason):
             return ""
         if self.way is Way.FULL:
@@ -83,7 +82,6 @@ class RefreshChoice:
 
     @property
     def compared(self) -> str:
-        """What a history of changes compares, in a sentence; empty: nothing."""
         if self.way is Way.NOTHING:
             return ""
         if self.way is Way.FULL:
@@ -130,7 +128,6 @@ def refresh_choice(
 
 
 def _has_every_row(write: Write) -> bool:
-    """Whether what a history of changes says last of each key is its row as the query gave it."""
     return write.check_all and write.deletes is Deletes.CLOSE
 
 
@@ -199,7 +196,6 @@ def _check_state(
     environment: Mapping[str, str],
     spark_version: str,
 ) -> None:
-    """Raise _FullError unless the table is what the same query made of known inputs."""
     if state is None or written is None:
         raise _FullError("it was not built yet")
     if state.phase is not Phase.PUBLISHED:

@@ -59,7 +59,6 @@ def given_before(
 
 
 def gone(found: SchemaMatch, before: frozenset[str] | None) -> tuple[str, ...]:
-    """Return the columns of the table that the query gave before, and gives no more."""
     return tuple(name for name in found.gone if before is None or name.lower() in before)
 
 

@@ -54,7 +54,6 @@ def _replaced(node: Model, built: Collection[str]) -> bool:
 
 
 def _texts(struct: Mapping[str, Any] | None) -> list[tuple[str, str]]:
-    """The columns of a struct, without their order and letter case."""
     fields = struct["fields"] if struct is not None else ()
     return sorted((field["name"].lower(), type_text(field["type"]).lower()) for field in fields)
 

@@ -74,7 +74,6 @@ def _moved(upstream: Upstream, begin: Mapping[str, Any]) -> Upstream:
 
 
 def _changed_columns(manifest: Manifest, model: Model, deployed: Deployed, state: ModelState) -> Iterator[Diagnostic]:
-    """The tables without declared columns of which a column that the stream has read is gone or has another type."""
     for item in model.inputs:
         node, source = manifest.nodes[item.node], deployed.sources.get(item.node)
         if not item.stream or not isinstance(node, Source) or source is None or not source.columns:

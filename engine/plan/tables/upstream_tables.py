@@ -62,7 +62,6 @@ class TableReading:
 
     @property
     def elsewhere(self) -> bool:
-        """Whether it is not simply all commits of the table."""
         return self.start.seed is not None or (self.start.at is not None and not self.begun)
 
 

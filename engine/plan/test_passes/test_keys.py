@@ -79,7 +79,6 @@ def _hash(*parts: Any) -> str:
 
 
 def _deciding(record: Any) -> Any:
-    """A record without what people read and without places in files."""
     names = {f.name for f in fields(record)}
     return replace(record, **{name: value for name, value in _FOR_PEOPLE.items() if name in names})
 
