@@ -148,7 +148,6 @@ def _begun(
 
 
 def _check_kept(model: Model, state: ModelState, folder: TableState, table: TableFacts | None) -> None:
-    """Check that a table of which partitions are kept is the one that they were written to."""
     if model.write.overwrite is Overwrite.PARTITIONS or model.write.history:
         state_checks.check_table(model, state, read_checkpoint(folder, state.generation, files=False), table)
 

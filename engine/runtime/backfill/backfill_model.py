@@ -112,7 +112,6 @@ def _explained(model: Model) -> Iterator[None]:
 
 
 def _finished(run: Run, model: Model) -> ModelState:
-    """The state of the model, of which nothing is begun and not finished, and which the query of now has written."""
     folder, build = run.state(model), f"engine build -s {model.name}"
     check_finished([folder])
     state = folder.load()

@@ -168,7 +168,6 @@ class ReadInput:
         return next(iter(reached), start.snapshot)
 
     def _other(self, upstream: Upstream) -> list[Mapping[str, Any]]:
-        """The offsets of a table that are not in its history."""
         lines = spark_checkpoint.offset_lines(self.checkpoint, self.batch)
         own = [lines[n] for n, stream in enumerate(self.streams) if stream.node == upstream.node and n < len(lines)]
         return [offset for offset in own if offset is not None and offset.get("snapshot_id", -1) != -1]

@@ -52,7 +52,6 @@ class FollowedChanges:
     """The changed rows of inputs, registered in a session, and how they are followed to the output.
 
     Attributes:
-        changed: the inputs of which rows changed, by view.
         types: of the columns of the output, by name in lower case.
         few: whether the rows that changed are few enough for one task.
     """
@@ -88,7 +87,6 @@ class FollowedChanges:
         return self.session.sql(self.model.sql_with(names))
 
     def _narrowed(self, name: str, found: TruncatedTime, ranges: Ranges, unit: str) -> str:
-        """A view of the rows of another whose time may be cut to a value within some ranges."""
         frame, column = self.session.table(name), quoted(found.column)
         if frame.select(column).schema.fields[0].dataType.simpleString() not in {"timestamp", "date"}:
             return name

@@ -37,8 +37,6 @@ def affected(
 ) -> Affected:
     """Find what the changes of a model's inputs affect.
 
-    `stack`: releases what was read, once the rows are committed.
-
     Raises:
         FullRefreshError: all of it has to be computed.
         PySparkException, Py4JError: Spark failed.

@@ -14,12 +14,7 @@ from engine.state import ModelState, Phase, TableState
 
 @dataclass(frozen=True, slots=True)
 class Clone:
-    """A model whose table another target has.
-
-    Attributes:
-        own: as it is built here.
-        other: as it is built there.
-    """
+    """A model whose table another target has."""
 
     own: Model
     other: Model

@@ -230,7 +230,6 @@ def _kept_by_others(table: ErasedTable, count: int) -> StateError:
 
 
 def _note(run: Run, model: Model) -> None:
-    """Note in model.json the snapshot that the table has now, if the one that is noted is gone."""
     folder, relation = run.state(model), model.relation
     state, facts = folder.load(), run.lake.table(relation.schema, relation.name)
     if state is None or facts is None or not facts.history or not facts.history[0].erases:

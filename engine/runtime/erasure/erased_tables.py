@@ -87,7 +87,6 @@ def _beside(run: Run, model: Model, suffix: str, mark: str) -> tuple[Relation, T
 
 
 def _initial_snapshots(run: Run, model: Model) -> Iterator[tuple[Relation, Model, TableFacts]]:
-    """The initial snapshots that the model has begun with, and those of its table that its readers have begun with."""
     state = run.state(model).load()
     uuid = state.uuid if state is not None else None
     for position in positions(run.manifest, run.target):

@@ -37,7 +37,6 @@ class Matches:
         older: how many files of earlier snapshots have such rows; None: they could not be read, and count as such.
         older_files: of earlier snapshots, that may have such rows.
         left: files that no snapshot knows, of builds that were killed.
-        unjudged: rows of which it is not known whether they match.
     """
 
     rows: int = 0

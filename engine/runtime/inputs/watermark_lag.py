@@ -51,7 +51,6 @@ class Timed:
 
     @property
     def observation(self) -> str:
-        """The name under which Spark reports its newest event time."""
         return f"event time of {self.view}"
 
 

@@ -27,7 +27,10 @@ from engine.times import time_text
 def note_refreshes(
     target: Target, models: Sequence[Model], plan: Plan, deployed: Deployed, said: PlanOptions
 ) -> frozenset[str]:
-    """Note which tables a run rebuilds, and forget what the user discards; the locks of the models are held."""
+    """Note which tables a run rebuilds, and forget what the user discards.
+
+    The locks of the models are held. Return the ids of those whose refresh begins with this run.
+    """
     new: set[str] = set()
     at = time_text(int(time.time()) * 1000)
     for model in reversed(models):
@@ -52,7 +55,6 @@ def note_refreshes(
 def forget_untouched(
     target: Target, manifest: Manifest, plan: Plan, noted: Collection[str], skipped: Collection[str]
 ) -> None:
-    """Forget the refreshes that unit tests have stopped before they touched a table, or one above it."""
     parents = {node: manifest.parents(node) for node in manifest.order}
     stopped = {*noted} & {*skipped}
     for node in stopped:
@@ -64,7 +66,6 @@ def forget_untouched(
 
 
 def tell_resumed(emit: Emit, models: Iterable[Model], plan: Plan, deployed: Deployed, said: PlanOptions) -> None:
-    """Report that a build finishes a full refresh without being asked to, if it does."""
     begun = {
         model.name: refresh.at
         for model in models

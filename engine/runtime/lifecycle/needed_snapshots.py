@@ -77,7 +77,6 @@ def _last_written(target: Target, model: Model, relation: Relation, table: Table
 
 
 def _computed_from(target: Target, reader: Model, model: Model) -> Iterator[int]:
-    """The snapshot of a model's table that a batch table was computed from, if a refresh can begin with it."""
     state = state_now(target, reader).load() if reader.recomputed else None
     at = state.inputs.get(model.id) if state is not None and state.pinned else None
     if isinstance(at, Mapping) and isinstance(at.get("snapshot"), int):

@@ -52,7 +52,6 @@ def begun_rebuilds(manifest: Manifest, target: Target, root: Path) -> Iterator[D
 
 
 def _begun(manifest: Manifest, tables: Iterable[KnownTable]) -> Iterator[Diagnostic]:
-    """Note each rebuild once, however many tables it has."""
     rebuilds = (known.rebuild for known in tables if known.rebuild is not None and _rebuilt(manifest, known))
     for models, at in sorted({(one.models, one.at) for one in rebuilds}):
         names = " ".join(models)

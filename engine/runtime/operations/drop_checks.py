@@ -100,7 +100,6 @@ def _readers(
 
 
 def _reads(manifest: Manifest, model: Model, state: ModelState, table: KnownTable) -> bool:
-    """Whether a model reads a table, by its query of now or by what it was built from."""
     for item in model.inputs:
         node = manifest.nodes[item.node]
         wanted = item.stream or model.computed_when_read

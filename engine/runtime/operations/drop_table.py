@@ -174,7 +174,6 @@ def _note(drop: Drop, environment: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _left(config: CatalogConfig, begun: Mapping[str, Any], found: set[tuple[str, str, str]]) -> Iterator[Part]:
-    """What a drop before has taken out of the catalog, and may not have removed the files of."""
     parts = begun.get("parts")
     for item in parts if isinstance(parts, list) else ():
         if not isinstance(item, Mapping):

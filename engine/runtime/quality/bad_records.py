@@ -42,7 +42,6 @@ class Watched:
 
     @property
     def observation(self) -> str:
-        """The name under which Spark counts."""
         return f"bad records of {self.view}"
 
 

@@ -103,7 +103,6 @@ class Quarantine:
         return ExpectedTable(self.model.name, self.facts.uuid if self.facts else None, last, self.descends)
 
     def replace(self, session: SparkSession, parts: Iterable[DataFrame], markers: Mapping[str, str]) -> int:
-        """Put the rows of a batch table's build in place of those of the one before, and give their number."""
         rows = self._rows(session, parts, None)
         commit = lake.replace(rows, self.relation.sql, _layout(self.model), markers)
         return commit.rows

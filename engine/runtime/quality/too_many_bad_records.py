@@ -22,7 +22,7 @@ class TakenOut:
     def refused(
         self, session: SparkSession, execution: Any, watched: Iterable[Watched], counts: Mapping[str, int]
     ) -> RunError | None:
-        """The error of an input with too many bad records, those of an uncommitted execution included; None: none has."""
+        """The error of an input with too many bad records, those of an uncommitted execution included."""
         for item in watched:
             if item.policy is OnBadRecord.FAIL or not counts.get(item.view):
                 continue

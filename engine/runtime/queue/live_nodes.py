@@ -120,7 +120,6 @@ def _behind(manifest: Manifest, node: str) -> Iterator[str]:
 
 
 def _nearest(manifest: Manifest, node: str, kept: Iterable[str]) -> set[str]:
-    """The nearest live models upstream of a node, through models that are not live."""
     live = set(kept)
     found: set[str] = set()
     waiting = list(manifest.parents(node))

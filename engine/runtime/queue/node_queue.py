@@ -170,7 +170,6 @@ class NodeQueue:
         entry.standby = None if entry.paused else holder
 
     def took_over(self, id_: str) -> None:
-        """The turn of a node on standby has got its table, and something to do."""
         if (entry := self.entries.get(id_)) is not None and entry.standby is not None:
             self._turn_to(entry, NodeState.RUNNING, f"took over from {entry.standby.process}")
 

@@ -64,7 +64,6 @@ def cut_over(one: Rebuild, step: RebuildStep) -> bool:
 
 
 def _caught_up(one: Rebuild) -> bool:
-    """Read what has come since, until each stream has read all of the tables that were rebuilt with it."""
     for _ in range(_RUNS):
         if run_once(one, one.models).failed:
             return False
@@ -75,7 +74,6 @@ def _caught_up(one: Rebuild) -> bool:
 
 
 def _unread(one: Rebuild) -> Iterator[str]:
-    """The models that have a micro-batch that is not finished, or have not read all of a table that was rebuilt."""
     lake = Lake(one.target.catalog)
     for node in one.models:
         reader = one.made(node)
@@ -94,7 +92,6 @@ def _unread(one: Rebuild) -> Iterator[str]:
 
 
 def _publish(one: Rebuild, run: Run, spark: SparkSession) -> None:
-    """Publish each model that is not published yet, after those that it reads."""
     for node in one.models:
         model = one.model(node)
         made, state = _made(one, model), run.state(model).load()

@@ -60,7 +60,6 @@ def _behind(manifest: Manifest, node: Model, rebuilt: Collection[str]) -> list[s
 
 
 def _renamed(target: Target, model: Model) -> Iterator[Diagnostic]:
-    """Yield that a table has not the name yet by which the rebuild would know it."""
     own, now = table_state(target, model), state_now(target, model)
     if now != own:
         message = f"{now.name} becomes {own.name} first, which the code of before would not find"

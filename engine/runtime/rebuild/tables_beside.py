@@ -117,7 +117,6 @@ def check_begun(one: Rebuild) -> RebuildStep:
 
 
 def edited(one: Rebuild) -> list[str]:
-    """Return the models that a rebuild was begun with other queries of."""
     found, notes = [], one.notes()
     for node in (i for i in one.models if i in notes):
         state = next_state(one.target, one.model(node)).load()

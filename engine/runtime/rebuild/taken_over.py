@@ -41,7 +41,6 @@ def take_over(run: Run, session: SparkSession, model: Model, state: ModelState, 
 
 
 def _is_missing(run: Run, own: Relation, made: Relation, state: ModelState) -> bool:
-    """Whether a rebuild has such a table, and a model's own does not have its rows."""
     if run.lake.table(made.schema, made.name) is None:
         return False
     table = run.lake.table(own.schema, own.name)

@@ -129,7 +129,6 @@ def _versions(run: Run, model: Model) -> tuple[str, str, str]:
 
 
 def _kept(target: Target, model: Model) -> PreviousGeneration | None:
-    """The generation that was replaced last, if what its table was can be read."""
     previous = previous_generation(table_state(target, model)) if model.streaming else None
     table = Lake(target.catalog).table(model.relation.schema, model.relation.name, PREVIOUS)
     there = previous is not None and table is not None and table.snapshot == previous.table.snapshot
@@ -178,7 +177,6 @@ def _numbers(frame: DataFrame, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _both(before: DataFrame, now: DataFrame, names: Sequence[str]) -> DataFrame:
-    """The rows of both, with columns by number and the version that each is of."""
     from pyspark.sql import functions as f
 
     def of(frame: DataFrame, side: int) -> DataFrame:

@@ -25,11 +25,7 @@ UNAVAILABLE = "rollback-unavailable"
 
 @dataclass(frozen=True, slots=True)
 class Rollback:
-    """A table that goes back to the generation before.
-
-    Attributes:
-        begun: it was begun before, and not finished.
-    """
+    """A table that goes back to the generation before."""
 
     model: Model
     folder: TableState
@@ -186,7 +182,6 @@ def _stopped(manifest: Manifest, target: Target, found: Sequence[Rollback]) -> I
 
 
 def _positions(target: Target, reader: Model, back: Rollback | None) -> Iterator[int]:
-    """The snapshots that the generation of a reader has read up to with which it will continue."""
     folder = state_now(target, reader)
     state = back.previous.state if back is not None else folder.load()
     for offset in spark_checkpoint.standing(folder.checkpoint(state.generation)) if state is not None else ():

@@ -21,7 +21,6 @@ class Appends:
 
     Attributes:
         ignore_new: columns that the table does not have are left out.
-        branch: of the table, to which they are added; None: main.
     """
 
     relation: str

@@ -34,7 +34,6 @@ def with_validity(frame: DataFrame, write: Write) -> DataFrame:
 
 
 def versions(table: DataFrame, rows: DataFrame, write: Write, delete: str, deleted: DataFrame | None) -> DataFrame:
-    """The versions of the table whose end changes, and the new ones."""
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 

@@ -42,7 +42,6 @@ class Merges:
     """Merges each micro-batch into a table.
 
     Attributes:
-        branch: of the table, into which they are merged; None: main.
         scope: the columns of a group of which a micro-batch has all rows, if there may be several; empty: one at most.
         repeats: rows may be there more than once.
     """
@@ -80,7 +79,6 @@ class Merges:
         return newest(marked, keys, write.sequence_by)
 
     def _gone(self, frame: DataFrame) -> DataFrame:
-        """The keys of the table that are of a group in a micro-batch, and of none of its rows."""
         from pyspark.sql import functions as f
 
         branch = f".`branch_{self.branch}`" if self.branch else ""

@@ -17,8 +17,7 @@ class Prepared(Protocol):
     """Rows of a micro-batch that are computed, and of which nothing is committed."""
 
     @property
-    def several(self) -> bool:
-        """Whether other tables than the model's get rows of it."""
+    def several(self) -> bool: ...
 
     @property
     def refusal(self) -> EngineError | None: ...

@@ -103,7 +103,6 @@ class _Named:
         self._pass_on(node, name, below)
 
     def _pass_on(self, node: Any, name: str, below: Sequence[Any]) -> None:
-        """The columns that a step makes without an alias."""
         output = list(_output(node))
         if name == "CTERelationDef":
             self.ctes[int(node.id())] = [self._column(number, column) for column, number in output]

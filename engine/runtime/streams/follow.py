@@ -143,7 +143,6 @@ def _heed_stop(run: Run, query: StreamingQuery) -> None:
 
 
 def _until_done(started: StartedQuery) -> Iterator[None]:
-    """Yield now and then until the query has read all there was when it started."""
     if started.ends is None:
         while not started.query.awaitTermination(_POLL_SECONDS):  # type: ignore[arg-type] # seconds, fractions too
             yield

@@ -45,11 +45,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PreparedQuery:
-    """A query that can start.
-
-    Attributes:
-        notes: on columns of the table that were widened, or that the query gives no more.
-    """
+    """A query that can start."""
 
     query: StreamQuery
     generation: Generation

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class TurnOver(Exception):  # noqa: N818 - nothing went wrong
-    """Ends the query before a micro-batch is computed."""
+    pass
 
 
 @dataclass(slots=True)

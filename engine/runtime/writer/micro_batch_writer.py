@@ -139,7 +139,6 @@ class BatchWriter:
         return offsets_of_batch(self._checkpoint(), self.query.result(_SOON), batch)
 
     def _checkpoint(self) -> StatePath:
-        """The checkpoint of the query, for which a bucket is asked once."""
         if self.checkpoint is None:
             self.checkpoint = self.folder.checkpoint(self.state.generation)
         return self.checkpoint
@@ -212,7 +211,6 @@ class BatchWriter:
         return executions.of_batch(self.query.result(_SOON))
 
     def _quarantine(self, session: SparkSession, batch: int, bad: Mapping[str, int], failing: DataFrame | None) -> int:
-        """Write what the quarantine does not have of a batch, and give the number of its rows there."""
         table, markers = self.rules.quarantine, self.markers(batch)
         if table is None:
             return 0

@@ -129,7 +129,6 @@ class Progress:
         )
 
     def _watermark_held(self) -> str:
-        """Remember how far each input is, warn of an odd watermark, and return why it is held back."""
         if (known := self.times.known()) != self.writer.state.event_times:
             self.writer.record(event_times=known)
         held = self.times.held_back(self.model, self.watermark, self.total.state_rows, policy_of(self.run.spark))

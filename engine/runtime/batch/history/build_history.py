@@ -155,7 +155,6 @@ def build_history(
 
 
 def _take_result(building: _Building, choice: RefreshChoice | None) -> Metrics:
-    """Take the query's result as it is now, or the rows by which it differs from the last one."""
     extract = Extract(time.time_ns() // 1000, "the query's result", of_build=True)
     run, session, model = building.run, building.session, building.model
     if building.table is None or choice is None or choice.way is not Way.CHANGES:

@@ -118,7 +118,6 @@ def _start(write: Write, rows: DataFrame, extract: Extract) -> Column:
 
 
 def _begin(write: Write, rows: DataFrame, extract: Extract) -> Column:
-    """When the versions of the first extract begin."""
     return named(write.sequence_by[0]) if write.sequence_by else _at(write, rows, extract)
 
 
