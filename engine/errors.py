@@ -59,12 +59,7 @@ class Location:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One finding: what happened, where, and what to do.
-
-    Attributes:
-        code: one of `CODES`.
-        hint: what to do; empty where the message says it all.
-    """
+    """One finding: what happened, where, and what to do; `hint` is empty where the message says it all."""
 
     code: str
     message: str

@@ -241,12 +241,7 @@ class TurnStarted:
 
 @dataclass(frozen=True, slots=True)
 class TurnFinished:
-    """The turn is over, and `--watch` waits for the next edit.
-
-    Attributes:
-        seconds: since its edit was noticed.
-        at: when it ended, UTC.
-    """
+    """A turn of `--watch` is over; `seconds` since its edit was noticed; `at` in UTC."""
 
     number: int
     seconds: float
@@ -261,13 +256,7 @@ class SessionRestarted:
 
 @dataclass(frozen=True, slots=True)
 class LiveStarted:
-    """`engine start` runs.
-
-    Attributes:
-        run_id: of this process; commits carry it.
-        nodes: ids of the models and tests that are kept up to date.
-        at: when it began, UTC.
-    """
+    """`engine start` runs; commits carry `run_id`; `at` in UTC."""
 
     run_id: str
     target: str

@@ -72,11 +72,7 @@ _listeners: tuple[Listener, ...] = ()
 
 
 def reach(point: str, table: str, batch: int | None = None, where: str = "") -> None:
-    """Pass a point: whoever listens acts before the next line runs.
-
-    Args:
-        batch: the number of the micro-batch; None: there is none.
-    """
+    """Pass a point: whoever listens acts before the next line runs."""
     for listen in _listeners:
         listen(point, table.replace("`", "").rsplit(".", 1)[-1], batch, where)
 

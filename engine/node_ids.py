@@ -21,11 +21,7 @@ def data_test_name(*parts: str | None) -> str:
 
 
 def data_test_id(name: str, tested: str) -> str:
-    """The id of a data test that is listed for a model or source.
-
-    Two lists may give one name: `unique` on the column `b_c` of `a` and on `c` of `a_b`. As in dbt, a hash at the end
-    of the id distinguishes them; names of one list are distinct.
-    """
+    """The id of a listed data test; as in dbt, a hash at its end tells two lists' tests of one name apart."""
     return f"{_TEST}{name}.{hashlib.blake2b(f'{tested} {name}'.encode(), digest_size=5).hexdigest()}"
 
 

@@ -102,22 +102,14 @@ def create_private(folder: Path) -> None:
 
 
 def _close(folder: Path) -> None:
-    """Take from a folder of the user what others may do in it; a link is left as it is.
-
-    Raises:
-        OSError: it cannot be changed.
-    """
+    """Take from a folder of the user what others may do in it; a link is left; OSError if that fails."""
     seen = folder.lstat()
     if stat.S_ISDIR(seen.st_mode) and seen.st_uid == os.geteuid() and seen.st_mode & 0o077:
         folder.chmod(_MODE)
 
 
 def is_own(path: Path, *, private: bool = False) -> bool:
-    """Whether a file or folder is not a link, belongs to the user, and nobody else may write to it.
-
-    Args:
-        private: nobody else may read it either.
-    """
+    """Whether no link, of the user and writable by nobody else; `private`: nor readable by them."""
     try:
         seen = path.lstat()
         if not (stat.S_ISREG(seen.st_mode) or stat.S_ISDIR(seen.st_mode)) or seen.st_uid != os.geteuid():

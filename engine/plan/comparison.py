@@ -28,12 +28,7 @@ class Change(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How a model differs from what wrote its table last.
-
-    Attributes:
-        refusal: why it cannot continue with what is there; None: it can.
-        before: the facts of the query that wrote the table, if it was another one and they are known.
-    """
+    """How a model differs from its last writer; `refusal`: why it cannot continue with that; None: it can."""
 
     change: Change
     reasons: tuple[str, ...] = ()

@@ -34,12 +34,7 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[list[st
 
 
 def state_store_notes(model: Model, frozen: Mapping[str, str]) -> tuple[str, ...]:
-    """Return what a model says in `state_store` that its checkpoint does not follow.
-
-    Args:
-        frozen: settings that its checkpoint keeps (Spark class OffsetSeqMetadata); none are known before its first
-            micro-batch.
-    """
+    """Return what `state_store` says that the checkpoint does not follow (Spark class OffsetSeqMetadata)."""
     if not model.stateful:
         return ()
     said = {"partitions": model.state_partitions, "provider": model.operation.state_provider}

@@ -85,12 +85,7 @@ def model_config(
     *,
     certain: bool = True,
 ) -> ModelConfig:
-    """Merge and check the settings of a model.
-
-    Args:
-        found: findings are added here.
-        certain: header and config() could be read; else what seems missing is not reported.
-    """
+    """Merge and check settings; `certain` False: header or config() could not be read, so nothing seems missing."""
     defaults = [values.rendered(layer) for layer in folder_layers(project, model, found)]
     own = [values.rendered(layer) for layer in call_layers(model, calls, found)]
     if model.header is not None:

@@ -18,16 +18,7 @@ _BOUND = re.compile(r"(?P<sign>=|==|!=|<>|<=|>=|<|>)\s*(?P<number>[0-9]{1,18})")
 
 @dataclass(frozen=True, slots=True)
 class TestOptions:
-    """How a test is run and judged.
-
-    Attributes:
-        severity: what a number of failures that `error_if` holds for means.
-        where: which rows of the model are looked at, as SQL.
-        warn_if: for which number of failures the test warns, such as `> 10`.
-        limit: so many failing rows are counted at most.
-        store_failures: failing rows are kept in a table.
-        name: instead of the one that is made from kind, model and column.
-    """
+    """How a test is run and judged; at most `limit` failing rows are counted."""
 
     severity: Severity = Severity.ERROR
     where: str = ""

@@ -26,14 +26,7 @@ class NamedColumn:
 
 @dataclass(frozen=True, slots=True)
 class MergedSettings:
-    """The winning value of each key.
-
-    Attributes:
-        own: the keys that header or config() say; the others are folder defaults.
-        layers: all values, weakest first.
-        found: takes findings.
-        named: takes the columns that the settings name.
-    """
+    """The winning value of each key; `layers`: all values, weakest first; `own`: not folder defaults."""
 
     model: ModelFile
     keys: dict[str, Section]

@@ -103,11 +103,7 @@ def load_catalog(
     folder: Callable[[Section, str], Path],
     secrets: SecretSettings | None = None,
 ) -> Catalog:
-    """Read the block; what is wrong is a finding, and the default takes the place of a catalog that is unknown.
-
-    Args:
-        folder: a local folder of the target, as an absolute path.
-    """
+    """Read the block; what is wrong is a finding, and the default takes the place of an unknown catalog."""
     kind = part.child("type")
     chosen = kind.text() if kind else SQLITE
     if kind and chosen in _OTHER_TYPES:

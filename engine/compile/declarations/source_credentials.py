@@ -24,11 +24,7 @@ _OPTIONS = "options"
 
 
 def report(levels: Iterable[Section], keys: Iterable[str], name: str) -> None:
-    """Report each credential of a declaration, at its place and without its value.
-
-    Args:
-        levels: the declaration, and what it says for each target.
-    """
+    """Report each credential of a declaration and of what it says for each target, without its value."""
     known = sorted(keys)
     for level in levels:
         for key in known:

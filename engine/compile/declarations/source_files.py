@@ -33,11 +33,7 @@ from engine.schema.source_keys import SOURCE, SOURCE_FILE, SOURCE_TABLE
 
 @dataclass(frozen=True, slots=True)
 class DeclaredSources:
-    """The declared source tables.
-
-    Attributes:
-        whole: all files could be read, and all names are valid, so that a source not found is none.
-    """
+    """The declared source tables; `whole`: all could be read, so that a source not found is none."""
 
     sources: Mapping[str, Source]
     tests: Mapping[str, tuple[TestConfig, ...]]

@@ -144,10 +144,7 @@ def _refused(spec: SourceSpec, kind: Kind, target: Target) -> Iterator[SpecFault
 
 
 def _chosen(part: Section, target: str) -> dict[str, Section]:
-    """The keys that say how the source is read, with the target's replacements.
-
-    What the target does not say stays; under another format only what any source has.
-    """
+    """The keys of the source with the target's replacements; another format keeps only what any source has."""
     known = kind_keys(part)
     own, replaced = _said(part, known), {}
     targets = part.child("targets")

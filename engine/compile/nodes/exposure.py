@@ -11,14 +11,7 @@ from engine.errors import Location
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
-    """A dashboard, a notebook, a service or the like that reads tables of the project.
-
-    Attributes:
-        kind: dashboard, notebook, analysis, ml or application.
-        owner: whom to ask: `name`, `email`, and what else was written.
-        label: a title for people; empty: its name.
-        maturity: high, medium or low; empty: not said.
-    """
+    """A dashboard, notebook, service or the like that reads tables; `label` empty: its name."""
 
     id: str
     name: str

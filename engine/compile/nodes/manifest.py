@@ -245,12 +245,7 @@ class Freshness:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A declared source table.
-
-    Attributes:
-        meta: of source and table; the table's wins.
-        fields: of structs in its columns, as described, with their paths as names (`place.lat`).
-    """
+    """A declared source table; its `meta` wins over its source's; `fields` are named by paths (`place.lat`)."""
 
     id: str
     source: str
@@ -278,11 +273,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class DataTestAggregate:
-    """How an aggregate shows that no row fails a data test; one query can look at the same rows for several tests.
-
-    Attributes:
-        failing: the aggregate: 0 or NULL if no row fails.
-    """
+    """How an aggregate shows that no row fails a data test: it is 0 or NULL then."""
 
     rows: str
     failing: str

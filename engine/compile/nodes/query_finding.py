@@ -10,12 +10,7 @@ from engine.errors import Level
 
 @dataclass(frozen=True, slots=True)
 class QueryFinding:
-    """What Spark rejects of a query, or what runs and is not what it seems.
-
-    Attributes:
-        code: one of `engine.diagnostics.codes.CODES`.
-        level: errors are what Spark rejects; warnings are what runs and grows, or is not what it seems.
-    """
+    """What Spark rejects of a query (errors), or what runs and is not what it seems (warnings)."""
 
     code: str
     message: str

@@ -72,13 +72,7 @@ class UnitTestStep:
 
 @dataclass(frozen=True, slots=True)
 class UnitTest:
-    """A unit test of a model.
-
-    Attributes:
-        static: rows of inputs that are read in full, from the beginning on.
-        macros: texts that macros give in this test, by name.
-        broken: it cannot run; why is among the findings.
-    """
+    """A unit test; `static`: rows of inputs read in full, from the beginning on; `broken`: it cannot run."""
 
     id: str
     name: str

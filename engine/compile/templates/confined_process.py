@@ -76,11 +76,7 @@ def confined(work: Callable[..., T], *arguments: Any) -> T:
 
 
 def ended(status: int, page: mmap.mmap, node: str | None = None) -> ProjectError | SetupError:
-    """The error of a process that ended early.
-
-    Args:
-        status: its exit code; of a signal the negative number.
-    """
+    """The error of a process that ended early; `status` is its exit code, of a signal the negative number."""
     file = page[:].rstrip(b"\0").decode("utf-8", "replace")
     if status == -signal.SIGXCPU:
         return ProjectError.of(d.at(Location(file), node) for d in template_limits.too_long().diagnostics)

@@ -13,12 +13,7 @@ from engine.jinja.opaque_values import Opaque
 
 
 class RunValue(Opaque):
-    """A value that differs from run to run.
-
-    Args:
-        refusal: raises the error where it may not be used.
-        may: whether it may be used where it is now; called at each use.
-    """
+    """A value that differs from run to run; `may` is called at each use, `refusal` raises the error."""
 
     __slots__ = ("_may", "_refusal", "_value")
 

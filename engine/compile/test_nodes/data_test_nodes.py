@@ -242,14 +242,7 @@ def read_relations(
     place: Location | None,
     diagnostics: list[Diagnostic],
 ) -> tuple[str, tuple[str, ...], SourceMap] | None:
-    """The SQL of a test with tables in place of its references, what it reads, by id, and the way back.
-
-    None if it cannot be had.
-
-    Args:
-        place: where it is; None: where the reference does.
-        diagnostics: what is wrong is added here.
-    """
+    """The SQL of a test with tables for its references, what it reads, by id, and the way back; None: it failed."""
     parents: dict[str, None] = {}
     edits = []
     for reference in query.references:

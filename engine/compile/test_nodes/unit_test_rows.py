@@ -38,12 +38,7 @@ def columns_known(columns: Mapping[str, str | None] | None) -> Known | None:
 
 
 def read_rows(part: Section, columns: Known | None, what: str, project: LoadedProject) -> Rows:
-    """The rows of an input, or those that are expected.
-
-    Args:
-        part: a list of mappings, CSV text, a query, or a mapping that says which: `{sql: ..}`, dbt's `{rows, format}`.
-        columns: the columns; None: they are not known.
-    """
+    """The rows of a mapping list, CSV text, a query, `{sql: ..}` or dbt's `{rows, format}`."""
     if not isinstance(part.value, dict):
         return _rows(part, columns, what, "")
     part.check_keys(ROWS, more=("input",))

@@ -147,10 +147,7 @@ def _check_checkpoint(model: Model, state: ModelState, checkpoint: CheckpointFac
 
 
 def _check_offsets(model: Model, state: ModelState, checkpoint: CheckpointFacts, table: TableFacts) -> None:
-    """Check that the micro-batches from which Spark continues are those that were committed, with the same offsets.
-
-    Of those before a version that recorded them nothing is known, and nothing is asked.
-    """
+    """Check that Spark continues from the committed offsets; versions that recorded none are not checked."""
     committed = recorded_offsets(table.history, state)
     for batch, found in checkpoint.ends.items():
         recorded = state.ends.get(str(batch)) or [digest for digest in (committed.get(batch),) if digest]

@@ -25,12 +25,7 @@ ROLLBACK_UNFINISHED = "rollback-unfinished"
 
 @dataclass(frozen=True, slots=True)
 class PreviousGeneration:
-    """A generation that is kept.
-
-    Attributes:
-        replaced_at: when that was, in milliseconds since 1970.
-        until: for how long it is kept, likewise.
-    """
+    """A generation that is kept, with times in milliseconds since 1970."""
 
     state: ModelState
     table: TableVersion

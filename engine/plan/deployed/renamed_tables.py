@@ -166,11 +166,7 @@ def _tables(
 
 
 def _noted(folder: TableState, model: Model, note: Mapping[str, Any]) -> Iterator[RenamedTable]:
-    """The tables of a rename that was interrupted.
-
-    Raises:
-        StateError: `state-unreadable`: the note is not one that a build wrote.
-    """
+    """The tables of an interrupted rename; StateError `state-unreadable` if no build wrote the note."""
     old, new = Relation(folder.catalog, folder.schema, folder.table), model.relation
     try:
         known = {_ENDING.fullmatch(end)[0]: str(uuid) for end, uuid in note["tables"].items()}  # type: ignore[index]
@@ -248,9 +244,6 @@ def moved_state(one: Renaming, state: ModelState) -> ModelState:
 
 
 def moved_facts(one: Renaming, facts: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-    """Return the facts of a query as if its table had always had its new name, and their fingerprint.
-
-    Hooks and checks name the table as `this`.
-    """
+    """Return facts and fingerprint as if the table always had its new name, which hooks and checks use as `this`."""
     moved = {**facts, "relation": str(one.tables[0].new)}
     return fingerprint(moved), moved

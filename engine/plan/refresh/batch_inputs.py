@@ -16,11 +16,7 @@ def batch_positions(
     of_source: Callable[[Source], Mapping[str, Any] | None],
     of_table: Callable[[Model], TableFacts | None],
 ) -> dict[str, Any]:
-    """Return what a batch model reads now: snapshots of tables, a hash of listed files; views count by what they read.
-
-    Args:
-        of_source: gives where a source is now; None: not known.
-    """
+    """Return snapshots of tables and a hash of listed files; views count by what they read; None: not known."""
     found: dict[str, Any] = {}
     refs = names_refs(model.sql)
     for item in model.inputs:

@@ -45,13 +45,7 @@ def _is_certain(manifest: Manifest, column: Column) -> bool:
 def given_before(
     state: ModelState | None, comparison: Comparison | None, *, refresh: bool = False
 ) -> frozenset[str] | None:
-    """Return the columns that the query gave before, in lower case; None: not known, and its table's columns count.
-
-    A column that somebody else added to the table is not one of them.
-
-    Args:
-        state: of the model; None: it was never built.
-    """
+    """Return the columns that the query gave before, in lower case, none that others added; None: not known."""
     if state is not None and state.columns:
         return frozenset(name.lower() for name in state.columns)
     same = comparison is not None and comparison.change in {Change.UNCHANGED, Change.NEW}
@@ -63,11 +57,7 @@ def gone(found: SchemaMatch, before: frozenset[str] | None) -> tuple[str, ...]:
 
 
 def column_fault(model: Model, found: SchemaMatch, before: frozenset[str] | None) -> Diagnostic | None:
-    """Return what stops the rows of a query from being written to the model's table; None: nothing does.
-
-    A column that the table lacks, or that the query gives no more, where `on_schema_change` does not say what to do; or
-    a type that the table cannot hold.
-    """
+    """Return what stops the rows of a query from being written to the model's table; None: nothing does."""
     misfits = list(_misfits(model, found, before))
     if not misfits:
         return None

@@ -22,11 +22,7 @@ _JSON = {
 def query_columns(
     manifest: Manifest, model: Model, deployed: Deployed, built: Collection[str]
 ) -> Mapping[str, Any] | None:
-    """Return the columns of a model's query, as a struct in Spark's JSON; None: only Spark knows them.
-
-    Compile knows them by the queries of the models that are read; a table may have more columns than its query, or
-    wider ones.
-    """
+    """Return the query's columns as a struct in Spark's JSON; None: only Spark knows them."""
     known = not model.facts.get("settings") and _tables_as_compiled(manifest, model, deployed, built)
     return model_struct(model) if known else None
 

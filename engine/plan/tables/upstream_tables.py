@@ -29,12 +29,7 @@ ANEW = "rebuild '{0}' from all rows of the table: engine build -f -s {0}"
 
 @dataclass(frozen=True, slots=True)
 class Upstream:
-    """A table that a model reads as a stream.
-
-    Attributes:
-        ignore_deletes: snapshots that only delete are skipped.
-        spec: of a source; None: it is a model's.
-    """
+    """A table that a model reads as a stream; `spec` None: it is a model's."""
 
     node: str
     name: str
@@ -50,11 +45,7 @@ class Upstream:
 
 @dataclass(frozen=True, slots=True)
 class TableReading:
-    """How a table is read in this run.
-
-    Attributes:
-        first: the snapshot with which Spark must begin; None: there is none yet.
-    """
+    """How a table is read in this run; `first` None: there is no snapshot to begin with yet."""
 
     start: Start
     begun: bool = False

@@ -20,11 +20,7 @@ _HEAD = re.compile(r"\{%[-+]?\s*macro\s+\w+\s*\(.*?\)\s*[-+]?%\}", re.DOTALL)
 
 @dataclass(slots=True)
 class Versions:
-    """The project as it is, and as tests that override something want it.
-
-    Attributes:
-        cached: the folder that keeps what was found for the next time; None: nothing is kept.
-    """
+    """The project as it is, and as tests that override something want it; `cached` None: nothing is kept."""
 
     compiled: Compiled
     target: str | None = None

@@ -21,13 +21,7 @@ Test = DataTest | UnitTest
 
 @dataclass(frozen=True, slots=True)
 class PassCache:
-    """Where passes are kept, and what reading them needs.
-
-    Attributes:
-        folder: the user's own for the project; None: nothing is kept.
-        version: gives the manifest with the model of a unit test, its overrides applied.
-        ignored: every test runs, whatever is known; passes are kept all the same.
-    """
+    """Where passes are kept; `folder` None: nowhere; `ignored`: every test runs, and passes are still kept."""
 
     folder: Path | None
     settings: Mapping[str, str]
@@ -58,13 +52,7 @@ class KnownPasses:
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
     def counting(self, nodes: Iterable[str]) -> dict[str, str]:
-        """Return when each test passed that need not run, as far as that is known before models are built.
-
-        A test that would read staged rows is none of them: it decides on them.
-
-        Args:
-            nodes: ids; those of models are skipped.
-        """
+        """Return when each test passed that need not run; a test that would read staged rows is none of them."""
         found = {}
         known, positions = self._known(), self._positions(self.sources)
         for test in (self._test(node) for node in nodes if node in known):

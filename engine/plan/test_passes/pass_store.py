@@ -55,11 +55,7 @@ def read_passes(cache: Path | None, target: str) -> dict[str, LastPass]:
 def write_passes(
     cache: Path, target: str, passed: Mapping[str, LastPass], others: Collection[str], tests: Collection[str]
 ) -> None:
-    """Keep passes beside those of other runs; what cannot be written costs a run of the tests, and is not an error.
-
-    Args:
-        tests: all that the project has; others are forgotten.
-    """
+    """Keep passes beside those of other runs, of the project's `tests` only; a failed write is not an error."""
     with suppress(OSError, ProjectError), TargetFolder(cache / FOLDER) as folder:
         folder.make("")
         with _alone(cache / FOLDER):

@@ -22,11 +22,7 @@ Position = Mapping[str, Any]
 
 @dataclass(slots=True)
 class ReadPositions:
-    """What data tests would read now; each table is looked at once.
-
-    Attributes:
-        staged: ids of the models of which a test would read staged rows, among those that were looked at.
-    """
+    """What data tests would read now; each table is looked at once. `staged`: models of which rows are staged."""
 
     manifest: Manifest
     target: Target

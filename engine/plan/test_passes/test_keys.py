@@ -48,11 +48,7 @@ def unit_test_key(manifest: Manifest, settings: Mapping[str, str], test: UnitTes
 def data_test_key(
     manifest: Manifest, settings: Mapping[str, str], test: DataTest, positions: Mapping[str, Any]
 ) -> str | None:
-    """Return the key of a data test; None: it may end in another way each time, or not all that it reads is known.
-
-    Args:
-        positions: where each node that it reads is, by id; None for one of which that is not known.
-    """
+    """Return the key of a data test; None: it may end in another way, or a position that it reads is not known."""
     if not test.deterministic or any(positions.get(node) is None for node in test.depends_on):
         return None
     sources = [_node(node) for i in test.depends_on if isinstance(node := manifest.nodes[i], Source)]
