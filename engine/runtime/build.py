@@ -72,11 +72,7 @@ OpenSession = Callable[..., AbstractContextManager["SparkSession"]]
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The bounds of a turn of `engine start`.
-
-    Attributes:
-        seconds: after which it ends between two micro-batches, although there is more to read.
-    """
+    """The bounds of a turn of `engine start`; after `seconds` it ends between two micro-batches, with more to read."""
 
     seconds: float
     stop: threading.Event

@@ -23,11 +23,7 @@ _AS_JSON = {
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """The rows of a day in a range.
-
-    Attributes:
-        day: in UTC; that of all later ones too if it is the last one that Python has.
-    """
+    """The rows of a day (UTC) in a range; the last day that Python has stands for all later ones too."""
 
     day: date
     before: int

@@ -49,12 +49,7 @@ def rejected(model: Model, message: str, hint: str = "") -> StateError:
 
 @dataclass(frozen=True, slots=True)
 class ReadInput:
-    """Gives the rows that a stream has read of each of its inputs.
-
-    Attributes:
-        checkpoint: of the generation; its last micro-batch is committed.
-        streams: the sources, in the order of the offsets of a micro-batch.
-    """
+    """Gives the rows that a stream has read; the last micro-batch is committed, `streams` in order of its offsets."""
 
     run: Run
     model: Model

@@ -36,11 +36,7 @@ class FullRefreshError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Affected:
-    """What is to be computed again.
-
-    Attributes:
-        frame: the new rows; None: no row that is read changed.
-    """
+    """What is to be computed again; `frame` has the new rows; None: no row that is read changed."""
 
     frame: DataFrame | None
     commit: Committing

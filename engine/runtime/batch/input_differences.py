@@ -21,11 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NetInput:
-    """The rows by which an input differs, by the columns that are read.
-
-    Attributes:
-        few: they were compared in this process.
-    """
+    """The rows by which an input differs, by the columns that are read; `few`: compared in this process."""
 
     removed: DataFrame
     added: DataFrame

@@ -26,11 +26,7 @@ _MOST = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class PartitionValues:
-    """Partitions of a table, by the values of their fields.
-
-    Attributes:
-        values: of each partition, as text (see `as_text`); None: NULL.
-    """
+    """Partitions of a table, by the values of their fields, as text (see `as_text`); None: NULL."""
 
     parts: tuple[Partition, ...]
     types: tuple[str, ...]

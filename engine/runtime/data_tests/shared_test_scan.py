@@ -21,11 +21,7 @@ _log = logging.getLogger("engine.runtime")
 
 @dataclass(slots=True)
 class SharedScan:
-    """Tests that look at the same rows; the first that runs looks for all of them.
-
-    Attributes:
-        tests: at least two; all have a `look` at the same rows.
-    """
+    """At least two tests that look at the same rows; the first that runs looks for all of them."""
 
     tests: tuple[DataTest, ...]
     _clean: frozenset[str] | None = None

@@ -28,12 +28,7 @@ _SEEDS = re.compile(r"__seed\d+_\w+")
 
 @dataclass(frozen=True, slots=True)
 class ErasedTable:
-    """A table.
-
-    Attributes:
-        role: what it is to the model: table, quarantine, deleted keys, initial snapshot.
-        names: of a quarantine, the fields of its JSON that decide.
-    """
+    """A table and its role; `names`: of a quarantine, the fields of its JSON that decide."""
 
     role: str
     relation: Relation

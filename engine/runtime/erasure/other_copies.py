@@ -18,11 +18,7 @@ _PLAIN = "abcdefghijklmnopqrstuvwxyz0123456789_"
 
 @dataclass(frozen=True, slots=True)
 class OtherCopy:
-    """A place that may have the rows.
-
-    Attributes:
-        command: that removes it there; empty: there is none.
-    """
+    """A place that may have the rows; `command` removes them there; empty: there is none."""
 
     node: str
     what: str

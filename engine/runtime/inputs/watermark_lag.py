@@ -38,12 +38,7 @@ _AHEAD_HINT = (
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """An input with a watermark.
-
-    Attributes:
-        name: as models call it; two may have the same one, through an ephemeral model.
-        delay: of its watermark, in seconds.
-    """
+    """An input with a watermark, `delay` in seconds; through an ephemeral model two may have one name."""
 
     name: str
     view: str

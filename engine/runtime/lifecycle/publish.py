@@ -121,11 +121,7 @@ def reading_what_waits(run: Run, test: DataTest) -> str:
 
 @dataclass(slots=True)
 class Gates:
-    """What the tests of one run say about the staged rows.
-
-    Attributes:
-        chosen: those of them that are part of the run and have not ended, by model.
-    """
+    """What the tests of one run say about the staged rows; `chosen`: those of the run that have not ended, by model."""
 
     run: Run
     deciding: Mapping[str, frozenset[str]]

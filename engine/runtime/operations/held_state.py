@@ -30,12 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class HeldState:
-    """What one step of a query holds.
-
-    Attributes:
-        step: its number in the query, from 0.
-        meaning: the same in plain words; of a join with the side.
-    """
+    """What a step of a query holds; steps count from 0; `meaning` is in plain words, of a join with the side."""
 
     step: int
     operator: str

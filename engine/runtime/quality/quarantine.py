@@ -42,11 +42,7 @@ def relation_of(model: Model) -> Relation:
 
 @dataclass(slots=True)
 class Quarantine:
-    """A model's quarantine as it stood when the model began, and as it was written since.
-
-    Attributes:
-        last: the newest snapshot that is known to be in it; None: the one of `facts`.
-    """
+    """A model's quarantine as it stood at first, and as written since; `last` None: the snapshot of `facts`."""
 
     model: Model
     facts: TableFacts | None

@@ -68,11 +68,7 @@ class Entry:
 
 @dataclass(slots=True)
 class NodeQueue:
-    """The live nodes of a process; used by one thread.
-
-    Attributes:
-        maintain_after: commits after which a table is maintained; 0: none ever is.
-    """
+    """The live nodes of a process; used by one thread; `maintain_after` 0: no table is ever maintained."""
 
     entries: dict[str, Entry] = field(default_factory=dict)
     changes: list[StateChange] = field(default_factory=list)

@@ -17,11 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Appends:
-    """Adds the rows of each micro-batch.
-
-    Attributes:
-        ignore_new: columns that the table does not have are left out.
-    """
+    """Adds the rows of each micro-batch; with `ignore_new` columns that the table does not have are left out."""
 
     relation: str
     options: Mapping[str, str] = field(default_factory=dict)

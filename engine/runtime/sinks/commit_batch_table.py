@@ -22,10 +22,7 @@ Committing = Callable[["DataFrame", Mapping[str, str]], Commit | None]
 
 
 def committing(model: Model, table: TableFacts | None, branch: str | None = None) -> Committing:
-    """What commits the rows of a batch table with markers, once; no commit is made where no partition is touched.
-
-    `table`: what is kept beside the new rows; None: nothing is, as there is no table, or it is to be recreated.
-    """
+    """What commits the rows of a batch table, once, beside those of `table`; no commit if no partition is touched."""
     relation, options = model.relation.sql, model.write.write_options
     if model.write.overwrite is Overwrite.TABLE or table is None:
         layout = table_setup.layout(model, 1)

@@ -177,7 +177,8 @@ class Merged:
             late &= deleted["key"][name].eqNullSafe(rows[quoted(name)])
         return late
 
-    def discard(self) -> None: ...
+    def discard(self) -> None:
+        """Nothing was written."""
 
     def close(self) -> None:
         self.held.close()

@@ -17,10 +17,12 @@ class Prepared(Protocol):
     """Rows of a micro-batch that are computed, and of which nothing is committed."""
 
     @property
-    def several(self) -> bool: ...
+    def several(self) -> bool:
+        """Whether other tables than the model's get rows of it."""
 
     @property
-    def refusal(self) -> EngineError | None: ...
+    def refusal(self) -> EngineError | None:
+        """Why it cannot be committed; None: it can."""
 
     def first(self, batch: int, markers: Mapping[str, str]) -> None:
         """Commit what must be there before everything else."""

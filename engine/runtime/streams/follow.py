@@ -34,11 +34,7 @@ _POOL = "spark.scheduler.pool"
 
 @dataclass(frozen=True, slots=True)
 class StartedQuery:
-    """A query that runs.
-
-    Attributes:
-        ends: what ends it; None: its trigger does.
-    """
+    """A query that runs; `ends` ends it; None: its trigger does."""
 
     query: StreamingQuery
     ends: EndOffsets | None

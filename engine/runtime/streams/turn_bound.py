@@ -21,11 +21,7 @@ class TurnOver(Exception):  # noqa: N818 - nothing went wrong
 
 @dataclass(slots=True)
 class TurnBound:
-    """The foreachBatch function of a turn.
-
-    Attributes:
-        until: when the turn is over, on the monotonic clock; None: never.
-    """
+    """The foreachBatch function of a turn; `until` is on the monotonic clock; None: the turn is never over."""
 
     write: Callable[[DataFrame, int], None]
     until: float | None

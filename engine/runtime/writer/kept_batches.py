@@ -35,12 +35,7 @@ class KeptBatch:
 
 @dataclass(frozen=True, slots=True)
 class KeptBatches:
-    """The kept batches of a generation; there is one at most.
-
-    Attributes:
-        folder: `batches/` of the generation.
-        fingerprint: of the query; rows of another one are not used.
-    """
+    """The kept batches of a generation, one at most; those of another query (`fingerprint`) are not used."""
 
     folder: StatePath
     fingerprint: str

@@ -34,11 +34,7 @@ INSERT, BEFORE, AFTER, DELETE = "insert", "update_before", "update_after", "dele
 
 @dataclass(frozen=True, slots=True)
 class ResultDifference:
-    """The rows by which the result of a query differs from that of the last build.
-
-    Attributes:
-        unique: one row for each key is proven; else it is looked for.
-    """
+    """The rows by which a result differs from the last build's; `unique`: one row for each key is proven."""
 
     removed: DataFrame
     added: DataFrame
