@@ -21,7 +21,7 @@ def data_test_name(*parts: str | None) -> str:
 
 
 def data_test_id(name: str, tested: str) -> str:
-    """The id of a listed data test; as in dbt, a hash at its end tells two lists' tests of one name apart."""
+    """The id of a listed data test; as in dbt, a hash at its end distinguishes equal names of two lists."""
     return f"{_TEST}{name}.{hashlib.blake2b(f'{tested} {name}'.encode(), digest_size=5).hexdigest()}"
 
 
