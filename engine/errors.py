@@ -164,6 +164,7 @@ def errors_at(location: Location | None) -> Iterator[None]:
 
 
 def near(name: str, known: Iterable[str]) -> str:
+    """A hint that names the nearest known names, or lists a few; empty if there are none."""
     names = sorted(set(known))
     close = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
     if close:

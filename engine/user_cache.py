@@ -102,7 +102,11 @@ def create_private(folder: Path) -> None:
 
 
 def _close(folder: Path) -> None:
-    """Take from a folder of the user what others may do in it; a link is left; OSError if that fails."""
+    """Take from a folder of the user what others may do in it; a link is left as it is.
+
+    Raises:
+        OSError: it cannot be changed.
+    """
     seen = folder.lstat()
     if stat.S_ISDIR(seen.st_mode) and seen.st_uid == os.geteuid() and seen.st_mode & 0o077:
         folder.chmod(_MODE)

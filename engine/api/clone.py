@@ -126,6 +126,7 @@ def _differs(compiled: Compiled, other: Compiled, model: Model) -> bool:
 
 
 def _folder(compiled: Compiled, node: str) -> TableState | None:
+    """The state of a model in a target; None: it has no such model."""
     from engine.compile import Model
     from engine.plan.deployed.state_folder import table_state
 

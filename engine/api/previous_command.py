@@ -58,6 +58,14 @@ class PreviousCommand:
 def run_arguments(
     variables: Mapping[str, Any], warn_error: bool | None, options: RunOptions, compiled: Compiled | None = None
 ) -> dict[str, Any]:
+    """Return what run_results.json keeps of the options of a command; `previous_command` reads it.
+
+    Args:
+        variables: values for `var()`.
+        warn_error: as for `Project`.
+        options: of the command.
+        compiled: what it ran; None: nothing was deferred.
+    """
     import json
 
     from engine.secrets import scrub

@@ -82,6 +82,7 @@ class WarmSession:
 
     @property
     def java_pid(self) -> int | None:
+        """The process of the JVM; None: there is none."""
         opened = self._open
         return opened.session.jvm.pid if opened is not None and opened.session.jvm.alive else None
 

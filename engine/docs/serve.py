@@ -158,6 +158,7 @@ class SiteServer(ThreadingHTTPServer):
         return self.access.link(self.address, fragment)
 
     def process_request(self, request: Any, client_address: Any) -> None:
+        """ServedAnswer in a thread of its own, if there are not too many."""
         if not self._free.acquire(blocking=False):
             self.shutdown_request(request)
             return

@@ -81,6 +81,11 @@ class Environment(SandboxedEnvironment):
         return super()._generate(source, *args, **kwargs)
 
     def share(self, values: Mapping[str, Any]) -> None:
+        """Protect the values of a macro file, and all that is in them, from changes.
+
+        Raises:
+            ProjectError: one can be read only once.
+        """
         self._shared |= reachable(values)
 
     def getattr(self, obj: Any, attribute: str) -> Any:

@@ -163,6 +163,7 @@ class Lake:
             return ViewFacts.of(self._client.document(entry))
 
     def columns(self, schema: str, name: str) -> tuple[TableColumn, ...] | None:
+        """The columns of a table with their types as Spark has them, or None if there is no such table."""
         with self.opened(schema, name) as table:
             if table is None:
                 return None

@@ -65,6 +65,7 @@ class SnapshotFacts:
 
     @property
     def rows(self) -> int | None:
+        """How many rows a reader gets; None: not known."""
         return row_count(self.summary)
 
     @property
@@ -173,6 +174,7 @@ class TableFacts:
 
     @property
     def rows(self) -> int | None:
+        """How many rows a reader of its newest snapshot gets; None: not known."""
         return self.history[0].rows if self.history else None
 
     @property
@@ -321,6 +323,7 @@ def _snapshot_id(value: object) -> int | None:
 
 
 def texts(value: object) -> dict[str, str]:
+    """Return a mapping of texts to texts; empty if it is something else."""
     return {str(key): str(text) for key, text in value.items()} if isinstance(value, Mapping) else {}
 
 

@@ -46,6 +46,15 @@ _DISTRIBUTION = "write.distribution-mode"
 
 @dataclass(frozen=True, slots=True)
 class TableLayout:
+    """What a table is beside its columns.
+
+    Attributes:
+        partitions: the partition fields.
+        sort: the order inside files.
+        properties: Iceberg's; they win over the defaults.
+        comment: the table's; empty: none.
+    """
+
     partitions: tuple[Partition, ...] = ()
     sort: tuple[SortColumn, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -102,6 +111,7 @@ def _catalog(session: SparkSession, relation: str) -> tuple[Any, Any]:
 
 
 def find_table(session: SparkSession, relation: str) -> Any | None:
+    """A table of Iceberg's, in Java; None: there is no such table."""
     tables, identifier = _catalog(session, relation)
     return tables.loadTable(identifier) if tables.tableExists(identifier) else None
 

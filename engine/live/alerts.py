@@ -83,6 +83,7 @@ def alert_rules(settings: Mapping[str, Any]) -> AlertRules:
 
 
 def _seconds(key: str, settings: Mapping[str, Any]) -> float | None:
+    """Seconds of a duration; None: there is none."""
     if (text := settings.get(key)) is None:
         return None
     if (made := parse_duration(str(text))) is None:
@@ -91,6 +92,7 @@ def _seconds(key: str, settings: Mapping[str, Any]) -> float | None:
 
 
 def _count(key: str, settings: Mapping[str, Any]) -> int | None:
+    """A whole number; None: there is none."""
     if (value := settings.get(key)) is None:
         return None
     if not str(value).isascii() or not str(value).isdecimal():

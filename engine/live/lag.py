@@ -58,6 +58,7 @@ class LagReader:
         return Lag(unread.name, unread.what, count, oldest)
 
     def _written_at(self, records: UnreadRecords, place: Place) -> float | None:
+        """When the oldest of some records was written; None: not known."""
         from engine.sources import answers_of
 
         made = answers_of(records.spec.format).unread_times

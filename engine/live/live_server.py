@@ -112,6 +112,7 @@ class _Answers:
         }
 
     def answer(self, path: str, query: str) -> ServedAnswer | None:
+        """The answer for a path; None: it is not of the live page."""
         if (made := self._paths.get(path)) is not None:
             try:
                 return made(dict(parse_qsl(query, max_num_fields=10)))

@@ -77,6 +77,7 @@ class Observer:
 
     @property
     def alive(self) -> bool:
+        """Whether the thread that decides turns."""
         return status_file.is_fresh(self.beat())
 
     def write(self, status: StatusRecord) -> None:

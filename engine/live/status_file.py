@@ -77,6 +77,7 @@ def alive(target_dir: Path) -> bool:
 
 
 def running(target_dir: Path) -> bool:
+    """Whether a process holds the lock."""
     try:
         descriptor = os.open(target_dir / _LOCK, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

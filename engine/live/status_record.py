@@ -88,6 +88,7 @@ class StatusRecord(TypedDict):
 
 
 def status_record(content: bytes) -> StatusRecord | None:
+    """Return the status that a JSON text holds; None if it is none of this form."""
     import msgspec
 
     from engine.bounds.json_document import parse_json

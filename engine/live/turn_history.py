@@ -358,6 +358,7 @@ def turns(
 
 
 def extent(path: Path, node: str) -> tuple[float, float] | None:
+    """Return the times of the first and the last minute of a model's series; None: it has none."""
     text = "select min(minute) as first, max(minute) as last from series where node = ?"
     for row in _rows(path, text, (node,)):
         if row["first"] is not None:

@@ -35,6 +35,7 @@ class S3Settings:
 
     @classmethod
     def of(cls, settings: Mapping[str, str]) -> S3Settings:
+        """Return the settings of a target's block, secrets in place."""
         texts = {key: value for key, value in settings.items() if key != "path_style_access"}
         path_style = settings.get("path_style_access")
         return cls(**texts, path_style_access=None if path_style is None else path_style == "true")

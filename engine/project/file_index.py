@@ -88,5 +88,6 @@ def load_index(path: Path | None) -> Index:
 
 
 def text_digest(shown: str, text: str | None) -> str:
+    """A hash of a file's name and text; None is a file that cannot be read."""
     whole = f"{shown}\0{text}" if text is not None else f"{shown}\0\0"
     return hashlib.blake2b(whole.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

@@ -35,6 +35,7 @@ class ModelText(Struct, frozen=True):
 
     @property
     def text(self) -> str | None:
+        """The text with plain line ends; None if the file cannot be read."""
         return read(self.path, self.file, []) if self.path else self.said
 
     @property

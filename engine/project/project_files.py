@@ -64,6 +64,7 @@ class File(Struct, frozen=True):
     suffix: str
 
     def stat(self) -> os.stat_result | None:
+        """Size, times and inode; None if it is gone."""
         try:
             return os.stat(self.path)  # noqa: PTH116 - thousands of files, and Path takes ten times as long
         except OSError:

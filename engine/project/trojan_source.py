@@ -86,6 +86,7 @@ def _script(letter: str) -> str:
 
 
 def _twin(letter: str) -> str:
+    """The Latin letter that a letter looks like; empty if there is none."""
     if letter.isascii() or letter in _FEMININE_AND_MASCULINE:
         return ""
     plain = unicodedata.normalize("NFKC", letter)

@@ -65,6 +65,7 @@ class Section(Struct, frozen=True):
         return Section(self.doc, self.path, value, self.found, self.node)
 
     def child(self, key: str) -> Section | None:
+        """The value under a key, or None if it is not there or empty."""
         value = self.value.get(key) if isinstance(self.value, dict) else None
         if value is None:
             return None

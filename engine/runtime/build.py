@@ -201,6 +201,7 @@ def _make_folders(target: Target, root: Path) -> None:
 def _earlier_names(
     manifest: Manifest, target: Target, root: Path, models: Sequence[Model], lake: Lake
 ) -> list[TableState]:
+    """The states of the tables that get another name: they are locked under both."""
     found = renamings(manifest, target, root, models, lake).values()
     return [one.folder for one in found if isinstance(one, Renaming)]
 

@@ -93,6 +93,21 @@ def _make_namespace(run: Run, catalog: str, schema: str) -> None:
 
 @dataclass(slots=True)
 class Turns:
+    """Runs nodes one by one and shows what happens.
+
+    Attributes:
+        run: this run.
+        order: its nodes.
+        gates: what its tests say about staged rows.
+        looks: the scans that data tests share.
+        source_rows: what data tests read of sources.
+        run_unit: runs a unit test.
+        log: of Java.
+        passes: of the tests.
+        ended: Java has ended.
+        untested: the models that were skipped because a unit test failed.
+    """
+
     run: Run
     order: list[str]
     gates: publish.Gates
@@ -243,6 +258,7 @@ class Turns:
         return Diagnostic("internal-error", message, hint, node=node, location=place)
 
     def _ended(self) -> Diagnostic | None:
+        """Why nothing more can run; None: Java is there."""
         found = java_ended(self.run.spark, self.log)
         self.ended = self.ended or found is not None
         return found

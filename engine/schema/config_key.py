@@ -68,6 +68,7 @@ class ConfigKey:
 
     @property
     def required(self) -> bool:
+        """Whether its block is incomplete without it."""
         return self.default == REQUIRED
 
 

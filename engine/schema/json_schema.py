@@ -59,6 +59,7 @@ def json_schema(file: ConfigFile) -> str:
 
 
 def _used(first: ConfigBlock) -> list[ConfigBlock]:
+    """A block and all that it leads to."""
     found: dict[str, ConfigBlock] = {}
     waiting = [first]
     while waiting:
@@ -170,6 +171,7 @@ def _items(key: ConfigKey, forms: tuple[ValueForm, ...]) -> Iterator[Fragment]:
 
 
 def _in_place(key: ConfigKey) -> Iterator[Fragment]:
+    """A block, or what may be written in its place."""
     yield _ref(key.block)
     for form in BLOCKS[key.block].plain:
         yield from _SINGLE[form]

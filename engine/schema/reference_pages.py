@@ -105,6 +105,7 @@ def _linked(key: ConfigKey, form: ValueForm) -> str:
 
 
 def _place(name: str) -> str:
+    """Where a block is in the reference."""
     file, block = next((file, block) for file in FILES_OF_A_PROJECT for block in file.blocks if block.name == name)
     return f"{file.name}.md#{_anchor(block.title)}"
 

@@ -24,6 +24,12 @@ _AMAZON: Final = re.compile(
 
 
 def of_machine(kind: str, keys: Mapping[str, str]) -> tuple[Gift, ...]:
+    """Return what the catalog of a target gives away without naming it.
+
+    Args:
+        kind: of the catalog.
+        keys: of its block.
+    """
     if kind == "jdbc" and "jdbc.password" not in keys and os.environ.get(_POSTGRES):
         return _gifts(_POSTGRES, {"uri": keys.get("uri", "")})
     given = []

@@ -38,6 +38,7 @@ def trusted(root: Path, gifts: Iterable[Gift], env: Mapping[str, str] | None = N
 
 
 def trust_file() -> Path | None:
+    """The user's file; None: the user has no home."""
     base = os.environ.get("XDG_CONFIG_HOME", "")
     if Path(base).is_absolute():
         return Path(base) / "headrace" / _NAME

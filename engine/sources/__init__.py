@@ -97,6 +97,7 @@ __all__ = [
 
 
 def kind_of(format_: str) -> Kind | None:
+    """The kind that reads a format; None if there is none."""
     try:
         return KINDS[format_]
     except KeyError:

@@ -62,6 +62,7 @@ def without_bad(frame: DataFrame, name: str, observation: str, policy: OnBadReco
 
 
 def _reason(frame: DataFrame) -> Column | None:
+    """Why a record is bad; None: nothing in the frame says that one is."""
     from pyspark.sql import functions as f
 
     unreadable = f"case when {BAD} is not null then coalesce({BAD}.reason, '{_UNREADABLE}') end"
@@ -105,6 +106,7 @@ def origin(frame: DataFrame, name: str) -> Column:
 
 
 def as_json(frame: DataFrame, left_out: Collection[str] = ()) -> Column:
+    """The columns of a row as JSON, NULLs too."""
     from pyspark.sql import functions as f
 
     names = [name for name in frame.columns if name not in {*_MARKS, ORIGIN, *left_out}]
@@ -112,6 +114,7 @@ def as_json(frame: DataFrame, left_out: Collection[str] = ()) -> Column:
 
 
 def raised(text: str) -> tuple[str, dict[str, object]] | None:
+    """Reason and origin of the bad record that ended a query, from the text of Spark's error; None if none did."""
     # Spark's print of the plan holds the words as well, with no record behind them.
     begin = text.find(RAISED + "{")
     if begin < 0:
@@ -124,6 +127,7 @@ def raised(text: str) -> tuple[str, dict[str, object]] | None:
 
 
 def no_text() -> Column:
+    """NULL, as text."""
     from pyspark.sql import functions as f
 
     return f.lit(None).cast("string")

@@ -87,6 +87,7 @@ def _options(spec: SourceSpec) -> dict[str, str]:
 
 
 def read_batch(session: SparkSession, spec: SourceSpec, _: Place) -> DataFrame:
+    """The rows of some seconds up to now."""
     from pyspark.sql import functions as f
 
     number = _rows(spec)

@@ -131,6 +131,7 @@ class _Lines:
         return self.more(self._read_for)
 
     def more(self, seconds: float = 0.0) -> list[Line]:
+        """The lines that are there by now, or come within some seconds."""
         end = time.monotonic() + seconds
         lines: list[Line] = []
         while self._socket is not None:

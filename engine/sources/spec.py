@@ -197,7 +197,8 @@ class Kind(Protocol):
 
     def faults(self, spec: SourceSpec, /) -> Iterable[SpecFault]: ...
 
-    def jars(self, spec: SourceSpec, /) -> Sequence[str]: ...
+    def jars(self, spec: SourceSpec, /) -> Sequence[str]:
+        """The sets of locked jars that reading it needs, beyond core."""
 
     def columns(self, spec: SourceSpec, /) -> str | None:
         """The columns it brings without a schema, as DDL; empty: known when it is read; None: it needs a schema."""

@@ -49,10 +49,12 @@ class Jar:
 
 
 def jar_sets() -> tuple[str, ...]:
+    """Names of the locked sets."""
     return tuple(_lock())
 
 
 def file_names(name: str) -> tuple[str, ...]:
+    """The files of a locked set, in the order in which they are on a class path."""
     return tuple(jar.file_name for jar in _lock()[name])
 
 

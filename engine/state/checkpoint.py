@@ -22,6 +22,7 @@ _NO_OFFSET = "-"
 
 
 def query_id(checkpoint: StatePath) -> str | None:
+    """The id of the streaming query, or None if it never started."""
     try:
         identifier = msgspec.json.decode(content(checkpoint / "metadata")).get("id")
     except (OSError, ValueError, AttributeError, RecursionError):
@@ -86,6 +87,7 @@ class OffsetsLog:
 
 
 def read_offsets(checkpoint: StatePath, batch: int | None) -> OffsetsLog | None:
+    """The log of a micro-batch; None: there is none, or it cannot be read."""
     if batch is None:
         return None
     try:

@@ -49,6 +49,8 @@ _log = logging.getLogger("engine.state")
 
 @dataclass(frozen=True, slots=True)
 class LeaseClock:
+    """Time, in seconds from any beginning."""
+
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
 
@@ -286,7 +288,11 @@ def _newest(store: Store, folder: str) -> tuple[int, Mapping[str, Any]]:
 
 
 def _record(content: bytes) -> Mapping[str, Any]:
-    """What a lease says; whoever can write to the state may have written it."""
+    """What a lease says; whoever can write to the state may have written it.
+
+    Raises:
+        ValueError: it is not what a run writes.
+    """
     record = parse_json(content, _MOST_VALUES, _MOST_BYTES)
     if not isinstance(record, dict):
         raise ValueError("it is not a JSON object")  # noqa: TRY004 - of a text

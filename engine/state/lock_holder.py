@@ -16,6 +16,12 @@ from engine.errors import StateError
 
 @dataclass(frozen=True, slots=True)
 class LockHolder:
+    """A process that holds a lock, as its record says; any of it may be missing.
+
+    Attributes:
+        record: the record as it was read.
+    """
+
     record: Mapping[str, Any]
 
     @property
@@ -32,6 +38,7 @@ class LockHolder:
 
     @property
     def is_this_process(self) -> bool:
+        """Whether the lock was taken in this process."""
         return self.record.get("pid") == os.getpid() and self.record.get("host") == socket.gethostname()
 
     @property
@@ -54,6 +61,12 @@ class LockHolder:
 
 
 class TableLockedError(StateError):
+    """`table-locked`.
+
+    Attributes:
+        holder: who holds the lock; None: not known.
+    """
+
     holder: LockHolder | None = None
 
     @classmethod
@@ -66,6 +79,7 @@ class TableLockedError(StateError):
 
 
 def process(*, keeps_running: bool = False) -> dict[str, Any]:
+    """The record of this process, for people who meet its lock; `keeps_running`: it is an `engine start`."""
     record: dict[str, Any] = {
         "pid": os.getpid(),
         "host": socket.gethostname(),

@@ -130,6 +130,7 @@ class TableState:
 
     @property
     def folder(self) -> StatePath:
+        """Folder of all generations and the lock."""
         return self.root / self.key
 
     def generation(self, number: int) -> StatePath:

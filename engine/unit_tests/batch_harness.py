@@ -40,6 +40,7 @@ def run_whole(session: SparkSession, fed: Fed, now: str | None) -> tuple[DataFra
 
 
 def at_time(sql: str, now: str) -> str:
+    """A query that reads a given time where it would read the clock."""
     tokens = tokenize(sql)
     made, end = [], 0
     for index, token in enumerate(tokens):

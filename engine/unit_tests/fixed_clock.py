@@ -25,10 +25,12 @@ class FixedClock:
     now: int | None = None
 
     def set(self, now: int, query: Any) -> None:
+        """Set the clock of a running query."""
         self.now = now
         self.wind(query)
 
     def wind(self, query: Any) -> None:
+        """Let a query see this clock."""
         self.show(self.now, query)
 
     def show(self, at: int | None, query: Any) -> None:

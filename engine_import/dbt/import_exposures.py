@@ -72,6 +72,7 @@ def _reads(context: ImportContext, node: DbtNode) -> tuple[list[str], list[str]]
 
 
 def _source(context: ImportContext, node_id: str) -> str:
+    """The name here of a source, by dbt's unique id; empty if it is none."""
     source = context.manifest.sources.get(node_id)
     return ".".join(context.names.sources[source.text("source_name"), source.name]) if source else ""
 

@@ -100,6 +100,7 @@ def _tested(context: ImportContext, node: DbtNode, metadata: Mapping[str, Any]) 
 
 
 def _kind(context: ImportContext, metadata: Mapping[str, Any], own: set[str]) -> str | None:
+    """The kind of a test as it is written here; None: there is no such macro."""
     name, package = text_of(metadata, "name"), text_of(metadata, "namespace")
     if package in PACKAGES and f"test_{name}" in provided(package):
         context.needed[package].add(f"test_{name}")

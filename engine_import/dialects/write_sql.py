@@ -194,6 +194,7 @@ def _call_text(script: Script, prefix: str, name: Node, brackets: Node) -> str:
 
 
 def _by_rule(rule: Rule, call: Call) -> str | Noted | None:
+    """What a rule makes of a call; None if it does not fit."""
     if callable(rule):
         return rule(call)
     template = rule.text if isinstance(rule, Noted) else rule

@@ -71,6 +71,7 @@ def _condition(piece: Piece) -> str:
 
 
 def _is_if(piece: Piece) -> bool:
+    """Whether a piece begins a block that only an incremental run, or only a full one, takes."""
     if piece.part is not PieceKind.BLOCK or not re.match(r"if\b", piece.inner):
         return False
     condition = _condition(piece)

@@ -79,6 +79,7 @@ class SourcePolls:
         return found
 
     def close(self) -> None:
+        """End the thread."""
         if self._topics is not None:
             self._topics.close()
             self._topics = None

@@ -42,6 +42,8 @@ class RunningNode:
 
 @dataclass(frozen=True, slots=True)
 class WholeRun:
+    """How far a run is: its nodes, those that have ended, and when it began on the monotonic clock."""
+
     total: int
     ended: int
     began: float

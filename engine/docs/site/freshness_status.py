@@ -60,6 +60,7 @@ def write_freshness(statuses: Iterable[FreshnessStatus], folder: Path, project: 
 
 
 def freshness_text(statuses: Iterable[FreshnessStatus], project: str, seconds: float) -> str:
+    """The content of sources.json; `seconds` is how long it took in all."""
     results = [_result(freshness, project) for freshness in statuses]
     record = {"metadata": artifact_metadata("sources/v3"), "results": results, "elapsed_time": round(seconds, 3)}
     return json.dumps(record, indent=1)

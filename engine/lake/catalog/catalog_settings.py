@@ -92,6 +92,7 @@ def warehouse(catalog: CatalogConfig) -> Path | ObjectWarehouse:
 
 
 def catalog_jars(catalog: CatalogConfig) -> tuple[str, ...]:
+    """The sets of locked jars that the catalog needs."""
     return (*_JARS.get(catalog.type, ()), *(OBJECT_STORE_JARS if catalog.store is not None else ()))
 
 
@@ -159,6 +160,13 @@ def _sqlite_warehouse(catalog: CatalogConfig, prefix: str) -> dict[str, str]:
 
 
 def spark_properties(kind: str, name: str, settings: Mapping[str, str]) -> dict[str, str]:
+    """Return Spark's settings for a catalog that a server keeps.
+
+    Args:
+        kind: rest or jdbc.
+        name: of the catalog in SQL.
+        settings: the keys of the target, secrets in place.
+    """
     prefix = f"spark.sql.catalog.{name}"
     # With its cache Spark would not see for half a minute what others commit.
     renewal = _RENEWAL if "credential" in settings else {}

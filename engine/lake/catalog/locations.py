@@ -23,6 +23,7 @@ def root(warehouse: Path) -> Path:
 
 
 def _which(folder: Path) -> tuple[int, int] | None:
+    """Which folder it is; None: there is none."""
     try:
         found = folder.stat()
     except OSError:

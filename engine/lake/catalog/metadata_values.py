@@ -65,6 +65,7 @@ def day_text(days: int) -> str:
 
 
 def time_text(micros: int) -> str:
+    """A time by its microseconds since 1970 in UTC, as Spark prints it."""
     days, rest = divmod(micros, _DAY)
     return f"{day_text(days)} {clock_text(datetime.fromtimestamp(0, UTC) + timedelta(microseconds=rest))}"
 

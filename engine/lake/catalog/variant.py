@@ -25,6 +25,11 @@ class VariantType(PrimitiveType):
 
 
 def parse_metadata(text: str) -> TableMetadata:
+    """The metadata of a table, from its JSON.
+
+    Raises:
+        ValueError: it is not JSON, or does not describe a table.
+    """
     if f'"{NAME}"' not in text:
         return TableMetadataUtil.parse_raw(text)
     found = json.loads(text)

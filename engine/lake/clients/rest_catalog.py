@@ -177,6 +177,7 @@ class RestClient:
         return f"{self._schema(schema)}/{'views' if view else 'tables'}/{quote(name, safe='')}"
 
     def _answer(self, method: str, place: str, **query: str) -> dict[str, Any] | None:
+        """The answer of the server; None: there is no such table, view or schema."""
         return self._session.ask(method, place, query)
 
 

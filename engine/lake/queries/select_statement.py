@@ -77,6 +77,7 @@ def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
 
 
 def _first_rows(tree: dict[str, Any]) -> int | None:
+    """The rows that `select columns from table limit n` takes; None for all other queries."""
     source, modifiers = tree.get("from_table") or {}, tree.get("modifiers", [])
     plain = (
         tree.get("type") == "SELECT_NODE"

@@ -18,6 +18,7 @@ def explanation_text(code: str) -> str:
 
 
 def compiled_sql(opened: OpenProject, file: str) -> str:
+    """Return the SQL of a model as the editor has it, for Spark; empty if it cannot be compiled."""
     edited = opened.analysed(file)
     return edited.model.sql if edited else ""
 

@@ -30,6 +30,7 @@ _ORDER = re.compile(r"\border\s+by\b", re.IGNORECASE)
 
 
 def hover(opened: OpenProject, file: str, position: types.Position) -> types.Hover | None:
+    """Describe what is at a place; None if there is nothing to say."""
     text = opened.text(file)
     place = location_of_position(position, text, file)
     said = _described(opened, file, text, place)

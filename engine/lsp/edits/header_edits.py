@@ -30,6 +30,7 @@ class HeaderText:
         return offset_of(self.header.values.get(path, Location(self.file)), self.text)
 
     def data(self, path: Path) -> object:
+        """Return a value; None: there is none."""
         found: object = self.header.data
         for part in path:
             found = found.get(part) if isinstance(found, dict) else None
@@ -37,6 +38,7 @@ class HeaderText:
 
 
 def header_text(file: str, text: str) -> HeaderText | None:
+    """Return a file with its header; None: it has none, or one that cannot be edited."""
     header = split_header(text, file).header
     return HeaderText(file, text, header) if header is not None and header.keys and _END.search(text) else None
 

@@ -17,6 +17,14 @@ _WINDOW, _WATERMARK = "window ", "watermark "
 
 
 def query_places(opened: OpenProject, file: str, names: QueryNames, node: str) -> Iterator[NamedPlace]:
+    """Return the names in a query.
+
+    Args:
+        opened: the project.
+        file: of the query.
+        names: in it.
+        node: the model that it is; empty: a test.
+    """
     text = opened.text(file)
     read = _Query(file, node, text, names)
     for use in names.names:

@@ -35,6 +35,7 @@ def yaml_places(opened: OpenProject, file: str) -> Iterator[NamedPlace]:
 
 
 def value_at(document: Yaml, path: Path) -> Any:
+    """The value at a path; None: there is none."""
     found: Any = document.data
     for part in path:
         try:

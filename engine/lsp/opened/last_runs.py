@@ -12,6 +12,7 @@ _MOST_TEXT = 200
 
 
 def last_run_text(target_dir: Path, node: str) -> str:
+    """Return how the last run of a node ended, one line; empty if it is not known."""
     run = last_run(target_dir).nodes.get(node)
     if run is None:
         return ""

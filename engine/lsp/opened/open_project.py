@@ -55,6 +55,7 @@ class OpenProject:
         return self.compiled.manifest if self.compiled else Manifest("", "", "", {}, ())
 
     def name_of(self, path: Path) -> str | None:
+        """Return the name of a file in the project, or None if it is outside."""
         try:
             return path.resolve().relative_to(self.root).as_posix()
         except (ValueError, OSError):

@@ -148,6 +148,11 @@ def _there(session: SparkSession, model: Model, within: TimeRange) -> DataFrame:
 
 
 def _checked(model: Model, rows: DataFrame) -> int:
+    """How many rows fail an expectation that keeps them out of the table.
+
+    Raises:
+        RunError: `expectation-failed`.
+    """
     from pyspark.sql import functions as f
 
     failing = [
@@ -214,6 +219,7 @@ def open_rows(run: Run, model: Model, state: ModelState, within: TimeRange, stac
 
 
 def _as_table(session: SparkSession, model: Model, frame: DataFrame) -> DataFrame:
+    """The rows with the columns of the table; those that the query gives no more are NULL."""
     from pyspark.sql import functions as f
 
     rows = table_setup.columns_of(model, frame.drop(expectations.FAILED))

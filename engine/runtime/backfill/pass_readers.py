@@ -28,6 +28,7 @@ def pass_readers(run: Run, owner: Model, table: TableFacts) -> None:
 
 
 def _behind_replacements(position: StreamPosition, owner: Model, table: TableFacts) -> TableFacts | None:
+    """The table as it was right after the replacements that follow on where a stream is; None: none does."""
     ids = [snapshot.id for snapshot in table.history]
     offsets = position.offsets_in(table)
     reached = {offset["snapshot_id"] for offset in offsets} if offsets else {position.initial(owner)}

@@ -99,6 +99,11 @@ def refresh_changes(
 
 
 def _full(model: Model, choice: RefreshChoice, reason: str) -> str:
+    """Why a table is computed in full after all.
+
+    Raises:
+        StateError: `refresh-not-incremental`: it must not be.
+    """
     if model.write.refresh is Refresh.INCREMENTAL:
         full = replace(choice, way=Way.FULL, reason=reason)
         if (fault := refused(model, full)) is not None:

@@ -76,6 +76,11 @@ def _replaced(
     *,
     few: bool,
 ) -> Affected:
+    """Find which rows of a table are replaced.
+
+    Raises:
+        FullRefreshError: all of them.
+    """
     if choice.unfollowed:
         raise FullRefreshError(choice.unfollowed)
     session = reading.session

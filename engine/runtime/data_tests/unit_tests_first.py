@@ -43,6 +43,15 @@ def local_target(target: Target) -> Target:
 def verdicts(
     spark: SparkSession, tests: Sequence[UnitTest], run_unit: RunUnit, threads: int
 ) -> Callable[[SparkSession, UnitTest], DataTestVerdict]:
+    """Run unit tests, and return what gives the verdict of each when its turn comes.
+
+    Args:
+        spark: a session on this machine.
+        tests: those that will have a turn.
+        run_unit: runs one.
+        threads: how many run side by side.
+    """
+
     def timed(test: UnitTest) -> DataTestVerdict:
         begin = time.monotonic()
         return replace(run_unit(spark, test), seconds=time.monotonic() - begin)

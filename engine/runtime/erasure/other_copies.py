@@ -89,6 +89,7 @@ def _copies(model: Model, above: str) -> dict[str, str]:
 
 
 def _renamed(names: _Names | None, others: _Names) -> _Names | None:
+    """The columns of the condition under other names; None: not all of them have one."""
     known = {old.lower(): new for old, new in others.items()}
     if names is None or not {name.lower() for name in names.values()} <= known.keys():
         return None

@@ -34,6 +34,7 @@ class StreamPosition:
         return any(item.stream and item.node == owner.id for item in self.reader.inputs)
 
     def initial(self, owner: Model) -> int | None:
+        """The snapshot of another model's table that its initial snapshot has the rows of; None: it has none."""
         found = self.state.starts.get(owner.id, {}).get("snapshot")
         return found if isinstance(found, int) else None
 

@@ -29,6 +29,7 @@ class Beginnings:
     checkpoint: StatePath
 
     def rejected(self, batch: int) -> EngineError | None:
+        """Why a micro-batch cannot be committed: rows before it are missing; None: there are none."""
         begun = _begun_at(self.checkpoint, batch)
         open_ones = {node for node, reading in self.readings.items() if not reading.begun}
         if not open_ones or not begun:

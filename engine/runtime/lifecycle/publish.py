@@ -50,6 +50,11 @@ def as_written(run: Run, model: Model, back_to: int | None = None) -> TableFacts
 
 
 def _check(run: Run, model: Model, table: TableFacts) -> None:
+    """Check that the staged rows can be published.
+
+    Raises:
+        StateError: `staged-rows`, `publish-diverged`.
+    """
     main = run.lake.table(model.relation.schema, model.relation.name)
     if (fault := staged_fault(model, table, main)) is not None:
         raise StateError.of((fault,))
@@ -93,6 +98,7 @@ def _whole(folder: TableState) -> ModelState | None:
 
 
 def waiting(run: Run, model: Model) -> str | None:
+    """What gives the rows of a model that wait, as SQL reads it; None: none do."""
     pending = _whole(run.state(model))
     if pending is not None:
         return full_refresh.staging(model, pending.generation).sql

@@ -188,6 +188,11 @@ def _startup_conf(target: Target, target_dir: Path, manifest: Manifest, mode: De
 
 
 def _project_files(root: Path) -> dict[str, Path]:
+    """The files that a compilation reads, by their names in the project.
+
+    Raises:
+        ProjectError: `secret-misplaced`: one holds a key or a token.
+    """
     found = {
         name: Path(path) for name, path in read_files(root, load_project(root).paths).items() if Path(path).is_file()
     }

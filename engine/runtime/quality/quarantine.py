@@ -55,6 +55,7 @@ class Quarantine:
         return relation_of(self.model)
 
     def wrote(self, query: str | None, batch: int | None = None) -> SnapshotFacts | None:
+        """The commit of a batch (None: of any batch) of a query of Spark's, if there is one."""
         for snapshot in self.facts.history if self.facts else ():
             wanted = batch is None or snapshot.marker("batch-id") == str(batch)
             if wanted and query is not None and snapshot.marker(_QUERY) == query:

@@ -44,6 +44,12 @@ class _Groups:
 
 
 def live_nodes(manifest: Manifest, nodes: Iterable[str]) -> dict[str, LiveNode]:
+    """Return the live nodes of a selection, in the order of the build.
+
+    Args:
+        manifest: a project without errors.
+        nodes: ids of models, data tests and unit tests.
+    """
     chosen = [manifest.nodes[i] for i in nodes]
     models = {n.id: n for n in chosen if isinstance(n, Model) and n.stored}
     groups = _grouped(manifest, chosen, models)

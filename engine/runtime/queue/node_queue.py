@@ -137,6 +137,7 @@ class NodeQueue:
                 self._plan_next(entry, now)
 
     def next(self, now: float) -> Entry | None:
+        """The node whose turn begins now: the one that is due longest, of those that may; None: none may."""
         ready = []
         for entry in self.entries.values():
             if entry.due is None or entry.paused or entry.state not in {NodeState.QUEUED, NodeState.WAITING}:
@@ -170,6 +171,7 @@ class NodeQueue:
             self._turn_to(entry, NodeState.RUNNING, f"took over from {entry.standby.process}")
 
     def next_maintenance(self, now: float) -> Entry | None:
+        """The node whose table is to be maintained now: in a quiet moment, the one with most commits; None: none is."""
         ready = [e for e in self.entries.values() if e.state in {NodeState.IDLE, NodeState.QUEUED} and not e.paused]
         found = max((e for e in ready if self._worn(e, now)), key=lambda entry: entry.commits, default=None)
         if found is None:

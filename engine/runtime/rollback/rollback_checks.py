@@ -35,6 +35,7 @@ class Rollback:
 
     @property
     def rows(self) -> int | None:
+        """The rows that readers see then; None: not known."""
         return self.table.rows
 
 

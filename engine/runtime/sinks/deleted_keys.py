@@ -60,6 +60,7 @@ class Deleted:
         return replace(self.model.relation, name=self.model.relation.name + SUFFIX)
 
     def known(self, session: SparkSession, query: str) -> DataFrame | None:
+        """The deletes that count for a query's rows: `key` and `sequence`, structs; None: there has never been one."""
         if self.facts is None and not self.made:
             return None
         rows = session.table(self.relation.sql)
@@ -198,6 +199,7 @@ def deleted_of(run: Run, model: Model, began: str | None = None) -> Deleted | No
 
 
 def began_by(run: Run, model: Model, table: TableFacts) -> str | None:
+    """The query for whose rows the generations of a table remembered deletes, from snapshots alone; None: none did."""
     found, ours = deleted_of(run, model), {identity(snapshot) for snapshot in table.history} - {None}
     snapshots = found.facts.history if found and found.facts else ()
     return next((began for s in snapshots if identity(s) in ours and (began := s.marker(_BEGAN))), None)

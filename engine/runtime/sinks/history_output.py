@@ -34,6 +34,15 @@ def with_validity(frame: DataFrame, write: Write) -> DataFrame:
 
 
 def versions(table: DataFrame, rows: DataFrame, write: Write, delete: str, deleted: DataFrame | None) -> DataFrame:
+    """The versions of the table whose end changes, and the new ones.
+
+    Args:
+        table: the versions so far.
+        rows: of the batch, one for each key and sequence.
+        write: keys and sequence.
+        delete: the column that says whether a row deletes.
+        deleted: remembered deletes, `key` and `sequence`; None: there are none.
+    """
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 

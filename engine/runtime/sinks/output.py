@@ -37,4 +37,10 @@ class Prepared(Protocol):
 
 
 class Output(Protocol):
-    def prepare(self, frame: DataFrame, query: str) -> Prepared: ...
+    def prepare(self, frame: DataFrame, query: str) -> Prepared:
+        """Compute a micro-batch.
+
+        Args:
+            frame: its rows, with the columns of the query.
+            query: Spark's id of the streaming query.
+        """

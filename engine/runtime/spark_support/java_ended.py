@@ -18,6 +18,7 @@ _TAIL_BYTES = 4096
 
 
 def java_ended(spark: SparkSession, log: Path) -> Diagnostic | None:
+    """Say that the Java of a session is gone, with the reason that its log gives; None: it is there."""
     try:
         jvm_of(spark).java.lang.System.nanoTime()
     except spark_exceptions():

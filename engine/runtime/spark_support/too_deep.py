@@ -20,6 +20,7 @@ _HINT = (
 
 
 def too_deep(error: Exception, node: Model | Source) -> Diagnostic | None:
+    """What to tell of a stack that overflowed; None if it did not."""
     # The error of a stream has its cause in Java's trace only.
     text = f"{error}\n{getattr(error, '_stackTrace', None) or ''}"
     if not any(sign in text for sign in _SIGNS):

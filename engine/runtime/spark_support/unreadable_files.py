@@ -31,6 +31,7 @@ _HEADER = re.compile(r"CSV file: \S+")
 
 
 def unreadable(error: Exception) -> tuple[str, str] | None:
+    """Message and hint for Spark's error; None if it is not an error of a file."""
     text = str(error)
     found = _FILE.search(text) if "FAILED_READ_FILE" in text else None
     if found is None:

@@ -131,4 +131,5 @@ def _rules(query: StreamQuery, inputs: StreamInputs, quarantine: Quarantine | No
 
 
 def _rejected(landed: Landed, beginnings: Beginnings, batch: int) -> EngineError | None:
+    """Why a micro-batch that was computed cannot be committed, because of what was read; None: it can."""
     return landed.refused(batch) or beginnings.rejected(batch)

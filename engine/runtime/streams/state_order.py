@@ -34,6 +34,14 @@ _Facts = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class OrderedQuery:
+    """A query whose aggregates come in the order of its state.
+
+    Attributes:
+        model: with the text that runs.
+        frame: the rows of that.
+        order: what its generation records; None: nothing in its state has an order.
+    """
+
     model: Model
     frame: DataFrame
     order: _Facts | None
@@ -89,6 +97,7 @@ def _views(facts: _Facts) -> dict[str, int]:
 
 
 def _before(run: Run, model: Model, folder: TableState, state: ModelState, now: Groups | None) -> _Facts | None:
+    """The query that has the order of a state, with the names of now and its `groups`; None: the state has no order."""
     facts = folder.facts(state)
     if facts is None or "state" not in facts:
         # The plan compares such facts as text: it is the same.

@@ -129,6 +129,7 @@ def _of_file(path: Path | str, format_: str, place: Place) -> Any:
 
 
 def schema_of(path: Any, format_: str) -> Any:
+    """Return Arrow's schema of a file, by its path or opened; None: it cannot be read."""
     import pyarrow as pa
     from pyarrow import orc, parquet
 
@@ -202,6 +203,7 @@ def _misfit(declared: str, found: Any, format_: str) -> str:
 
 
 def _name(found: Any) -> str | None:
+    """The type of a file as Spark calls it; None if that is not known here."""
     from pyarrow import types
 
     if types.is_decimal(found):

@@ -193,6 +193,14 @@ def read_batch(session: SparkSession, spec: SourceSpec, place: Place) -> DataFra
 
 
 def read_files(session: SparkSession, spec: SourceSpec, place: Place, uris: Collection[str]) -> DataFrame:
+    """All rows of some of its files.
+
+    Args:
+        session: that reads.
+        spec: the source.
+        place: where sources are read.
+        uris: of the files, as Hadoop prints them.
+    """
     spec = with_connection(spec, place)
     reader = session.read.options(**_options(spec, stream=False))
     return file_formats.read(session, reader, spec, [local_paths.literally(uri) for uri in sorted(uris)], place)

@@ -8,6 +8,14 @@ from engine.errors import Diagnostic
 
 
 def changed_columns(table: str, reader: str, before: Mapping[str, str], now: Mapping[str, str]) -> Diagnostic | None:
+    """Return how the columns of a table differ from those at the last start of a stream; None: all are there.
+
+    Args:
+        table: its full name.
+        reader: name of the model.
+        before: the columns at the last start, with their types.
+        now: those that there are.
+    """
     wrong = [
         f"{name} {type_}: " + (f"is {now[name]} now" if name in now else "is gone")
         for name, type_ in before.items()

@@ -55,6 +55,7 @@ class Arrivals:
         self._at = dict(ends)
 
     def wait(self, seconds: float) -> bool:
+        """Return whether a record came, in at most so many seconds."""
         first = self._consumer.consume(1, seconds)
         found = [message for message in first if message.error() is None]
         if not found:

@@ -170,6 +170,7 @@ def starting_offsets(spec: SourceSpec) -> str | Offsets:
 
 
 def _offsets(said: Mapping[str, Any]) -> str | Offsets | None:
+    """None if they cannot be read."""
     value = said.get("starting_offsets")
     if value is None or isinstance(value, str):
         return None if value is not None and value not in _WORDS else value or "earliest"

@@ -185,6 +185,7 @@ class Questions:
 
 
 def _known(questions: Questions, wanted: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """Topics as they are, or were some seconds ago."""
     now = time.monotonic()
     missing = any(name not in questions.known for names in wanted.values() for name in names)
     if missing or now - questions.known_at >= _DESCRIBED_SECONDS:

@@ -20,6 +20,12 @@ SAMPLE = 1000
 
 
 def newest(spec: SourceSpec, position: Mapping[str, Mapping[str, Any]]) -> SourceSpec:
+    """The source from its newest records on.
+
+    Args:
+        spec: as it is declared.
+        position: by topic, the first and the end offset of each partition, and the topic's id.
+    """
     starts: dict[str, dict[str, int]] = {}
     for topic, found in position.items():
         partitions = {key: value for key, value in found.items() if key != "id"}

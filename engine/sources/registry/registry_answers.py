@@ -25,6 +25,7 @@ class Answer:
 
 
 def answer(data: Any) -> Answer | None:
+    """Read an answer with a schema; None if it is of another form."""
     if not isinstance(data, dict) or not isinstance(data.get("schema"), str):
         return None
     kind, references, number = data.get("schemaType") or "AVRO", data.get("references") or [], data.get("id")
@@ -45,6 +46,7 @@ def _is_number(value: Any, bound: int) -> bool:
 
 
 def versions(data: Any) -> list[int] | None:
+    """Read the versions of a subject; None if the answer is of another form."""
     return data if isinstance(data, list) and all(_is_number(number, _VERSIONS) for number in data) else None
 
 

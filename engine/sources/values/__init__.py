@@ -26,7 +26,8 @@ class ValueFormat(Protocol):
     def columns(self, value: Mapping[str, Any], /) -> str | None:
         """The columns it brings, as DDL; empty: known when it is read; None: it needs a schema."""
 
-    def jars(self) -> Sequence[str]: ...
+    def jars(self) -> Sequence[str]:
+        """The sets of locked jars it needs."""
 
     def decode(self, frame: DataFrame, spec: SourceSpec, value: Mapping[str, Any], place: Place, /) -> DataFrame:
         """Columns, `_metadata` and `__bad` from `__raw` and `_metadata`."""

@@ -63,6 +63,7 @@ def columns(_: Mapping[str, Any]) -> str | None:
 
 
 def jars() -> tuple[str, ...]:
+    """None: PySpark reads JSON."""
     return ()
 
 
@@ -73,6 +74,14 @@ def decode(frame: DataFrame, spec: SourceSpec, value: Mapping[str, Any], _: Plac
 def objects(
     frame: DataFrame, spec: SourceSpec, options: Mapping[str, str], folders: tuple[int, int] | None = None
 ) -> DataFrame:
+    """Columns, `_metadata` and `__bad` from `__raw` and `_metadata`.
+
+    Args:
+        frame: the records.
+        spec: the source.
+        options: of Spark's JSON reader, of those in OPTIONS.
+        folders: of files, the depths of `folder_columns`.
+    """
     from pyspark.sql import functions as f
 
     session: Any = frame.sparkSession

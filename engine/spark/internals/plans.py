@@ -121,6 +121,7 @@ class PlanMaker:
         return self._expressions.Not(condition)
 
     def there(self, expression: Any) -> Any:
+        """Whether a value is not NULL."""
         return self._expressions.IsNotNull(expression)
 
     def where(self, condition: Any, expression: Any) -> Any:

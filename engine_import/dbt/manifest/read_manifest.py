@@ -41,6 +41,7 @@ class DbtNode:
     data: Mapping[str, Any] = field(default_factory=dict)
 
     def text(self, key: str) -> str:
+        """A string of its data; empty if there is none."""
         return text_of(self.data, key)
 
     @property
@@ -179,11 +180,13 @@ def _relation(node: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def text_of(data: Mapping[str, Any], key: str) -> str:
+    """A string; empty if there is none."""
     value = data.get(key)
     return value if isinstance(value, str) else ""
 
 
 def mapping_of(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """A mapping; empty if there is none."""
     value = data.get(key)
     return value if isinstance(value, dict) else {}
 

@@ -46,11 +46,20 @@ class Argument:
 
     @property
     def unit(self) -> str:
+        """The unit of time that it names, in capitals; empty if it names none."""
         return UNITS.get(self.word, "").upper()
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
+    """A call of a function.
+
+    Attributes:
+        name: as written.
+        arguments: those between the commas.
+        write: writes nodes in Spark's dialect.
+    """
+
     name: str
     arguments: tuple[Argument, ...]
     write: Callable[[Sequence[Node]], str]

@@ -50,11 +50,13 @@ class Script:
 
     @contextmanager
     def replacing(self, names: Mapping[str, str]) -> Iterator[None]:
+        """Write something else for some names, inside of a with block."""
         self.replaced = names
         yield
         self.replaced = {}
 
     def gap(self, start: int, end: int) -> str:
+        """The white space, comments and blocks of Jinja between two places."""
         text = self.tree.text[start:end]
         if "#" in text and self.warehouse.dialect == "bigquery":
             return _HASH_COMMENT.sub(lambda match: match[1] or "--", text)

@@ -75,6 +75,7 @@ class SqlTree:
         return self.blocks[at - 1][1] if at else ()
 
     def has_block(self, start: int, end: int) -> bool:
+        """Whether a block of Jinja is between two places."""
         at = bisect_right(self.blocks, start - 1, key=lambda block: block[0])
         return at < len(self.blocks) and self.blocks[at][0] < end
 
@@ -125,6 +126,7 @@ def _masked(template: str) -> tuple[str, list[tuple[int, int]], list[tuple[int, 
 
 
 def _enter(stack: list[int], code: str, number: int) -> None:
+    """Change the stack of open blocks by a block."""
     if code.startswith("end"):
         stack[-1:] = []
     elif code.startswith(("else", "elif")):

@@ -126,6 +126,11 @@ def _rows_before(table: DataFrame, write: Write) -> DataFrame:
 
 
 def _after(model: Model, table: DataFrame, extract: Extract) -> Extract:
+    """The extract with a time after that of all changes so far.
+
+    Raises:
+        RunError: `extract-order`: it is a file of an earlier time.
+    """
     from pyspark.sql import functions as f
 
     ((last,),) = table.agg(f.max(f.unix_micros(named(AT)))).collect()
