@@ -11,6 +11,7 @@ _WITH_ARTICLE = {"view": "a view", "table": "a table", "streaming_table": "a str
 
 
 def changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """Return the sentence on what a model was and is, from its facts; empty if it is what it was."""
     was, now = str(old["materialized"]), str(new["materialized"])
     return "" if was == now else f"it was {_WITH_ARTICLE.get(was, was)} and is now {_WITH_ARTICLE.get(now, now)}"
 

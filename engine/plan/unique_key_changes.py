@@ -22,6 +22,12 @@ _ROLES = {"unique_key": "the key column", "sequence_by": "the column of sequence
 
 
 def key_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:
+    """What an edit changes in how keys and sequence of a table are computed, in words; empty: nothing, or no keys.
+
+    Args:
+        old: the facts of the query that wrote the table.
+        new: those of the query now, with the same keys.
+    """
     write = new.get("write") or {}
     roles = {name: role for key, role in reversed(_ROLES.items()) for name in write.get(key) or ()}
     if not roles:

@@ -85,6 +85,7 @@ class Catalog:
         return settings
 
     def gifts(self) -> tuple[Gift, ...]:
+        """What the block would give away; no secret is read."""
         named = self.secrets.gifts(self.keys, "catalog") if self.secrets else ()
         return (*named, *of_machine(self.type, self.keys), *self._of_store())
 
@@ -147,6 +148,7 @@ def _objects(part: Section, chosen: str, store: ObjectStoreConfig | None) -> str
 
 
 def without_secrets(part: Section, secrets: SecretSettings) -> Section:
+    """The block without secrets in what is shown of it."""
     if not isinstance(part.value, dict):
         return part
     shown = {key: secrets.refuse(value) for key, value in part.mapping() if key in _SHOWN}

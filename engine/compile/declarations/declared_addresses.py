@@ -70,6 +70,13 @@ def check_block(kind: str, part: Section, secrets: SecretSettings | None) -> Non
 
 
 def check_catalog(kind: str, part: Section, secrets: SecretSettings | None) -> None:
+    """Report the addresses of a catalog in the same way.
+
+    Args:
+        kind: of the catalog.
+        part: its block.
+        secrets: those of the target.
+    """
     for key, value in part.mapping():
         if not isinstance(value.value, str):
             continue

@@ -20,6 +20,13 @@ _SHOWN = ("endpoint", "region", "path_style_access")
 
 @dataclass(frozen=True, slots=True)
 class ObjectStoreConfig:
+    """The block of a target; placeholders stand for secrets.
+
+    Attributes:
+        keys: what is set, as texts.
+        secrets: those of the target.
+    """
+
     keys: dict[str, str] = field(default_factory=dict, repr=False)
     secrets: SecretSettings | None = field(default=None, repr=False, compare=False)
 
@@ -38,10 +45,12 @@ class ObjectStoreConfig:
         return S3Settings.of(settings)
 
     def gifts(self) -> tuple[Gift, ...]:
+        """What the block would give away; no secret is read."""
         return (*(self.secrets.gifts(self.keys, "s3") if self.secrets else ()), *of_store(self.keys))
 
 
 def load_object_store(part: Section | None, secrets: SecretSettings | None) -> ObjectStoreConfig | None:
+    """Read the block; what is wrong is a finding. None: the target has none."""
     if part is None:
         return None
     part.check_keys(OBJECT_STORE, "s3")
@@ -58,6 +67,7 @@ def load_object_store(part: Section | None, secrets: SecretSettings | None) -> O
 
 
 def without_secrets(part: Section, secrets: SecretSettings) -> Section:
+    """Return the block without secrets in what is shown of it."""
     if not isinstance(part.value, dict):
         return part
     shown = {key: secrets.refuse(value) for key, value in part.mapping() if key in _SHOWN}

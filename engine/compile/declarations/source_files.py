@@ -172,6 +172,7 @@ def _with_descriptions(
 
 
 def _type_of_field(path: str, known: Mapping[str, Column]) -> str | None:
+    """The type of a field of a column, by its path; None if there is none."""
     first, *rest = path.split(".")
     column = next((one for name, one in known.items() if name.lower() == first.lower()), None)
     return field_type(normal(column.type), rest) if column is not None and column.type and rest else None

@@ -43,6 +43,7 @@ def is_argument(key: str) -> bool:
 
 
 def read_spark(part: Section | None) -> dict[str, Any]:
+    """Return the fields of a target that the block gives; what is wrong is a finding."""
     if part is None:
         return {}
     part.check_keys(SPARK)

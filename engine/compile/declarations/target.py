@@ -62,6 +62,7 @@ class Late:
 
     @property
     def name(self) -> str:
+        """Which block it is: `connections.main`."""
         return ".".join(str(key) for key in self.part.path[2:])
 
     def gifts(self) -> tuple[Gift, ...]:

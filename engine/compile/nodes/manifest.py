@@ -222,6 +222,7 @@ class Age:
 
     @property
     def seconds(self) -> int:
+        """The same in seconds."""
         return self.count * SECONDS[self.period]
 
 

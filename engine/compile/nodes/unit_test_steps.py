@@ -63,6 +63,8 @@ class ExpectedResult:
 
 @dataclass(frozen=True, slots=True)
 class UnitTestStep:
+    """One step; `now` is the clock from here on, UTC."""
+
     kind: StepKind
     location: Location
     given: tuple[GivenRows, ...] = ()

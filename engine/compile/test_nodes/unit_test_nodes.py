@@ -70,6 +70,7 @@ class _Reader:
     begun: bool = field(default=False)
 
     def test(self) -> UnitTest | None:
+        """The test; None if it has no name, or no model that is there."""
         item = self.item
         if not isinstance(item.value, dict):
             item.expected("a unit test with name, model, steps and expect")
@@ -278,6 +279,7 @@ class _Reader:
 
 
 def input_columns(item: Input, nodes: Mapping[str, Node]) -> dict[str, str | None]:
+    """Name and type of the columns that an input has; empty if they are not known."""
     node = nodes.get(item.node)
     if isinstance(node, Model):
         stored = not node.computed_when_read

@@ -31,6 +31,7 @@ _PART = re.compile(r"(?P<first>\*|\w+)(?:-(?P<last>\w+))?(?:/(?P<step>[0-9]{1,9}
 
 
 def fault(text: str) -> str:
+    """What is wrong with a schedule; empty if nothing is."""
     if text.lower() in NAMED:
         return ""
     parts = text.lower().split()

@@ -78,6 +78,7 @@ def _always(type_: str) -> Rule:
 
 
 def _two(types: Types) -> tuple[str | None, str | None]:
+    """The first two; None where there are fewer."""
     first, second, *_ = [*types, None, None]
     return first, second
 

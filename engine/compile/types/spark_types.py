@@ -138,6 +138,7 @@ def stored(type_: str | None) -> str | None:
 
 @lru_cache(maxsize=8192)
 def fields(type_: str | None) -> tuple[tuple[str, str], ...] | None:
+    """Name and type of the fields of a struct; None if it is none."""
     if type_ is None or not type_.startswith("struct<"):
         return None
     pairs = []
@@ -166,6 +167,7 @@ def field_type(type_: str | None, path: Iterable[str]) -> str | None:
 
 
 def struct(members: list[tuple[str, str | None]]) -> str | None:
+    """The struct of these fields; None if the type of one is not known."""
     parts = []
     for name, type_ in members:
         if type_ is None:

@@ -48,6 +48,14 @@ _NOTED = {Change.FORWARD, Change.ADDITIVE}
 
 
 def make_plan(manifest: Manifest, selected: Iterable[str], deployed: Deployed, options: PlanOptions) -> Plan:
+    """Decide what a build does to each node.
+
+    Args:
+        manifest: the compiled project.
+        selected: ids of models and tests, in the order of the build.
+        deployed: what there is of them and of what they read.
+        options: what the user says about the build.
+    """
     nodes = [manifest.nodes[node] for node in selected]
     models = [node for node in nodes if isinstance(node, Model)]
     rebuilt = {m.id for m in models if rebuilds(deployed.models.get(m.id, DeployedModel()), options)}
@@ -71,6 +79,7 @@ def _test_action(manifest: Manifest, test: Node, deployed: Deployed, before: Map
 
 
 def _left_alone(manifest: Manifest, model: Model, deployed: Deployed, options: PlanOptions) -> Action | None:
+    """The action for a table with rows that `--empty` leaves as it is; None: it is another case."""
     known = deployed.models.get(model.id, DeployedModel())
     if not options.empty or model.computed_when_read:
         return None

@@ -13,6 +13,7 @@ _SHOWN = 20
 
 
 def refused_build(manifest: Manifest, plan: Plan) -> EngineError | None:
+    """Return all that forbids a build, with what would be built without it; None: nothing forbids it."""
     found = plan.refusals
     if not found:
         return None

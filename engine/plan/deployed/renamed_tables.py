@@ -166,7 +166,11 @@ def _tables(
 
 
 def _noted(folder: TableState, model: Model, note: Mapping[str, Any]) -> Iterator[RenamedTable]:
-    """The tables of an interrupted rename; StateError `state-unreadable` if no build wrote the note."""
+    """The tables of a rename that was interrupted.
+
+    Raises:
+        StateError: `state-unreadable`: the note is not one that a build wrote.
+    """
     old, new = Relation(folder.catalog, folder.schema, folder.table), model.relation
     try:
         known = {_ENDING.fullmatch(end)[0]: str(uuid) for end, uuid in note["tables"].items()}  # type: ignore[index]

@@ -7,6 +7,7 @@ from engine.compile.nodes.model_settings import OutputMode, Publish
 
 
 def not_recomputed(model: Model) -> str | None:
+    """Return why `engine backfill` cannot replace rows of a streaming model, in words; None: it can."""
     name, write = model.name, model.write
     if model.stateful:
         # What is late, and which duplicates are dropped, depends on when rows came.

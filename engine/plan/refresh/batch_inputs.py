@@ -45,6 +45,7 @@ def same_rows(
 
 
 def changed_table(state: ModelState, table: TableFacts | None) -> str | None:
+    """Return how a batch table differs from what its last build made of it, in a sentence; None: it does not."""
     if table is None or table.uuid != state.uuid or not table.only_files_since(state.snapshot):
         return "its table is not as it was written"
     if state.made and table.made != state.made:
@@ -53,6 +54,7 @@ def changed_table(state: ModelState, table: TableFacts | None) -> str | None:
 
 
 def changed_view(state: ModelState, view: ViewFacts | None) -> str | None:
+    """Return how a view differs from what its last build made of it, in a sentence; None: it does not."""
     if view is None or (state.made and view.made != state.made):
         return "another program changed the view"
     return None

@@ -164,6 +164,11 @@ def plain(view: str) -> str:
 
 
 def _check_query(manifest: Manifest, model: Model) -> None:
+    """Check that the same rows of the inputs give the same rows.
+
+    Raises:
+        _FullError: other things decide, too.
+    """
     from engine.compile.refresh.read_names import names_by_strings, reads_places
 
     if volatile(manifest, model):
@@ -179,6 +184,11 @@ def _check_query(manifest: Manifest, model: Model) -> None:
 
 
 def _check_writing(model: Model) -> None:
+    """Check that rows can be put into the table that are a part of it.
+
+    Raises:
+        _FullError: it is written as a whole.
+    """
     if model.write.history is History.VERSIONS or (model.write.history and model.write.refresh is not Refresh.AUTO):
         raise _FullError("'history' compares all rows of each build", "Remove 'refresh'.")
     if model.write.overwrite is Overwrite.PARTITIONS:
@@ -196,6 +206,11 @@ def _check_state(
     environment: Mapping[str, str],
     spark_version: str,
 ) -> None:
+    """Check that the table is what the same query made of known inputs.
+
+    Raises:
+        _FullError: it is not.
+    """
     if state is None or written is None:
         raise _FullError("it was not built yet")
     if state.phase is not Phase.PUBLISHED:

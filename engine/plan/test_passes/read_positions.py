@@ -44,6 +44,7 @@ class ReadPositions:
         return {node: self._known[node, refs] for node in nodes}
 
     def stored(self, test: DataTest | UnitTest) -> Position | None:
+        """Return where the table of a test's failing rows is; None: the test keeps none."""
         if not isinstance(test, DataTest) or test.stored is None:
             return None
         try:
