@@ -147,7 +147,7 @@ def test_what_is_shipped_is_enough_to_run_a_command(shop, tmp_path_factory, monk
     for path in (work / "headrace").rglob("*"):
         path.chmod(0o555 if path.is_dir() else 0o444)
     main = work / "headrace_main.py"
-    main.write_text((REPOSITORY / "engine" / "cli" / "submission" / "submitted_main.py").read_text())
+    main.write_text((REPOSITORY / "engine" / "cli" / "commands" / "submitted_main.py").read_text())
     shown = "import atexit; atexit.register(lambda: print(sys.modules['engine'].__file__))"
     script = f"import runpy, sys; {shown}; sys.argv = [{str(main)!r}, 'ls']; runpy.run_path({str(main)!r}, run_name='__main__')"
     found = subprocess.run(

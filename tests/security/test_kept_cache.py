@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -165,42 +167,60 @@ def test_a_damaged_file_costs_time_and_nothing_else(root, damage, capsys):
     precious = root.parent / "x"
     precious.write_text("mine")
     assert run(root, "compile") == 0
-    for name in ("files.json", "written.json", "compiled/dev.json"):
+    for name in ("files.json", "written.json", "compiled/dev.cache"):
         path = kept(root) / name
+        assert path.is_file()
         path.write_bytes(damage)
         assert run(root, "compile") == 0, capsys.readouterr().err
         assert "clean!" in (root / "target/compiled/small/models/a.sql").read_text()
     assert precious.read_text() == "mine"
 
 
+def change_head(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Write the head of a cache again: its length and itself are before the bytes of the nodes."""
+    content = path.read_bytes()
+    end = 8 + int.from_bytes(content[:8], "big")
+    head = msgspec.json.decode(content[8:end])
+    change(head)
+    changed = msgspec.json.encode(head)
+    path.write_bytes(len(changed).to_bytes(8, "big") + changed + content[end:])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
-    [
-        {"packs": [["../../../../etc/hostname", 1]]}, {"packs": [["/etc/hostname", 1]]}, {"packs": []}, {"models": {"model.a": 1}},
-        {"order": ["model.none"]},
-    ],
+    [{"models": {"model.a": 1}}, {"order": ["model.none"]}, {"size": 1}, {"size": 1 << 60}, {"places": {}}],
     ids=str,
-)  # fmt: skip
-def test_an_entry_that_names_other_files_or_places_is_not_used(root, change, capsys):
+)
+def test_a_head_that_does_not_fit_its_nodes_is_not_used(root, change, capsys):
     assert run(root, "compile") == 0
-    path = kept(root) / "compiled/dev.json"
-    path.write_bytes(msgspec.json.encode({**msgspec.json.decode(path.read_bytes()), **change}))
+    change_head(kept(root) / "compiled/dev.cache", lambda head: head.update(change))
     write(root, {"models/b.sql": "select 1 as b", "models/a.sql": "select 'clean!' as id"})
     assert run(root, "compile") == 0, capsys.readouterr().err
     assert "clean!" in (root / "target/compiled/small/models/a.sql").read_text()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("place", [[9, 0, 1, 1], [-1, 0, 1, 1], [0, 1 << 40, 1, 1], [0, 0, -5, 1]], ids=str)
-def test_a_place_outside_its_pack_is_not_used(root, place):
+@pytest.mark.parametrize("place", [[1 << 40, 1, 1], [-1, 1, 1], [0, -5, 1], [0, 1 << 40, 1], [0, 0, 1 << 62]], ids=str)
+def test_a_place_outside_of_the_nodes_is_not_used(root, place, capsys):
+    def move(head: dict[str, Any]) -> None:
+        for entry in head["places"].values():
+            entry[2:] = place
+
     assert run(root, "compile") == 0
-    path = kept(root) / "compiled/dev.json"
-    head = msgspec.json.decode(path.read_bytes())
-    for entry in head["places"].values():
-        entry[2:] = place
-    path.write_bytes(msgspec.json.encode(head))
+    change_head(kept(root) / "compiled/dev.cache", move)
+    write(root, {"models/b.sql": "select 1 as b", "models/a.sql": "select 'clean!' as id"})
+    assert run(root, "compile") == 0, capsys.readouterr().err
+    assert "clean!" in (root / "target/compiled/small/models/a.sql").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("length", [0, 1, 1 << 30, (1 << 63) - 1])
+def test_a_head_of_another_length_is_not_used(root, length, capsys):
     assert run(root, "compile") == 0
+    path = kept(root) / "compiled/dev.cache"
+    path.write_bytes(length.to_bytes(8, "big") + path.read_bytes()[8:])
+    assert run(root, "compile") == 0, capsys.readouterr().err
 
 
 def test_a_record_of_what_was_written_removes_nothing_that_it_should_not(root):

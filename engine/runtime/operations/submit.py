@@ -135,7 +135,7 @@ def submit(made: Submission, folder: Path) -> int:
     java = find_java()
     files = {"properties": folder / "spark.properties", "main": folder / "headrace_main.py"}
     write_properties(files["properties"], made.conf)
-    shutil.copyfile(Path(engine.__file__).parent / "cli" / "submission" / "submitted_main.py", files["main"])
+    shutil.copyfile(Path(engine.__file__).parent / "cli" / "commands" / "submitted_main.py", files["main"])
     if made.members:
         files["archive"] = folder / "headrace.tar.gz"
         _pack(files["archive"], made.members)
