@@ -190,6 +190,7 @@ def test_the_rights_that_the_security_page_gives_are_enough_and_no_more(
         assert "catalog-denied" in removed.codes(), removed.text
 
 
+@pytest.mark.nightly
 def test_tokens_are_renewed_and_one_alone_is_not(
     door: Door,
     rest_server: RestServer,

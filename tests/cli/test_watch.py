@@ -184,6 +184,7 @@ def build(session: LabSession, root: Path, *options: str) -> None:
         assert invoke(["build", *options, "--project-dir", str(root)]) == 0
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 def test_edits_are_built_in_one_session(watching: Watching, root: Path) -> None:
     first = watching.turn()

@@ -160,6 +160,7 @@ def test_what_is_shipped_is_enough_to_run_a_command(shop, tmp_path_factory, monk
     assert SECRET not in (work / "headrace.tar.gz").read_bytes().decode(errors="replace")
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 def test_a_command_runs_in_the_session_that_spark_submit_started(cluster_lab: ClusterLab) -> None:
     lab = cluster_lab

@@ -15,7 +15,7 @@ from engine.jinja import MacroFile, Sandbox
 from engine_import.dbt.compatible_macros import PACKAGES, package_text, provided
 from tests.lab import LabSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 VIEWS = {
     "orders": """
 values

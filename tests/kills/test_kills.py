@@ -9,7 +9,7 @@ from tests.kills.loop import kill_again_and_again
 from tests.kills.project import make
 from tests.lab import Lab
 
-pytestmark = pytest.mark.gate
+pytestmark = pytest.mark.nightly
 
 KILLS = 2
 

@@ -131,7 +131,7 @@ def test_a_merged_table_is_read_as_a_stream_of_its_changes(crm):
     assert crm.snapshot("customer_changes") == snapshots["customer_changes"]
 
 
-@pytest.mark.nightly_cases("2")
+@pytest.mark.nightly
 @pytest.mark.parametrize("seed", [1, 2])
 def test_changes_add_up_to_the_table_after_each_build(crm, seed):
     chance = random.Random(seed)

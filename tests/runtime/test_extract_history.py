@@ -75,6 +75,7 @@ def expected(days: Mapping[int, Mapping[Any, tuple[Any, ...]]], *, close: bool =
     return sorted(map(tuple, found), key=lambda row: (row[0] or -1, row[3]))
 
 
+@pytest.mark.nightly
 def test_dumps_that_arrive_at_once_are_taken_one_after_another_and_once(crm):
     chance = random.Random(7)
     days = {

@@ -72,6 +72,7 @@ def versions(lab: Lab) -> list[tuple[Any, ...]]:
     return sorted(((r["id"], r["v"], r["valid_from"], r["valid_to"], r["is_current"]) for r in rows), key=str)
 
 
+@pytest.mark.nightly
 def test_late_changes_split_the_interval_they_fall_into(lab: Lab) -> None:
     lab.write("sources/shop.yml", SOURCE)
     lab.model("versions", HISTORY)

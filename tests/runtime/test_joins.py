@@ -132,7 +132,7 @@ def warnings(result: Result, code: str) -> dict[str, str]:
     return {e["node"]: e["message"] for e in found}
 
 
-@pytest.mark.nightly_cases("all")
+@pytest.mark.nightly
 @pytest.mark.parametrize("kinds", [("full", "semi"), tuple(KINDS)], ids=["few", "all"])
 def test_joins_of_streams_equal_golden_rows(lab: Lab, kinds: tuple[str, ...]) -> None:
     lab.write("sources/shop.yml", SOURCES)

@@ -73,6 +73,7 @@ def write(lab: Lab, models: dict[str, tuple[str, str]]) -> None:
         lab.model(name, f"/*---\n{header}\n---*/\n{sql}\n")
 
 
+@pytest.mark.nightly
 def test_where_a_stateful_step_would_lose_it_the_row_is_a_bad_record(lab: Lab) -> None:
     write(lab, LOSING | KEEPING)
     lab.land("a", [event(1, "10:05"), event(2, None), event(2, None), event(3, "10:40")])

@@ -60,6 +60,7 @@ def left(lab: Lab) -> list[str]:
     return sorted(path.name for path in lab.state.iterdir() if path.name.endswith("__next"))
 
 
+@pytest.mark.nightly
 def test_a_table_is_rebuilt_beside_the_old_one(lab: Lab) -> None:
     shop(lab)
     lab.model("paid", PAID.format(1))

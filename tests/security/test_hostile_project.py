@@ -52,7 +52,11 @@ def contents(folder: Path) -> dict[str, str]:
     return found
 
 
-@pytest.fixture(scope="module", params=KINDS)
+# All commands on one kind take half a minute.
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(kind, marks=pytest.mark.nightly if kind == "names and links" else ()) for kind in KINDS],
+)
 def walk(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Walk:
     """The hostile project, after all commands that run nothing, called from inside it as a reviewer would."""
     base = tmp_path_factory.mktemp("hostile")

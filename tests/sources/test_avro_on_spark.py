@@ -18,7 +18,7 @@ from engine.sources.avro_schema.parse_schema import parse
 from tests.sources.avro_cases import read_cases
 from tests.sources.avro_random import Avro
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 
 FAILS = (Py4JJavaError, PySparkException)
 COLUMNS = [case for case in read_cases("columns") if not case.expected[0].isdigit()]

@@ -64,7 +64,7 @@ def test_there_are_enough_names():
     }  # fmt: skip
 
 
-@pytest.mark.nightly_cases("1")
+@pytest.mark.nightly
 @pytest.mark.spark
 @pytest.mark.parametrize("seed", range(2))
 def test_files_are_listed_as_spark_reads_them(lab_session, tmp_path, seed):
