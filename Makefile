@@ -125,7 +125,7 @@ test: $(DEV) $(DEMO) ## Run the suite: the fast tests, then those that need Spar
 
 .PHONY: gate
 gate: $(DEV) $(DEMO) ## The tests that kill, fence and suspend writers: each named point of the writer and of each operation
-	@$(PYTEST_PARTS) -m 'gate' $(PYTEST_ARGS)
+	@$(PYTEST_PARTS) -m 'gate and not nightly' $(PYTEST_ARGS)
 
 .PHONY: test-fast
 test-fast: $(DEV) ## Run the quick ones of the tests that need neither Java nor a browser
