@@ -18,6 +18,8 @@ from engine.compile.pipeline.worker_pool import WORTH
 from engine.errors import Diagnostic, Location, ProjectError, SetupError
 from engine.jinja import template_limits
 from engine.jinja.sandbox import Sandbox
+from engine.plan import Change, LastWriter
+from engine.plan.compare_models import compare_model
 from engine.project import load_project
 
 pytestmark = pytest.mark.slow
@@ -264,9 +266,33 @@ def test_deep_and_long_expressions_end_in_a_finding_or_compile(tmp_path, sql):
     assert set(codes(tmp_path, {"models/a.sql": f"{TABLE}select {sql} as x from (select 1 as a) t"})) <= allowed
 
 
-def test_unions_of_five_thousand_queries_end_in_a_finding_or_compile(tmp_path):
-    sql = TABLE + "select 1 as a" + " union all select 1 as a" * 5000
-    assert codes(tmp_path, {"models/a.sql": sql}) in ([], ["sql-too-deep"])
+UNION = " union all select 1 as a"
+
+
+@pytest.mark.parametrize("operation", [UNION, " minus select 1 as a", " intersect select 1 as a"])
+def test_more_than_nine_hundred_combined_queries_are_too_deep(tmp_path, operation):
+    assert codes(tmp_path, {"models/a.sql": TABLE + "select 1 as a" + operation * 901}) == ["sql-too-deep"]
+    assert codes(tmp_path, {"models/a.sql": TABLE + "select 1 as a" + UNION * 5000}) == ["sql-too-deep"]
+
+
+def test_an_edit_of_nine_hundred_combined_queries_is_planned(tmp_path):
+    files = {"models/a.sql": TABLE + "select 1 as a" + UNION * 900}
+    before = compiled(tmp_path, files)
+    edited = compiled(tmp_path, {"models/a.sql": files["models/a.sql"].replace("1 as a", "2 as a")})
+    assert (before.errors, edited.errors) == ((), ())
+    writer = LastWriter("0", before.model("a").facts)
+    assert compare_model(edited, edited.model("a"), writer).change is Change.REBUILT
+
+
+def test_combined_queries_are_counted_by_the_brackets_around_them(tmp_path):
+    part = f"(select 1 as a{UNION * 500})"
+    assert (
+        codes(
+            tmp_path,
+            {"models/a.sql": f"{TABLE}with x as {part}, y as {part} select a from x union all select a from y"},
+        )
+        == []
+    )
 
 
 def test_a_file_of_more_than_ten_megabytes_is_not_read(tmp_path):

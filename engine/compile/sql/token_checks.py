@@ -13,6 +13,9 @@ from engine.compile.sql.foreign_words import foreign_words
 from engine.compile.sql.unknown_characters import is_unknown, unknown_character
 
 MAX_DEPTH = 200
+# In a row: each query is a level below the next one, and Python's stack has a thousand frames.
+MAX_SET_OPERATIONS = 900
+_SET_OPERATIONS = {TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT}
 MAX_NUMBER = 400
 _NAMES = {TokenType.VAR, TokenType.IDENTIFIER, TokenType.L_PAREN}
 _NESTED_TYPES = {"array", "map", "struct"}
@@ -102,10 +105,16 @@ def check_depth(tokens: list[Token], report: Report) -> None:
     if len(tokens) <= MAX_DEPTH:
         return
     depth = types = dots = 0
+    combined = [0]
     before: TokenType | None = None
     for token, following in zip_longest(tokens, tokens[1:]):
         kind = token.token_type
         depth += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
+        if kind is TokenType.L_PAREN:
+            combined.append(0)
+        elif kind is TokenType.R_PAREN and len(combined) > 1:
+            combined.pop()
+        combined[-1] += kind in _SET_OPERATIONS
         nested = following is not None and following.token_type is TokenType.LT
         types += nested and token.text.lower() in _NESTED_TYPES
         types -= kind is TokenType.GT and types > 0
@@ -114,6 +123,10 @@ def check_depth(tokens: list[Token], report: Report) -> None:
         if max(depth, types, dots) > MAX_DEPTH:
             message = f"the SQL is nested more than {MAX_DEPTH} levels deep"
             report("sql-too-deep", message, "Use CTEs.", token.start)
+            return
+        if combined[-1] > MAX_SET_OPERATIONS:
+            message = f"the SQL combines more than {MAX_SET_OPERATIONS} queries in a row"
+            report("sql-too-deep", message, "Make a part of them a separate model.", token.start)
             return
 
 
