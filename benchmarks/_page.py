@@ -302,9 +302,9 @@ def _refreshed() -> str:
 day (100 days); tables over it, each with `refresh: auto` and with `refresh: full`: `by_day` is partitioned by day,
 `by_customer` groups, `ranked_by_day` numbers the orders of each day and country, and
 `changes` is a log of changes (`history: changes`), for which "in full" is that all rows are compared.
-Customers lie together in time. Seconds are those of the table in the build's report, in a process that keeps its
-Java; the last column is the median of {document["turns"]} rounds. A table of one row that reads nothing
-takes {least:.2f} s.
+The orders of each customer are close together in time. Seconds are those that the build reports for the table, in a
+process that keeps its Java running; the last column is the median of {document["turns"]} rounds. A table of one row
+that reads nothing takes {least:.2f} s.
 
 The aims are 20 times as fast where no column that is read changed, and 10 times for one partition of 100. To find that
 nothing changed takes some hundredths of a second, and a partition some tenths, whatever the table costs in full: the

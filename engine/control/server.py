@@ -82,10 +82,10 @@ class ControlServer:
                 # It is closed, or this process has no descriptor left for now.
                 time.sleep(0 if self._closing else _PAUSE_SECONDS)
                 continue
-            worker = threading.Thread(target=self._serve_client, args=(client,), name="control request", daemon=True)
             if len(self._workers) >= CONNECTIONS:
                 client.close()
                 continue
+            worker = threading.Thread(target=self._serve_client, args=(client,), name="control request", daemon=True)
             self._workers.add(worker)
             worker.start()
 
