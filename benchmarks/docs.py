@@ -4,7 +4,7 @@
 
 `docs generate` is a process of its own, cold (nothing is cached) and again (nothing has changed); `site` is the
 writing alone. The browser is chromium, headless and without a graphics card; without one these lines are left out.
-The fastest of the runs counts.
+The fastest of the runs counts. Results are kept as JSON in benchmarks/results/.
 """
 
 from __future__ import annotations
@@ -17,11 +17,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from benchmarks import projects
+from benchmarks._commands import keep, wait_until_quiet
 
 _PAN = """async () => {
     const canvas = document.querySelector(".canvas");
@@ -42,26 +45,40 @@ _PAN = """async () => {
 }"""
 
 
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A piece of work and the figure of each run; `unit` is s, ms, MB or files."""
+
+    work: str
+    unit: str
+    values: list[float]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--size", type=int, default=1000)
     parser.add_argument("--runs", type=int, default=3)
     options = parser.parse_args()
+    wait_until_quiet()
+    results = []
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "project"
         os.environ["ENGINE_CACHE"] = str(Path(folder) / "kept")
         projects.headrace(options.size, root)
-        print(f"{options.size:,} models")
-        _generate(root, options.runs)
-        site = root / "target" / "docs"
-        size = sum(path.stat().st_size for path in site.rglob("*") if path.is_file())
-        _line("folder", f"{size / 1e6:.1f} MB in {sum(1 for p in site.rglob('*') if p.is_file())} files")
-        _write(root, options.runs)
-        _browse(site, options.runs)
+        for result in _measured(root, options.runs):
+            print(f"{result.work:<44}{min(result.values):.2f} {result.unit}", flush=True)
+            results.append(result)
+    keep("docs", results, options.runs)
 
 
-def _line(what: str, value: str) -> None:
-    print(f"{what:<44}{value}", flush=True)
+def _measured(root: Path, runs: int) -> Iterator[Result]:
+    yield from _generate(root, runs)
+    site = root / "target" / "docs"
+    files = [path.stat().st_size for path in site.rglob("*") if path.is_file()]
+    yield Result("size of the folder", "MB", [sum(files) / 1e6])
+    yield Result("files in the folder", "files", [len(files)])
+    yield _write(root, runs)
+    yield from _browse(site, runs)
 
 
 def _timed(command: list[str], root: Path) -> float:
@@ -71,18 +88,18 @@ def _timed(command: list[str], root: Path) -> float:
     return time.perf_counter() - begin
 
 
-def _generate(root: Path, runs: int) -> None:
+def _generate(root: Path, runs: int) -> Iterator[Result]:
     command = [sys.executable, "-m", "engine", "docs", "generate"]
     cold = []
     for _ in range(runs):
         shutil.rmtree(root / "target", ignore_errors=True)
         shutil.rmtree(os.environ["ENGINE_CACHE"], ignore_errors=True)
         cold.append(_timed(command, root))
-    _line("docs generate, cold", f"{min(cold):.2f} s")
-    _line("docs generate, again", f"{min(_timed(command, root) for _ in range(runs)):.2f} s")
+    yield Result("docs generate, first time", "s", cold)
+    yield Result("docs generate, nothing changed", "s", [_timed(command, root) for _ in range(runs)])
 
 
-def _write(root: Path, runs: int) -> None:
+def _write(root: Path, runs: int) -> Result:
     from engine.compile import compile_project
     from engine.docs.site.last_run import read_results
     from engine.docs.site.site_data import Facts
@@ -95,10 +112,10 @@ def _write(root: Path, runs: int) -> None:
         begin = time.perf_counter()
         write_site(Facts(manifest, read_results(None), {}, {}, datetime.now(UTC)), root / f"site{run}")
         seconds.append(time.perf_counter() - begin)
-    _line("the site alone", f"{min(seconds):.2f} s")
+    return Result("writing the site alone", "s", seconds)
 
 
-def _browse(site: Path, runs: int) -> None:
+def _browse(site: Path, runs: int) -> Iterator[Result]:
     path = os.environ.get("ENGINE_CHROMIUM") or shutil.which("chromium")
     if path is None:
         return
@@ -108,16 +125,11 @@ def _browse(site: Path, runs: int) -> None:
         arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
         browser = playwright.chromium.launch(executable_path=path, args=arguments)
         page = browser.new_page(viewport={"width": 1440, "height": 900})
-        _line("the graph opens", f"{min(_opened(page, site) for _ in range(runs)):.2f} s")
-        far = page.evaluate(_PAN)
+        yield Result("opening the graph", "s", [_opened(page, site) for _ in range(runs)])
+        yield Result("a frame while panning, all nodes (median)", "ms", [statistics.median(page.evaluate(_PAN))])
         for _ in range(12):
             page.get_by_role("button", name="Zoom in").click()
-        near = page.evaluate(_PAN)
-        for what, frames in (("all in sight", far), ("near", near)):
-            _line(
-                f"a frame while it moves, {what}",
-                f"{statistics.median(frames):.0f} ms, the slowest {max(frames):.0f} ms",
-            )
+        yield Result("a frame while panning, zoomed in (median)", "ms", [statistics.median(page.evaluate(_PAN))])
         browser.close()
 
 

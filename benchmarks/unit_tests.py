@@ -1,4 +1,7 @@
-"""`python -m benchmarks.unit_tests`: 50 unit tests of streaming models, from command to end, with start-up."""
+"""`python -m benchmarks.unit_tests`: 50 unit tests of streaming models, from command to end, with start-up.
+
+Results are kept as JSON in benchmarks/results/.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
+
+from benchmarks._commands import keep, prepare
 
 PROJECT = """
 name: bench
@@ -55,17 +61,34 @@ TEST = """\
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Tests in one command: seconds from command to end, processor seconds, and the seconds of each test."""
+
+    tests: int
+    seconds: float
+    cpu: float
+    each: list[float]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tests", type=int, default=50)
-    number = parser.parse_args().tests
+    parser.add_argument("--runs", type=int, default=2)
+    options = parser.parse_args()
+    prepare()
+    results = [_run(options.tests) for _ in range(options.runs)]
+    keep("unit-tests", results, options.runs)
+
+
+def _run(number: int) -> Result:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         for name, text in files(number).items():
             path = root / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
-        load, begin, used = os.getloadavg()[0], time.perf_counter(), os.times()
+        begin, used = time.perf_counter(), os.times()
         command = [sys.executable, "-m", "engine", "test", "-s", "test_type:unit", "--project-dir", folder]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         seconds, after = time.perf_counter() - begin, os.times()
@@ -73,10 +96,8 @@ def main() -> None:
         sys.exit(done.stdout + done.stderr)
     spent = after.children_user + after.children_system - used.children_user - used.children_system
     each = [float(found) for found in re.findall(r"PASS in ([\d.]+)s", done.stdout)]
-    print(
-        f"{len(each)} unit tests in {seconds:.1f} s with start-up, {spent:.0f} s of processor, load before {load:.1f}"
-    )
-    print(f"slowest {max(each):.1f} s, median {sorted(each)[len(each) // 2]:.1f} s (4 side by side)")
+    print(f"{len(each)} unit tests in {seconds:.1f} s with start-up, {spent:.0f} s of processor", flush=True)
+    return Result(len(each), round(seconds, 1), round(spent, 1), each)
 
 
 def files(number: int) -> dict[str, str]:
