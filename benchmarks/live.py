@@ -33,7 +33,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks._commands import ROOT, keep
+from benchmarks._commands import ROOT, keep, wait_until_quiet
 from engine.spark.jars import jar_paths
 from engine.spark.java import find_java
 
@@ -89,6 +89,8 @@ def main() -> None:
     parser.add_argument("--busy", action="store_true", help="the machine has other work: keep the results apart")
     chosen = parser.parse_args()
     results: list[Result] = []
+    if not chosen.busy:
+        wait_until_quiet()
     for way in chosen.only.split(","):
         with tempfile.TemporaryDirectory(prefix="live") as folder, _broker(Path(folder), chosen) as broker:
             root = Path(folder) / "project"
