@@ -52,7 +52,10 @@ def pages() -> dict[Path, str]:
     """The page and its pictures, by path."""
     streams, records, tables, hour = map(_newest, ("streams", "records", "tables", "hour"))
     (long,) = hour["results"]
-    later = (_kafka, _compiled, _scale, _live, _refreshed, _editor, _site_and_tests)
+    # A kind that was not measured yet has no section.
+    kinds = {_kafka: "kafka", _compiled: "compile", _site: "docs", _unit_tests: "unit-tests"}
+    parts = (_kafka, _compiled, _scale, _live, _refreshed, _editor, _site, _unit_tests)
+    later = [part for part in parts if part not in kinds or any(RESULTS.glob(f"*-{kinds[part]}.json"))]
     return {
         README: _with_section(README.read_text(encoding="utf-8"), _readme_section(streams)),
         PAGE: _page(streams, records, tables, hour, long) + "".join(part() for part in later),
@@ -202,25 +205,30 @@ def _least(runs: Iterable[Mapping[str, float]], of: str = "seconds") -> float:
     return min(run[of] for run in runs)
 
 
-def _site_and_tests() -> str:
-    site, tests = _newest("docs"), _newest("unit-tests")
-    rows = [[one["work"], _with_unit(min(one["values"]), one["unit"])] for one in site["results"]]
-    units = [[str(one["tests"]), f"{one['seconds']:.0f}", f"{one['cpu']:.0f}", f"{statistics.median(one['each']):.1f}"]
-             for one in tests["results"]]  # fmt: skip
+def _site() -> str:
+    document = _newest("docs")
+    rows = [[one["work"], _with_unit(min(one["values"]), one["unit"])] for one in document["results"]]
     return f"""
 ## The lineage site
 
-{_conditions(site)} 1,000 models of 7 columns and two references
-each, in Chromium without a graphics card. The fastest of {site["turns"]} runs.
+{_conditions(document)} 1,000 models of 7 columns and two references
+each, in Chromium without a graphics card. The fastest of {document["turns"]} runs.
 
 {_table(("work", "measured"), rows)}
+"""
 
+
+def _unit_tests() -> str:
+    document = _newest("unit-tests")
+    rows = [[str(one["tests"]), f"{one['seconds']:.0f}", f"{one['cpu']:.0f}", f"{statistics.median(one['each']):.1f}"]
+            for one in document["results"]]  # fmt: skip
+    return f"""
 ## Unit tests
 
-{_conditions(tests)} `engine test` with unit tests of three
+{_conditions(document)} `engine test` with unit tests of three
 streaming models (stateless, dedup, hourly window), two or three steps each, four side by side.
 
-{_table(("tests", "seconds", "seconds of processor", "seconds of a test (median)"), units)}
+{_table(("tests", "seconds", "seconds of processor", "seconds of a test (median)"), rows)}
 """
 
 

@@ -113,9 +113,18 @@ def main() -> None:
     turns = 1 if options.quick else options.turns
     jars = ",".join(map(str, jar_paths(("core",), fetch=True, java=find_java())))
     prepare()
-    results = [_compare(work, turns, jars) for work in WORKS if work.name in names]
+    results: list[Result] = []
+    for work in WORKS:
+        if work.name in names:
+            results.append(_compare(work, turns, jars))
+            # After each: the whole takes half an hour, and an end before that loses the last piece of work only.
+            _keep(results, turns, options)
     if options.pipelines is not None:
         results.append(_against_pipelines(options.pipelines, turns))
+        _keep(results, turns, options)
+
+
+def _keep(results: Sequence[Result], turns: int, options: argparse.Namespace) -> None:
     if not options.quick:
         keep("streams", results, turns)
 
