@@ -114,7 +114,7 @@ async def _session(root: Path, model: Path, header: str, keystrokes: int, interv
     client = LanguageClient("benchmark", "1")
     seen: dict[str, float] = {}
 
-    @client.feature(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
+    @client.feature(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)  # type: ignore[untyped-decorator]
     def _(params: types.PublishDiagnosticsParams) -> None:
         seen[params.uri] = time.monotonic()
 
@@ -126,12 +126,14 @@ async def _session(root: Path, model: Path, header: str, keystrokes: int, interv
     await client.text_document_completion_async(types.CompletionParams(**editor.at(editor.end)))  # type: ignore[arg-type]
     waited = time.monotonic() - begin
     print(f"load {os.getloadavg()[0]:.1f}; first answer, with the first compilation, after {waited:.1f} s")
-    server = client._server.pid  # noqa: SLF001
+    process = client._server  # noqa: SLF001
+    assert process is not None
+    server = process.pid
     try:
         return await _typing(editor, server, keystrokes, interval)
     finally:
         os.kill(server, signal.SIGTERM)
-        await client.stop()
+        await client.stop()  # type: ignore[no-untyped-call]
 
 
 async def _typing(editor: _Editor, server: int, keystrokes: int, interval: float) -> EditorResult:

@@ -27,7 +27,7 @@ from pathlib import Path
 
 from benchmarks._commands import ROOT, keep
 from benchmarks.live import processes
-from engine.control import connect, socket_path
+from engine.control import ask, socket_path
 
 _PROJECT = """\
 name: stops
@@ -177,11 +177,8 @@ def _stopped(root: Path, chance: random.Random, number: int) -> Result:
 def _asked_to_stop(root: Path, process: subprocess.Popen[bytes]) -> float:
     """Ask as the command `engine stop` does, as soon as somebody listens, and return when."""
     while process.poll() is None:
-        client = connect(socket_path(root, "dev"))
-        if client is not None:
-            begin = time.monotonic()
-            with client:
-                list(client.ask("stop", models=[]))
+        begin = time.monotonic()
+        if ask(socket_path(root, "dev"), "stop", models=[]) is not None:
             return begin
         # It does not listen before it has compiled.
         time.sleep(0.05)
