@@ -28,8 +28,8 @@ def test_the_explanations_of_codes_are_listed_by_their_titles() -> None:
 
 
 def test_the_refusals_that_the_handbook_explains_exist() -> None:
-    codes = set(re.findall(r"^\| `([a-z-]+)`", (DOCS / "safety.md").read_text(), re.MULTILINE))
-    named = set(re.findall(r"`([a-z]+-[a-z-]+)`", (DOCS / "safety.md").read_text()))
+    codes = set(re.findall(r"^\| `([a-z-]+)`", (DOCS / "failures.md").read_text(), re.MULTILINE))
+    named = set(re.findall(r"`([a-z]+-[a-z-]+)`", (DOCS / "failures.md").read_text()))
     assert codes <= set(CODES)
     assert named & set(CODES)
 
@@ -138,10 +138,10 @@ KINDS_OF_SOURCES = {
 
 @pytest.mark.slow
 def test_the_guarantees_of_the_handbook_are_those_of_the_compiler(tmp_path) -> None:
-    text = (DOCS / "safety.md").read_text()
+    text = (DOCS / "guarantees.md").read_text()
     rows = [
         [c.strip() for c in line.strip("|").split("|")]
-        for line in text[text.index("## How often a row") :].splitlines()
+        for line in text[text.index("## Guarantees by source") :].splitlines()
         if line.startswith("|")
     ]
     header, _, *body = rows

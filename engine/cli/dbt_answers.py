@@ -70,7 +70,7 @@ def answer_to_option(name: str) -> str | None:
 
 
 def as_markdown() -> str:
-    """All answers as a table; docs/migration.md has it between two marks."""
+    """All answers as a table; docs/dbt-commands.md has it between two marks."""
     rows = [f"| `{name}` | {text} |" for known in (COMMANDS, OPTIONS) for name, text in known.items()]
     return "\n".join(["| dbt | Headrace |", "|---|---|", *rows])
 

@@ -1,6 +1,6 @@
 """`LiveStatus`: what `engine start` is doing, as a fold of its events in constant memory per node.
 
-Its JSON form (`to_json`) is documented in docs/how-to/monitor.md. `version` grows if a key changes its meaning or goes;
+Its JSON form (`to_json`) is documented in docs/status-json.md. `version` grows if a key changes its meaning or goes;
 keys may be added without that.
 """
 

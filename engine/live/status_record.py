@@ -1,4 +1,4 @@
-"""The form of a status (docs/how-to/monitor.md): what is written, and what is accepted when it is read."""
+"""The form of a status (docs/status-json.md): what is written, and what is accepted when it is read."""
 
 from __future__ import annotations
 

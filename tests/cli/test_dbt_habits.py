@@ -46,7 +46,7 @@ def test_options_of_dbt_that_do_not_exist_have_an_answer(
 
 
 def test_the_page_on_migration_has_all_answers() -> None:
-    page = REPOSITORY / "docs" / "migration.md"
+    page = REPOSITORY / "docs" / "dbt-commands.md"
     text = page.read_text(encoding="utf-8")
     begin, end = (f"<!-- engine.cli.dbt_answers: {mark} -->\n" for mark in ("begin", "end"))
     before, _, rest = text.partition(begin)

@@ -1,4 +1,4 @@
-"""What docs/safety.md and docs/how-to/backfill.md say to type and to write, done: a rebuild, a rollback, renames, a backfill."""
+"""The commands of the pages on full refreshes, renames and backfills, run: a rebuild, a rollback, renames, a backfill."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from tests.pages.page_blocks import Block, blocks_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 
-SAFETY = REPOSITORY / "docs/safety.md"
+FULL_REFRESH = REPOSITORY / "docs/full-refresh.md"
+CHANGES = REPOSITORY / "docs/change-a-model.md"
 BACKFILL = REPOSITORY / "docs/how-to/backfill.md"
 PAID = "/*---\nstreams: [shop.events]\n---*/\nselect id, at, kind{} from {{{{ source('shop', 'events') }}}}\n"
 
@@ -44,7 +45,7 @@ def test_a_rebuild_beside_the_table_and_back(lab: Lab) -> None:
     lab.land("a", [event(1), event(2)])
     lab.build()
     lab.model("totals", totals.format(2))
-    begin, publish, back = commands(block(SAFETY, "engine build --rebuild"))
+    begin, publish, back = commands(block(FULL_REFRESH, "engine build --rebuild"))
     succeed(lab, begin)
     assert numbers(lab, "totals", "version") == [1, 1]
     lab.land("b", [event(3)])
@@ -62,7 +63,7 @@ def test_back_to_before_a_full_refresh(lab: Lab) -> None:
     lab.model("totals", PAID.format(", 2 as version"))
     lab.build("-f")
     succeed(lab, ["compare", "totals"])
-    (back,) = commands(block(SAFETY, "engine rollback totals            #"))
+    (back,) = commands(block(FULL_REFRESH, "engine rollback totals            #"))
     succeed(lab, back)
     assert [sorted(row) for row in lab.rows("totals")] == [["at", "id", "kind"]] * 2
 
@@ -73,7 +74,7 @@ def test_a_renamed_model_and_a_renamed_column(lab: Lab) -> None:
     lab.model("paid", PAID.format(""))
     lab.build()
     (lab.root / "models/paid.sql").unlink()
-    lab.model("payments", block(SAFETY, "renamed_from: paid").text)
+    lab.model("payments", block(CHANGES, "renamed_from: paid").text)
     lab.land("b", [event(3)])
     lab.build()
     assert (lab.ids("payments"), lab.table("paid")) == ([1, 2, 3], None)
@@ -81,7 +82,7 @@ def test_a_renamed_model_and_a_renamed_column(lab: Lab) -> None:
     lab.model("buyers", client)
     lab.build()
     kinds = numbers(lab, "buyers", "client")
-    lab.model("buyers", block(SAFETY, "customer: {renamed_from: client}").text)
+    lab.model("buyers", block(CHANGES, "customer: {renamed_from: client}").text)
     before = lab.snapshot("buyers")
     lab.build()
     assert (numbers(lab, "buyers", "customer"), lab.snapshot("buyers")) == (kinds, before)

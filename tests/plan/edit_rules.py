@@ -1,4 +1,4 @@
-"""The table of edits in docs/safety.md: each row is a rule, and is made from the cases that belong to it."""
+"""The table of edits in docs/change-a-model.md: each row is a rule, and is made from the cases that belong to it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 
 from tests.plan.edit_cases import ADDITIVE, BREAKING, FORWARD, SAME
 
-PAGE = Path(__file__).parents[2] / "docs/safety.md"
+PAGE = Path(__file__).parents[2] / "docs/change-a-model.md"
 _GROUPS = (
-    (SAME, "builds, unchanged"),
-    (FORWARD, "builds with a note; applies to rows written from now on"),
-    (ADDITIVE, "builds with a note; a new column (`on_schema_change: append_columns`), NULL in existing rows"),
+    (SAME, "resumes, unchanged"),
+    (FORWARD, "resumes with a note; applies to rows written after the edit"),
+    (ADDITIVE, "resumes with a note; a new column (`on_schema_change: append_columns`), NULL in existing rows"),
     (BREAKING, "rejected"),
 )
 
@@ -104,7 +104,7 @@ RULES = (
     Rule(
         "a filter before an aggregate (WHERE, or HAVING over a key) or behind a dedup, the gap of a session, in append mode",
         ("a filter before an append aggregate", "HAVING over a key", "a filter behind a dedup", "a session gap"),
-        "; windows open at the edit mix both rules",
+        "; windows that are open at the edit mix both rules",
     ),
     Rule(
         "the same in update or complete mode, between the windows of a chain, and on one side of a join",
@@ -152,5 +152,5 @@ RULES = (
 def with_table(text: str) -> str:
     """A text of the page with the table as the rules have it."""
     rows = "".join(f"| {rule.edit} | {rule.becomes} |\n" for rule in RULES)
-    before, head, rest = text.partition("| edit | |\n|---|---|\n")
+    before, head, rest = text.partition("| edit | effect |\n|---|---|\n")
     return before + head + rows + rest[rest.index("\n\n") + 1 :]

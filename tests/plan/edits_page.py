@@ -11,26 +11,26 @@ from tests.plan.edit_cases import ADDITIVE, APPEND, BREAKING, FORWARD, SAME, E, 
 PAGE = Path(__file__).parents[2] / "docs/edits.md"
 _BEGIN = """# Edits of a query that keeps state
 
-What becomes of an edit of a streaming query that keeps state (windows, aggregates, dedup, DISTINCT, LIMIT, joins of streams), with what the plan says.
-Each line is a case of the tests, from which this page is made; those that continue were run with Spark. The rules in short are in
-[safety](safety.md#edits-of-a-query-that-keeps-state); for your own edit ask `engine plan`.
+Look up an edit of a streaming query that keeps state (windows, aggregates, dedup, DISTINCT, LIMIT, joins of streams) and the answer of `engine plan`.
+This page is made from the test cases, one per line; the cases that resume were also run in Spark. The [edit rules](change-a-model.md#edit-rules) are the
+short form. For your own edit, run `engine plan`.
 """
 _GROUPS: tuple[tuple[str, str, Mapping[str, Sequence[Any]]], ...] = (
-    ("Nothing changed", "The query means what it meant: the stream continues, and nothing is noted.", SAME),
-    ("Continues, with a note", "The state stays as it is. The edit applies to what is written from now on.", FORWARD),
+    ("Nothing changed", "The query has the same meaning. The stream resumes without a note.", SAME),
+    ("Resumes with a note", "The state stays as it is. The edit applies to rows that are written from now on.", FORWARD),
     (
-        "Continues, with a new column",
+        "Resumes with a new column",
         (
-            "The state has what the column needs. With `on_schema_change: append_columns` (or after the column was added to the table) the "
-            "stream continues; the column is NULL in rows that are there."
+            "The state has the values for the column. With `on_schema_change: append_columns` (or after you add the column to the table) the "
+            "stream resumes. The column is NULL in existing rows."
         ),
         ADDITIVE,
     ),
     (
         "Rejected",
         (
-            "What is kept in state is not what the edited query would have kept. The build is rejected before Java starts (`model-changed`); "
-            "`engine build -f` rebuilds the table, and [`engine rollback`](safety.md#back-to-before-a-full-refresh) undoes that."
+            "The state does not have the values that the edited query needs. Headrace rejects the build before Java starts (`model-changed`). "
+            "`engine build -f` rebuilds the table, and [`engine rollback`](full-refresh.md#compare-and-roll-back) undoes the rebuild."
         ),
         BREAKING,
     ),

@@ -1,0 +1,82 @@
+"""Pages have none of the habits that docs/contributing/writing.md names and a pattern can find, and no page is too long."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+_CODE = re.compile(r"^(?P<fence>```+).*?^(?P=fence)|^(?: {4}|\t).*?$|<!--.*?-->", re.MULTILINE | re.DOTALL)
+_INLINE = re.compile(r"(`+).+?\1|\]\([^)]*\)", re.DOTALL)
+HABITS = {
+    # A question may have it.
+    "a clause with 'what' as a noun: name the thing": r"\bwhat\b(?![^.?!:;|]*\?)",
+    "'that of', 'those of': repeat the noun, or use a possessive": r"\b(?:that|those) of\b",
+    "'one X a Y': write 'one X per Y'": r"\bone (?!is\b|at\b|and\b|takes\b|has\b)[a-z]+ an? [a-z]+",
+    "'says', 'told': reports, shows, prints": r"\b(?:says|said|tells|told)\b",
+    "'beside': next to, in addition to, alongside": r"\bbeside\b",
+    "'the engine': Headrace": r"\bthe engine\b",
+    "'again' for re-read, recompute, rebuild, recreate": r"\b(?:read|computed|compiled|built|made|written) (?:\w+ )?again\b",
+    "'turn' for a run": r"\b(?:a|its|the|each|every|next|last|of) turns?\b",
+    "'as a whole': in full, completely": r"\bas a whole\b(?! number)",
+    "'goes on', 'anew': resumes, from scratch": r"\b(?:go|goes|went) on\b|\banew\b",
+    "'looks after', 'given back', 'put aside': maintains, releases, quarantines": r"\blooks? after\b|\bgiven back\b|\bput aside\b",
+    "'of before', 'of then', 'of now': previous, current": r"\bof (?:before|then|now)\b",
+}
+# Written by `make reference docs` and by tests, from texts in the code.
+GENERATED = ("reference/", "edits.md", "errors.md", "benchmarks.md", "dbt-commands.md")
+# Pages that still have such habits, with their number. It may only shrink: a page without any leaves the list.
+TO_DO: dict[str, int] = {}
+LENGTH = 2000
+# These may be longer: a list of every command, and pages made from code.
+LONGER = ("commands.md", *GENERATED)
+
+
+def pages() -> list[Path]:
+    """Every page for users that is written by hand."""
+    written = [
+        page for page in sorted(DOCS.rglob("*.md")) if not page.relative_to(DOCS).as_posix().startswith(GENERATED)
+    ]
+    return [ROOT / "README.md", ROOT / "SECURITY.md", ROOT / "CONTRIBUTING.md", *written]
+
+
+def _blank(match: re.Match[str]) -> str:
+    return re.sub(r"[^\n]", " ", match[0])
+
+
+def habits(text: str) -> Iterator[str]:
+    """Yield each habit in the prose of a page with its line."""
+    prose = _INLINE.sub(_blank, _CODE.sub(_blank, text))
+    for habit, pattern in HABITS.items():
+        # A sentence goes over the end of a line.
+        for match in re.finditer(pattern.replace(" ", r"\s+"), prose, re.IGNORECASE):
+            yield f"line {prose.count(chr(10), 0, match.start()) + 1}: '{' '.join(match[0].split())}': {habit}"
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_a_page_has_no_habits(page: Path) -> None:
+    found = list(habits(page.read_text(encoding="utf-8")))
+    allowed = TO_DO.get(page.relative_to(ROOT).as_posix(), 0)
+    assert len(found) <= allowed, "\n".join(found)
+
+
+def test_the_pages_to_do_have_habits() -> None:
+    counts = {name: len(list(habits((ROOT / name).read_text(encoding="utf-8")))) for name in TO_DO}
+    assert [name for name, count in counts.items() if count == 0] == [], "remove these from TO_DO"
+
+
+def test_no_page_is_too_long() -> None:
+    lengths = {
+        page.relative_to(DOCS).as_posix(): len(_CODE.sub(_blank, page.read_text(encoding="utf-8")).split())
+        for page in DOCS.rglob("*.md")
+    }
+    assert {name: n for name, n in lengths.items() if n > LENGTH and not name.startswith(LONGER)} == {}
+
+
+def test_habits_are_seen() -> None:
+    text = "It shows what is\nleft, and that of a table. What is it?\n\n    what is code\n\n`what` is, too.\nOne lease a table."
+    assert [line.partition(":")[0] for line in habits(text)] == ["line 1", "line 2", "line 7"]
