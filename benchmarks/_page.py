@@ -85,7 +85,7 @@ def _readme_section(streams: Mapping[str, Any]) -> str:
 Each command from a new process to its end, in turns with a PySpark script that was written by hand for the same job;
 the median of {streams["turns"]} turns ([results]({streams["file"]}), [all benchmarks](docs/benchmarks.md)).
 {machine["cores"]} cores, load before {machine["load_before"]}. The scripts run with PySpark's default settings and
-without the class archive of Java, which the engine's first build writes; ten scripts are ten processes.
+without the class archive of Java, which Headrace's first build writes; ten scripts are ten processes.
 
 {_table(("job", "seconds of Headrace, as a part of the script's"), rows)}
 """
