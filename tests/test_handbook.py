@@ -59,7 +59,7 @@ def test_design_decisions_are_few_short_and_listed_once() -> None:
     assert [path.name[:4] for path in notes] == [f"{number:03}-" for number in range(1, len(notes) + 1)]
     assert len(notes) <= 25
     assert [path.name for path in notes if len(path.read_text().split()) > 330] == []
-    sections = ("**Question.**", "**Decision.**", "**Rejected", "**What would change it.**")
+    sections = ("**Question.**", "**Decision.**", "**Rejected", "**Reasons to revisit.**")
     assert [path.name for path in notes for section in sections if section not in path.read_text()] == []
 
 

@@ -30,34 +30,7 @@ HABITS = {
 # Written by `make reference docs` and by tests, from texts in the code.
 GENERATED = ("reference/", "edits.md", "errors.md", "benchmarks.md", "dbt-commands.md")
 # Pages that still have such habits, with their number. It may only shrink: a page without any leaves the list.
-TO_DO: dict[str, int] = {
-    "docs/design/001-user-sql-is-spliced.md": 4,
-    "docs/design/002-spark-rules-without-spark.md": 3,
-    "docs/design/003-compilation-is-cached.md": 6,
-    "docs/design/004-same-query.md": 5,
-    "docs/design/005-templates-in-a-forked-process.md": 3,
-    "docs/design/006-plan-decides.md": 4,
-    "docs/design/007-edits-of-state.md": 3,
-    "docs/design/008-exactly-once-commits.md": 4,
-    "docs/design/009-locks-leases-fences.md": 3,
-    "docs/design/010-generations.md": 2,
-    "docs/design/011-streams-of-tables.md": 1,
-    "docs/design/012-changed-files.md": 6,
-    "docs/design/013-bad-records.md": 2,
-    "docs/design/014-avro-schema-ids.md": 2,
-    "docs/design/015-stream-joins.md": 2,
-    "docs/design/016-checkpoint-files.md": 3,
-    "docs/design/017-refresh-from-changes.md": 3,
-    "docs/design/018-one-commit-replaces.md": 3,
-    "docs/design/019-keep-running.md": 5,
-    "docs/design/020-secrets-go-where-the-user-says.md": 3,
-    "docs/design/021-servers-are-strangers.md": 3,
-    "docs/design/022-paths-as-text.md": 7,
-    "docs/design/023-language-server-names.md": 5,
-    "docs/design/024-layers-and-rooms.md": 6,
-    "docs/design/025-tests-that-can-fail.md": 7,
-    "docs/design/README.md": 5,
-}
+TO_DO: dict[str, int] = {}
 LENGTH = 2000
 # These may be longer: a list of every command, and pages made from code.
 LONGER = ("commands.md", *GENERATED)
