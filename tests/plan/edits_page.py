@@ -17,7 +17,11 @@ short form. For your own edit, run `engine plan`.
 """
 _GROUPS: tuple[tuple[str, str, Mapping[str, Sequence[Any]]], ...] = (
     ("Nothing changed", "The query has the same meaning. The stream resumes without a note.", SAME),
-    ("Resumes with a note", "The state stays as it is. The edit applies to rows that are written from now on.", FORWARD),
+    (
+        "Resumes with a note",
+        "The state stays as it is. The edit applies to rows that are written from now on.",
+        FORWARD,
+    ),
     (
         "Resumes with a new column",
         (

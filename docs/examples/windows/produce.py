@@ -1,7 +1,7 @@
 """Sends clicks to the topic `clicks`: python produce.py [how many | late].
 
-Needs confluent-kafka and a broker (KAFKA_BOOTSTRAP). The click of a number is always the same. Each call continues after
-the last click in the topic. `late` sends one click that is an hour late.
+Needs confluent-kafka and a broker (KAFKA_BOOTSTRAP). The click of a number is always the same. Each call continues
+after the last click in the topic. `late` sends one click that is an hour late.
 """
 
 from __future__ import annotations
