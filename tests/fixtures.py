@@ -74,3 +74,26 @@ def _parts(text: str) -> dict[str, str]:
         else:
             lines = parts[name] = []
     return {name: "\n".join(lines).strip() for name, lines in parts.items()}
+
+
+def read_lists(file: Path) -> dict[str, list[str]]:
+    """Return the lines of each part of a file, which begins with `-- its name`; prose precedes the first part."""
+    _, *parts = re.split(r"^-- (\w+)\n", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {
+        part: [line for line in body.split("\n") if line.strip()]
+        for part, body in zip(parts[::2], parts[1::2], strict=True)
+    }
+
+
+def unescape(text: str) -> str:
+    """Replace `\\u200b` and the like by characters that cannot be seen."""
+    return re.sub(r"\\u([0-9a-f]{4})", lambda code: chr(int(code[1], 16)), text)
+
+
+def read_rows(file: Path, part: str, columns: int) -> list[tuple[str, ...]]:
+    """Return the rows of a part of a file (see `read_lists`): cells between ` => `, in which ¶ is a line break.
+
+    The last cells may be left out, and are empty.
+    """
+    rows = (line.replace("¶", "\n").split(" => ") for line in read_lists(file)[part])
+    return [(*cells, *[""] * (columns - len(cells))) for cells in rows]

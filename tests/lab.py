@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -226,6 +226,9 @@ class Lab:
         return self.root / ".engine" / "state" / "lake" / self.schema
 
     def write(self, name: str, text: str) -> Path:
+        """Write a file; with its first model a project without sources gets EVENTS."""
+        if name.startswith("models/") and not (self.root / "sources").exists():
+            self.write("sources/shop.yml", EVENTS)
         path = self.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
@@ -332,3 +335,11 @@ def wait_for_locks(root: Path, seconds: float = 120.0) -> None:
                     time.sleep(0.1)
                 else:
                     break
+
+
+def wait_until(condition: Callable[[], Any], seconds: float = 60.0, pause: float = 0.05) -> Any:
+    """Return what a condition gives as soon as it is true, or at the end of the time what it gives then."""
+    deadline = time.monotonic() + seconds
+    while not (result := condition()) and time.monotonic() < deadline:
+        time.sleep(pause)
+    return result

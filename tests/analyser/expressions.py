@@ -6,11 +6,32 @@ import random
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from tests.analyser.functions import AGGREGATES, EXPRESSIONS, GROUPS, LITERALS, OVER
 from tests.analyser.tables import TYPES
+from tests.fixtures import read_lists
 
 Columns = Sequence[tuple[str, str]]
+GROUPS = {
+    "number": ("int", "bigint", "double", "decimal(10,2)", "float", "smallint"),
+    "whole": ("int", "bigint"),
+    "time": ("date", "timestamp", "timestamp_ntz"),
+    "plain": ("int", "bigint", "double", "decimal(10,2)", "string", "boolean", "date", "timestamp"),
+}
+
+
+def _by_type(lines: list[str]) -> dict[str, tuple[str, ...]]:
+    """The forms of each type: a type stands alone on a line, its forms are indented below it."""
+    forms: dict[str, list[str]] = {}
+    for line in lines:
+        if line.startswith(" "):
+            forms[next(reversed(forms))].append(line.strip())
+        else:
+            forms[line] = []
+    return {type_: tuple(below) for type_, below in forms.items()}
+
+
+EXPRESSIONS, AGGREGATES, OVER, LITERALS = map(_by_type, read_lists(Path(__file__).with_name("functions.txt")).values())
 _HOLE = re.compile(r"\{([^{}]+)\}")
 _MISSPELT = ("idd", "nope", "customer_id", "amuont", "o.nope", "x.id")
 _UNHEARD_OF = ("lenght", "to_dat", "iff", "sum_of", "string_split", "getdate")

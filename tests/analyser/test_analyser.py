@@ -10,9 +10,9 @@ from typing import cast
 import pytest
 
 from tests.analyser.compare import differences, shortest
-from tests.analyser.found import ACCEPTED, REFUSED
 from tests.analyser.queries import query
 from tests.analyser.verdicts import Analyser, Verdict, compiled, model
+from tests.compile.queries import RANDOM
 from tests.lab import LabSession
 
 SEED, COUNT = 7, 100
@@ -52,21 +52,21 @@ def test_a_difference_becomes_short(tmp_path: Path) -> None:
 @pytest.mark.nightly
 @pytest.mark.spark
 def test_spark_still_says_so_of_what_was_found(analyser: Analyser, tmp_path: Path) -> None:
-    queries = [*ACCEPTED, *(marked.replace("»", "") for _, marked in REFUSED)]
+    queries = [*RANDOM.accepted, *RANDOM.refused_texts]
     assert [str(found) for found in differences(queries, analyser, tmp_path)] == []
 
 
 @pytest.mark.slow
 def test_what_spark_accepts_has_no_fault(tmp_path: Path) -> None:
-    found = [(sql, here) for sql, here in zip(ACCEPTED, compiled(tmp_path, ACCEPTED), strict=True) if here.refused]
+    here = compiled(tmp_path, RANDOM.accepted)
+    found = [(sql, verdict) for sql, verdict in zip(RANDOM.accepted, here, strict=True) if verdict.refused]
     assert found == []
 
 
 @pytest.mark.slow
 def test_what_spark_refuses_is_a_fault_with_its_place(tmp_path: Path) -> None:
-    queries = [marked.replace("»", "") for _, marked in REFUSED]
-    told = [(here.refused, here.place) for here in compiled(tmp_path, queries)]
-    assert told == [(code, (1, model(marked).index("»") + 1)) for code, marked in REFUSED]
+    told = [(here.refused, here.place) for here in compiled(tmp_path, RANDOM.refused_texts)]
+    assert told == [(code, (1, model(marked).index("»") + 1)) for code, marked in RANDOM.refused]
 
 
 def test_a_number_makes_one_query() -> None:

@@ -11,14 +11,8 @@ from typing import Any
 from engine.compile import compile_project
 from engine.project import load_project
 from tests.analyser.tables import TABLES, schema
+from tests.project.small_projects import PROJECT
 
-PROJECT = """\
-name: shop
-targets:
-  dev:
-    catalog: {type: sqlite, name: lake, path: .engine/lake}
-    schema: main
-"""
 # What a table needs of its columns, beyond what the analyser asks.
 OWN = {"column-storage", "duplicate-name"}
 # What compile says of a query whether it reads streams or not; rules of streams are compared by tests/fuzz.

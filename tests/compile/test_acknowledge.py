@@ -9,6 +9,7 @@ import pytest
 from engine.cli.main import invoke
 from engine.compile import Compiled
 from tests.project.small_projects import compiled
+from tests.projects import write_files
 
 SOURCE = (
     "sources: [{name: shop, tables: [{name: orders, format: json, path: landing, schema: 'id string, ts timestamp'}]}]"
@@ -105,9 +106,7 @@ def test_a_source_acknowledges_its_own_warnings(compile_model):
 @pytest.mark.slow
 def test_warn_error_leaves_it_and_the_manifest_and_the_site_show_it(tmp_path, capsys):
     files = project(COMPLETE)
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
+    write_files(tmp_path, files)
     command = ["--warn-error", "--project-dir", str(tmp_path)]
     assert invoke(["compile", *command]) == 1
     files = project(COMPLETE + "acknowledge: [unbounded-complete]\n")
@@ -133,8 +132,6 @@ def test_warn_error_leaves_it_and_the_manifest_and_the_site_show_it(tmp_path, ca
 @pytest.mark.slow
 def test_unused_acknowledgements_are_errors_with_warn_error(tmp_path):
     files = project(COMPLETE + "acknowledge: [unbounded-complete, window-week]\n")
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
+    write_files(tmp_path, files)
     assert invoke(["compile", "--project-dir", str(tmp_path)]) == 0
     assert invoke(["compile", "--warn-error", "--project-dir", str(tmp_path)]) == 1

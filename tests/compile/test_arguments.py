@@ -11,9 +11,11 @@ from engine.compile.sql.argument_counts import counts
 from engine.compile.sql.parse import parse
 from engine.errors import Diagnostic
 from engine.jinja import Rendered
+from tests.fixtures import read_rows
 from tests.lab import LabSession
 from tests.project.small_projects import findings, line
 
+MISTAKES = Path(__file__).parent / "fixtures/mistakes.txt"
 FIXTURE = (Path(__file__).parent / "fixtures" / "constants.txt").read_text(encoding="utf-8")
 CONSTANTS = [line.split(" ", 1) for line in FIXTURE.splitlines() if line and not line.startswith("#")]
 # Only the grammar gives them three arguments, of which the first is a unit; without OVER Spark does not count.
@@ -80,60 +82,14 @@ def test_spark_wants_constants_there(lab_session: LabSession) -> None:
     assert different == []
 
 
-@pytest.mark.parametrize(
-    ("sql", "finding", "hint"),
-    [
-        (
-            "select lpad(id) as x",
-            "argument-count 1:8 lpad() takes 2 or 3 arguments, not 1",
-            "Write lpad(str, len[, pad]).",
-        ),
-        ("select upper(id, 1) as x", "argument-count 1:8 upper() takes 1 argument, not 2", "Write upper(str)."),
-        ("select round(lpad(id), 1) as x", "argument-count 1:14 lpad() takes 2 or 3 arguments, not 1", "lpad(str"),
-        ("select now(1) as x", "argument-count 1:8 now() takes no arguments, not 1", "Write now()."),
-        ("select coalesce() as x", "argument-count 1:8 coalesce() takes 1 or more arguments, not 0", "expr1"),
-        ("select map('a') as x", "argument-count 1:8 map() takes pairs of arguments, not 1", "key0"),
-        ("select current_timestamp(3) as x", "argument-count 1:8 current_timestamp() takes no arguments, not 1", ""),
-        (
-            "select percentile_approx(amount, item.price) as x",
-            "argument-constant 1:34 argument 2 of percentile_approx() must be a constant, and 'item' is a column",
-            "percentile_approx(col, percentage",
-        ),
-        (
-            "select round(amount, upper(id)) as x",
-            "argument-constant 1:28 argument 2 of round() must be a constant, and 'id' is a column",
-            "round(expr, d)",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("sql", "finding", "hint"), read_rows(MISTAKES, "arguments", 3))
 def test_the_place_and_the_signature(sql: str, finding: str, hint: str, tmp_path: Path) -> None:
     (found,) = findings(tmp_path, {"models/m.sql": sql + " from {{ source('shop', 'orders') }}"})
     assert line(found).replace("models/m.sql:", "") == finding
     assert hint in (found.hint or "")
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "select cast(amount as decimal(10, 2)) as x from {o}",
-        "select id as x from {o} where id in ('a')",
-        "select id as x from {o} where id like ('a')",
-        "select id as x from {o} where exists (select 1)",
-        "select count(*) filter (where amount > 1) as x from {o}",
-        "select trim(both 'x' from id) as x from {o}",
-        "select overlay(id placing 'x' from 1) as x from {o}",
-        "select greatest(*) as x from (select amount, amount as b from {o})",
-        "with date (a) as (select 1) select a from date",
-        "select a from (select 1) as month (a)",
-        "select date_add(day, 1, ts) as x from {o}",
-        "select round(amount, 1 + 1) as x, date_part('day', ts) as y from {o}",
-        "select listagg(id, ', ') within group (order by ts) as x from {o}",
-        "select date_trunc(id, ts) as x from {o}",
-        "select window(ts, '1 hour') as x, count(*) as n from {o} group by 1",
-        "select from_json(id, 'a int', map('mode', 'FAILFAST')) as x from {o}",
-        "select stack(2, id, id) as x from {o}",
-    ],
-)
+@pytest.mark.parametrize("sql", [sql for (sql,) in read_rows(MISTAKES, "right_calls", 1)])
 def test_what_is_no_call_or_a_right_one(sql: str, tmp_path: Path) -> None:
     text = sql.replace("{o}", "{{ source('shop', 'orders') }}")
     assert [line(d) for d in findings(tmp_path, {"models/m.sql": text}) if d.is_error] == []

@@ -9,15 +9,11 @@ import pytest
 from engine.api import Project
 from engine.compile import compile_project
 from engine.project import load_project
+from tests.projects import sources_yaml
 
 SHARED = "spark: {master: 'spark://h:7077', shared_folders: true}"
 BUCKET = "catalog: {type: rest, uri: 'https://c.example', warehouse: lake}"
-SOURCES = """
-sources:
-  - name: shop
-    tables:
-      - {name: events, format: json, path: PATH, schema: "id int"}
-"""
+SOURCES = sources_yaml(events={"path": "PATH", "schema": "id int"})
 
 
 def found(root: Path, *keys: str, path: str = "s3a://bucket/events") -> list[str]:

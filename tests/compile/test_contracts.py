@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.lab import EVENTS, Lab
+from tests.lab import Lab
 from tests.project.small_projects import FROM, clean, findings, lines
 
 QUERY = f"select id, amount, item, cast(1 as smallint) as small, count(*) as n {FROM} group by all"
@@ -87,7 +87,6 @@ class TestBuild:
 
     @pytest.mark.parametrize("streams", ["", "streams: [shop.events]\n"])
     def test_the_contract_is_checked_before_a_table_is_made(self, lab: Lab, streams: str) -> None:
-        lab.write("sources/shop.yml", EVENTS)
         lab.land("one", [{"id": 1, "at": "2024-01-01T00:00:00Z", "kind": '{"a": 7}', "amount": 1.0}])
         header = f"{streams}contract: true\ncolumns: {{id: {{type: int}}, n: {{type: 'struct<a: %s>'}}}}\n"
         lab.model("a", f"/*---\n{header % 'string'}---*/\n{self.SQL}")

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from engine.compile.templates.dbt_functions import dbt_names
-from tests.fixtures import Pair, read_pairs
+from tests.fixtures import Pair, read_pairs, read_rows
 from tests.project.small_projects import FROM, PROJECT, clean, compiled, findings, line, lines, model, only
 
+FIXTURE = Path(__file__).parent / "fixtures/mistakes.txt"
 CASES = read_pairs(Path(__file__).parent / "fixtures" / "jinja")
 VARS = (
     "vars: {limits: [1, '{{ 1 + 1 }}'], root: 's3://{{ env_var(\"BUCKET\") }}', path: \"{{ var('root') }}/orders\"}\n"
@@ -37,46 +38,7 @@ def test_there_are_cases():
     assert len(CASES) > 15
 
 
-ANSWERS = [
-    ("{% set r = run_query('select 1') %}", "jinja-undefined 1:12 'run_query' is not available here", "without a connection"),
-    ("{% call statement('x') %}select 1{% endcall %}", "jinja-undefined 1:9 'statement' is not available here", "a model"),
-    ("{{ load_result('x') }}", "jinja-undefined 1:4 'load_result' is not available here", "a model"),
-    ("{{ adapter.dispatch('x')() }}", "jinja-undefined 1:4 'adapter.dispatch' is not available here", "by its name"),
-    ("{{ adapter.get_columns_in_relation(this) }}",
-     "jinja-undefined 1:4 'adapter.get_columns_in_relation' is not available here", "star(except="),
-    ("{% for n in graph['nodes'] %}{% endfor %}", "jinja-undefined 1:13 'graph.nodes' is not available here", "engine ls"),
-    ("{% for n in graph %}{% endfor %}", "jinja-undefined 1:13 'graph' is not available here", "engine ls"),
-    ("{{ model.name }}", "jinja-undefined 1:4 'model.name' is not available here", "{{ this }}"),
-    ("{{ builtins.ref('a') }}", "jinja-undefined 1:4 'builtins.ref' is not available here", "ref()"),
-    ("{% if flags.FULL_REFRESH %}{% endif %}", "run-varying-value 1:7 'flags.FULL_REFRESH' differs from run to run",
-     "full refresh"),
-    ("{{ selected_resources }}", "run-varying-value 1:4 'selected_resources' differs from run to run", "the same in every run"),
-    ("{% if is_incremental() %}{% endif %}", "run-varying-value 1:7 'is_incremental()' is not supported",
-     "runs the same query"),
-    ("{{ modules.datetime.datetime.now() }}", "jinja-undefined 1:4 'modules.datetime' is not available here",
-     "current_timestamp()"),
-    ("{{ dbt.type_string() }}", "jinja-undefined 1:4 'dbt.type_string' is not available here", "Write string."),
-    ("{{ dateadd('day', 1, 'ts') }}", "jinja-undefined 1:4 'dateadd' is not available here", "interval 1 hour"),
-    ("{{ dbt_utils.generate_surrogate_key(['id']) }}",
-     "jinja-undefined 1:4 'dbt_utils.generate_surrogate_key' is not available here", "surrogate_key(["),
-    ("{{ dbt_utils.nobody_knows() }}", "jinja-undefined 1:4 'dbt_utils.nobody_knows' is not available here",
-     "packages/dbt_utils/macros/"),
-    ("{{ dbt_expectations.x() }}", "jinja-undefined 1:4 'dbt_expectations.x' is not available here",
-     "packages/dbt_expectations/macros/"),
-    ("{{ schema }}", "jinja-undefined 1:4 'schema' is not available here", "target.schema"),
-    ("{{ config.get('tags') }}", "jinja-undefined 1:4 'config.get' is not supported", "{% set"),
-    ("{{ this.schema }}", "jinja-undefined 1:4 'this' is the name of a relation and has no 'schema'", "target.schema"),
-    ("{{ ref('a').identifier }}", "jinja-undefined 1:11 'ref('a')' is the name of a relation and has no 'identifier'",
-     "target.schema"),
-    ("{{ ref('a', v=2) }}", "not-supported 1:4 'ref()' does not support versions", "a separate model"),
-    ("{{ [1, 2] | random }}", "run-varying-value 1:13 the filter 'random' returns another value in each run", "rand()"),
-    ("{{ ref }}", "jinja-error 1:4 'ref' is a function that is not called", "ref(...)"),
-    ("{{ keys }}", "jinja-error 1:4 'keys' is a function that is not called", "keys(...)"),
-    ("{{ ['a'] | map('upper') }}", "jinja-error 1:12 the result of a filter such as 'map' is not a string", "join"),
-    ("{{ return(1) }}", "jinja-error 1:4 'return' outside a macro", "macros/"),
-    ("{% materialization x %}{% endmaterialization %}",
-     "jinja-syntax 1:4 Jinja: unknown block 'materialization'", "header"),
-]  # fmt: skip
+ANSWERS = read_rows(FIXTURE, "dbt_names", 3)
 
 
 @pytest.mark.slow
@@ -196,10 +158,7 @@ def test_a_variable_whose_jinja_fails(variables, code, reason, tmp_path):
 
 
 def test_a_variable_that_no_one_uses_is_not_rendered(tmp_path):
-    files = {
-        "project.yml": PROJECT + "vars: {a: \"{{ env_var('NOBODY') }}\"}\n",
-        "models/a.sql": f"select id {FROM}",
-    }
+    files = {"project.yml": PROJECT + "vars: {a: \"{{ env_var('NOBODY') }}\"}\n", "models/a.sql": f"select id {FROM}"}
     assert clean(tmp_path, files)
 
 

@@ -8,17 +8,16 @@ from engine.compile import compile_project
 from engine.compile.nodes.personal_data import personal_columns
 from engine.project import load_project
 from tests.lab import Lab
+from tests.projects import sources_yaml
 
-SOURCES = """
-sources:
-  - name: app
-    tables:
-      - name: users
-        format: json
-        path: landing
-        schema: "id bigint, email string, place struct<street string, city string>, amount decimal(8,2), at timestamp"
-        columns: {email: {meta: {pii: true}}}
-"""
+SOURCES = sources_yaml(
+    "app",
+    users={
+        "path": "landing",
+        "schema": "id bigint, email string, place struct<street string, city string>, amount decimal(8,2), at timestamp",
+        "columns": {"email": {"meta": {"pii": True}}},
+    },
+)
 USERS = """/*---
 materialized: table
 columns:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from engine.compile.columns.column_texts import projections, starts
 from engine.compile.sql.dialect import parse_tokens, tokenize
 from engine.compile.sql.select_items import item_places
+from tests.fixtures import read_rows
+
+FIXTURE = Path(__file__).parent / "fixtures/select_items.txt"
 
 
 def shown(text: str) -> tuple[list[str], list[str]]:
@@ -20,42 +25,9 @@ def shown(text: str) -> tuple[list[str], list[str]]:
     return items, [text[begin:].split(maxsplit=1)[0].rstrip(",") for begin in begins]
 
 
-@pytest.mark.parametrize(
-    ("text", "items"),
-    [
-        ("select a, b as c from t", ["a", "b"]),
-        ("select a x, f(a, b)[0] as y, 'x, from' `z` from t", ["a", "f(a, b)[0]", "'x, from'"]),
-        ("select -- one\n a /* two */ as b, /* three */ c -- four\nfrom t", ["a", "c"]),
-        ("select distinct a, b from t", ["a", "b"]),
-        ("select /*+ broadcast(t) */ distinct a from t", ["a"]),
-        ("with w as (select x, y from u) select a from w", ["a"]),
-        ("select a from t union all select b, c from u", ["a"]),
-        ("select a, (select max(b) from u) as m from t", ["a", "(select max(b) from u)"]),
-        ("select case when a then b end as c, a is null as d from t", ["case when a then b end", "a is null"]),
-        ("select 1 as a, 2", ["1", "2"]),
-        # The columns of a pipe are those of its last operator.
-        ("from t |> select a |> extend b + 1 as c", []),
-        ("select a from t |> where a > 1", []),
-        ("from t |> select a |> select b + 1 as c, d", ["b + 1", "d"]),
-        ("from t |> where a > 1 |> select *, (select 1) as b", ["*", "(select 1)"]),
-        ("with q as (select a from t) table q", []),
-        # Words that are names here, and clauses elsewhere.
-        ("select window(ts, '1 hour') as w, count(*) n from t group by 1", ["window(ts, '1 hour')", "count(*)"]),
-        ("select window.start as a, window.end from t", ["window.start", "window.end"]),
-        ("select offset, value, t.offset as o, a.limit from t", ["offset", "value", "t.offset", "a.limit"]),
-        ("select a as window, b from t window w as (order by a)", ["a", "b"]),
-        ("select sum(a) over w as s from t window w as (order by a)", ["sum(a) over w"]),
-        # A star has no text but itself.
-        ("select *, a as b from t", ["*", "a"]),
-        ("select * except (a, b), t.*, c from t", ["*", "t.*", "c"]),
-        ("select * from t except select a from u", ["*"]),
-        ("select * from t", ["*"]),
-        # Inside brackets, and where there is no SELECT, nothing is known.
-        ("(select a from t) union all (select b from u)", []),
-        ("values (1)", []),
-    ],
-)
-def test_the_text_of_each_item(text: str, items: list[str]) -> None:
+@pytest.mark.parametrize(("text", "joined"), read_rows(FIXTURE, "items", 2))
+def test_the_text_of_each_item(text: str, joined: str) -> None:
+    items = joined.split(" ; ") if joined else []
     found, begins = shown(text)
     assert found == items
     if not any("*" in item for item in items):

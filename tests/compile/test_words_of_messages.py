@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from engine.errors import Diagnostic
-from tests.compile import batch_queries, foreign_queries
-from tests.compile.rules import measured
-from tests.compile.test_batch_queries import files
+from tests.compile.queries import BATCH, FOREIGN, STREAMS
 from tests.compile.test_many_errors import FILES
+from tests.compile.test_queries import files
 from tests.project.small_projects import compiled
+from tests.projects import sources_yaml
 
 pytestmark = pytest.mark.slow
 
@@ -20,13 +20,11 @@ pytestmark = pytest.mark.slow
 INTERNAL = re.compile(
     r"@(?:ref|source|REF|SOURCE|this)\b|\bw1nd0w\b|\b__tmp\d+|\bexp\.|\bsqlglot\b|<class|\bargs\b|\bNoneType\b|Traceback"
 )
-STREAMS = """\
-sources:
-  - name: s
-    tables:
-      - {name: wa, format: json, path: a, schema: "id int, v int, ts timestamp, s string"}
-      - {name: wb, format: json, path: b, schema: "id int, v int, ts timestamp, s string"}
-"""
+SOURCES = sources_yaml(
+    "s",
+    wa={"path": "a", "schema": "id int, v int, ts timestamp, s string"},
+    wb={"path": "b", "schema": "id int, v int, ts timestamp, s string"},
+)
 
 
 def texts(found: tuple[Diagnostic, ...]) -> list[str]:
@@ -45,11 +43,10 @@ def test_no_message_shows_internal_names(queries: str, tmp_path: Path) -> None:
     if queries == "faults":
         made: dict[str, str | bytes] = dict(FILES)
     elif queries == "streams":
-        every = [sql for sql in [*measured.REFUSED, *measured.RUNS] if " from wa" in sql or " from wb" in sql]
-        made = {"sources/s.yml": STREAMS, **{f"models/m{i}.sql": streamed(sql) for i, sql in enumerate(every)}}
+        every = [sql for sql in [*STREAMS.refused_texts, *STREAMS.accepted] if " from wa" in sql or " from wb" in sql]
+        made = {"sources/s.yml": SOURCES, **{f"models/m{i}.sql": streamed(sql) for i, sql in enumerate(every)}}
     else:
-        refused = batch_queries.REFUSED if queries == "batch" else foreign_queries.REFUSED
-        made = files([sql.replace("»", "") for _, sql in refused])
+        made = files((BATCH if queries == "batch" else FOREIGN).refused_texts)
     told = texts(compiled(tmp_path, made).manifest.diagnostics)
     assert [text for text in told if INTERNAL.search(text)] == []
     assert len(told) > 20

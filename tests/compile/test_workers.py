@@ -16,6 +16,7 @@ from engine.compile.pipeline.worker import Local
 from engine.compile.templates import confined_process
 from engine.errors import SetupError
 from tests.compile.test_cache import Edits, shown
+from tests.lab import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -125,13 +126,10 @@ def test_a_process_whose_asker_was_killed_ends_though_its_answer_is_long(tmp_pat
     asker.kill()
     asker.wait()
     worker = int(pid.read_text())
-    deadline = time.monotonic() + 20
-    while _runs(worker) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    left = _runs(worker)
-    if left:
+    ended = wait_until(lambda: not _runs(worker))
+    if not ended:
         os.kill(worker, signal.SIGKILL)
-    assert not left
+    assert ended
 
 
 def _runs(pid: int) -> bool:

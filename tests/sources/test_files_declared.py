@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.fixtures import read_rows
 from tests.project.small_projects import clean, findings, line, only
 
+FIXTURE = Path(__file__).parent / "fixtures/mistakes.txt"
 READ = "/*---\nstreams: [s.t]\n---*/\nselect id from {{ source('s', 't') }}\n"
 
 
@@ -22,41 +24,20 @@ FILES = "format: json\npath: landing/x\nschema: id int\n"
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "finding"),
-    [
-        (FILES + "after_reading: keep", "bad-value sources/x.yml:8:24 'after_reading' cannot be 'keep'"),
-        (FILES + "after_reading: archive", "setting-needs sources/x.yml:8:24 after_reading: archive needs 'archive_path'"),
-        (FILES + "archive_path: read",
-         "setting-needs sources/x.yml:8:23 'archive_path' applies only to after_reading: archive"),
-        (FILES + "after_reading: archive\narchive_path: landing/x/read",
-         "bad-value sources/x.yml:9:23 the archive 'landing/x/read' is inside 'landing/x', and would be read again"),
-        (FILES + "after_reading: archive\narchive_path: ../read",
-         "path-outside sources/x.yml:9:23 the path '../read' is outside the project"),
-        (FILES.replace("landing/x", "/data/x") + "after_reading: delete",
-         "after-reading-outside sources/x.yml:8:24 after_reading would change files outside the project, in '/data/x'"),
-        (FILES.replace("landing/x", "../x"),
-         "path-outside sources/x.yml:6:15 the path '../x' is outside the project"),
-        (FILES + "after_reading: archive\narchive_path: /data/read",
-         "path-outside sources/x.yml:9:23 the path '/data/read' is outside the project"),
-        (FILES.replace("landing/x", "s3a://b/x") + "after_reading: delete",
-         "not-supported sources/x.yml:8:24 after_reading is not supported for a URI"),
-        (FILES + "on_changed_file: warn", "bad-value sources/x.yml:8:26 'on_changed_file' cannot be 'warn'"),
-        (FILES + "max_file_age: 7", "bad-duration sources/x.yml:8:23 '7' is not a duration"),
-        (FILES + "options: {multiLine: true}",
-         "not-supported sources/x.yml:8:19 the option 'multiLine' is not supported in this version: JSON files must have one object per line"),
-        (FILES.replace("json", "avro") + "options: {avroSchema: '{}'}",
-         "not-supported sources/x.yml:8:19 the option 'avroSchema' is not supported in this version: the columns are declared in the schema"),
-        (FILES.replace("json", "avro") + "options: {avroSchemaUrl: x.avsc}",
-         "not-supported sources/x.yml:8:19 the option 'avroSchemaUrl' is not supported in this version: the columns are declared in the schema"),
-        (FILES + "options: {cleanSource: delete}",
-         "bad-value sources/x.yml:8:19 the option 'cleanSource' is set by the engine"),
-        ("format: text\npath: x\nschema: value string",
-         "setting-conflict sources/x.yml:7:9 text files have one column, value string"),
-        ("format: orc\npath: x", "missing-key sources/x.yml:4:9 source 's.t' has no 'schema'"),
-        ("format: avr\npath: x\nschema: id int", "bad-value sources/x.yml:5:17 unknown format 'avr'"),
-    ],
+    read_rows(FIXTURE, "files", 2),
 )  # fmt: skip
 def test_faults(tmp_path: Path, body: str, finding: str) -> None:
-    assert line(only(findings(tmp_path, {"sources/x.yml": source(body), "models/a.sql": "select 1 as n\n"}))) == finding
+    assert (
+        line(
+            only(
+                findings(
+                    tmp_path,
+                    {"sources/x.yml": source(body.replace("{good}", FILES)), "models/a.sql": "select 1 as n\n"},
+                )
+            )
+        )
+        == finding
+    )
 
 
 def test_keys_of_streams_on_a_source_that_is_none(tmp_path: Path) -> None:

@@ -2,54 +2,35 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from engine.compile.nodes.guarantee import GuaranteeLevel, guarantees
 from engine.compile.nodes.model_settings import OnUpstreamDelete
 from engine.lake.table_facts import SnapshotFacts, TableFacts
 from engine.sources.iceberg.snapshot_history import first_read, from_first_row
+from tests.fixtures import read_rows
 from tests.project.small_projects import clean, compiled, findings, line, lines, only
 
+FIXTURE = Path(__file__).parent / "fixtures/mistakes.txt"
 STREAM = "/*---\nstreams: [s.t]\n---*/\nselect * from {{ source('s', 't') }}"
 WHOLE = "select id from {{ source('s', 't') }}"
 
 
 def files(body: str, sql: str = STREAM) -> dict[str, str | bytes]:
     indented = "".join(f"        {text}\n" for text in body.split("\n"))
-    return {
-        "sources/x.yml": f"sources:\n  - name: s\n    tables:\n      - name: t\n{indented}",
-        "models/a.sql": sql,
-    }
+    return {"sources/x.yml": f"sources:\n  - name: s\n    tables:\n      - name: t\n{indented}", "models/a.sql": sql}
 
 
 GOOD = "format: iceberg\nschema: id int\n"
-FAULTS = [
-    (GOOD.rstrip(), "missing-key sources/x.yml:4:9 source 's.t' has no 'table'", "table: <namespace>.<name>"),
-    (GOOD + "table: orders", "bad-value sources/x.yml:7:16 'orders' is not a table name", "<namespace>.<name>"),
-    (GOOD + "table: a..d", "bad-value sources/x.yml:7:16 'a..d' is not a table name", "<namespace>.<name>"),
-    (GOOD + "table: other.shop.orders",
-     "not-supported sources/x.yml:7:16 'other.shop.orders' is in a catalog 'other', and the target 'dev' has 'lake'", "<namespace>.<name>"),
-    (GOOD + "table: shop.orders.branch_audit",
-     "not-supported sources/x.yml:7:16 'shop.orders.branch_audit' names a branch, tag or snapshot: a stream of it would silently read main",
-     "Set the table itself"),
-    (GOOD + "table: shop.orders\noptions: {branch: audit}",
-     "not-supported sources/x.yml:8:19 the option 'branch' is not supported in this version: a stream would silently read main", "Remove it"),
-    (GOOD + "table: shop.orders\noptions: {streaming-skip-overwrite-snapshots: true}",
-     "bad-value sources/x.yml:8:19 the option 'streaming-skip-overwrite-snapshots' is set by the engine", "on_upstream_delete"),
-    (GOOD + "table: shop.orders\nstarting_timestamp: soon", "bad-value sources/x.yml:8:29 'soon' is not a timestamp", "2024-05-01"),
-    (GOOD + "table: shop.orders\nstarting_timestamp: 2024-05-01\nstarting_snapshot: 5",
-     "setting-conflict sources/x.yml:9:9 'starting_timestamp' and 'starting_snapshot' exclude each other", "Remove one"),
-    (GOOD + "table: shop.orders\nstarting_snapshot: first", "bad-value sources/x.yml:8:28 'first' is not a snapshot id", "snapshot_id"),
-    (GOOD + "table: shop.orders\non_upstream_delete: skip", "bad-value sources/x.yml:8:29 'on_upstream_delete' cannot be 'skip'", "fail, ignore"),
-    (GOOD + "table: shop.orders\ntimezone: UTC", "setting-conflict sources/x.yml:8:9 'timezone' does not apply to tables, whose timestamps have a type", ""),
-    (GOOD + "table: shop.orders\npath: x", "unknown-key sources/x.yml:8:9 a source table has no key 'path'", ""),
-]  # fmt: skip
+FAULTS = read_rows(FIXTURE, "iceberg", 3)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("body", "finding", "hint"), FAULTS, ids=[fault[1][:70] for fault in FAULTS])
 def test_a_mistake_is_named_at_its_place(body, finding, hint, tmp_path):
-    found = only(tuple(d for d in findings(tmp_path, files(body, WHOLE)) if d.is_error))
+    found = only(tuple(d for d in findings(tmp_path, files(body.replace("{good}", GOOD), WHOLE)) if d.is_error))
     assert line(found) == finding
     assert hint in found.hint
 
@@ -87,10 +68,7 @@ def snapshots(*made: tuple[int, str, int]) -> tuple[SnapshotFacts, ...]:
     return tuple(SnapshotFacts(n, p, op, {}, at) for (n, op, at), p in zip(made, parents, strict=True))
 
 
-@pytest.mark.parametrize(
-    ("at", "first"),
-    [(5, 1), (10, 1), (11, 2), (20, 3), (21, 4), (30, 4), (31, None)],
-)
+@pytest.mark.parametrize(("at", "first"), [(5, 1), (10, 1), (11, 2), (20, 3), (21, 4), (30, 4), (31, None)])
 def test_of_commits_of_one_millisecond_iceberg_begins_with_the_newest(at, first):
     history = snapshots((4, "append", 30), (3, "append", 20), (2, "append", 20), (1, "append", 10))
     found = first_read(history, at)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from tests.fixtures import read_rows
 from tests.project.small_projects import PROJECT, clean, compiled, findings, line, lines, only
 
+FIXTURE = Path(__file__).parent / "fixtures/mistakes.txt"
 CONNECTION = "    connections: {main: {bootstrap_servers: 'localhost:9092'}, other: {}}\n"
 STREAM = "/*---\nstreams: [s.t]\n---*/\nselect * from {{ source('s', 't') }}"
 
@@ -20,61 +24,13 @@ def files(body: str, sql: str = STREAM) -> dict[str, str | bytes]:
 
 
 GOOD = "format: kafka\nconnection: main\nschema: id int\n"
-FAULTS = [
-    ("format: kafka\nconnection: main\nschema: id int",
-     "missing-key sources/x.yml:4:9 source 's.t' has no 'topic'", "topic_pattern"),
-    ("format: kafka\ntopic: a\nschema: id int",
-     "missing-key sources/x.yml:4:9 source 's.t' has no 'connection'", "connection: main"),
-    ("format: kafka\nconnection: mian\ntopic: a\nschema: id int",
-     "unknown-connection sources/x.yml:6:21 the target 'dev' has no connection 'mian'", "'main'"),
-    ("format: kafka\nconnection: main\ntopic: a",
-     "missing-key sources/x.yml:4:9 source 's.t' has no 'schema'", "schema:"),
-    (GOOD + "topic: a\ntopics: [b]",
-     "setting-conflict sources/x.yml:9:9 'topic' and 'topics' exclude each other", ""),
-    (GOOD + "topic: a b", "bad-value sources/x.yml:8:16 'a b' is not a topic name", "topic_pattern"),
-    (GOOD + "assign: {a: 0}", "bad-value sources/x.yml:8:17 'assign' must map topics to lists of partitions", "assign:"),
-    (GOOD + "topic: a\nstarting_offsets: first",
-     "bad-value sources/x.yml:9:27 'starting_offsets' cannot be read", "earliest"),
-    (GOOD + "topics: [a, b]\nstarting_offsets: {0: 1}",
-     "bad-value sources/x.yml:9:27 'starting_offsets' cannot be read", "such a mapping for each topic"),
-    (GOOD + "topic: a\nstarting_timestamp: soon", "bad-value sources/x.yml:9:29 'soon' is not a timestamp", "2024-05-01"),
-    (GOOD + "topic: a\nstarting_offsets: latest\nstarting_timestamp: 2024-05-01",
-     "setting-conflict sources/x.yml:10:9 'starting_offsets' and 'starting_timestamp' exclude each other", ""),
-    (GOOD + "topic: a\nvalue: {format: jsn}", "bad-value sources/x.yml:9:25 'jsn' is not a value format", "'json'"),
-    (GOOD + "topic: a\nvalue: {format: json, shema: x}",
-     "unknown-key sources/x.yml:9:31 a value of format 'json' has no key 'shema'", ""),
-    (GOOD + "topic: a\nvalue: {format: json, options: {mode: FAILFAST}}",
-     "bad-value sources/x.yml:9:41 the option 'mode' is set by the engine", ""),
-    (GOOD + "topic: a\nvalue: {format: json, options: {dateFromat: x}}",
-     "bad-value sources/x.yml:9:41 reading JSON has no option 'dateFromat'", "'dateFormat'"),
-    (GOOD + "topic: a\nvalue: [json]", "wrong-type sources/x.yml:9:16 'value' must be a mapping", "format: json"),
-    (GOOD + "topic: a\nvalue: {format: string}",
-     "setting-conflict sources/x.yml:7:9 a value of format 'string' has one column, value string", "schema"),
-    (GOOD + "topic: a\noptions: {consumer.group.id: x}",
-     "bad-value sources/x.yml:9:19 the option 'group.id' of the client is set by the engine", "each query"),
-    (GOOD + "topic: a\noptions: {consumer.auto.offset.reset: x}",
-     "bad-value sources/x.yml:9:19 the option 'auto.offset.reset' of the client is set by the engine", "starting_offsets"),
-    (GOOD + "topic: a\noptions: {consumer.sasl.jaas.config: x}",
-     "source-credentials sources/x.yml:9:19 the option 'consumer.sasl.jaas.config' of source 's.t' is a credential", "connection"),
-    (GOOD + "topic: a\noptions: {consumer.sasl.oauthbearer.token.endpoint.url: 'http://x'}",
-     "bad-value sources/x.yml:9:19 the option 'sasl.oauthbearer.token.endpoint.url' is a security setting", ""),
-    (GOOD + "topic: a\noptions: {consumer.fetch.max.byte: 1}",
-     "bad-value sources/x.yml:9:19 the option 'fetch.max.byte' of the client is unknown", "'fetch.max.bytes'"),
-    (GOOD + "topic: a\noptions: {kafka.fetch.max.bytes: 1}",
-     "unknown-option sources/x.yml:9:19 unknown option 'kafka.fetch.max.bytes'", "consumer."),
-    (GOOD + "topic: a\noptions: {minPartition: 4}",
-     "unknown-option sources/x.yml:9:19 unknown option 'minPartition'", "'minPartitions'"),
-    (GOOD + "topic: a\ntpic: b", "unknown-key sources/x.yml:9:9 a source table has no key 'tpic'", "'topic'"),
-    (GOOD + "topic: a\npath: b", "unknown-key sources/x.yml:9:9 a source table has no key 'path'", ""),
-    (GOOD + "topic: a\nmax_offsets_per_trigger: 0",
-     "bad-value sources/x.yml:9:34 'max_offsets_per_trigger' must be at least 1, not 0", ""),
-]  # fmt: skip
+FAULTS = read_rows(FIXTURE, "kafka", 3)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("body", "finding", "hint"), FAULTS, ids=[finding for _, finding, _ in FAULTS])
 def test_a_mistake_in_a_declaration(body, finding, hint, tmp_path):
-    found = only(findings(tmp_path, files(body)))
+    found = only(findings(tmp_path, files(body.replace("{good}", GOOD))))
     assert line(found) == finding
     assert hint in found.hint
     assert found.hint

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.fixtures import read_rows
 from tests.project.small_projects import clean, compiled, findings, only
 
+FIXTURE = Path(__file__).parent / "fixtures/mistakes.txt"
 KAFKA = (
     "name: shop\ntargets:\n  dev:\n    catalog: {type: sqlite, name: lake, path: .engine/lake}\n    schema: main\n"
     "    connections: {main: {bootstrap_servers: localhost:9092}}\n"
@@ -47,59 +49,7 @@ ALLOW = "To pass it unchecked, set 'allow_unknown_options: true' beside 'options
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("format_", "text", "code", "message", "hint"),
-    [
-        ("csv", "hedaer: true", "unknown-option", "the csv reader has no option 'hedaer'",
-         f"Did you mean 'header'? {ALLOW}"),
-        ("csv", "wholetext: true", "unknown-option", "the csv reader has no option 'wholetext'", ALLOW),
-        ("json", "alowComments: true", "unknown-option", "the json reader has no option 'alowComments'",
-         f"Did you mean 'allowComments'? {ALLOW}"),
-        ("json", "singleVariantColumn: v", "not-supported",
-         "the option 'singleVariantColumn' is not supported in this version: the columns are declared in the schema", "Remove it."),
-        ("parquet", "mergSchema: true", "unknown-option", "the parquet reader has no option 'mergSchema'",
-         f"Did you mean 'mergeSchema'? {ALLOW}"),
-        ("orc", "header: true", "unknown-option", "the orc reader has no option 'header'", ALLOW),
-        ("avro", "avroShema: x", "unknown-option", "the avro reader has no option 'avroShema'",
-         f"Did you mean 'avroSchema' or 'avroSchemaUrl'? {ALLOW}"),
-        ("text", "wholeTxt: true", "unknown-option", "the text reader has no option 'wholeTxt'",
-         f"Did you mean 'wholetext'? {ALLOW}"),
-        ("spark.xml", "rowTags: book", "unknown-option", "the xml reader has no option 'rowTags'",
-         f"Did you mean 'rowTag' or 'rootTag'? {ALLOW}"),
-        ("spark.rate-micro-batch", "rowsPerBatch: many", "bad-value",
-         "the option 'rowsPerBatch' must be a whole number of at least 1, not 'many'", "Write a number: 1000."),
-        ("kafka", "minPartition: 3", "unknown-option", "unknown option 'minPartition'",
-         "Did you mean 'minPartitions'?"),
-        ("kafka", "startingOffsets: latest", "bad-value", "the option 'startingOffsets' is set by the engine",
-         "Write 'starting_offsets:' beside 'format:'."),
-        ("kafka", "minpartitions: few", "bad-value",
-         "the option 'minpartitions' must be a whole number of at least 1, not 'few'", "Write a number: 1000."),
-        ("rate", "numPartition: 3", "unknown-option", "the rate reader has no option 'numPartition'",
-         f"Did you mean 'numPartitions'? {ALLOW}"),
-        ("rate", "rowsPerSecond: 3", "bad-value", "the option 'rowsPerSecond' is set by the engine",
-         "Write 'rows_per_second:' beside 'format:'."),
-        ("socket", "includeTimestamp: true", "bad-value", "a socket has no options", "Remove them."),
-        ("iceberg", "splitsize: 3", "unknown-option", "Iceberg's reader has no option 'splitsize'",
-         f"Did you mean 'split-size'? {ALLOW}"),
-        ("iceberg", "split-size: 3MB", "bad-value",
-         "the option 'split-size' must be a whole number of at least 1, not '3MB'", "Write a number: 1000."),
-        ("iceberg", "start-timestamp: 3", "not-supported",
-         "the option 'start-timestamp' is for changelogs, which are not supported", "Remove it."),
-        ("csv", "header: yes", "bad-value", "the option 'header' must be true or false, not 'yes'",
-         "Write true or false."),
-        ("csv", "maxColumns: 1e3", "bad-value", "the option 'maxColumns' must be a whole number, not '1e3'",
-         "Write a number: 1000."),
-        ("csv", "quote: ab", "bad-value", "the option 'quote' must be one character, not 'ab'",
-         "Write one character in quotes."),
-        ("csv", "unescapedQuoteHandling: stop", "bad-value",
-         f"the option 'unescapedQuoteHandling' must be one of {', '.join(QUOTES)}, not 'stop'", f"Write {QUOTES[0]}."),
-        ("csv", "header: true, Header: false", "duplicate-option", "the option 'Header' is set twice, in other letters",
-         "Remove one: letter case makes no difference."),
-        ("parquet", "datetimeRebaseMode: new", "bad-value",
-         "the option 'datetimeRebaseMode' must be one of EXCEPTION, CORRECTED, LEGACY, not 'new'", "Write EXCEPTION."),
-        ("json", "maxFilesPerTrigger: abc", "bad-value", "the option 'maxFilesPerTrigger' is set by the engine",
-         "Write 'max_files_per_trigger:' beside 'format:'."),
-        ("json", "discardCachedInputRatio: 2", "bad-value",
-         "the option 'discardCachedInputRatio' must be a number from 0 to 1, not '2'", "Write 0.1."),
-    ],
+    read_rows(FIXTURE, "options", 5),
 )  # fmt: skip
 def test_faults(tmp_path: Path, format_: str, text: str, code: str, message: str, hint: str) -> None:
     found = only([f for f in findings(tmp_path, options(format_, text)) if f.is_error])

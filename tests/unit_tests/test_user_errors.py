@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.fixtures import read_rows
 from tests.project.small_projects import clean, findings, line, only, sql
 
+FIXTURE = Path(__file__).parent / "fixtures/mistakes.txt"
 pytestmark = pytest.mark.slow
 
 HOURLY = sql("""
@@ -38,107 +40,11 @@ MODELS = {
 }
 
 # Name of the model, the rest of the test, what is found.
-FAULTS = {
-    "an unknown input": (
-        "hourly",
-        "    given: {shop.order: [{id: a}]}\n    expect: []\n",
-        "unit-test-input tests/t.yml:4:13 'hourly' does not read 'shop.order'",
-    ),
-    "an unknown column": (
-        "hourly",
-        "    given: {shop.orders: [{idd: a}]}\n    expect: []\n",
-        "unknown-column tests/t.yml:4:28 'shop.orders' has no column 'idd'",
-    ),
-    "an unknown field": (
-        "hourly",
-        "    given: {shop.orders: [{item: {nam: a}}]}\n    expect: []\n",
-        "unknown-column tests/t.yml:4:35 'item' has no field 'nam'",
-    ),
-    "a value that is no time": (
-        "hourly",
-        "    given: {shop.orders: [{ts: soon}]}\n    expect: []\n",
-        "unit-test-value tests/t.yml:4:32 'soon' is not a value of type timestamp",
-    ),
-    "a column that the model does not have": (
-        "hourly",
-        GOOD + "    expect: [{hours: 1}]\n",
-        "unknown-column tests/t.yml:5:15 'hourly' has no column 'hours'",
-    ),
-    "nothing expected": (
-        "hourly",
-        GOOD,
-        "missing-key tests/t.yml:2:5 the unit test 't' has no expectations",
-    ),
-    "an unknown model": (
-        "hourlyy",
-        GOOD + "    expect: []\n",
-        "unknown-ref tests/t.yml:3:12 model 'hourlyy' not found",
-    ),
-    "an unknown step": (
-        "hourly",
-        "    steps: [{given: {shop.orders: []}}, restrat]\n    expect: []\n",
-        "bad-value tests/t.yml:4:41 unknown step 'restrat'",
-    ),
-    "two things in a step": (
-        "hourly",
-        "    steps: [{given: {shop.orders: []}, restart: true}]\n    expect: []\n",
-        "bad-value tests/t.yml:4:13 a step has one kind, not given and restart",
-    ),
-    "a flush in complete mode": (
-        "ranking",
-        "    steps: [{given: {shop.orders: []}}, flush]\n    expect: []\n",
-        "bad-value tests/t.yml:4:41 no stream of 'ranking' has a watermark to advance",
-    ),
-    "a restart of a batch model": (
-        "customers",
-        "    steps: [restart]\n    expect: []\n",
-        "bad-value tests/t.yml:4:13 'customers' is not a streaming table: there is nothing to restart",
-    ),
-    "a watermark of a batch model": (
-        "customers",
-        "    expect: {watermark: 2013-01-01, rows: []}\n",
-        "bad-value tests/t.yml:4:14 'customers' is not a streaming table and has no 'watermark'",
-    ),
-    "rows of a stream before the steps": (
-        "hourly",
-        GOOD + "    steps: [flush]\n    expect: []\n",
-        "unit-test-input tests/t.yml:4:12 'shop.orders' is read as a stream",
-    ),
-    "CSV with too few values": (
-        "hourly",
-        "    given:\n      shop.orders: |\n        id,ts\n        a\n    expect: []\n",
-        "unit-test-value tests/t.yml:7:20 the row has 1 values for 2 columns",
-    ),
-    "an unknown fixture": (
-        "hourly",
-        "    given: {shop.orders: {fixture: order}}\n    expect: []\n",
-        "bad-value tests/t.yml:4:36 fixture 'order' not found",
-    ),
-    "a fixture of which there are two": (
-        "hourly",
-        "    given: {shop.orders: {fixture: twice}}\n    expect: []\n",
-        "bad-value tests/t.yml:4:36 there are several fixtures 'twice'",
-    ),
-    "a fixture that is no CSV": (
-        "hourly",
-        "    given: [{input: shop.orders, format: sql, fixture: orders}]\n    expect: []\n",
-        "bad-value tests/t.yml:4:42 'format' cannot be 'sql'",
-    ),
-    "a value in a fixture": (
-        "hourly",
-        "    given: {shop.orders: {fixture: orders_of_noon}}\n    expect: []\n",
-        "unit-test-value tests/fixtures/more/orders_of_noon.csv:3:1 'noon' is not a value of type timestamp",
-    ),
-    "an unknown key": (
-        "hourly",
-        GOOD + "    expects: []\n    expect: []\n",
-        "unknown-key tests/t.yml:5:5 a unit test has no key 'expects'",
-    ),
-}
+FAULTS = read_rows(FIXTURE, "mistakes", 4)
 
 
-@pytest.mark.parametrize(("model", "body", "expected"), FAULTS.values(), ids=FAULTS)
-def test_a_mistake_is_told_at_its_place(tmp_path: Path, model: str, body: str, expected: str) -> None:
+@pytest.mark.parametrize(("name", "model", "body", "expected"), FAULTS, ids=[name for name, *_ in FAULTS])
+def test_a_mistake_is_told_at_its_place(tmp_path: Path, name: str, model: str, body: str, expected: str) -> None:
     found = findings(tmp_path, {**MODELS, "tests/t.yml": HEAD.format(model=model) + body})
     assert line(only(tuple(d for d in found if d.is_error))) == expected
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.compile.streaming import check_text
-from tests.compile.rules.measured import REFUSED, RUNS
+from tests.compile.queries import STREAMS
 from tests.fuzz.relations import RELATIONS, STRICTER
 
 
@@ -14,12 +14,12 @@ def errors(sql: str) -> list[str]:
     return [finding.code for finding in found if finding.is_error and finding.code not in STRICTER]
 
 
-@pytest.mark.parametrize("sql", RUNS)
+@pytest.mark.parametrize("sql", STREAMS.accepted)
 def test_what_spark_runs_is_no_fault(sql: str) -> None:
     assert errors(sql) == []
 
 
-@pytest.mark.parametrize("sql", REFUSED)
+@pytest.mark.parametrize("sql", STREAMS.refused_texts)
 def test_what_spark_refuses_is_a_fault(sql: str) -> None:
     assert errors(sql) != []
 

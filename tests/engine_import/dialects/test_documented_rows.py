@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from engine_import.dialects.translate import translated
-from tests.engine_import.dialects.documented import DOCUMENTED
+from tests.engine_import.dialects.translations import DOCUMENTED
 from tests.lab import LabSession
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from engine.compile.sql.dialect import parse_text
 from engine_import.dialects.translate import WAREHOUSES, translated
-from tests.engine_import.dialects.pairs import NOTED, PAIRS, UNCHANGED
+from tests.engine_import.dialects.translations import NOTED, PAIRS, UNCHANGED
 
 
 @pytest.mark.slow
@@ -31,10 +31,11 @@ def test_what_means_the_same_stays_as_it_is(adapter: str, text: str) -> None:
     assert translation.notes == ()
 
 
-@pytest.mark.parametrize(("adapter", "text", "line", "words"), NOTED)
-def test_what_may_give_other_rows_is_noted_at_its_line(adapter: str, text: str, line: int, words: str) -> None:
+@pytest.mark.parametrize(("adapter", "text", "expected"), NOTED)
+def test_what_may_give_other_rows_is_noted_at_its_line(adapter: str, text: str, expected: str) -> None:
     (note,) = translated(text, adapter).notes
-    assert note.line == line
+    line, words = expected.split(" ", 1)
+    assert note.line == int(line)
     assert words in note.message
 
 
