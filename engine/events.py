@@ -85,6 +85,7 @@ class Metrics:
         rows_deleted: rows that were taken out of the table, by their key; they are not among `rows_out`.
         duplicates: rows that `dedup` dropped.
         bad_records: records taken out because they could not be read, by input.
+        bad_reasons: one of the reasons of them, by input, without values of records.
     """
 
     rows_in: int = 0
@@ -95,6 +96,7 @@ class Metrics:
     duplicates: int = 0
     state_rows: int = 0
     bad_records: Mapping[str, int] = field(default_factory=dict)
+    bad_reasons: Mapping[str, str] = field(default_factory=dict)
     failed_checks: Mapping[str, int] = field(default_factory=dict)
     quarantined: int = 0
 
@@ -112,6 +114,7 @@ class Metrics:
             duplicates=self.duplicates + later.duplicates,
             state_rows=later.state_rows,
             bad_records=_summed(self.bad_records, later.bad_records),
+            bad_reasons={**later.bad_reasons, **self.bad_reasons},
             failed_checks=_summed(self.failed_checks, later.failed_checks),
             quarantined=self.quarantined + later.quarantined,
         )

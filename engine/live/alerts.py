@@ -180,7 +180,7 @@ class Alerts:
                 yield name, "lag", f"the oldest unread input is older than {rules.lag:g} seconds"
             bad = self._recent_bad(name, sum(node["bad_records"].values()), status["at"])
             if rules.bad_records is not None and bad > rules.bad_records:
-                yield name, "bad_records", _bad_text(bad, node["bad_records"])
+                yield name, "bad_records", _bad_text(bad, node["bad_records"], node["bad_reasons"])
             if rules.restarts is not None and node["failures"] > rules.restarts:
                 yield name, "restarts", f"more than {rules.restarts} turns failed one after the other"
 
@@ -293,8 +293,9 @@ def _message(status: Mapping[str, Any], event: str, key: Key, alert: OpenAlert) 
     }  # fmt: skip
 
 
-def _bad_text(count: int, by_input: Mapping[str, int]) -> str:
+def _bad_text(count: int, by_input: Mapping[str, int], reasons: Mapping[str, str]) -> str:
     worst = max(by_input, key=lambda name: by_input[name], default="")
+    reason = f", for example: {reasons[worst]}" if worst in reasons else ""
     if len(by_input) > 1:
-        return f"{count:,} bad records within ten minutes; since the history began, most came from {worst}"
-    return f"{count:,} bad records from {worst} within ten minutes"
+        return f"{count:,} bad records within ten minutes; since the history began, most came from {worst}{reason}"
+    return f"{count:,} bad records from {worst} within ten minutes{reason}"

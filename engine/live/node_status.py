@@ -99,8 +99,8 @@ class RowRate:
 
 _KEPT = frozenset({
     "kind", "relation", "note", "rows_in", "rows_out", "late", "duplicates", "quarantined", "state_rows", "batches",
-    "bad_records", "failed_checks", "last_commit", "snapshot_id", "watermark", "watermark_held", "ahead_since",
-    "turns", "failed_turns", "failures", "restarts", "last_turn_seconds", "tests_failing",
+    "bad_records", "bad_reasons", "failed_checks", "last_commit", "snapshot_id", "watermark", "watermark_held",
+    "ahead_since", "turns", "failed_turns", "failures", "restarts", "last_turn_seconds", "tests_failing",
 })  # fmt: skip
 
 
@@ -117,10 +117,12 @@ class StallRule:
     Attributes:
         after: seconds without progress.
         due_at: when input that arrived at a time should be read.
+        on_schedule: the node's schedule queues its turns; else input does, and a turn may wait for its trigger.
     """
 
     after: float
     due_at: DueAt = lambda at: at
+    on_schedule: bool = False
 
 
 @dataclass(slots=True)
@@ -129,6 +131,7 @@ class NodeStatus:
 
     Attributes:
         state: what it is doing, since when and why; `until`: when that may end.
+        bad_reasons: why a record of an input could not be read, of the last micro-batch that had one.
         held: what each step that keeps state holds; empty: none does, or it is not known before a micro-batch.
         rows_in: rows read since its history began; likewise the other sums.
         watermark_held: why its watermark is held back; empty: it is not.
@@ -154,6 +157,7 @@ class NodeStatus:
     held: tuple[HeldInState, ...] = ()
     batches: int = 0
     bad_records: dict[str, int] = field(default_factory=dict)
+    bad_reasons: dict[str, str] = field(default_factory=dict)
     failed_checks: dict[str, int] = field(default_factory=dict)
     last_commit: float | None = None
     snapshot_id: int | None = None
@@ -212,6 +216,7 @@ class NodeStatus:
         self.duplicates += event.duplicates
         self.quarantined += event.quarantined
         _add(self.bad_records, event.bad_records)
+        self.bad_reasons |= event.bad_reasons
         _add(self.failed_checks, event.failed_checks)
         self.rate.add(event.rows_in or event.rows_out, at)
         if event.rows_in:
@@ -274,7 +279,9 @@ class NodeStatus:
         if self.progress.stalled_before and self.progress.is_expected:
             return self.progress.stalled_before
         is_known = all(lag.count is not None for lag in self.lag)
-        idle = self.progress.idle_seconds(at, rule.due_at, is_known=is_known) if self.lag else 0.0
+        idle = 0.0
+        if self.lag:
+            idle = self.progress.idle_seconds(at, rule.due_at, is_known=is_known, on_schedule=rule.on_schedule)
         if idle >= rule.after:
             what = "there is unread input, and nothing was read" if is_known else "a turn runs, and nothing was read"
             return f"{what} for {round(idle)} s"
@@ -310,6 +317,7 @@ class NodeStatus:
             "late": self.late,
             "duplicates": self.duplicates,
             "bad_records": dict(self.bad_records),
+            "bad_reasons": dict(self.bad_reasons),
             "failed_checks": dict(self.failed_checks),
             "quarantined": self.quarantined,
             "state_rows": self.state_rows,

@@ -25,12 +25,14 @@ class Progress:
     Attributes:
         unread_since: since when a plan has found unread input; None: there is none, or nobody knows.
         turn_since: when the turn began that runs now; None: none does.
+        queued_since: when the turn was queued that is queued or runs now; None: none is.
         moved_at: when it made progress last, or when time began to count.
         stalled_before: why it was stalled when an earlier process ended; empty: it was not, or has made progress since.
     """
 
     unread_since: float | None = None
     turn_since: float | None = None
+    queued_since: float | None = None
     moved_at: float = 0.0
     stalled_before: str = ""
     is_expected: bool = True
@@ -49,26 +51,32 @@ class Progress:
         if expected and not self.is_expected:
             self.made(at)
         self.is_expected = expected
+        if state is NodeState.QUEUED:
+            self.queued_since = at if self.queued_since is None else self.queued_since
+        elif state is not NodeState.RUNNING:
+            self.queued_since = None
 
     def slept(self, seconds: float, at: float) -> None:
         """Have time not count in which the machine slept, which ended at `at`."""
         self.moved_at = min(self.moved_at + seconds, at) if self.moved_at else 0.0
         self.unread_since = None if self.unread_since is None else min(self.unread_since + seconds, at)
         self.turn_since = None if self.turn_since is None else min(self.turn_since + seconds, at)
+        self.queued_since = None if self.queued_since is None else min(self.queued_since + seconds, at)
 
-    def idle_seconds(self, at: float, due_at: DueAt, *, is_known: bool) -> float:
+    def idle_seconds(self, at: float, due_at: DueAt, *, is_known: bool, on_schedule: bool = False) -> float:
         """Return for how long there has been something to do without progress; 0: there is nothing to do.
 
         Args:
             at: now.
             due_at: when input should be read.
             is_known: whether a plan knows what is unread; else a turn that runs has something to do.
+            on_schedule: the schedule queues its turns: what is queued is due, although `due_at` may say that input is
+                due later, because a poll noticed it only after that time, or because the machine slept through it.
         """
         since = self.unread_since if is_known else self.turn_since
         if since is None or not self.is_expected:
             return 0.0
         since = max(since, self.moved_at)
-        due = due_at(since)
-        if self.turn_since is not None:
-            due = min(due, max(since, self.turn_since))
+        begun = (self.turn_since, self.queued_since if on_schedule else None)
+        due = min([due_at(since), *(max(since, moment) for moment in begun if moment is not None)])
         return max(0.0, at - due)

@@ -23,7 +23,9 @@ def stalled_after(compiled: Compiled, node: str) -> float:
 
 def stall_rule(compiled: Compiled, node: str) -> StallRule:
     """Return when a node counts as stalled; input that waits for its schedule or trigger does not."""
-    return StallRule(stalled_after(compiled, node), lambda at: _due_at(compiled, node, at))
+    operation = getattr(compiled.manifest.nodes.get(node), "operation", None)
+    on_schedule = bool(getattr(operation, "schedule", None))
+    return StallRule(stalled_after(compiled, node), lambda at: _due_at(compiled, node, at), on_schedule)
 
 
 def _due_at(compiled: Compiled, node: str, at: float) -> float:

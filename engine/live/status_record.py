@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypedDict, cast
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict, cast
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,6 +47,7 @@ class NodeRecord(TypedDict):
     late: int
     duplicates: int
     bad_records: dict[str, int]
+    bad_reasons: NotRequired[dict[str, str]]
     failed_checks: dict[str, int]
     quarantined: int
     state_rows: int

@@ -21,12 +21,16 @@ if TYPE_CHECKING:
 COUNT = "bad"
 DROPPED_COUNT = "dropped"
 RECORDS = "records"
+# One of the reasons, without values of records: the least, so that a repeated micro-batch has the same.
+REASON = "reason"
 # Why a record without an event time is bad: text, NULL for others. Its row is made into JSON only where it is shown,
 # so that columns the query does not need are not read for it.
 NO_TIME = "__no_time"
 # Whether a record is dropped, and counted, for want of an event time.
 DROPPED = "__time_dropped"
 _UNREADABLE = "it cannot be parsed as declared"
+_NESTED = r"(?s)^'([^.\[]*)[.\[].*' is not of type "
+_LONGEST = 200
 _MARKS = {BAD, NO_TIME, DROPPED}
 # How the error begins that ends a query at a bad record.
 RAISED = "headrace: bad record: "
@@ -43,12 +47,8 @@ def without_bad(frame: DataFrame, name: str, observation: str, policy: OnBadReco
 
     if not marked(frame):
         return frame
-    reason, metrics = _reason(frame), []
-    if reason is not None:
-        metrics += [f.count_if(reason.isNotNull()).alias(COUNT), f.count(f.lit(1)).alias(RECORDS)]
-    if DROPPED in frame.columns:
-        metrics.append(f.count_if(DROPPED).alias(DROPPED_COUNT))
-    frame = frame.observe(observation, *metrics)
+    reason = _reason(frame)
+    frame = frame.observe(observation, *metrics(frame))
     if DROPPED in frame.columns:
         frame = frame.where(~f.col(DROPPED))
     if reason is not None:
@@ -69,6 +69,28 @@ def _reason(frame: DataFrame) -> Column | None:
     parts = [unreadable] if BAD in frame.columns else []
     parts += [NO_TIME] if NO_TIME in frame.columns else []
     return f.expr(f"coalesce({', '.join(parts)})") if parts else None
+
+
+def metrics(frame: DataFrame) -> list[Column]:
+    """What is observed of a frame that has marks."""
+    from pyspark.sql import functions as f
+
+    dropped = [f.count_if(DROPPED).alias(DROPPED_COUNT)] if DROPPED in frame.columns else []
+    if (reason := _reason(frame)) is None:
+        return dropped
+    counts = [f.count_if(reason.isNotNull()).alias(COUNT), f.count(f.lit(1)).alias(RECORDS)]
+    return [*counts, least_reason(reason), *dropped]
+
+
+def least_reason(reason: Column) -> Column:
+    """Aggregate reasons into one that holds nothing of a record, which progress reports and alerts may show.
+
+    A value comes after the first colon. A path may hold keys of a map: its column is enough.
+    """
+    from pyspark.sql import functions as f
+
+    text = f.regexp_replace(f.substring_index(reason, ": ", 1), _NESTED, "a value in '$1' is not of type ")
+    return f.min(f.substring(text, 1, _LONGEST)).alias(REASON)
 
 
 def bad_records(frame: DataFrame, name: str) -> DataFrame | None:

@@ -89,6 +89,7 @@ def test_the_page_follows_what_happens_and_says_why(window, process: Process) ->
 
 def test_a_models_page_has_charts_with_units_from_zero_and_its_turns(window, process: Process) -> None:
     process.happens(*turn(HOURLY, 20, at=time.time() - 5, rows=5000, late=3, bad={"github.events": 7}))
+    process.happens(batch(HOURLY, number=21, bad_records={"github.events": 1}, bad_reasons={"github.events": ODD}))
     time.sleep(1.5)  # until the history is written
     page = window(process.address).open("#/live/departures_hourly")
     charts = page.locator(".live-chart")
@@ -96,7 +97,7 @@ def test_a_models_page_has_charts_with_units_from_zero_and_its_turns(window, pro
     expect(charts.first).to_contain_text("rows per second")
     for chart in charts.all():
         assert chart.locator(".tick").first.text_content() == "0"
-    expect(page.locator(".live")).to_contain_text("7 unreadable records of github.events")
+    expect(page.locator(".live")).to_contain_text(f"8 unreadable records of github.events, for example: {ODD}")
     expect(page.locator("table", has_text="Waited")).to_contain_text("5,000")
     page.get_by_role("link", name="7 days").click()
     expect(page.get_by_role("link", name="7 days")).to_have_attribute("aria-current", "true")

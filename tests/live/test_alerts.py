@@ -142,11 +142,14 @@ def test_bad_records_count_within_ten_minutes(hook: Hook, tmp_path: Path) -> Non
     alerts = Alerts(AlertRules(url=web_address(hook.url), bad_records=15), tmp_path)
     status = status_of()
     for minute in range(40):
-        status.add(batch(number=minute, rows_in=1, bad_records={"shop.orders": 9 if minute == 20 else 1}), BEGIN)
+        bad, reason = 9 if minute == 20 else 1, f"reason of minute {minute}"
+        counted = {"bad_records": {"shop.orders": bad}, "bad_reasons": {"shop.orders": reason}}
+        status.add(batch(number=minute, rows_in=1, **counted), BEGIN)
         alerts.look(status.to_json(BEGIN + minute * 60))
     alerts.close()
     assert sent(hook) == [("firing", "bad_records", "orders"), ("resolved", "bad_records", "orders")]
-    assert hook.got[0][0]["message"] == "18 bad records from shop.orders within ten minutes"
+    message = "18 bad records from shop.orders within ten minutes, for example: reason of minute 20"
+    assert hook.got[0][0]["message"] == message
 
 
 @pytest.mark.slow

@@ -9,13 +9,14 @@ import pytest
 
 from engine.api.keep_running.live_project import LiveProject
 from engine.cli.main import invoke
+from engine.events import NodeState
 from engine.live.alerts import AlertRules, Alerts
 from engine.live.lag import Lag
 from engine.live.metrics import exposition
 from engine.live.node_status import StallRule
 from engine.live.stall_seconds import stall_rule, stalled_after
-from engine.live.status import LiveStatus
-from tests.live.sequences import BEGIN, started
+from engine.live.status import Clock, LiveStatus
+from tests.live.sequences import BEGIN, started, state
 from tests.project.small_projects import PROJECT, STREAM, clean, compiled, lines, model
 
 FILES = model(STREAM, name="usual") | model(f"{STREAM}stalled_after: 2 hours", name="slow")
@@ -83,11 +84,42 @@ def test_what_waits_for_its_schedule_or_trigger_is_not_stalled(tmp_path: Path) -
     hourly, slow = (stall_rule(result, f"model.{name}") for name in ("hourly", "slow"))
     assert [hourly.due_at(hour + minute * 60) - hour for minute in (0, 1, 59)] == [3600, 3600, 3600]
     assert slow.due_at(hour) == hour + 1200
+    assert (hourly.on_schedule, slow.on_schedule) == (True, False)
     status = LiveStatus(stall_rules=lambda _: hourly)
     status.add(started("model.hourly", at=hour), hour)
     status.note_lags({"model.hourly": (Lag("shop.orders", "files", 3),)}, hour + 60)
     shown = [status.to_json(hour + seconds)["health"] for seconds in (3599, 3600 + 299, 3600 + 300)]
     assert shown == ["healthy", "healthy", "stalled"]
+
+
+@pytest.mark.parametrize("slept", [0, 5000])
+def test_a_turn_that_its_schedule_has_queued_is_due_whenever_a_poll_noticed_the_input(slept: int) -> None:
+    """Input that came a moment before the hour is found a moment after it, when the turn has been queued."""
+    hour, now = BEGIN // 3600 * 3600, [0.0, 0.0]
+    rule = StallRule(300, lambda at: at // 3600 * 3600 + 3600, on_schedule=True)
+    status = LiveStatus(clock=Clock(lambda: hour + now[0], lambda: now[1]), stall_rules=lambda _: rule)
+
+    def health(awake: float, asleep: float = 0.0) -> str:
+        now[0], now[1] = now[0] + awake + asleep, now[1] + awake
+        return status.to_json()["health"]
+
+    status.add(started("model.hourly", at=hour))
+    status.add(state("model.hourly", NodeState.QUEUED, at=hour))
+    health(4)
+    status.note_lags({"model.hourly": (Lag("shop.orders", "files", 3),)})
+    assert [health(96), health(0, slept), health(203), health(1)] == ["healthy", "healthy", "healthy", "stalled"]
+    status.add(state("model.hourly", NodeState.IDLE, at=hour))
+    assert health(0) == "healthy"
+
+
+def test_a_turn_that_waits_for_its_trigger_is_queued_and_not_due(tmp_path: Path) -> None:
+    result = compiled(tmp_path, model(f"{STREAM}trigger: every 20 minutes", name="slow"))
+    status = LiveStatus(stall_rules=lambda node: stall_rule(result, node))
+    status.add(started(SLOW), BEGIN)
+    status.add(state(SLOW, NodeState.QUEUED), BEGIN)
+    status.note_lags({SLOW: (Lag("shop.orders", "files", 3),)}, BEGIN)
+    shown = [status.to_json(BEGIN + seconds)["health"] for seconds in (1200 + 299, 1200 + 300)]
+    assert shown == ["healthy", "stalled"]
 
 
 @pytest.mark.slow

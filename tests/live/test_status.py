@@ -37,6 +37,17 @@ def test_sums_state_and_last_values() -> None:
     assert (found["last_commit"], found["snapshot_id"], found["health"]) == (BEGIN, "2", "healthy")
 
 
+def test_of_bad_records_the_last_reason_of_each_input_is_shown() -> None:
+    def bad(**reasons: str) -> dict[str, dict]:
+        return {"bad_records": dict.fromkeys(reasons, 1), "bad_reasons": reasons}
+
+    status = folded(started(), batch(**bad(a="one", b="two")), batch(number=1, **bad(a="three")), batch(number=2))
+    assert node(status)["bad_reasons"] == {"a": "three", "b": "two"}
+    again = LiveStatus(kept=lambda _: json.loads(json.dumps(status.to_keep()[1])))
+    again.add(started(), BEGIN)
+    assert node(again)["bad_reasons"] == {"a": "three", "b": "two"}
+
+
 def test_duplicates_are_counted() -> None:
     status = folded(started(), batch(rows_in=5, duplicates=2), batch(number=1, rows_in=1, duplicates=1))
     assert node(status)["duplicates"] == 3

@@ -19,7 +19,7 @@ from engine.live import turn_history
 from engine.live.lag import Lag
 from engine.live.live_server import _Answers
 from engine.live.observer import observing
-from tests.live.sequences import ORDERS, started, state, turn
+from tests.live.sequences import ORDERS, batch, started, state, turn
 
 
 @pytest.fixture
@@ -123,6 +123,17 @@ def test_nothing_of_a_message_reaches_the_terminal_raw(project: Path, capsys: py
         observer.on_event(state(ORDERS, NodeState.FAILED, "\x1b[2Jgone[/]", time.time()))
     assert "\x1b[2J" not in shown(capsys)[1]
     assert "gone[/]" in shown(capsys, "--output", "json")[1]
+
+
+def test_the_reason_of_bad_records_is_below_the_table(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with observing(project / "target", {}) as observer:
+        observer.on_event(started(at=time.time()))
+        reasons = {"shop.orders": "'\x1b[2Jamount' is not of type double"}
+        observer.on_event(batch(rows_in=5, bad_records={"shop.orders": 2}, bad_reasons=reasons))
+    text = shown(capsys)[1]
+    assert "orders: records of shop.orders cannot be read, for example: '" in text
+    assert "amount' is not of type double" in text
+    assert "\x1b[2J" not in text
 
 
 @pytest.mark.slow

@@ -105,6 +105,7 @@ def test_bad_records_are_taken_out_and_counted(lab: Lab, kind: str) -> None:
         result = shop(own, kind, policy).build().model("sales")
         assert ids(own) == [1, 2, 4], policy
         assert result["bad_records"] == {"shop.events": 4}, policy
+        assert result["bad_reasons"] == {"shop.events": "'at' is not of type timestamp"}, policy
         assert result["quarantined"] == (4 if policy == "quarantine" else 0)
         assert quarantined(own) == (sorted([*POISON, AFTER]) if policy == "quarantine" else [])
         before = own.snapshot("sales"), own.snapshot("sales__quarantine")

@@ -315,7 +315,10 @@ class LiveProject:
                 self._note(entry, actions)
 
     def _note(self, entry: Entry, actions: Sequence[Action]) -> None:
-        """Have a node run that the plan finds work for; the first plan also decides what has been built before."""
+        """Have a node run that the plan finds work for; the first plan also decides what has been built before.
+
+        Once built, a node with a schedule waits for its times, whatever a plan finds.
+        """
         if entry.state is NodeState.FAILED:
             self.queue.heal(entry.node.id, time.time())
         elif entry.standby is not None:
@@ -326,7 +329,7 @@ class LiveProject:
             if entry.succeeded is None and entry.state is NodeState.IDLE:
                 entry.succeeded = True
                 self.emit(NodeStateChanged(entry.node.id, NodeState.IDLE, UP_TO_DATE, now()))
-        elif entry.succeeded is None or any(action.unchanged is False for action in actions):
+        elif entry.succeeded is None or (entry.node.schedule is None and any(a.unchanged is False for a in actions)):
             self.queue.due(entry.node.id, _first_reason(actions), time.time())
 
     def _reject(self, entry: Entry, actions: Iterable[Action]) -> None:

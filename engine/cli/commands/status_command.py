@@ -168,6 +168,8 @@ def _errors(found: StatusRecord) -> list[str]:
     for node in found["nodes"]:
         if node["watermark_held"]:
             lines.append(one_line(f"{node['name']}: {node['watermark_held']}"))
+        for source, reason in node.get("bad_reasons", {}).items():
+            lines.append(one_line(f"{node['name']}: records of {source} cannot be read, for example: {reason}"))
         for test, message in node["tests_failing"].items():
             lines.append(one_line(f"{node['name']}: test {shown_name(test)} fails: {message}"))
     return lines

@@ -31,6 +31,12 @@
     ...Object.entries(node.failed_checks).map(([check, count]) => ["Failed expectation", check, count]),
   ];
 
+  /* For example why records of an input could not be read; empty: no reason is known. */
+  const badReason = (node, input) => (node.bad_reasons[input] ? `, for example: ${node.bad_reasons[input]}` : "");
+
+  /* Why a model is in the list of what needs attention. */
+  const whys = (node) => [...node.reasons, ...Object.entries(node.bad_reasons).map(([input, reason]) => `unreadable records of ${input}: ${reason}`)];
+
   function lagTile(node) {
     const late = behind(node);
     const unknown = node.lag.some((lag) => lag.count === null);
@@ -125,7 +131,7 @@
         { "data-key": node.node },
         headrace.cell("Model", h("a", { href: hrefOf(node) }, h("bdi", {}, node.name))),
         headrace.cell("State", badge(node.word, node.tone)),
-        headrace.cell("Why", h("span", { dir: "auto" }, node.reasons.join("; ") || "–")),
+        headrace.cell("Why", h("span", { dir: "auto" }, whys(node).join("; ") || "–")),
         headrace.cell("Unread", behind(node).map((lag) => `${unread(lag)} of ${lag.input}`).join(", ") || "–"),
         headrace.cell("Bad records", number(sum(node.bad_records))),
         headrace.cell("Last commit", since(node.last_commit)),
@@ -157,12 +163,12 @@
   /* Records and rows that were not as they should be. */
   function badList(node) {
     const counted = [
-      ...Object.entries(node.bad_records).map(([input, count]) => [count, `${count === 1 ? "unreadable record" : "unreadable records"} of ${input}`]),
+      ...Object.entries(node.bad_records).map(([input, count]) => [count, `${count === 1 ? "unreadable record" : "unreadable records"} of ${input}${badReason(node, input)}`]),
       ...Object.entries(node.failed_checks).map(([check, count]) => [count, `${count === 1 ? "row that does" : "rows that do"} not meet ${check}`]),
       ...(node.quarantined ? [[node.quarantined, `${node.quarantined === 1 ? "row" : "rows"} in the quarantine`]] : []),
     ];
     if (!counted.length) return null;
-    return headrace.section("Bad records", h("ul", {}, counted.map(([count, text]) => h("li", {}, h("b", {}, number(count)), ` ${text}`))));
+    return headrace.section("Bad records", h("ul", {}, counted.map(([count, text]) => h("li", { dir: "auto" }, h("b", {}, number(count)), ` ${text}`))));
   }
 
   Object.assign(headrace, { nowTile, badCounts, liveTiles, liveNotices: notices, liveState, liveSummary, attention, heldTable, badList });

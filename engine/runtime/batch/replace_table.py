@@ -56,15 +56,15 @@ def replace_table(
     try:
         with bad_records.explained(session, lambda: execution, watched):
             rows.count()
-        bad = bad_records.counted(session, execution, watched)
+        seen = bad_records.observed(session, execution, watched)
         failed = expectations.counted(execution, checks)
-        refusal = bad_records.refused(session, execution, watched, bad)
+        refusal = bad_records.refused(session, execution, watched, seen)
         refusal = refusal or expectations.refused(execution, checks, failed)
-        if refusal is None and any(bad.values()):
-            refusal = too_many_bad_records.TakenOut().refused(session, execution, watched, bad)
+        if refusal is None:
+            refusal = too_many_bad_records.TakenOut().refused(session, execution, watched, seen)
         if refusal is not None:
             raise refusal
-        parts = list(bad_records.to_quarantine(session, execution, watched, bad))
+        parts = list(bad_records.to_quarantine(session, execution, watched, seen))
         if expectations.parted(checks, failed):
             parts.append(expectations.failing(rows, checks))
         aside = table.replace(session, parts, markers) if table and (parts or table.facts) else 0
@@ -72,7 +72,8 @@ def replace_table(
     finally:
         rows.unpersist()
     counted = Metrics(
-        bad_records=bad_records.by_name(watched, bad),
+        bad_records=bad_records.by_name(watched, {view: one.bad for view, one in seen.items()}),
+        bad_reasons=bad_records.reasons_by_name(watched, {view: one.reason for view, one in seen.items() if one.bad}),
         failed_checks={name: count for name, count in failed.items() if count},
         quarantined=aside,
     )

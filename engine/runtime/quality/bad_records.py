@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _SHOWN = 3
 _LONG = 200
+# All that can be wrong with rows that are dropped.
+_NO_TIME = "the event time is NULL"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,43 +47,46 @@ class Watched:
         return f"bad records of {self.view}"
 
 
-def counted(session: SparkSession, execution: Any, watched: Iterable[Watched]) -> dict[str, int]:
-    seen = executions.observed(execution)
-    return {item.view: _count(session, execution, item, seen) for item in watched}
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What an execution saw of an input.
+
+    Attributes:
+        dropped: rows that were dropped as they have no event time.
+        read: records, bad and good.
+        reason: one of those for which its records were taken out, without values of records.
+    """
+
+    bad: int = 0
+    dropped: int = 0
+    read: int = 0
+    reason: str = ""
+
+    @property
+    def taken_out(self) -> int:
+        return self.bad + self.dropped
 
 
-def _count(session: SparkSession, execution: Any, item: Watched, seen: Mapping[str, Mapping[str, Any]]) -> int:
-    metrics = seen.get(item.observation)
-    if metrics is not None:
-        return int(metrics.get(mark_bad_records.COUNT) or 0)
-    # The optimiser found that the query needs no row of this input; its records count all the same.
-    found = _records(session, execution, item)
-    return found.count() if found is not None else 0
+def observed(session: SparkSession, execution: Any, watched: Iterable[Watched]) -> dict[str, Observed]:
+    """What an execution saw, by view."""
+    found = executions.observed(execution)
+    return {item.view: _observed(session, execution, item, found.get(item.observation)) for item in watched}
+
+
+def _observed(session: SparkSession, execution: Any, item: Watched, metrics: Mapping[str, Any] | None) -> Observed:
+    if metrics is None:
+        # The optimiser found that the query needs no row of this input; its records count all the same.
+        frame = executions.observed_frame(session, execution, item.observation)
+        row = frame.agg(*mark_bad_records.metrics(frame)).first() if frame is not None else None
+        metrics = row.asDict() if row is not None else {}
+    counts = (mark_bad_records.COUNT, mark_bad_records.DROPPED_COUNT, mark_bad_records.RECORDS)
+    bad, dropped, read = (int(metrics.get(name) or 0) for name in counts)
+    return Observed(bad, dropped, read, metrics.get(mark_bad_records.REASON) or _NO_TIME)
 
 
 def _records(session: SparkSession, execution: Any, item: Watched) -> DataFrame | None:
     frame = executions.observed_frame(session, execution, item.observation)
     return mark_bad_records.bad_records(frame, item.name) if frame is not None else None
-
-
-def with_dropped(
-    session: SparkSession, execution: Any, watched: Iterable[Watched], bad: Mapping[str, int]
-) -> dict[str, int]:
-    """The counts of bad records by view, with the rows that were dropped as they have no event time."""
-    seen = executions.observed(execution)
-    return {item.view: bad.get(item.view, 0) + _dropped(session, execution, item, seen) for item in watched}
-
-
-def _dropped(session: SparkSession, execution: Any, item: Watched, seen: Mapping[str, Mapping[str, Any]]) -> int:
-    metrics = seen.get(item.observation)
-    if metrics is not None:
-        return int(metrics.get(mark_bad_records.DROPPED_COUNT) or 0)
-    frame = executions.observed_frame(session, execution, item.observation)
-    return (
-        frame.where(mark_bad_records.DROPPED).count()
-        if frame is not None and mark_bad_records.DROPPED in frame.columns
-        else 0
-    )
 
 
 def by_name(watched: Iterable[Watched], counts: Mapping[str, int]) -> dict[str, int]:
@@ -91,42 +96,37 @@ def by_name(watched: Iterable[Watched], counts: Mapping[str, int]) -> dict[str, 
     return {name: count for name, count in found.items() if count}
 
 
+def reasons_by_name(watched: Iterable[Watched], found: Mapping[str, str]) -> dict[str, str]:
+    return {item.name: found[item.view] for item in reversed(tuple(watched)) if item.view in found}
+
+
 def to_quarantine(
-    session: SparkSession, execution: Any, watched: Iterable[Watched], counts: Mapping[str, int]
+    session: SparkSession, execution: Any, watched: Iterable[Watched], seen: Mapping[str, Observed]
 ) -> Iterator[DataFrame]:
     for item in watched:
-        if item.policy is OnBadRecord.QUARANTINE and item.once and counts.get(item.view):
+        if item.policy is OnBadRecord.QUARANTINE and item.once and seen[item.view].bad:
             found = _records(session, execution, item)
             if found is not None:
                 yield found
 
 
 def refused(
-    session: SparkSession, execution: Any, watched: Iterable[Watched], counts: Mapping[str, int] | None = None
+    session: SparkSession, execution: Any, watched: Iterable[Watched], seen: Mapping[str, Observed] | None = None
 ) -> RunError | None:
     """The error that ends a model at bad records of an input with `fail`, with the first of them.
 
-    `counts`: how many there are; None: they are counted now, as the execution did not come to its end.
+    `seen`: what it saw of each view; None: they are counted now, as the execution did not come to its end.
     """
     for item in watched:
-        if item.policy is not OnBadRecord.FAIL or (counts is not None and not counts.get(item.view)):
+        if item.policy is not OnBadRecord.FAIL or (seen is not None and not seen[item.view].bad):
             continue
         found = _records(session, execution, item)
         if found is None:
             continue
-        count = counts[item.view] if counts is not None else found.count()
+        count = seen[item.view].bad if seen is not None else found.count()
         if count:
             return error(item.name, count, _lines(found))
     return None
-
-
-def records(session: SparkSession, execution: Any, item: Watched) -> int:
-    """How many records of an input an execution read, bad and good."""
-    metrics = executions.observed(execution).get(item.observation)
-    if metrics is not None:
-        return int(metrics.get(mark_bad_records.RECORDS) or 0)
-    frame = executions.observed_frame(session, execution, item.observation)
-    return frame.count() if frame is not None else 0
 
 
 def first_lines(session: SparkSession, execution: Any, item: Watched) -> list[str]:

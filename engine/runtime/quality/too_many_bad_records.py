@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import Diagnostic, Level, RunError
-from engine.runtime.quality.bad_records import Watched, first_lines, records
+from engine.runtime.quality.bad_records import Observed, Watched, first_lines
 from engine.sources import OnBadRecord
 
 if TYPE_CHECKING:
@@ -20,24 +20,24 @@ class TakenOut:
     all: dict[str, int] = field(default_factory=dict)
 
     def refused(
-        self, session: SparkSession, execution: Any, watched: Iterable[Watched], counts: Mapping[str, int]
+        self, session: SparkSession, execution: Any, watched: Iterable[Watched], seen: Mapping[str, Observed]
     ) -> RunError | None:
         """The error of an input with too many bad records, those of an uncommitted execution included."""
         for item in watched:
-            if item.policy is OnBadRecord.FAIL or not counts.get(item.view):
+            one = seen[item.view]
+            if item.policy is OnBadRecord.FAIL or not one.bad:
                 continue
-            bad = counts[item.view] + self.bad.get(item.view, 0)
-            read = records(session, execution, item) + self.all.get(item.view, 0)
+            bad, read = one.bad + self.bad.get(item.view, 0), one.read + self.all.get(item.view, 0)
             if item.limit.exceeded(bad, read):
                 return _error(item, bad, read, first_lines(session, execution, item))
         return None
 
-    def add(self, session: SparkSession, execution: Any, watched: Iterable[Watched], counts: Mapping[str, int]) -> None:
+    def add(self, watched: Iterable[Watched], seen: Mapping[str, Observed]) -> None:
         """Count what was committed; the static side of a stream is read again by each micro-batch."""
         for item in watched:
             if item.policy is not OnBadRecord.FAIL and item.once:
-                self.bad[item.view] = counts.get(item.view, 0) + self.bad.get(item.view, 0)
-                self.all[item.view] = records(session, execution, item) + self.all.get(item.view, 0)
+                self.bad[item.view] = seen[item.view].bad + self.bad.get(item.view, 0)
+                self.all[item.view] = seen[item.view].read + self.all.get(item.view, 0)
 
 
 def _error(item: Watched, bad: int, read: int, lines: list[str]) -> RunError:

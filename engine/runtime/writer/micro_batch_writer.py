@@ -22,7 +22,7 @@ from engine.errors import EngineError
 from engine.events import Metrics
 from engine.lake.commit_guard import ExpectedTable
 from engine.runtime.quality import bad_records, expectations
-from engine.runtime.quality.bad_records import Watched
+from engine.runtime.quality.bad_records import Observed, Watched
 from engine.runtime.quality.quarantine import Quarantine
 from engine.runtime.quality.too_many_bad_records import TakenOut
 from engine.runtime.sinks import Output
@@ -172,14 +172,13 @@ class BatchWriter:
             prepared = output.prepare(expectations.passing(frame, rules.checks), query)
         try:
             execution = self._execution()
-            bad = bad_records.counted(session, execution, rules.watched)
-            taken_out = bad_records.with_dropped(session, execution, rules.watched, bad)
+            seen = bad_records.observed(session, execution, rules.watched)
             failed = _failed(kept, execution, rules.checks)
-            refusal: EngineError | None = bad_records.refused(session, execution, rules.watched, bad)
+            refusal: EngineError | None = bad_records.refused(session, execution, rules.watched, seen)
             refusal = refusal or expectations.refused(execution, rules.checks, failed) or rules.changed(batch)
             refusal = refusal or prepared.refusal
-            if refusal is None and any(bad.values()):
-                refusal = self.taken_out.refused(session, execution, rules.watched, bad)
+            if refusal is None:
+                refusal = self.taken_out.refused(session, execution, rules.watched, seen)
             if refusal is not None:
                 prepared.discard()
                 raise refusal
@@ -191,12 +190,17 @@ class BatchWriter:
             markers = {**self.markers(batch), **offsets}
             prepared.first(batch, markers)
             failing = expectations.failing(frame, rules.checks) if parted else None
-            quarantined = self._quarantine(session, batch, bad, failing)
+            quarantined = self._quarantine(session, batch, seen, failing)
             commit = prepared.commit(markers, self._expected(markers["model"]))
-            self.taken_out.add(session, execution, rules.watched, bad)
+            self.taken_out.add(rules.watched, seen)
         finally:
             prepared.close()
-        metrics = Metrics(bad_records=taken_out, failed_checks=failed, quarantined=quarantined)
+        metrics = Metrics(
+            bad_records={view: one.taken_out for view, one in seen.items()},
+            bad_reasons={view: one.reason for view, one in seen.items() if one.taken_out},
+            failed_checks=failed,
+            quarantined=quarantined,
+        )
         return WrittenBatch(commit.counted(metrics), commit.snapshot) if commit else WrittenBatch(metrics)
 
     def _expected(self, model: str) -> ExpectedTable:
@@ -210,7 +214,9 @@ class BatchWriter:
     def _execution(self) -> Any:
         return executions.of_batch(self.query.result(_SOON))
 
-    def _quarantine(self, session: SparkSession, batch: int, bad: Mapping[str, int], failing: DataFrame | None) -> int:
+    def _quarantine(
+        self, session: SparkSession, batch: int, seen: Mapping[str, Observed], failing: DataFrame | None
+    ) -> int:
         table, markers = self.rules.quarantine, self.markers(batch)
         if table is None:
             return 0
@@ -218,7 +224,7 @@ class BatchWriter:
         known = table.wrote(query, batch)
         if known is not None and known.marker("fingerprint") == markers["fingerprint"]:
             return int(known.summary.get("added-records", 0))
-        parts = list(bad_records.to_quarantine(session, self._execution(), self.rules.watched, bad))
+        parts = list(bad_records.to_quarantine(session, self._execution(), self.rules.watched, seen))
         if failing is not None:
             parts.append(failing)
         if known is not None:

@@ -14,7 +14,7 @@ from engine.plan import Change
 from engine.runtime.context.run_context import Run
 from engine.runtime.inputs.watermark_lag import EventTimes, ahead_of_clock, policy_of, timed
 from engine.runtime.quality import too_many_bad_records
-from engine.runtime.quality.bad_records import by_name
+from engine.runtime.quality.bad_records import by_name, reasons_by_name
 from engine.runtime.spark_support.state_operators import held_in_state
 from engine.runtime.writer.micro_batch_writer import BatchWriter, WrittenBatch
 from engine.runtime.writer.next_window import next_close
@@ -103,7 +103,8 @@ class Progress:
         """Numbers with inputs by their names, and without checks that no row failed."""
         failed = {name: count for name, count in metrics.failed_checks.items() if count}
         bad = by_name(self.writer.rules.watched, metrics.bad_records)
-        return replace(metrics, bad_records=bad, failed_checks=failed)
+        reasons = reasons_by_name(self.writer.rules.watched, metrics.bad_reasons)
+        return replace(metrics, bad_records=bad, bad_reasons=reasons, failed_checks=failed)
 
     def outcome(self) -> Outcome:
         action = self.run.plan.actions[self.model.id]

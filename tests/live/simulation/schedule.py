@@ -221,6 +221,7 @@ class Play:
         for key in ("rows_in", "rows_out", "late", "batches", "turns"):
             self.same(f"{key} of {what}", model.sums[key], node[key])
         self.same(f"bad records of {what}", model.sums["bad"], sum(node["bad_records"].values()))
+        self.same(f"bad reasons of {what}", {"input": model.reason} if model.reason else {}, node["bad_reasons"])
         self.same(f"failed turns of {what}", model.sums["failed"], node["failed_turns"])
         self.same(f"state of {what}", self.world.live.queue.entries[name].state.value, node["state"])
         self.same(f"running of {what}", model.running, node["state"] == "running")
@@ -252,6 +253,8 @@ class Play:
             now = message["event"] == "firing"
             assert is_open.get(key, False) is not now, f"{key} is {message['event']} twice at {message['at']}"
             is_open[key] = now
+            if message["alert"] == "bad_records":
+                assert "from input within ten minutes, for example: reason " in message["message"], message
         for name in self.world.truth.models:
             short = name.partition(".")[2]
             if name not in self.world.nodes:

@@ -25,6 +25,7 @@ class Model:
         default_factory=lambda: dict.fromkeys(("rows_in", "rows_out", "late", "bad", "batches", "turns", "failed"), 0)
     )
     bad_at: list[tuple[int, int]] = field(default_factory=list)
+    reason: str = ""  # why a record was bad, of the last micro-batch that had one
     last_commit: int | None = None
     failures: int = 0
     error: str | None = None
@@ -40,13 +41,13 @@ class Model:
     def progress(self, at: int) -> None:
         self.idle, self.idle_from, self.stalled_before = 0, at, False
 
-    def passes(self, seconds: int, at: int, *, expected: bool) -> None:
+    def passes(self, seconds: int, at: int, *, expected: bool, queued: bool) -> None:
         """Let awake time pass that ends at a time; nothing else happens in it."""
         if not expected:
             self.progress(at)
         elif not self.unread:
             self.idle, self.idle_from = 0, at
-        elif self.running or not self.scheduled:
+        elif self.running or queued or not self.scheduled:
             self.idle += seconds
         else:
             due = -(-(self.idle_from // 60 * 60 + 60) // 1200) * 1200

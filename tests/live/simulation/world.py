@@ -58,7 +58,7 @@ class World:
         self.random = random.Random(seed)
         self.folder = folder
         self.now = self.awake = START + self.random.randrange(1200)
-        self.truth = Truth({name: Model(scheduled=name == D) for name in (A, B, C, D)})
+        self.truth = Truth({name: Model(scheduled=name == D, idle_from=self.now) for name in (A, B, C, D)})
         self.nodes = dict(NODES)
         self.agenda: list[tuple[int, int, Callable[[], None]]] = []
         self.life = 0  # what belongs to an earlier process does not happen
@@ -92,11 +92,15 @@ class World:
             if asleep:
                 model.sleeps(seconds)
             else:
-                model.passes(seconds, self.now, expected=self.expected(name))
+                model.passes(seconds, self.now, expected=self.expected(name), queued=self.queued(name))
 
     def expected(self, name: str) -> bool:
         entry = self.live.queue.entries.get(name)
         return entry is not None and entry.state in EXPECTED
+
+    def queued(self, name: str) -> bool:
+        entry = self.live.queue.entries.get(name)
+        return entry is not None and entry.state is NodeState.QUEUED
 
     def turn_clock(self) -> None:
         """Go to what happens next, in steps in which a poll can notice what has arrived."""
@@ -120,7 +124,7 @@ class World:
             moment = schedule.after(datetime.fromtimestamp(at, UTC))
             return at if moment is None else moment.timestamp()
 
-        return StallRule(STALLED, due_at)
+        return StallRule(STALLED, due_at, on_schedule=True)
 
     # The project and its sources.
 
@@ -168,6 +172,7 @@ class World:
         for key, more in (("rows_in", read), ("rows_out", out), ("late", late), ("bad", bad), ("batches", 1)):
             model.sums[key] += more
         model.bad_at = [(at, count) for at, count in model.bad_at if at > self.now - 3600] + [(self.now, bad)]
+        model.reason = f"reason {self.now % 7}" if bad else model.reason
         model.progress(self.now)
         if out:
             model.last_commit = self.now
@@ -178,6 +183,7 @@ class World:
             BatchCommitted(
                 node=name, batch_id=number, watermark=None, snapshot_id=None, seconds=1.0, rows_in=read,
                 rows_out=out, late=late, bad_records={"input": bad} if bad else {},
+                bad_reasons={"input": model.reason} if bad else {},
             )
         )  # fmt: skip
         return out > 0
