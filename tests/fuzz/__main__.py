@@ -10,7 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from engine.compile.streaming import check_text
+from engine.compile.streaming.check_query import check_text
 from tests.fuzz.grammar import query
 from tests.fuzz.relations import RELATIONS
 from tests.fuzz.spark import Judge, judge

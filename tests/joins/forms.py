@@ -9,7 +9,8 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from engine.compile.streaming import StreamFacts, check_text
+from engine.compile.streaming.check_query import check_text
+from tests.fuzz.relations import relation
 
 COLUMNS = {"id": "int", "k": "string", "ts": "timestamp", "created": "timestamp", "amount": "int"}
 SCHEMA = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
@@ -89,21 +90,13 @@ def stream_join(chance: random.Random, given: Marks) -> StreamJoin:
 
 def errors(sql: str, given: Marks) -> list[str]:
     """Codes of the errors that compile finds in a join."""
-    facts = {
-        side: StreamFacts(streaming=True, columns=COLUMNS, watermark="ts" if given.of(side) is not None else None,
-                          delay=given.of(side) or 0)
-        for side in SIDES
-    }  # fmt: skip
+    facts = {side: relation(COLUMNS, "ts" if given.of(side) is not None else "") for side in SIDES}
     return [finding.code for finding in check_text(sql, facts, "append") if finding.is_error]
 
 
 def evicts(sql: str, given: Marks) -> bool:
     """Whether rows of a side leave the state of a join: compile warns of both sides where none does."""
-    facts = {
-        side: StreamFacts(streaming=True, columns=COLUMNS, watermark="ts" if given.of(side) is not None else None,
-                          delay=given.of(side) or 0)
-        for side in SIDES
-    }  # fmt: skip
+    facts = {side: relation(COLUMNS, "ts" if given.of(side) is not None else "") for side in SIDES}
     waiting = [f.message for f in check_text(sql, facts, "append") if f.code == "unbounded-join"]
     return not any("'l' and 'r'" in message for message in waiting)
 

@@ -13,13 +13,12 @@ import pytest
 from sqlglot import exp
 
 from engine.compile import Manifest
+from engine.compile.columns import InputColumns
 from engine.compile.nodes.model_settings import OutputMode
 from engine.compile.streaming.check_query import bound
-from engine.compile.streaming.lowering.build_plan import Builder
-from engine.compile.streaming.lowering.parse_statement import parse
+from engine.compile.streaming.parse_statement import parse
 from engine.compile.streaming.query_plan.logical_plan import Join, LogicalPlan, walk
 from engine.compile.streaming.query_plan.optimize import as_it_runs
-from engine.compile.streaming.query_plan.stream_facts import StreamFacts
 from engine.errors import StateError
 from engine.lake.table_facts import SnapshotFacts, TableFacts
 from engine.plan import ActionKind, PlanOptions, Reset, make_plan
@@ -28,6 +27,7 @@ from engine.plan.actions.unchanged import batch_inputs_now
 from engine.plan.deployed.generations import ID, NUMBER, wrote
 from engine.state import ModelState, Phase, TableState
 from engine.state.lock import ORPHAN_SECONDS, locked
+from tests.fuzz.relations import relation
 from tests.plan.deployed import batch, deployed, file, streaming
 from tests.plan.test_plan import manifest
 from tests.plan.test_state_edits import COUNTED, E, edited
@@ -111,11 +111,13 @@ def test_two_aggregates_over_a_stream_append_and_one_updates(tmp_path: Path) -> 
     assert edit(tmp_path, TWICE).model("m").write.output_mode is OutputMode.APPEND
 
 
-def _running(sql: str, streams: dict[str, StreamFacts]) -> LogicalPlan:
+def _running(sql: str, streams: dict[str, InputColumns]) -> LogicalPlan:
     """The plan of a query as Spark runs it."""
     parsed = parse(sql)
     assert isinstance(parsed.tree, exp.Query)
-    return as_it_runs(Builder(bound(parsed.tree, streams, sql), streams).query(parsed.tree, {}, None))
+    plan = bound(parsed.tree, streams, sql).plan
+    assert plan is not None
+    return as_it_runs(plan)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +126,7 @@ def _running(sql: str, streams: dict[str, StreamFacts]) -> LogicalPlan:
 )
 def test_a_full_join_becomes_the_outer_join_of_the_side_that_a_filter_needs(condition: str, kind: str) -> None:
     columns = {"id": "int", "at": "timestamp", "sum": "double"}
-    streams = {name: StreamFacts(streaming=True, columns=columns, watermark="at", alias=name) for name in ("e", "p")}
+    streams = {name: relation(columns, "at") for name in ("e", "p")}
     plan = _running(f"select e.id from e full join p on e.id = p.id and e.at = p.at where {condition}", streams)
     assert [step.kind for step in walk(plan) if isinstance(step, Join)] == [kind]
 
@@ -141,7 +143,7 @@ def test_a_full_join_becomes_the_outer_join_of_the_side_that_a_filter_needs(cond
 )
 def test_a_filter_is_applied_below_the_columns_that_it_is_over(columns: str, condition: str, kind: str) -> None:
     known = {"id": "int", "at": "timestamp", "sum": "double"}
-    streams = {name: StreamFacts(streaming=True, columns=known, watermark="at", alias=name) for name in ("e", "p")}
+    streams = {name: relation(known, "at") for name in ("e", "p")}
     joined = f"select {columns} from e full join p on e.id = p.id and e.at = p.at"
     plan = _running(f"select a from ({joined}) where {condition}", streams)
     assert [step.kind for step in walk(plan) if isinstance(step, Join)] == [kind]

@@ -10,15 +10,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 from sqlglot import exp
 
+from engine.compile.streaming.query_plan.logical_plan import LogicalPlan, SourcePlan
 from engine.compile.types import spark_types
 
 Place = tuple[str, str]
-# Of a query or of what it reads; with CTEs over CTEs, `p.*, q.*` doubles them at each step.
-MAX_COLUMNS = 100_000
-
-
-class TooWideError(Exception):
-    """A query has more columns than anything may have."""
+# Of what has no steps, or none yet.
+NO_PLAN = SourcePlan(node=exp.Null(), open=True)
 
 
 class ColumnValue(Struct, frozen=True):
@@ -69,6 +66,7 @@ class OutputColumns:
         lost: it stands for something that does not exist, which is said elsewhere.
         hidden: columns that a star leaves out.
         stored: it is an input, and no part of the query.
+        plan: the steps that make it.
     """
 
     columns: list[ScopeColumn]
@@ -77,6 +75,7 @@ class OutputColumns:
     hidden: Mapping[str, ColumnValue] = field(default_factory=dict)
     lost: bool = False
     stored: bool = False
+    plan: LogicalPlan = NO_PLAN
 
 
 class GroupKey(Struct, frozen=True):
@@ -194,6 +193,8 @@ class ColumnScope:
         quiet: names that are not found are not to be reported here.
         outside: a column of the SELECT around it was used.
         unknown: ids of columns that some of several relations may have, by name.
+        plan: the steps of what FROM reads, so far.
+        used: ids of its columns that subqueries used.
     """
 
     ctes: Mapping[str, Any]
@@ -207,6 +208,8 @@ class ColumnScope:
     quiet: bool = False
     outside: bool = False
     unknown: dict[str, int] = field(default_factory=dict)
+    plan: LogicalPlan = NO_PLAN
+    used: set[int] = field(default_factory=set)
     _index: dict[str, list[ColumnValue]] | None = None
 
     @property
@@ -231,8 +234,10 @@ class ColumnScope:
         """What `t.*` stands for, `t` in lower case: a relation here, or of the SELECT around (ResolveReferences)."""
         for scope in (self, self.outer):
             relation = scope.named(name) if scope is not None else None
-            if relation is not None:
-                self.outside = self.outside or scope is not self
+            if relation is not None and scope is not None:
+                if scope is not self:
+                    self.outside = True
+                    scope.used.update(column.value.id for column in relation.output.columns)
                 return relation.output
         return None
 

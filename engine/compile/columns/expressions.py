@@ -142,7 +142,7 @@ def _column(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
         # The parser finds the parameters of lambdas that have the same letter case.
         looked_up = scope.find(parts) if bound is None else Found(_inner(bound, parts), [bound], 1)
         found = looked_up.value
-        walk.refer(node, parts, looked_up)
+        walk.refer(node, parts, looked_up, scope)
         meta = identifiers[0].meta
         if "start" in meta:
             walk.names[meta["start"]] = identifiers[-1].meta.get("end", meta["end"]) + 1, found
@@ -150,7 +150,7 @@ def _column(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
                 note_column(walk.uses, identifiers, scope, looked_up)
     except Missing as missing:
         walk.miss(missing, identifiers, scope)
-        walk.refer(node, parts, None)
+        walk.refer(node, parts, None, scope)
         name = parts[0].lower() if len(parts) == 1 else ""
         return ColumnValue(function_calls.constant(name))
     return found
@@ -365,7 +365,7 @@ def _in(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
     operands = [value(walk, node.this, scope), *values(walk, node.expressions, scope)]
     query = node.args.get("query")
     if query is not None:
-        output = walk.query(walk, query, scope.ctes, scope)
+        output = walk.subquery(query, scope)
         list_lengths.compared(walk, node.this, query, output)
         operands.append(_only(output))
     listed = [query] if query is not None else node.expressions
@@ -377,12 +377,12 @@ def _in(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
 def _exists(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
     if not isinstance(node.this, exp.Query):
         return function_calls.call(walk, "exists", node, scope)
-    walk.query(walk, node.this, scope.ctes, scope)
+    walk.subquery(node.this, scope)
     return ColumnValue("boolean")
 
 
 def _scalar(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
-    output = walk.query(walk, node, scope.ctes, scope)
+    output = walk.subquery(node, scope)
     list_lengths.scalar(walk, node, output)
     return _only(output)
 

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from engine.compile.columns.column_scope import (
-    MAX_COLUMNS,
+    NO_PLAN,
     OutputColumns,
     ScopeColumn,
-    TooWideError,
 )
 from engine.compile.columns.column_texts import first_select, projections
 from engine.compile.columns.expressions import value
@@ -28,6 +27,7 @@ from engine.compile.nodes.model_settings import TimeWindow
 from engine.compile.nodes.query_finding import QueryFinding
 from engine.compile.sql.aggregates import has_aggregate
 from engine.compile.sql.select_items import ItemPlace
+from engine.compile.streaming.query_plan.logical_plan import LogicalPlan, PlanTooLargeError
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +39,14 @@ class BoundQuery:
         columns: what it gives, and where that comes from.
         noted: what was found at each node of it.
         named_at: what gives each of its columns its name, in their order.
+        plan: its steps; None: it is too large, or nested too deeply.
     """
 
     tree: exp.Expr
     columns: QueryColumns
     noted: Walk
     named_at: tuple[int | str, ...] = ()
+    plan: LogicalPlan | None = None
 
 
 def bind(
@@ -54,7 +56,6 @@ def bind(
     text: str,
     items: Sequence[ItemPlace] = (),
     *,
-    quiet: bool = False,
     with_uses: bool = False,
 ) -> BoundQuery:
     """Find what the names of a query mean, and the types of its expressions.
@@ -65,12 +66,12 @@ def bind(
         windows: the declared ones, by name.
         text: the text that was parsed, to which the places in the tree belong.
         items: where the items of the SELECT on the outside are; left out, no column has a text.
-        quiet: nobody asks for its faults.
         with_uses: somebody asks what each name refers to.
     """
-    walk = Walk(text, query, value, inputs, windows, quiet, uses={} if with_uses else None)
+    walk = Walk(text, query, value, inputs, windows, uses={} if with_uses else None)
     output, columns = _columns(walk, tree, items)
-    return BoundQuery(tree, columns, walk, tuple(column.value.named_at for column in output.columns))
+    named_at = tuple(column.value.named_at for column in output.columns)
+    return BoundQuery(tree, columns, walk, named_at, None if output.plan is NO_PLAN else output.plan)
 
 
 def columns_of(
@@ -88,9 +89,8 @@ def _columns(walk: Walk, tree: exp.Expr, places: Sequence[ItemPlace]) -> tuple[O
         output = query(walk, tree, {}, None)
     except RecursionError:
         return OutputColumns([]), QueryColumns(None, unknown=("the query is nested too deeply",))
-    except TooWideError:
-        message = f"the query, or a step of it, has more than {MAX_COLUMNS:,} columns"
-        fault = QueryFinding("sql-too-large", message, "Name the columns that are needed instead of '*'.", 0)
+    except PlanTooLargeError as large:
+        fault = QueryFinding("sql-too-large", str(large), "Name the columns that are needed instead of '*'.", 0)
         return OutputColumns([]), QueryColumns(None, unknown=("the query has too many columns",), faults=(fault,))
     shown, select = projections(walk.text, places, tree), first_select(tree)
     items = select.expressions if select is not None else ()

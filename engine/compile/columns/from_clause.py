@@ -11,25 +11,37 @@ from sqlglot import exp
 
 from engine.compile.columns import function_calls, list_lengths, name_uses, pivot_columns, type_mismatch
 from engine.compile.columns.column_scope import (
-    MAX_COLUMNS,
+    NO_PLAN,
     ColumnScope,
     ColumnValue,
     Missing,
     OutputColumns,
     ScopeColumn,
     ScopeRelation,
-    TooWideError,
     index,
     origins,
     unseen,
 )
 from engine.compile.columns.column_texts import expression
 from engine.compile.columns.expressions import tested
+from engine.compile.columns.from_plan import (
+    Pair,
+    join_kind,
+    joined,
+    lateral_view,
+    numbered,
+    plan_columns,
+    sampled,
+    source,
+    under_names,
+)
 from engine.compile.columns.name_uses import UseKind
 from engine.compile.columns.walk import Walk
 from engine.compile.nodes.column_facts import InputColumns
 from engine.compile.nodes.model_settings import TimeWindow
 from engine.compile.sql.query_nodes import holds_relations
+from engine.compile.streaming.query_plan.logical_plan import MAX_COLUMNS, Ref, SourcePlan, too_many_columns
+from engine.compile.streaming.query_plan.stream_facts import error
 from engine.compile.types import spark_types
 from engine.compile.types.builtin_functions import BUILTIN
 from engine.compile.types.widening import wider, widest
@@ -49,6 +61,8 @@ class Cte:
     outer: ColumnScope | None
     output: OutputColumns | None = None
     busy: bool = False
+    recursive: bool = False
+    streaming: bool = False
 
 
 def with_ctes(node: exp.Expr, ctes: Mapping[str, Cte], outer: ColumnScope | None) -> Mapping[str, Cte]:
@@ -78,10 +92,31 @@ def cte_output(walk: Walk, cte: Cte) -> OutputColumns:
     cte.busy = True
     alias = cte.node.args.get("alias")
     name_uses.note_alias(walk.uses, alias.this if isinstance(alias, exp.TableAlias) else alias, UseKind.CTE)
+    before = len(walk.found)
     output = renamed(walk, walk.query(walk, body, cte.ctes, cte.outer), alias)
-    if body is cte.node.this:
-        cte.output = output
-        walk.steps[cte.node.alias.lower()] = output
+    if body is not cte.node.this:
+        return output
+    if cte.recursive and output.plan.streaming:
+        # Once more, as what it reads of itself streams, too.
+        del walk.found[before:]
+        message = f"the recursive CTE '{cte.node.alias}' cannot read a stream"
+        walk.found.append(error("recursive-cte-on-stream", message, "Remove its input from 'streams:'.", cte.node))
+        cte.streaming = True
+        output = renamed(walk, walk.query(walk, body, cte.ctes, cte.outer), alias)
+    cte.output = walk.steps[cte.node.alias.lower()] = output
+    return output
+
+
+def _reference(walk: Walk, node: exp.Expr, cte: Cte) -> OutputColumns:
+    """What a CTE gives where it is read."""
+    output, name = again(walk, cte_output(walk, cte)), cte.node.alias.lower()
+    if cte.output is None:
+        cte.recursive = True
+        output.plan = SourcePlan(node=cte.node, name=name, open=True, streaming=cte.streaming)
+        return output
+    plan = cte.output.plan
+    columns = numbered(walk, plan.columns, output)
+    output.plan = Ref(node=node, columns=columns, open=plan.open, streaming=plan.streaming, definition=plan)
     return output
 
 
@@ -97,15 +132,18 @@ def read_unread(walk: Walk, node: exp.Expr, ctes: Mapping[str, Any]) -> None:
 def renamed(walk: Walk, output: OutputColumns, alias: exp.Expr | None) -> OutputColumns:
     """The same under the names of `AS t(a, b)`."""
     names = alias.args.get("columns") if isinstance(alias, exp.TableAlias) else None
-    if not names:
+    if not names or alias is None:
         return output
     list_lengths.names(walk, names, output)
     for identifier in names:
         name_uses.note_alias(walk.uses, identifier, UseKind.COLUMN)
     values = [column.value for column in output.columns]
-    if output.open or len(names) != len(output.columns):
+    known = not output.open and len(names) == len(output.columns)
+    if not known:
         values = [ColumnValue(None) for _ in names]
-    return OutputColumns([_called(walk, i, v) for i, v in zip(names, values, strict=True)])
+    columns = [_called(walk, i, v) for i, v in zip(names, values, strict=True)]
+    plan = under_names(output.plan, alias, output.columns, columns) if known else output.plan
+    return OutputColumns(columns, plan=plan)
 
 
 def _called(walk: Walk, identifier: exp.Identifier, value: ColumnValue) -> ScopeColumn:
@@ -122,66 +160,74 @@ def again(walk: Walk, output: OutputColumns) -> OutputColumns:
 def read_from(walk: Walk, select: exp.Select, scope: ColumnScope) -> None:
     """Fill a scope with what a SELECT reads."""
     start = select.args.get("from_")
+    scope.plan = SourcePlan(node=select)
     if start is not None:
-        _add(scope, *_item(walk, start.this, scope))
+        item = _item(walk, start.this, scope)
+        _add(scope, item)
+        scope.plan = item.plan
     for join in select.args.get("joins") or ():
         _join(walk, join, scope)
     for lateral in select.args.get("laterals") or ():
         scope.outside = False
-        _add(scope, *_item(walk, lateral, scope))
+        item = _item(walk, lateral, scope)
+        plan = lateral_view(walk, scope, lateral, item)
+        _add(scope, item)
+        scope.plan = plan
         walk.correlated([lateral], scope, "in LATERAL VIEW")
+    scope.plan = sampled(scope.plan, select.args.get("sample"))
 
 
-def _add(scope: ColumnScope, relations: list[ScopeRelation], columns: list[ScopeColumn]) -> None:
-    if len(scope.columns) + len(columns) > MAX_COLUMNS:
-        raise TooWideError
-    for relation in relations:
+def _add(scope: ColumnScope, item: ColumnScope) -> None:
+    if len(scope.columns) + len(item.columns) > MAX_COLUMNS:
+        raise too_many_columns()
+    for relation in item.relations:
         scope.add(relation)
-    scope.columns = [*scope.columns, *columns]
+    scope.columns = [*scope.columns, *item.columns]
 
 
-def _item(walk: Walk, node: exp.Expr, scope: ColumnScope) -> tuple[list[ScopeRelation], list[ScopeColumn]]:
+def _item(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnScope:
     """The relations that an item of FROM adds, and their columns."""
     if isinstance(node, exp.TableSample):
-        return _item(walk, node.this, scope)
+        item = _item(walk, node.this, scope)
+        item.plan = sampled(item.plan, node)
+        return item
     reader = _READERS.get(type(node))
     if isinstance(node, exp.Subquery) and holds_relations(node):
-        relations, columns = _item(walk, node.this, scope)
-        if node.args.get("alias") is not None:
-            whole = OutputColumns(columns, open=any(r.output.open for r in relations))
-            relations, columns = _one(walk, node, whole, [], scope)
+        item = _item(walk, node.this, scope)
+        if node.args.get("alias") is not None or node.args.get("pivots"):
+            item = _one(walk, node, OutputColumns(item.columns, item.open, plan=item.plan), [], scope)
     else:
         output, names = reader(walk, node, scope) if reader is not None else (UNKNOWN, [])
-        relations, columns = _one(walk, node, output, names, scope)
-    nested = ColumnScope(scope.ctes, scope.outer, relations, columns)
+        if output.plan is NO_PLAN:
+            output = replace(output, plan=SourcePlan(node=node, open=True))
+        output.plan = sampled(output.plan, node.args.get("sample"))
+        item = _one(walk, node, output, names, scope)
     for join in node.args.get("joins") or ():
-        _join(walk, join, nested)
-    return nested.relations, nested.columns
+        _join(walk, join, item)
+    return item
 
 
-def _one(
-    walk: Walk, node: exp.Expr, output: OutputColumns, names: list[str], scope: ColumnScope
-) -> tuple[list[ScopeRelation], list[ScopeColumn]]:
+def _one(walk: Walk, node: exp.Expr, output: OutputColumns, names: list[str], scope: ColumnScope) -> ColumnScope:
     alias = node.args.get("alias")
-    stages = walk.reads[id(node)] = [output]
     output = renamed(walk, output, alias)
-    stages.append(output)
     called = alias.name.lower() if alias is not None else ""
     candidates = [called, *names[1:]] if called else names
     given = alias.this if isinstance(alias, exp.TableAlias) else None
     name_uses.note_alias(walk.uses, given)
     named_at = name_uses.place_of(given) if given is not None else _named_at(walk, node, scope)
     for pivot in node.args.get("pivots") or ():
-        before = ColumnScope(scope.ctes, scope.outer, [ScopeRelation(tuple(candidates), output)], output.columns)
+        before = ColumnScope(
+            scope.ctes, scope.outer, [ScopeRelation(tuple(candidates), output)], output.columns, plan=output.plan
+        )
         alias = pivot.args.get("alias")
-        stages += [pivot_columns.pivoted(walk, pivot, before)]
-        output = renamed(walk, stages[-1], alias)
+        output = renamed(walk, pivot_columns.pivoted(walk, pivot, before), alias)
         if alias is not None and alias.name:
             candidates, named_at = [alias.name.lower()], name_uses.place_of(alias.this)
             name_uses.note_alias(walk.uses, alias.this)
     if not output.stored:
         walk.steps.update(dict.fromkeys(candidates, output))
-    return [ScopeRelation(tuple(candidates), output, named_at=named_at)], output.columns
+    relation = ScopeRelation(tuple(candidates), output, named_at=named_at)
+    return ColumnScope(scope.ctes, scope.outer, [relation], output.columns, plan=output.plan)
 
 
 def _named_at(walk: Walk, node: exp.Expr, scope: ColumnScope) -> int | str:
@@ -217,13 +263,17 @@ def _table(walk: Walk, node: exp.Expr, scope: ColumnScope) -> tuple[OutputColumn
         cte = scope.ctes.get(written.lower())
         if isinstance(cte, Cte):
             name_uses.note_cte(walk.uses, identifier, _cte_place(cte))
-            return again(walk, cte_output(walk, cte)), [written.lower()]
+            return _reference(walk, node, cte), [written.lower()]
     parts = [part.name for part in node.parts]  # type: ignore[attr-defined]
     name = ".".join(parts)
     relation = walk.inputs.get(name) or walk.inputs.get(name.lower())
     short = written.split(" ", 1)[-1] if written.startswith(_PLACEHOLDER) else written
     names = [short.rsplit(".", 1)[-1].lower(), *([written.lower()] if short is not written else [])]
-    return (LOST if relation is None else _input(walk, relation)), names
+    if relation is None:
+        return replace(LOST, plan=SourcePlan(node=node, name=name.lower(), open=True)), names
+    output = _input(walk, relation)
+    output.plan = source(walk, node, name.lower(), relation, output)
+    return output, names
 
 
 def _beside(walk: Walk, function: exp.Expr, scope: ColumnScope) -> None:
@@ -303,8 +353,9 @@ def _values(walk: Walk, node: exp.Expr, scope: ColumnScope) -> tuple[OutputColum
                 )
     width = len(rows_of_values[0]) if rows_of_values else 0
     places = [[row[place] for row in rows_of_values if place < len(row)] for place in range(width)]
-    columns = (walk.renewed(ColumnValue(widest(v.type for v in place), origins(place))) for place in places)
-    return OutputColumns([ScopeColumn(f"col{number}", value) for number, value in enumerate(columns, 1)]), []
+    made = (walk.renewed(ColumnValue(widest(v.type for v in place), origins(place))) for place in places)
+    columns = [ScopeColumn(f"col{number}", value) for number, value in enumerate(made, 1)]
+    return OutputColumns(columns, plan=SourcePlan(node=node, columns=plan_columns(columns))), []
 
 
 _READERS: dict[type[exp.Expr], Callable[[Walk, exp.Expr, ColumnScope], tuple[OutputColumns, list[str]]]] = {
@@ -317,46 +368,50 @@ _READERS: dict[type[exp.Expr], Callable[[Walk, exp.Expr, ColumnScope], tuple[Out
 
 def _join(walk: Walk, join: exp.Expr, scope: ColumnScope) -> None:
     """Add what is joined, and note the columns on which it is."""
-    before = ColumnScope(scope.ctes, None, list(scope.relations), scope.columns)
+    before = ColumnScope(scope.ctes, None, list(scope.relations), scope.columns, plan=scope.plan)
     # What is LATERAL sees the tables before it, and none around the query.
     around = before if isinstance(join.this, exp.Lateral) else scope
-    added = ColumnScope(scope.ctes, None, *_item(walk, join.this, around))
-    kind, method = (str(join.args.get(key) or "").upper() for key in ("kind", "method"))
+    added = _item(walk, join.this, around)
+    added.outer = None
     scope.relations = [*before.relations, *added.relations]
     common = list(join.args.get("using") or ())
-    if method == "NATURAL":
+    if str(join.args.get("method") or "").upper() == "NATURAL":
         theirs = index(added.columns)
         common = [exp.to_identifier(column.name) for column in before.columns if column.name.lower() in theirs]
     scope.columns = [*before.columns, *added.columns]
     scope.forget()
+    pairs: list[Pair] = []
     if common:
-        scope.columns = _merged(walk, join, common, before, added)
+        scope.columns, pairs = _merged(walk, join, common, before, added)
     elif (on := join.args.get("on")) is not None:
         tested(walk, on, scope, "join", "ON")
-    if kind in {"SEMI", "ANTI"}:
+    scope.plan = joined(walk, scope, join, (before, added), pairs)
+    if join_kind(join) in {"semi", "anti"}:
         scope.relations, scope.columns = before.relations, before.columns
     scope.forget()
 
 
 def _merged(
     walk: Walk, join: exp.Expr, common: list[exp.Identifier], left: ColumnScope, right: ColumnScope
-) -> list[ScopeColumn]:
-    """The columns of a join by USING: the common ones once and first."""
-    side, using = str(join.args.get("side") or "").upper(), bool(join.args.get("using"))
-    pairs, merged = walk.merged.setdefault(id(join), []), []
+) -> tuple[list[ScopeColumn], list[Pair]]:
+    """The columns of a join by USING: the common ones once and first; and the pairs that are compared."""
+    kind, using = join_kind(join), bool(join.args.get("using"))
+    pairs: list[Pair] = []
+    merged: list[ScopeColumn] = []
     for identifier in common:
         ours, theirs = _common(walk, identifier, left), _common(walk, identifier, right)
         walk.influence(origins([ours, theirs]), "join")
         type_mismatch.compared(walk, identifier, (identifier, ours), (identifier, theirs))
-        value = theirs if side == "RIGHT" else ours
-        if side == "FULL":
+        value = theirs if kind == "right" else ours
+        if kind == "full":
             value = walk.renewed(ColumnValue(wider(ours.type, theirs.type), origins([ours, theirs])))
         pairs.append((identifier if using else join, ours.id, theirs.id, value.id))
-        columns = right.columns if side == "RIGHT" else left.columns
+        columns = right.columns if kind == "right" else left.columns
         like = (c.name for c in columns if c.name.lower() == identifier.name.lower())
         merged.append(ScopeColumn(next(like, identifier.name), value))
     taken = {identifier.name.lower() for identifier in common}
-    return [*merged, *(c for c in [*left.columns, *right.columns] if c.name.lower() not in taken)]
+    rest = (c for c in [*left.columns, *right.columns] if c.name.lower() not in taken)
+    return [*merged, *rest], pairs
 
 
 def _common(walk: Walk, identifier: exp.Identifier, scope: ColumnScope) -> ColumnValue:
@@ -370,13 +425,14 @@ def _common(walk: Walk, identifier: exp.Identifier, scope: ColumnScope) -> Colum
 def window_value(walk: Walk, name: str, window: TimeWindow, scope: ColumnScope) -> ColumnValue | None:
     """A declared window over a column or expression; None if the SELECT does not have it."""
     own = ColumnScope({}, None, scope.relations, scope.columns, quiet=True)
-    tree = expression(window.time)
-    if tree is None:
+    call = expression(window.sql)
+    if call is None:
         return None
+    tree = call.expressions[0]
     try:
         for column in tree.find_all(exp.Column):
             own.look_up([part.name for part in column.parts])
     except Missing:
         return None
-    time = replace(walk, text=f"select {window.time}", faults={}, names={}, uses=None).value(tree, own)
+    time = replace(walk, text=f"select {window.sql}", faults={}, names={}, uses=None).value(tree, own)
     return with_fields(function_calls.window(time, name.lower()), named_at=f"window {name}")

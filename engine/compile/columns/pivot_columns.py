@@ -1,8 +1,8 @@
-"""The columns of PIVOT and UNPIVOT."""
+"""The columns and the steps of PIVOT and UNPIVOT."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from sqlglot import exp
 
@@ -16,9 +16,14 @@ from engine.compile.columns.column_scope import (
     origins,
 )
 from engine.compile.columns.default_names import column_name
+from engine.compile.columns.plan_values import reader
 from engine.compile.columns.walk import Walk, path
 from engine.compile.sql.aggregates import is_aggregate
+from engine.compile.streaming.query_plan.logical_plan import NO_IDS, Aggregate, Generate, Key, LogicalPlan, PlanColumn
 from engine.compile.types.widening import widest
+
+# Results that Spark pivots in a second aggregate; others it computes in one.
+_FIXED = {"tinyint", "smallint", "int", "integer", "bigint", "float", "double", "boolean", "byte", "short", "long"}
 
 
 def pivoted(walk: Walk, pivot: exp.Expr, scope: ColumnScope) -> OutputColumns:
@@ -29,7 +34,8 @@ def pivoted(walk: Walk, pivot: exp.Expr, scope: ColumnScope) -> OutputColumns:
         hint = "Use a subquery: from (select * from .. pivot (..)) p."
         walk.fault("sql-syntax", "Spark has no alias after PIVOT", hint, alias)
     columns = list(_unpivoted(walk, pivot, scope) if pivot.args.get("unpivot") else _pivoted(walk, pivot, scope))
-    return OutputColumns(columns, open_, rest=scope.relations[0].output.rest if open_ else None)
+    rest = scope.relations[0].output.rest if open_ else None
+    return OutputColumns(columns, open_, rest, plan=_steps(walk, pivot, scope, columns))
 
 
 def _pivoted(walk: Walk, pivot: exp.Expr, scope: ColumnScope) -> Iterator[ScopeColumn]:
@@ -113,3 +119,53 @@ def _parts(item: exp.Expr) -> list[exp.Expr]:
     return (
         list(item.expressions) if isinstance(item, exp.Tuple) else [item.this if isinstance(item, exp.Paren) else item]
     )
+
+
+def _steps(walk: Walk, pivot: exp.Expr, scope: ColumnScope, output: Sequence[ScopeColumn]) -> LogicalPlan:
+    """PIVOT is a GROUP BY of all columns that it does not name, mostly in two aggregates."""
+    plan, ids = scope.plan, {column.name.lower(): column.value.id for column in output}
+    fields = [field for field in pivot.args.get("fields") or () if isinstance(field, exp.In)]
+    if pivot.args.get("unpivot"):
+        named = {c.name.lower() for field in fields for e in field.expressions for c in e.find_all(exp.Column)}
+        kept = tuple(c for c in plan.columns if c.name not in named)
+        refs = frozenset(c.id for c in plan.columns if c.name in named)
+        new = [e.name.lower() for e in (*pivot.expressions, *(field.this for field in fields)) if e.name]
+        made = tuple(PlanColumn(ids.get(name) or next(walk.ids), name) for name in new)
+        sources = tuple((c.id, refs) for c in made)
+        return Generate(node=pivot, columns=kept + made, children=(plan,), uses=refs, renamed=sources, open=plan.open)
+    values = reader(walk, scope, plan)
+    aggregates = [values.of(e) for e in pivot.expressions]
+    by = [values.of(field.this) for field in fields]
+    taken = NO_IDS.union(*(v.refs for v in (*aggregates, *by)))
+    kept = tuple(c for c in plan.columns if c.id not in taken)
+    keys = tuple(_key(c, pivot) for c in kept)
+    pivoted = tuple(c for c in plan.columns if any(c.id in v.refs for v in by))
+    refs = NO_IDS.union(*(v.refs for v in aggregates))
+    names = [identifier.name.lower() for identifier in pivot.args.get("columns") or ()]
+    named_all = bool(names) and all(names)
+    results = tuple(
+        PlanColumn(ids.get(name) or next(walk.ids), name) for name in (names if named_all else [""] * len(aggregates))
+    )
+    made_of = tuple((c.id, frozenset({c.id})) for c in kept + pivoted) + tuple((c.id, refs) for c in results)
+    if all(v.type in _FIXED or v.type.startswith("decimal") for v in aggregates):
+        plan = Aggregate(
+            node=pivot,
+            columns=kept + pivoted + results,
+            children=(plan,),
+            keys=keys + tuple(_key(c, pivot) for c in pivoted),
+            sources=made_of,
+            open=plan.open,
+        )
+    return Aggregate(
+        node=pivot,
+        columns=kept + results,
+        children=(plan,),
+        keys=keys,
+        sources=made_of,
+        uses=refs,
+        open=plan.open or not named_all,
+    )
+
+
+def _key(column: PlanColumn, node: exp.Expr) -> Key:
+    return Key(node, column, frozenset({column.id}), lost=column.lost, type=column.type)

@@ -11,7 +11,6 @@ from sqlglot import exp
 
 from engine.compile.columns import function_calls, name_uses, type_mismatch
 from engine.compile.columns.column_scope import (
-    MAX_COLUMNS,
     ColumnScope,
     ColumnValue,
     GroupKey,
@@ -20,7 +19,6 @@ from engine.compile.columns.column_scope import (
     OutputColumns,
     ScopeColumn,
     ScopeRelation,
-    TooWideError,
     index,
     origins,
     unseen,
@@ -29,6 +27,7 @@ from engine.compile.columns.default_names import column_name
 from engine.compile.columns.expressions import number, ranked, tested
 from engine.compile.columns.from_clause import UNKNOWN, read_from, read_unread, window_value, with_ctes
 from engine.compile.columns.name_uses import UseKind
+from engine.compile.columns.select_plan import combined, ended, selected
 from engine.compile.columns.visible_columns import (
     SETS,
     sorted_by_columns,
@@ -39,6 +38,7 @@ from engine.compile.columns.visible_columns import (
 from engine.compile.columns.walk import Walk, path
 from engine.compile.nodes.query_finding import QueryFinding
 from engine.compile.sql.aggregates import has_aggregate
+from engine.compile.streaming.query_plan.logical_plan import MAX_COLUMNS, SourcePlan, With, too_many_columns
 from engine.compile.types import spark_types
 from engine.compile.types.accepted_types import family
 from engine.compile.types.comparable_types import meet
@@ -54,6 +54,10 @@ def query(walk: Walk, node: exp.Expr, ctes: Mapping[str, Any], outer: ColumnScop
     output = _query(walk, node, ctes, outer)
     if node.args.get("with_") is not None:
         read_unread(walk, node, ctes)
+        read = (ctes[cte.alias.lower()].output for cte in node.args["with_"].expressions)
+        definitions = (one.plan for one in read if one is not None)
+        children = (*definitions, output.plan)
+        output.plan = With(node=node, columns=output.plan.columns, children=children, open=output.plan.open)
     _limited(walk, node)
     return output
 
@@ -66,12 +70,13 @@ def _query(walk: Walk, node: exp.Expr, ctes: Mapping[str, Any], outer: ColumnSco
     if isinstance(node, exp.Subquery):
         output = query(walk, node.this, ctes, outer)
         _sort_output(walk, node, output)
+        output.plan = ended(output.plan, node)
         return output
-    return UNKNOWN
+    return replace(UNKNOWN, plan=SourcePlan(node=node, open=True))
 
 
 def _select(walk: Walk, node: exp.Select, ctes: Mapping[str, Any], outer: ColumnScope | None) -> OutputColumns:
-    scope = ColumnScope(ctes, outer, quiet=walk.quiet)
+    scope = ColumnScope(ctes, outer)
     read_from(walk, node, scope)
     _make_windows(walk, node, scope)
     where = node.args.get("where")
@@ -107,6 +112,7 @@ def _select(walk: Walk, node: exp.Select, ctes: Mapping[str, Any], outer: Column
     walk.correlated(_sort_clauses(node), scope, "in ORDER BY")
     if group is not None:
         unselected_keys(walk, node, output, scope)
+    output.plan = selected(walk, node, scope, output)
     return output
 
 
@@ -143,7 +149,8 @@ def _make_windows(walk: Walk, node: exp.Select, scope: ColumnScope) -> None:
     for name, window in walk.windows.items():
         value = window_value(walk, name, window, scope)
         if value is not None:
-            scope.made[name.lower()] = value
+            scope.made[name.lower()] = value = walk.renewed(value)
+            walk.window_calls[value.id] = window.sql
     group = node.args.get("group")
     for item in group.expressions if group is not None else ():
         bare = item.this if isinstance(item, exp.Paren) else item
@@ -156,7 +163,7 @@ def _projected(walk: Walk, node: exp.Select, scope: ColumnScope) -> OutputColumn
     output, given = OutputColumns([]), set[int]()
     for item, projection in enumerate(node.expressions):
         if len(output.columns) > MAX_COLUMNS:
-            raise TooWideError
+            raise too_many_columns()
         star = _star(walk, projection, scope)
         if star is not None:
             output.columns += [ScopeColumn(c.name, _own(walk, c.value), c.named, item) for c in star.columns]
@@ -283,7 +290,7 @@ def _cut_type(type_: str | None, names: list[str]) -> str | None:
 def _members(walk: Walk, node: exp.Expr, parts: list[str], scope: ColumnScope) -> OutputColumns:
     try:
         found = scope.find(parts)
-        walk.refer(node, parts, found)
+        walk.refer(node, parts, found, scope)
         value = found.value
         if family(value.type) and spark_types.fields(value.type) is None and value.parts is None:
             message = f"'{parts[-1]}' is {value.type}, which has no fields"
@@ -481,7 +488,7 @@ def _set_operation(
         walk.influence(origins([column.value for column in right.columns]), "filter")
         output = replace(output, columns=[_typed(*pair) for pair in zip(output.columns, left.columns, strict=False)])
     sorted_by_columns(walk, node, output, type(node).__name__.upper())
-    walk.reads[id(node)] = [output]
+    output.plan = ended(combined(walk, node, (left.plan, right.plan), output), node)
     _sort_output(walk, node, output)
     return output
 

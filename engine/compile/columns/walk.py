@@ -22,9 +22,11 @@ from engine.compile.columns.column_scope import (
     Place,
 )
 from engine.compile.columns.name_uses import NameUse
+from engine.compile.columns.subquery_places import misplaced
 from engine.compile.nodes.column_facts import InputColumns, Unresolved
 from engine.compile.nodes.model_settings import TimeWindow
 from engine.compile.nodes.query_finding import QueryFinding
+from engine.compile.streaming.query_plan.logical_plan import Domain, LogicalPlan, PlanName
 
 # Functions that sqlglot's tree does not place in the text.
 _UNPLACED = {
@@ -55,7 +57,6 @@ class Walk:
         query: reads a query inside the query.
         evaluate: finds what is known of a value.
         inputs: what can be read, by the name in the tree.
-        quiet: nobody asks for its faults.
         windows: the declared ones, by name.
         influences: row-level lineage: the place and how.
         unresolved: names that nothing has, by their place.
@@ -71,11 +72,13 @@ class Walk:
         uses: by offset, what each name in the query refers to; None: nobody asks.
         unaliased: begin and end of the names that give a column its name without an alias.
         refs: what each name refers to, by the identity of the node.
-        reads: the columns of each item of FROM, and of each set operation, by the identity of the node: as it is read,
-            under the names of an alias, and behind each of its pivots.
-        merged: the columns that USING and NATURAL compare, by the identity of the join: where that is said, the ids of
-            both sides, and of the column that is seen.
         groups: the keys of each SELECT that groups, by the identity of the node.
+        plans: the steps of each subquery of an expression, by the identity of the node.
+        domains: correlated subqueries that group rows of a stream.
+        plan_names: the column of the plan that a name refers to, by the identity of the node.
+        made: the expression that makes a column, by the column's id.
+        window_calls: the calls that declared windows stand for, by the ids of their columns.
+        found: faults that the rules of streams report, beside their own.
     """
 
     text: str
@@ -83,7 +86,6 @@ class Walk:
     evaluate: Callable[[Walk, exp.Expr, ColumnScope], ColumnValue]
     inputs: Mapping[str, InputColumns]
     windows: Mapping[str, TimeWindow] = field(default_factory=dict)
-    quiet: bool = False
     influences: dict[tuple[Place, str], None] = field(default_factory=dict)
     unresolved: dict[int, Unresolved] = field(default_factory=dict)
     reasons: dict[str, None] = field(default_factory=dict)
@@ -97,16 +99,20 @@ class Walk:
     uses: dict[int, NameUse] | None = None
     unaliased: dict[int, int] = field(default_factory=dict)
     refs: dict[int, NameRef] = field(default_factory=dict)
-    reads: dict[int, list[OutputColumns]] = field(default_factory=dict)
-    merged: dict[int, list[tuple[exp.Expr, int, int, int]]] = field(default_factory=dict)
     groups: dict[int, list[GroupKey]] = field(default_factory=dict)
+    plans: dict[int, LogicalPlan] = field(default_factory=dict)
+    domains: list[Domain] = field(default_factory=list)
+    plan_names: dict[int, PlanName] = field(default_factory=dict)
+    made: dict[int, exp.Expr] = field(default_factory=dict)
+    window_calls: dict[int, str] = field(default_factory=dict)
+    found: list[QueryFinding] = field(default_factory=list)
     ids: Iterator[int] = field(default_factory=lambda: count(1))
 
     def renewed(self, value: ColumnValue) -> ColumnValue:
         """The value as a new column."""
         return replace(value, id=next(self.ids))
 
-    def refer(self, node: exp.Expr, parts: Sequence[str], found: Found | None) -> None:
+    def refer(self, node: exp.Expr, parts: Sequence[str], found: Found | None, scope: ColumnScope) -> None:
         """Note what a dotted name refers to; None: nothing has it. Fields behind the column are nodes of their own."""
         while isinstance(node, exp.Dot) and len(parts) > 1:
             node, parts = node.this, parts[:-1]
@@ -121,10 +127,21 @@ class Walk:
             found.unknown[name] = ids[0]
         relation = parts[0].lower() if found.taken > 1 else ""
         self.refs[id(node)] = NameRef(ids, name, tuple(parts[found.taken :]), relation, found.outer)
+        if found.outer and scope.outer is not None and len(ids) == 1:
+            scope.outer.used.add(ids[0])
 
     def value(self, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
         """What is known of an expression."""
         return self.evaluate(self, node, scope)
+
+    def subquery(self, node: exp.Expr, scope: ColumnScope) -> OutputColumns:
+        """Read a query in an expression."""
+        scope.used = set()
+        output = self.query(self, node, scope.ctes, scope)
+        used = frozenset(scope.used)
+        self.found.extend(misplaced(node, correlated=bool(used)))
+        self.plans[id(node)] = replace(output.plan, uses=used)
+        return output
 
     def influence(self, places: Iterable[Place], how: str) -> None:
         """Note that these columns decide on rows, groups or their order."""

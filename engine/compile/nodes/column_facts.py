@@ -60,6 +60,8 @@ class InputColumns:
         hidden: columns that a star leaves out (`_metadata`).
         complete: whether there are no others.
         event_time: the column of a watermark, which is there even if the others are not known.
+        streaming: it is read as a stream.
+        dedup: repeats are dropped within the watermark's delay.
     """
 
     node: str
@@ -68,6 +70,8 @@ class InputColumns:
     hidden: tuple[tuple[str, str | None], ...] = ()
     complete: bool = True
     event_time: str = ""
+    streaming: bool = False
+    dedup: bool = False
 
 
 @dataclass(frozen=True, slots=True)

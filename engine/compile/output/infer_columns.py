@@ -47,7 +47,7 @@ class ParsedModel:
     """What the text of a model gave: the query and the text it was read from, and the declared windows.
 
     `foreign`: there may be functions that are not Spark's own. `whole`: no declared window was left out for a fault.
-    `plain`: what runs differs from it in the names of relations only. `ansi`: types meet as Spark's defaults say.
+    `plain`: no other query was put into it. `ansi`: types meet as Spark's defaults say.
     """
 
     query: ParsedQuery
@@ -143,7 +143,10 @@ def bound_query(
         if not item.through:
             columns = known.get(item.node, InputColumns(item.node, None))
             time = item.watermark.column if item.stream and item.watermark is not None else ""
-            inputs[placeholder(item)] = replace(columns, added=_added(item), event_time=time)
+            dedup = item.stream and bool(item.dedup)
+            inputs[placeholder(item)] = replace(
+                columns, added=_added(item), event_time=time, streaming=item.stream, dedup=dedup
+            )
     times = {window.name: window.time for window in windows}
     return bind(query.tree, inputs, times, rendered.text, query.items, with_uses=with_uses)
 

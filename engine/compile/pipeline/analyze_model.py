@@ -142,7 +142,7 @@ def _resolved(
 ) -> tuple[Model, BoundQuery | None, bool]:
     """The model with the SQL that runs; broken and without it where that cannot be had.
 
-    And its query as it was bound, None where it has no facts; and whether only names of relations were put in.
+    And its query as it was bound, None where it has no facts; and whether no other query was put in.
     """
     model = _empty(read)
     if read.query is None or read.rendered is None:
@@ -163,7 +163,7 @@ def _resolved(
     lowered = lower_windows(read.query, bound, read.windows, of_inputs, draft.report)
     _check_windows(draft, read.windows, lowered.used)
     named = {reference.start for reference in read.query.references if reference.kind != "this"}
-    plain = not (lowered.edits or draft.inlined) and sorted(named) == sorted(edit.start for edit in edits)
+    plain = not draft.inlined and sorted(named) == sorted(edit.start for edit in edits)
     spliced = splice(read.rendered, edits + lowered.edits, read.query.end)
     model = replace(
         model,

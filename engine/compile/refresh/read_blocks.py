@@ -73,7 +73,7 @@ def blocks_of(tree: exp.Expr, text: str, columns: Mapping[str, Sequence[str]]) -
     if names_by_strings(text):
         raise NotFollowedError("IDENTIFIER(..) is not followed", "Write the name of the column.")
     inputs = {name: InputColumns(name, tuple((one, None) for one in own)) for name, own in columns.items()}
-    bound = bind(tree, inputs, {}, text, quiet=True)
+    bound = bind(tree, inputs, {}, text)
     return tuple(_Reader(query, bound.noted, columns).branches(tree, {}, outermost=True))
 
 

@@ -11,10 +11,10 @@ from typing import Any
 from sqlglot import exp
 
 from engine.compile.sql.aggregates import is_aggregate
+from engine.compile.sql.intervals import is_interval, seconds
 from engine.compile.sql.shown_sql import shown_sql
 from engine.compile.stateful.equivalent_expressions import EVENT_TIME, cast_type, key_of, type_of
 from engine.compile.stateful.written_calls import LostArgumentError, said_beside, written_calls
-from engine.compile.streaming.query_plan.intervals import is_interval, seconds
 from engine.times import duration_text
 
 _CALLS = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)

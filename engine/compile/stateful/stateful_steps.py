@@ -19,6 +19,9 @@ from typing import Any, NamedTuple
 
 from sqlglot import exp
 
+from engine.compile.columns import InputColumns
+from engine.compile.columns.find_columns import BoundQuery
+from engine.compile.columns.plan_values import path_of
 from engine.compile.stateful.blocks import Block, BoundExpression, Meaning, Selected
 from engine.compile.stateful.bound_expressions import (
     bare,
@@ -32,13 +35,10 @@ from engine.compile.stateful.bound_expressions import (
 from engine.compile.stateful.equivalent_expressions import EVENT_TIME, MADE, TYPE, gap_of, is_constant, key_of
 from engine.compile.stateful.written_calls import LostArgumentError, WrittenCall, said_beside, written_calls
 from engine.compile.streaming.check_query import bound
-from engine.compile.streaming.lowering.build_plan import Builder
-from engine.compile.streaming.lowering.parse_statement import parse
-from engine.compile.streaming.lowering.plan_scope import Found, path_of
+from engine.compile.streaming.parse_statement import parse
 from engine.compile.streaming.query_plan import logical_plan as p
 from engine.compile.streaming.query_plan.optimize import needed
 from engine.compile.streaming.query_plan.redundant_aggregates import RANDOM
-from engine.compile.streaming.query_plan.stream_facts import StreamFacts
 from engine.compile.types import spark_types
 from engine.compile.types.builtin_functions import SYNONYMS
 
@@ -67,13 +67,13 @@ def meaning(facts: Mapping[str, Any]) -> Meaning:
         raise UnprovableError("the SQL is not read")
     if tree.find(*RANDOM) is not None or any(clause.args.get("recursive") for clause in tree.find_all(exp.With)):
         raise UnprovableError("random values and recursion")
-    relations = {name: _facts(item) for name, item in inputs.items()}
-    builder = Builder(bound(tree, relations, text), relations)
+    relations = {name: _input(item) for name, item in inputs.items()}
+    query = bound(tree, relations, text)
+    plan = query.plan
+    if plan is None or query.noted.found or query.noted.domains or plan.open:
+        raise UnprovableError("names are not certain")
     try:
-        plan = builder.query(tree, {}, None)
-        if builder.found or builder.domains or plan.open:
-            raise UnprovableError("names are not certain")
-        taker = _Taker(builder, inputs, text, written_calls(text))
+        taker = _Taker(query, inputs, text, written_calls(text))
         block, trees = taker.block(plan, _Wanted(*[frozenset(c.id for c in plan.columns)] * 2))
         given = facts.get("renamed", {})
         columns = tuple((given.get(c.name, c.name), _bound(trees[c.id])) for c in plan.columns)
@@ -98,18 +98,13 @@ def _streams(tree: exp.Query, inputs: Mapping[str, Mapping[str, Any]]) -> tuple[
     return order
 
 
-def _facts(item: Mapping[str, Any]) -> StreamFacts:
+def _input(item: Mapping[str, Any]) -> InputColumns:
     if item["columns"] is None:
         raise UnprovableError("columns are not known")
-    mark = item.get("watermark") or {}
-    columns = {str(name): kind for name, kind in item["columns"]}
-    return StreamFacts(
-        streaming=bool(item["stream"]),
-        columns=columns,
-        watermark=mark.get("column"),
-        dedup=bool(item.get("dedup")),
-        alias=str(item.get("alias") or item.get("name", "")).rsplit(".", 1)[-1].lower(),
-    )
+    columns = {str(name).lower(): (str(name), kind) for name, kind in item["columns"]}
+    time = str((item.get("watermark") or {}).get("column") or "")
+    streaming, dedup = bool(item["stream"]), bool(item.get("dedup"))
+    return InputColumns(str(item["view"]), tuple(columns.values()), event_time=time, streaming=streaming, dedup=dedup)
 
 
 def _bound(tree: exp.Expr) -> BoundExpression:
@@ -140,7 +135,7 @@ def _asked(plan: p.LogicalPlan, columns: _Wanted) -> tuple[_Wanted, ...]:
 class _Taker:
     """Takes a lowered query apart."""
 
-    builder: Builder
+    query: BoundQuery
     inputs: Mapping[str, Mapping[str, Any]]
     sql: str
     calls: Mapping[int, WrittenCall]
@@ -213,8 +208,8 @@ class _Taker:
         for column in plan.columns:
             if column.id in trees or column.id not in needed:
                 continue
-            if column.id in self.builder.made:
-                made[column.id] = self._bind(self.builder.made[column.id], trees)
+            if column.id in self.query.noted.made:
+                made[column.id] = self._bind(self.query.noted.made[column.id], trees)
             elif column.copy_of in trees:
                 made[column.id] = trees[column.copy_of]
             else:
@@ -231,7 +226,7 @@ class _Taker:
             raise UnprovableError("HAVING over something else")
         condition = plan.node.this.unnest()
         parts = [part.unnest() for part in condition.flatten()] if isinstance(condition, exp.And) else [condition]
-        used = frozenset(self.builder.names[id(c)].column.id for c in condition.find_all(exp.Column))
+        used = frozenset(self.query.noted.plan_names[id(c)].column.id for c in condition.find_all(exp.Column))
         return self._group(plan.child, _Wanted(needed.all | used, needed.shown | used), parts)
 
     def _group(self, plan: p.Aggregate, needed: _Wanted, having: Sequence[exp.Expr]) -> tuple[Block, _Trees]:
@@ -247,7 +242,7 @@ class _Taker:
         made: _Trees = {}
         for column in plan.columns:
             if column.id in needed.all:
-                tree = trees[column.id] if column.id in trees else self._bind(self.builder.made[column.id], trees)
+                tree = trees[column.id] if column.id in trees else self._bind(self.query.noted.made[column.id], trees)
                 made[column.id] = wrapped(tree, grouped)
                 if has_loose(made[column.id]):
                     raise UnprovableError("a column that is not grouped by")
@@ -283,7 +278,7 @@ class _Taker:
         """For each item of a SELECT those whose aliases it uses."""
         aliases = [item.alias.lower() for item in select.expressions]
         for number, item in enumerate(select.expressions):
-            found = ((column, self.builder.names.get(id(column))) for column in item.find_all(exp.Column))
+            found = ((column, self.query.noted.plan_names.get(id(column))) for column in item.find_all(exp.Column))
             names = {column.parts[0].name.lower() for column, one in found if one is not None and one.alias}
             # Where two have a name, which one is meant is not looked for: it stays behind both.
             yield frozenset(i for i in range(number) if aliases[i] in names)
@@ -359,10 +354,10 @@ class _Taker:
         if node.is_star and not isinstance(node.parent, exp.Count):
             raise UnprovableError("a star in an expression")
         if isinstance(node, exp.Column):
-            ref = self.builder.bound.noted.refs.get(id(node))
+            ref = self.query.noted.refs.get(id(node))
             if ref is not None and ref.is_parameter:
                 return node.copy()
-            return self._named(self.builder.names[id(node)], trees)
+            return self._named(self.query.noted.plan_names[id(node)], trees)
         if isinstance(node, exp.Struct):
             aliased = self.sql[node.meta["start"] :].lower().startswith("struct") if "start" in node.meta else True
             return exp.Struct(expressions=[self._field(p, trees, aliased=aliased) for p in node.expressions])
@@ -399,9 +394,9 @@ class _Taker:
             return value.copy()
         return self._bind(value, trees) if isinstance(value, exp.Expr) else value
 
-    def _named(self, found: Found, trees: _Trees) -> exp.Expr:
+    def _named(self, found: p.PlanName, trees: _Trees) -> exp.Expr:
         number = found.column.id
-        tree = trees[number].copy() if number in trees else self._bind(self.builder.made[number], trees)
+        tree = trees[number].copy() if number in trees else self._bind(self.query.noted.made[number], trees)
         for name in path_of(found, certain=True):
             tree = exp.Dot(this=tree, expression=exp.to_identifier(name))
         return tree

@@ -8,7 +8,6 @@ from sqlglot import exp
 
 from engine.compile.nodes.query_finding import QueryFinding
 from engine.compile.streaming import pasteable_fixes
-from engine.compile.streaming.lowering.lowered_query import LoweredQuery
 from engine.compile.streaming.query_plan.logical_plan import (
     Aggregate,
     Distinct,
@@ -18,11 +17,11 @@ from engine.compile.streaming.query_plan.logical_plan import (
     executed,
     walk,
 )
-from engine.compile.streaming.query_plan.stream_facts import error, warning
+from engine.compile.streaming.query_plan.stream_facts import StreamQuery, error, warning
 from engine.compile.streaming.step_rules import is_aggregate
 
 
-def aggregates(query: LoweredQuery) -> Iterator[QueryFinding]:
+def aggregates(query: StreamQuery) -> Iterator[QueryFinding]:
     """The rules of each aggregate over a stream."""
     steps = walk(query.plan)
     first = next((s for s in steps if is_aggregate(s)), None)
@@ -43,7 +42,7 @@ def aggregates(query: LoweredQuery) -> Iterator[QueryFinding]:
                 yield error("distinct-needs-event-time", message, hint, step.node)
 
 
-def domains(query: LoweredQuery) -> Iterator[QueryFinding]:
+def domains(query: StreamQuery) -> Iterator[QueryFinding]:
     """Subqueries that Spark computes by grouping the rows of the stream."""
     if query.mode != "append":
         return
@@ -119,7 +118,7 @@ def _run(plan: LogicalPlan) -> Iterator[LogicalPlan]:
         yield from _run(child)
 
 
-def _sessions(query: LoweredQuery, step: LogicalPlan, keys: tuple[Key, ...], *, first: bool) -> Iterator[QueryFinding]:
+def _sessions(query: StreamQuery, step: LogicalPlan, keys: tuple[Key, ...], *, first: bool) -> Iterator[QueryFinding]:
     sessions = [key for key in keys if key.column is not None and key.column.window == "session"]
     if not sessions:
         return
@@ -153,7 +152,7 @@ def collated(kind: str) -> bool:
     return kind.partition(" collate ")[2] not in {"", "utf8_binary"}
 
 
-def growth(query: LoweredQuery) -> Iterator[QueryFinding]:
+def growth(query: StreamQuery) -> Iterator[QueryFinding]:
     """Warnings of aggregates that keep state without bound."""
     for step in walk(query.plan):
         if not step.streaming or not isinstance(step, (Aggregate, Distinct)):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from engine.compile.columns import InputColumns
@@ -12,12 +11,12 @@ from engine.compile.nodes.manifest import Input, Model
 from engine.compile.sql.aggregates import is_stateful
 from engine.compile.sql.dialect import DIALECT, parse_text
 from engine.compile.sql.query_nodes import QueryNodes
-from engine.compile.streaming import Mode, StreamFacts, check, check_text
-from engine.compile.streaming.lowering.parse_statement import parse
+from engine.compile.streaming.check_query import check, check_text
+from engine.compile.streaming.parse_statement import parse
+from engine.compile.streaming.query_plan.stream_facts import Mode
 from engine.compile.templates.template_names import REF, SOURCE, spoken
 from engine.errors import Diagnostic
 from engine.jinja import Rendered
-from engine.times import duration_seconds
 
 # Rules that hold for every query.
 ALWAYS = {
@@ -41,17 +40,16 @@ def broken_rules(
     Args:
         model: with its compiled SQL.
         inputs: the columns of what it reads, by node.
-        text: the user's query, bound, and its text, where what runs differs in the names of relations only: then it
-            need not be parsed again.
+        text: the user's query, bound, and its text, where no other query was put in: then it need not be parsed again.
     """
     if not model.stored or not model.sql:
         return
-    relations = {item: _facts(item, inputs.get(item.node)) for item in model.inputs}
     mode: Mode = model.write.output_mode.value if model.write.output_mode else "append"
     if text is None:
-        findings = check_text(model.sql, {item.view: facts for item, facts in relations.items()}, mode)
+        relations = {item.view: _seen(item, inputs.get(item.node)) for item in model.inputs}
+        findings = check_text(model.sql, relations, mode)
     else:
-        findings = check(text[0], {placeholder(item): _short(item, facts) for item, facts in relations.items()}, mode)
+        findings = check(text[0], mode)
     for finding in findings:
         if finding.code in ALWAYS or (model.streaming and finding.code not in _SAID):
             at = finding.offset
@@ -73,10 +71,6 @@ def placeholder(item: Input) -> str:
     return f"{REF if item.node.startswith('model.') else SOURCE}{item.name}"
 
 
-def _short(item: Input, facts: StreamFacts) -> StreamFacts:
-    return replace(facts, alias=item.name.rsplit(".", 1)[-1].lower())
-
-
 def _spoken(text: str, model: Model) -> str:
     """The text with the names of temporary views, and what stands for names, turned into those the user wrote."""
     text = spoken(text)
@@ -88,17 +82,16 @@ def _spoken(text: str, model: Model) -> str:
     return text
 
 
-def _facts(item: Input, columns: InputColumns | None) -> StreamFacts:
-    types: dict[str, str | None] | None = None
-    if columns is not None and columns.columns is not None:
-        types = {**dict(columns.columns), **(dict(columns.hidden) if item.metadata else {})}
+def _seen(item: Input, columns: InputColumns | None) -> InputColumns:
+    """What the SQL that runs sees of an input: a view that computes the event time."""
     mark = item.watermark if item.stream else None
-    if types is not None and mark is not None and mark.expression is not None:
-        types[mark.column] = "timestamp"
-    return StreamFacts(
-        streaming=item.stream,
-        columns=types,
-        watermark=mark.column if mark else None,
-        delay=float(duration_seconds(mark.delay)) if mark else None,
-        dedup=item.stream and bool(item.dedup),
+    pairs = columns.columns if columns is not None else None
+    if columns is not None and pairs is not None:
+        types = {name.lower(): (name, kind) for name, kind in (*pairs, *(columns.hidden if item.metadata else ()))}
+        if mark is not None and mark.expression is not None:
+            types[mark.column.lower()] = (mark.column, "timestamp")
+        pairs = tuple(types.values())
+    time = mark.column if mark is not None else ""
+    return InputColumns(
+        item.node, pairs, event_time=time, streaming=item.stream, dedup=item.stream and bool(item.dedup)
     )

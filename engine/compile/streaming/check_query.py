@@ -12,28 +12,20 @@ from engine.compile.nodes.query_finding import QueryFinding
 from engine.compile.streaming.aggregate_rules import aggregates, domains, growth
 from engine.compile.streaming.join_rules import joins, running_joins
 from engine.compile.streaming.limit_rules import limits
-from engine.compile.streaming.lowering.build_plan import Builder
-from engine.compile.streaming.lowering.lowered_query import LoweredQuery
-from engine.compile.streaming.lowering.parse_statement import parse
-from engine.compile.streaming.query_plan.logical_plan import MAX_STEPS, PlanTooLargeError, steps
+from engine.compile.streaming.parse_statement import parse
+from engine.compile.streaming.query_plan.logical_plan import MAX_STEPS, LogicalPlan, PlanTooLargeError, steps
 from engine.compile.streaming.query_plan.optimize import as_it_runs
-from engine.compile.streaming.query_plan.stream_facts import Mode, StreamFacts, error
+from engine.compile.streaming.query_plan.stream_facts import Mode, StreamQuery, error
 from engine.compile.streaming.step_rules import chains, modes, order, running_sets, sets
 from engine.compile.streaming.watermark_rules import unused, watermarks
 
-_RULES: tuple[Callable[[LoweredQuery], Iterator[QueryFinding]], ...] = (
+_RULES: tuple[Callable[[StreamQuery], Iterator[QueryFinding]], ...] = (
     modes, aggregates, domains, order, sets, running_sets, joins, chains, running_joins, limits, watermarks, growth,
 )  # fmt: skip
 
 
-def check(bound: BoundQuery, relations: Mapping[str, StreamFacts], mode: Mode) -> tuple[QueryFinding, ...]:
+def check(bound: BoundQuery, mode: Mode) -> tuple[QueryFinding, ...]:
     """Check a query against Spark's rules of streaming.
-
-    Args:
-        bound: the query.
-        relations: facts of what it reads, by the name in the SQL (of several parts: joined by dots). A
-            relation that is not among them counts as a table of unknown columns.
-        mode: the output mode.
 
     Returns:
         All findings by their place. The query runs on Spark if none of them is an error.
@@ -42,51 +34,52 @@ def check(bound: BoundQuery, relations: Mapping[str, StreamFacts], mode: Mode) -
     if not isinstance(tree, exp.Query):
         message = "a streaming query is a SELECT"
         return (error("not-a-query", message, "Write the SELECT alone.", tree),)
-    by_name = {name.replace("`", "").lower(): facts for name, facts in relations.items()}
+    deep = error("sql-too-deep", "the SQL is nested too deeply", "Use CTEs.", tree)
+    if bound.plan is None:
+        return bound.columns.faults or (deep,)
     try:
-        findings = _found(tree, Builder(bound, by_name), mode)
+        findings = _found(bound, bound.plan, mode)
     except RecursionError:
-        return (error("sql-too-deep", "the SQL is nested too deeply", "Use CTEs.", tree),)
+        return (deep,)
     except PlanTooLargeError as large:
         return (error("sql-too-large", str(large), "Make a part of it a separate model.", tree),)
     unique = {(f.code, f.offset, f.level, f.message): f for f in findings}
     return tuple(sorted(unique.values(), key=lambda f: (f.offset, not f.is_error, f.code)))
 
 
-def _found(tree: exp.Expr, builder: Builder, mode: Mode) -> list[QueryFinding]:
-    plan = builder.query(tree, {}, None)
-    findings = list(builder.found)
+def _found(bound: BoundQuery, plan: LogicalPlan, mode: Mode) -> list[QueryFinding]:
+    findings = [*bound.noted.found]
     if not plan.streaming:
         message = "the query reads no stream"
         hint = "List a source under 'streams:', or set materialized: table."
-        findings.append(error("not-streaming", message, hint, tree))
-    else:
-        if (number := steps(plan)) > MAX_STEPS:
-            message = f"the query has {number:,} steps with its CTEs in place, more than {MAX_STEPS:,}"
-            raise PlanTooLargeError(message)
-        query = LoweredQuery(plan, as_it_runs(plan), mode, tuple(builder.domains))
-        for rule in _RULES:
-            findings.extend(rule(query))
-        if not any(finding.is_error for finding in findings):
-            findings.extend(unused(query))
+        findings.append(error("not-streaming", message, hint, bound.tree))
+        return findings
+    if (number := steps(plan)) > MAX_STEPS:
+        raise PlanTooLargeError(f"the query has {number:,} steps with its CTEs in place, more than {MAX_STEPS:,}")
+    query = StreamQuery(plan, as_it_runs(plan), mode, tuple(bound.noted.domains))
+    for rule in _RULES:
+        findings.extend(rule(query))
+    if not any(finding.is_error for finding in findings):
+        findings.extend(unused(query))
     return findings
 
 
-def check_text(text: str, relations: Mapping[str, StreamFacts], mode: Mode) -> tuple[QueryFinding, ...]:
-    """The same for a text in Spark's SQL; its `STREAM` and `WATERMARK` clauses are findings, as in a model."""
+def check_text(text: str, relations: Mapping[str, InputColumns], mode: Mode) -> tuple[QueryFinding, ...]:
+    """The same for a text in Spark's SQL; its `STREAM` and `WATERMARK` clauses are findings, as in a model.
+
+    Args:
+        text: the SQL.
+        relations: what it reads, by the name in the SQL (of several parts: joined by dots). A relation that is not
+            among them counts as a table of unknown columns.
+        mode: the output mode.
+    """
     parsed = parse(text)
     if parsed.tree is None:
         return parsed.findings
-    return check(bound(parsed.tree, relations, text), relations, mode)
+    return check(bound(parsed.tree, relations, text), mode)
 
 
-def bound(tree: exp.Expr, relations: Mapping[str, StreamFacts], text: str) -> BoundQuery:
+def bound(tree: exp.Expr, relations: Mapping[str, InputColumns], text: str) -> BoundQuery:
     """The tree of a text, bound to what it reads."""
-    inputs = {name.replace("`", "").lower(): _columns(name, facts) for name, facts in relations.items()}
-    return bind(tree, inputs, {}, text, quiet=True)
-
-
-def _columns(name: str, facts: StreamFacts) -> InputColumns:
-    by_name = {column.lower(): (column, type_) for column, type_ in (facts.columns or {}).items()}
-    columns = None if facts.columns is None else tuple(by_name.values())
-    return InputColumns(name, columns, event_time=facts.watermark or "")
+    inputs = {name.replace("`", "").lower(): columns for name, columns in relations.items()}
+    return bind(tree, inputs, {}, text)

@@ -9,10 +9,9 @@ from sqlglot import exp
 from engine.compile.nodes.query_finding import QueryFinding
 from engine.compile.streaming.aggregate_rules import collated
 from engine.compile.streaming.contradictory_bounds import contradiction
-from engine.compile.streaming.lowering.lowered_query import LoweredQuery
 from engine.compile.streaming.query_plan.join_bounds import bounds_state, event_time_equality, separates
 from engine.compile.streaming.query_plan.logical_plan import Aggregate, Distinct, Join, LogicalPlan, walk
-from engine.compile.streaming.query_plan.stream_facts import error, warning
+from engine.compile.streaming.query_plan.stream_facts import StreamQuery, error, warning
 from engine.compile.streaming.waiting_rows import fix, reason, shown, waiting_sides
 
 _NAMES = {
@@ -20,7 +19,7 @@ _NAMES = {
 }  # fmt: skip
 
 
-def joins(query: LoweredQuery) -> Iterator[QueryFinding]:
+def joins(query: StreamQuery) -> Iterator[QueryFinding]:
     """What Spark rejects before the start."""
     for step in walk(query.plan):
         if isinstance(step, Join) and not step.lateral:
@@ -33,7 +32,7 @@ def joins(query: LoweredQuery) -> Iterator[QueryFinding]:
                 yield from _static(step)
 
 
-def running_joins(query: LoweredQuery) -> Iterator[QueryFinding]:
+def running_joins(query: StreamQuery) -> Iterator[QueryFinding]:
     """What Spark finds only when the query runs, and what then grows without bound."""
     rejected = {id(step.node) for step in walk(query.plan) if isinstance(step, Join) and _never_closes(step)}
     for step in walk(query.runs):
@@ -54,7 +53,7 @@ def running_joins(query: LoweredQuery) -> Iterator[QueryFinding]:
                 yield error("collation-key", message, hint, condition.node)
 
 
-def _streams(query: LoweredQuery, step: Join) -> Iterator[QueryFinding]:
+def _streams(query: StreamQuery, step: Join) -> Iterator[QueryFinding]:
     if query.mode != "append":
         yield _mode(query, step)
     if step.kind == "anti":
@@ -70,7 +69,7 @@ def _streams(query: LoweredQuery, step: Join) -> Iterator[QueryFinding]:
         yield error("join-outer-condition", message, hint, step.node)
 
 
-def _mode(query: LoweredQuery, step: Join) -> QueryFinding:
+def _mode(query: StreamQuery, step: Join) -> QueryFinding:
     above = any(isinstance(upper, (Aggregate, Distinct)) and step in walk(upper) for upper in walk(query.plan))
     if above:
         message = f"an aggregate over a join of two streams is not supported in {query.mode} mode"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from engine.compile.nodes.query_finding import QueryFinding
-from engine.compile.streaming.lowering.lowered_query import LoweredQuery
 from engine.compile.streaming.query_plan.logical_plan import (
     Filter,
     Join,
@@ -15,10 +14,10 @@ from engine.compile.streaming.query_plan.logical_plan import (
     UnionPlan,
     walk,
 )
-from engine.compile.streaming.query_plan.stream_facts import error
+from engine.compile.streaming.query_plan.stream_facts import StreamQuery, error
 
 
-def limits(query: LoweredQuery) -> Iterator[QueryFinding]:
+def limits(query: StreamQuery) -> Iterator[QueryFinding]:
     """A limit that Spark copies below a join or UNION, straight onto a join of streams.
 
     The copy stops reading once it is full; the join below then does not store its state, and the next batch dies

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from engine.compile.nodes.query_finding import QueryFinding
-from engine.compile.streaming.lowering.lowered_query import LoweredQuery
 from engine.compile.streaming.query_plan.logical_plan import (
     Aggregate,
     Distinct,
@@ -21,12 +20,12 @@ from engine.compile.streaming.query_plan.logical_plan import (
     UnionPlan,
     walk,
 )
-from engine.compile.streaming.query_plan.stream_facts import error, warning
+from engine.compile.streaming.query_plan.stream_facts import StreamQuery, error, warning
 
 _SEMI = "Use a left semi or left anti join with a table, or split it into two models."
 
 
-def modes(query: LoweredQuery) -> Iterator[QueryFinding]:
+def modes(query: StreamQuery) -> Iterator[QueryFinding]:
     """Complete mode."""
     if query.mode != "complete":
         return
@@ -50,7 +49,7 @@ def is_aggregate(step: LogicalPlan) -> bool:
     return isinstance(step, (Aggregate, Distinct)) and step.streaming
 
 
-def order(query: LoweredQuery) -> Iterator[QueryFinding]:
+def order(query: StreamQuery) -> Iterator[QueryFinding]:
     """ORDER BY, LIMIT, OFFSET, TABLESAMPLE and OVER."""
     for step in walk(query.plan):
         if isinstance(step, Offset):
@@ -79,12 +78,12 @@ def order(query: LoweredQuery) -> Iterator[QueryFinding]:
                 yield error("over-on-stream", message, hint, call)
 
 
-def _complete(query: LoweredQuery, step: LogicalPlan) -> bool:
+def _complete(query: StreamQuery, step: LogicalPlan) -> bool:
     """Whether a sort is above an aggregate in complete mode (Spark does not count DISTINCT)."""
     return query.mode == "complete" and any(isinstance(s, Aggregate) and s.streaming for s in walk(step))
 
 
-def sets(query: LoweredQuery) -> Iterator[QueryFinding]:
+def sets(query: StreamQuery) -> Iterator[QueryFinding]:
     """UNION, EXCEPT and INTERSECT."""
     for step in walk(query.plan):
         if isinstance(step, UnionPlan) and len({child.streaming for child in step.children}) > 1:
@@ -98,7 +97,7 @@ def sets(query: LoweredQuery) -> Iterator[QueryFinding]:
             yield error("intersect-on-stream", "INTERSECT is not supported on streams", _SEMI, step.node)
 
 
-def running_sets(query: LoweredQuery) -> Iterator[QueryFinding]:
+def running_sets(query: StreamQuery) -> Iterator[QueryFinding]:
     """EXCEPT as it runs: not there where Spark leaves it out."""
     for step in walk(query.runs):
         if not isinstance(step, Except) or not step.child.streaming or query.mode != "append":
@@ -110,7 +109,7 @@ def running_sets(query: LoweredQuery) -> Iterator[QueryFinding]:
             )
 
 
-def chains(query: LoweredQuery) -> Iterator[QueryFinding]:
+def chains(query: StreamQuery) -> Iterator[QueryFinding]:
     """Outside append an aggregate is the last stateful step. Spark does not look into CTEs."""
     if query.mode == "append":
         return

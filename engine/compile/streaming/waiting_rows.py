@@ -119,8 +119,7 @@ def _time(step: Join, side: LogicalPlan) -> PlanColumn | None:
     if _marked(side):
         return next(column for column in side.columns if column.watermark)
     compared = [column for condition in step.conditions for column in _columns(condition)]
-    ids = {column.id for column in side.columns}
-    times = [column for column in compared if column.id in ids and column.type == "timestamp"]
+    times = [column for column in compared if column.id in side.ids and column.type == "timestamp"]
     return times[0] if times else pasteable_fixes.event_time(side)
 
 

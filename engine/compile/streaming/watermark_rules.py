@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from engine.compile.nodes.query_finding import QueryFinding
-from engine.compile.streaming.lowering.lowered_query import LoweredQuery
 from engine.compile.streaming.query_plan.logical_plan import (
     Aggregate,
     Distinct,
@@ -18,13 +17,12 @@ from engine.compile.streaming.query_plan.logical_plan import (
     walk,
 )
 from engine.compile.streaming.query_plan.optimize import needed
-from engine.compile.streaming.query_plan.stream_facts import error, warning
+from engine.compile.streaming.query_plan.stream_facts import StreamQuery, error, warning
 
 
-def watermarks(query: LoweredQuery) -> Iterator[QueryFinding]:
+def watermarks(query: StreamQuery) -> Iterator[QueryFinding]:
     """Two event-time columns at one step."""
-    selected = frozenset(column.id for column in query.runs.columns)
-    for step, of_children in needed(query.runs, selected):
+    for step, of_children in needed(query.runs, query.runs.ids):
         for columns in _reaching(query, step, of_children):
             names = list(dict.fromkeys(c.name for c in columns))
             if len({c.id for c in columns}) > 1:
@@ -35,7 +33,7 @@ def watermarks(query: LoweredQuery) -> Iterator[QueryFinding]:
                 break
 
 
-def _reaching(query: LoweredQuery, step: LogicalPlan, needed: tuple[frozenset[int], ...]) -> Iterator[list[PlanColumn]]:
+def _reaching(query: StreamQuery, step: LogicalPlan, needed: tuple[frozenset[int], ...]) -> Iterator[list[PlanColumn]]:
     """The event-time columns that a stateful step has on each side after pruning."""
     if not step.streaming:
         return
@@ -56,7 +54,7 @@ def _reaching(query: LoweredQuery, step: LogicalPlan, needed: tuple[frozenset[in
             yield [c for c in step.child.columns if c.watermark]
 
 
-def unused(query: LoweredQuery) -> Iterator[QueryFinding]:
+def unused(query: StreamQuery) -> Iterator[QueryFinding]:
     """A watermark that no stateful step uses."""
     steps = walk(query.runs)
     if query.domains or any(_keeps_state(step) for step in steps):

@@ -12,7 +12,7 @@ from engine.compile.columns import InputColumns
 from engine.compile.columns.find_columns import columns_of
 from engine.compile.output.clause_checks import misplaced
 from engine.compile.sql.query_nodes import QueryNodes
-from engine.compile.streaming import parse
+from engine.compile.streaming.parse_statement import parse
 from tests.compile.columns.asked import answered_otherwise
 from tests.lab import LabSession
 

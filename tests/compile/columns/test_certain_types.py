@@ -7,7 +7,7 @@ import pytest
 from engine.compile.columns import InputColumns
 from engine.compile.columns.find_columns import columns_of
 from engine.compile.nodes.column_facts import ColumnFacts
-from engine.compile.streaming import parse
+from engine.compile.streaming.parse_statement import parse
 from tests.lab import LabSession
 
 COLUMNS = {

@@ -10,7 +10,7 @@ import pytest
 
 from engine.compile.columns import InputColumns
 from engine.compile.columns.find_columns import columns_of
-from engine.compile.streaming import parse
+from engine.compile.streaming.parse_statement import parse
 from tests.compile.columns.asked import answered_otherwise
 from tests.lab import LabSession
 

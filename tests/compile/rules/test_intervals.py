@@ -6,7 +6,7 @@ import pytest
 from sqlglot import exp, parse_one
 
 from engine.compile.sql.dialect import DIALECT
-from engine.compile.streaming.query_plan.intervals import has_months, is_no_interval, seconds
+from engine.compile.sql.intervals import has_months, is_no_interval, seconds
 
 
 def length(text: str) -> exp.Expr:

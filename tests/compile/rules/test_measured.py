@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.compile.streaming import check_text
+from engine.compile.streaming.check_query import check_text
 from tests.compile.queries import STREAMS
 from tests.fuzz.relations import RELATIONS, STRICTER
 

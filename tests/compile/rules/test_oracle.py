@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engine.compile.streaming import check_text
+from engine.compile.streaming.check_query import check_text
 from tests.fuzz.relations import RELATIONS, STRICTER
 
 pytestmark = pytest.mark.slow

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.compile.streaming import MODES, check_text
+from engine.compile.streaming.check_query import check_text
+from engine.compile.streaming.query_plan.stream_facts import MODES
 from tests.fixtures import read_rows
 from tests.fuzz.relations import RELATIONS
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from engine.compile.streaming import StreamFacts, check_text
+from engine.compile.columns import InputColumns
+from engine.compile.streaming.check_query import check_text
 from tests.compile.rules.cases import Case, read_cases, shown
-from tests.fuzz.relations import COLUMNS, RELATIONS
+from tests.fuzz.relations import COLUMNS, RELATIONS, relation
 
 CASES = read_cases()
 
@@ -19,18 +20,18 @@ def test_fixture(case: Case) -> None:
     assert [f.offset for f in found] == sorted(f.offset for f in found)
 
 
-def _errors(sql: str, relations: dict[str, StreamFacts]) -> list[str]:
+def _errors(sql: str, relations: dict[str, InputColumns]) -> list[str]:
     return [f.code for f in check_text(sql, relations, "append") if f.is_error]
 
 
 def test_unknown_columns_of_a_stream_are_no_fault() -> None:
-    facts = {"e": StreamFacts(streaming=True, watermark="at")}
+    facts = {"e": relation(event_time="at")}
     assert _errors("select window(at, '5 minutes') w, a, count(b.c) n from e group by 1, 2", facts) == []
     assert _errors("select a, count(*) from e group by a", facts) == ["agg-needs-event-time"]
 
 
 def test_unknown_types_are_no_fault() -> None:
-    facts = {"e": StreamFacts(streaming=True, columns=dict.fromkeys(COLUMNS), watermark="ts")}
+    facts = {"e": relation(dict.fromkeys(COLUMNS), "ts")}
     assert _errors("select window(ts, '5 minutes') w, count(*) n from e group by 1", facts) == []
     assert _errors("select window(v, '5 minutes') w, id from e", facts) == []
 
@@ -40,7 +41,7 @@ def test_a_relation_without_facts_is_a_table() -> None:
 
 
 def test_names_are_compared_without_case_and_quotes() -> None:
-    facts = {"`lake`.`S`.`Events`": StreamFacts(streaming=True, columns=COLUMNS, watermark="TS")}
+    facts = {"`lake`.`S`.`Events`": relation(COLUMNS, "TS")}
     assert _errors("select Ts, count(*) from Lake.s.`events` group by tS", facts) == []
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from engine.compile.streaming import StreamFacts, check_text
-from tests.fuzz.relations import RELATIONS
+from engine.compile.streaming.check_query import check_text
+from tests.fuzz.relations import RELATIONS, relation
 
 JOINED = "(select wa.id, wa.v from wa join wb on wa.id = wb.id) j"
 BOUNDED = "select wa.id, wb.v from wa join wb on wa.id = wb.id"
@@ -145,9 +145,9 @@ def test_the_gap_of_a_session_is_a_text(gap: str, codes: list[str]) -> None:
 def test_a_fix_names_only_what_is_missing() -> None:
     columns = {"id": "int", "at": "timestamp"}
     relations = {
-        "marked": StreamFacts(streaming=True, columns=columns, watermark="at", delay=600),
-        "unmarked": StreamFacts(streaming=True, columns=columns),
-        "timeless": StreamFacts(streaming=True, columns={"id": "int"}),
+        "marked": relation(columns, "at"),
+        "unmarked": relation(columns),
+        "timeless": relation({"id": "int"}),
     }
     hints = {}
     for name in relations:

@@ -44,7 +44,7 @@ def separates(join: Join, condition: Condition) -> bool:
     left, right = condition.left, condition.right
     if left is None or right is None or not left.refs or not right.refs:
         return False
-    ours, theirs = _ids(join.left), _ids(join.right)
+    ours, theirs = join.left.ids, join.right.ids
     return (left.refs <= ours and right.refs <= theirs) or (left.refs <= theirs and right.refs <= ours)
 
 
@@ -105,7 +105,7 @@ def _solved(of: LogicalPlan, condition: Condition) -> Bound | None:
     if smaller is None or greater is None or smaller.terms is None or greater.terms is None:
         return None
     terms = [*smaller.terms, *(Term(not t.negative, t.column, t.seconds, t.rounded) for t in greater.terms)]
-    ids = _ids(of)
+    ids = of.ids
     ours = {(t.negative, t.column) for t in terms if t.column is not None and t.column.id in ids}
     theirs = {t.column.id: t.column for t in terms if t.column is not None and t.column.id not in ids}
     if len(ours) != 1 or len(theirs) > 1:
@@ -134,7 +134,3 @@ def _sides(pair: Condition) -> tuple[Side, Side]:
 
 def _marked(side: Side) -> bool:
     return side.column is not None and side.column.watermark
-
-
-def _ids(plan: LogicalPlan) -> frozenset[int]:
-    return frozenset(column.id for column in plan.columns)

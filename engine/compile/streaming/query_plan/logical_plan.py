@@ -1,7 +1,7 @@
 """The algebra that the rules look at: Spark's logical plan, as far as streaming depends on it.
 
-A query is lowered into these nodes once. A column keeps its id while it is passed on unchanged, and gets a new
-one where an expression or an alias makes a new column: Spark decides by such ids whether two event-time columns
+The binder makes these records while it reads a query. A column keeps its id while it is passed on unchanged, and gets
+a new one where an expression or an alias makes a new column: Spark decides by such ids whether two event-time columns
 are the same. What a column is marked with (watermark, window) is handed on by aliases and lost by expressions.
 
 A query makes some hundred of these records; as dataclasses they took a tenth of the time of a compilation.
@@ -92,6 +92,18 @@ class Condition(Struct, frozen=True):
     projected: bool = False
 
 
+class PlanName(Struct, frozen=True):
+    """What a name refers to: a column, and a field of it where `path` is not empty.
+
+    `path` is as it is written, as a part of it may be the key of a map. `alias`: it is an alias further left in the
+    same SELECT.
+    """
+
+    column: PlanColumn
+    path: tuple[str, ...] = ()
+    alias: bool = False
+
+
 class Key(Struct, frozen=True):
     """A grouping key: the expression, the column if it is one, and what it uses.
 
@@ -113,13 +125,19 @@ class Key(Struct, frozen=True):
 Sources = tuple[tuple[int, frozenset[int]], ...]
 
 
-# Steps of a query with its CTEs in the place of their names, and columns of a step.
+# Steps of a query with its CTEs in the place of their names, and columns of a step: with CTEs over CTEs, `p.*, q.*`
+# doubles them each time.
 MAX_STEPS = 5_000
 MAX_COLUMNS = 100_000
 
 
 class PlanTooLargeError(Exception):
     """A query that doubles with each CTE: Spark's own planner does not come to an end with it either."""
+
+
+def too_many_columns() -> PlanTooLargeError:
+    """The error of a query that is too wide."""
+    return PlanTooLargeError(f"the query, or a step of it, has more than {MAX_COLUMNS:,} columns")
 
 
 class LogicalPlan(Struct, frozen=True, kw_only=True):
@@ -143,14 +161,26 @@ class LogicalPlan(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if len(self.columns) > MAX_COLUMNS:
-            raise PlanTooLargeError(f"a step of the query has more than {MAX_COLUMNS:,} columns")
+            raise too_many_columns()
         if not self.streaming and any(child.streaming for child in self.children):
             force_setattr(self, "streaming", True)
+
+    @property
+    def ids(self) -> frozenset[int]:
+        """Those of its columns."""
+        return frozenset(column.id for column in self.columns)
 
     @property
     def child(self) -> LogicalPlan:
         """The first (mostly the only) step it reads."""
         return self.children[0]
+
+
+class Domain(Struct, frozen=True):
+    """A correlated subquery that Spark computes by grouping rows of a stream by these columns."""
+
+    node: exp.Expr
+    columns: tuple[PlanColumn, ...]
 
 
 class SourcePlan(LogicalPlan, frozen=True, kw_only=True):

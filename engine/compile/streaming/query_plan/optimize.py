@@ -138,7 +138,7 @@ def _join(plan: Join, above: _Conditions) -> LogicalPlan:
         if len(items) > 2 and not any(item.lateral for item in items):  # noqa: PLR2004
             return _ordered(items, conditions)
         return _inner(plan, plan.left, plan.right, plan.conditions + above)
-    left, right = _ids(plan.left), _ids(plan.right)
+    left, right = plan.left.ids, plan.right.ids
     on_left = tuple(c for c in plan.conditions if c.refs and c.refs <= left and kind in {"right", "semi"})
     right_moves = kind in {"left", "semi", "anti"}
     on_right = tuple(c for c in plan.conditions if c.refs and c.refs <= right and right_moves)
@@ -155,14 +155,14 @@ def _join(plan: Join, above: _Conditions) -> LogicalPlan:
 def _inner(plan: Join, left: LogicalPlan, right: LogicalPlan, conditions: _Conditions) -> Join:
     """An inner join whose conditions on one side have moved into that side."""
     children = optimised(left, _within(conditions, left)), optimised(right, _within(conditions, right))
-    own = tuple(c for c in conditions if not c.refs or not (c.refs <= _ids(left) or c.refs <= _ids(right)))
+    own = tuple(c for c in conditions if not c.refs or not (c.refs <= left.ids or c.refs <= right.ids))
     return replace(plan, kind="inner", conditions=own, children=children, uses=plan.uses if plan.lateral else NO_IDS)
 
 
 def _kind(plan: Join, above: _Conditions) -> str:
     """What an outer join becomes when a filter above drops its NULL rows."""
     strict = NO_IDS.union(*(c.refs for c in above if c.rejects_null))
-    left, right = bool(strict & _ids(plan.left)), bool(strict & _ids(plan.right))
+    left, right = bool(strict & plan.left.ids), bool(strict & plan.right.ids)
     if plan.kind == "left" and right:
         return "inner"
     if plan.kind == "right" and left:
@@ -188,11 +188,11 @@ def _ordered(items: list[Join], conditions: _Conditions) -> LogicalPlan:
     first, *rest = items
     joined: LogicalPlan = optimised(first.left, _within(conditions, first.left))
     while rest:
-        ids = _ids(joined)
+        ids = joined.ids
         chosen = next((item for item in rest if _connected(item, ids, conditions)), rest[0])
         rest.remove(chosen)
-        both = ids | _ids(chosen.left)
-        spans = tuple(c for c in conditions if c.refs <= both and not c.refs <= ids and not c.refs <= _ids(chosen.left))
+        both = ids | chosen.left.ids
+        spans = tuple(c for c in conditions if c.refs <= both and not c.refs <= ids and not c.refs <= chosen.left.ids)
         right = optimised(chosen.left, _within(conditions, chosen.left))
         joined = Join(
             node=chosen.node,
@@ -205,17 +205,13 @@ def _ordered(items: list[Join], conditions: _Conditions) -> LogicalPlan:
 
 
 def _connected(item: Join, ids: frozenset[int], conditions: _Conditions) -> bool:
-    own = _ids(item.left)
+    own = item.left.ids
     return any(c.refs <= ids | own and not c.refs <= ids and not c.refs <= own for c in conditions)
 
 
 def _within(conditions: _Conditions, plan: LogicalPlan) -> _Conditions:
-    ids = _ids(plan)
+    ids = plan.ids
     return tuple(c for c in conditions if c.refs and c.refs <= ids)
-
-
-def _ids(plan: LogicalPlan) -> frozenset[int]:
-    return frozenset(column.id for column in plan.columns)
 
 
 def needed(plan: LogicalPlan, columns: frozenset[int]) -> Iterator[tuple[LogicalPlan, tuple[frozenset[int], ...]]]:
@@ -227,7 +223,7 @@ def needed(plan: LogicalPlan, columns: frozenset[int]) -> Iterator[tuple[Logical
 
 
 def _asked(plan: LogicalPlan, child: LogicalPlan, columns: frozenset[int]) -> frozenset[int]:
-    ids = _ids(child)
+    ids = child.ids
     if isinstance(plan, (Distinct, Except, Intersect)):
         return ids
     if isinstance(plan, UnionPlan):

@@ -95,7 +95,7 @@ def only_groups(plan: LogicalPlan) -> bool:
 
 def _regrouped(plan: LogicalPlan, moved: int) -> LogicalPlan:
     """A grouping without itself, or without the one below it, or as it is."""
-    own = used = frozenset(column.id for column in plan.child.columns)
+    own = used = plan.child.ids
     if isinstance(plan, Aggregate):
         own = frozenset(key.column.id for key in plan.keys if key.column is not None)
         used = plan.uses.union(*(key.refs for key in plan.keys), *(refs for _, refs in plan.sources))
@@ -149,7 +149,7 @@ def _stepped(plan: Projection | Filter | Limit, way: _Way) -> _Way:
     results, outer = _made_of(plan, way.results), _made_of(plan, way.outer)
     chance = isinstance(plan.node, exp.Select) and any(e.find(*RANDOM) for e in plan.node.expressions)
     if chance:
-        results = frozenset(column.id for column in plan.columns)
+        results = plan.ids
     keys = _kept(way.keys, plan.columns)
     return replace(way, keys=keys, results=results, outer=outer, filters=way.filters + _checks_time(plan))
 
@@ -160,7 +160,7 @@ def _made_of(plan: Projection, ids: frozenset[int]) -> frozenset[int]:
 
 def _grouping(plan: LogicalPlan) -> _Way:
     if not isinstance(plan, Aggregate):
-        return _Way(() if plan.open else (frozenset(column.id for column in plan.columns),), groups=True)
+        return _Way(() if plan.open else (plan.ids,), groups=True)
     sets = plan.node.find(exp.Rollup, exp.Cube, exp.GroupingSets) is not None
     ids = {key.column.id if key.column is not None else 0 for key in plan.keys if not key.constant}
     keys = () if sets else _kept((frozenset(ids),), plan.columns)
@@ -190,7 +190,7 @@ def _kept(keys: tuple[frozenset[int], ...], columns: tuple[PlanColumn, ...]) -> 
 
 def _windows(plan: Projection) -> list[PlanColumn]:
     """The windows that this step makes."""
-    below = {column.id for column in plan.child.columns}
+    below = plan.child.ids
     return [c for c in plan.columns if c.window and not c.copy_of and c.id not in below]
 
 

@@ -1,14 +1,14 @@
-"""What goes into the checker, and what comes out of it."""
+"""What the rules look at, and what they report."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from sqlglot import exp
 
 from engine.compile.nodes.query_finding import QueryFinding
+from engine.compile.streaming.query_plan.logical_plan import Domain, LogicalPlan
 from engine.errors import Level
 
 Mode = Literal["append", "update", "complete"]
@@ -16,24 +16,20 @@ MODES: tuple[Mode, ...] = ("append", "update", "complete")
 
 
 @dataclass(frozen=True, slots=True)
-class StreamFacts:
-    """What is known of a relation that the query reads.
+class StreamQuery:
+    """What the rules look at.
 
     Attributes:
-        streaming: read as a stream.
-        columns: name -> Spark type (None: the type is not known); None: the columns are not known.
-        watermark: the column that carries the watermark.
-        delay: of the watermark, in seconds.
-        dedup: repeats are dropped within the watermark's delay.
-        alias: the name of its columns where the query gives none; empty: its own.
+        plan: as it is written; Spark checks this before it starts.
+        runs: as it is executed; some faults appear only there.
+        mode: of the output.
+        domains: correlated subqueries that group rows of the stream.
     """
 
-    streaming: bool
-    columns: Mapping[str, str | None] | None = None
-    watermark: str | None = None
-    delay: float | None = None
-    dedup: bool = False
-    alias: str = ""
+    plan: LogicalPlan
+    runs: LogicalPlan
+    mode: Mode
+    domains: tuple[Domain, ...] = ()
 
 
 def error(code: str, message: str, hint: str, node: exp.Expr) -> QueryFinding:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from engine.compile.nodes.query_finding import QueryFinding
-from engine.compile.streaming.query_plan.intervals import has_months, is_no_interval, seconds
+from engine.compile.sql.intervals import has_months, is_no_interval, seconds
 from engine.compile.streaming.query_plan.stream_facts import error, warning
 
 # Windows that a row is in.

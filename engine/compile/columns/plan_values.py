@@ -2,24 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import dataclasses
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from msgspec import Struct
 from msgspec.structs import replace
 from sqlglot import exp
 
+from engine.compile.columns.column_scope import ColumnScope
+from engine.compile.columns.column_texts import expression
+from engine.compile.columns.subquery_places import GENERATORS, is_scalar
+from engine.compile.columns.walk import WORDS, Walk
+from engine.compile.columns.window_lengths import length_advice, length_fault
 from engine.compile.nodes.query_finding import QueryFinding
 from engine.compile.sql.aggregates import is_aggregate
-from engine.compile.streaming.lowering.lower_subqueries import GENERATORS, is_scalar
-from engine.compile.streaming.lowering.plan_scope import Found, PlanScope
-from engine.compile.streaming.lowering.result_types import TIMES, result_type
-from engine.compile.streaming.lowering.window_lengths import length_advice, length_fault
-from engine.compile.streaming.query_plan.intervals import seconds
-from engine.compile.streaming.query_plan.logical_plan import NO_IDS, LogicalPlan, PlanColumn, groups_by_outer
+from engine.compile.sql.intervals import seconds
+from engine.compile.streaming.query_plan.logical_plan import (
+    NO_IDS,
+    Domain,
+    LogicalPlan,
+    PlanColumn,
+    PlanName,
+    Projection,
+    groups_by_outer,
+)
 from engine.compile.streaming.query_plan.stream_facts import error
+from engine.compile.types import spark_types
 
-_WINDOWS = {"window": "window", "session_window": "session"}
+TIMES = frozenset({"timestamp", "timestamp_ntz", "timestamp_ltz"})
+# Spark reads these without brackets, and every file source has _metadata.
+_WORDS = WORDS | {"localtimestamp", "current_catalog", "current_schema", "current_database", "_metadata"}
+_HANDING_ON = (
+    exp.Min, exp.Max, exp.First, exp.Last, exp.AnyValue, exp.Substring, exp.Concat, exp.Trim, exp.Lower, exp.Upper,
+)  # fmt: skip
+_COLLATE = " collate "
+# What a query is in that is no expression.
+_AROUND = (exp.From, exp.Join, exp.CTE, exp.Lateral, exp.TableSample)
+WINDOWS = {"window": "window", "session_window": "session"}
 _COLLECTS = {"collect_list", "collect_set", "listagg", "string_agg", "array_agg"}
 _LITERAL = (exp.Literal, exp.Boolean, exp.Null, exp.Interval)
 
@@ -78,19 +98,61 @@ class StepExpressions:
 class ExpressionReader:
     """Reads the expressions of one step; each part of the tree is read once.
 
-    What names refer to and what makes a column is noted for the whole query: `names` and `made` of `Builder`.
+    Attributes:
+        walk: what names refer to; what the reader finds is noted there for the whole query.
+        scope: the names of the SELECT.
+        columns: what FROM reads, and what the step made itself (windows, aliases further left in the SELECT), by id.
+        read: the ids of what FROM reads.
+        aliases: ids of the aliases.
     """
 
-    scope: PlanScope
-    lower: Callable[[exp.Query, PlanScope], LogicalPlan]
-    report: Callable[[QueryFinding], None]
-    types: Mapping[int, str]
-    names: dict[int, Found]
-    made: dict[int, exp.Expr]
-    number: Callable[[], int]
-    quiet: bool = False
+    walk: Walk
+    scope: ColumnScope
+    columns: dict[int, PlanColumn]
+    read: frozenset[int]
+    aliases: set[int] = field(default_factory=set)
     step: StepExpressions = field(default_factory=StepExpressions)
     _seen: dict[int, PlanValue] = field(default_factory=dict)
+
+    def made(self) -> set[int]:
+        """The ids of the columns that the step made itself."""
+        return {column.id for number, column in self.columns.items() if number not in self.read}
+
+    def resolve(self, node: exp.Column) -> PlanName | None:
+        """What a column refers to; None if there is nothing of this name, or several things."""
+        ref = self.walk.refs.get(id(node))
+        if ref is None or (not ref.ids and ref.name in _WORDS):
+            return PlanName(PlanColumn(-1, node.name.lower(), known=False))
+        if len(ref.ids) != 1:
+            return None
+        (number,) = ref.ids
+        if number in self.walk.window_calls and number not in self.columns and not ref.outer:
+            self._declare(node, number)
+        column = self.column(number) or PlanColumn(number, ref.name, known=False)
+        return PlanName(column, ref.path, alias=number in self.aliases)
+
+    def column(self, number: int) -> PlanColumn | None:
+        """The column of an id, here or in the query around."""
+        outer = self.scope.outer
+        around = outer.plan.columns if outer is not None else ()
+        return self.columns.get(number) or next((column for column in around if column.id == number), None)
+
+    def widened(self, plan: LogicalPlan) -> LogicalPlan:
+        """A plan with the columns that the windows of the step make; subqueries that group its rows are noted."""
+        if plan.streaming:
+            for node, refs in self.step.domains:
+                self.walk.domains.append(Domain(node, tuple(c for c in plan.columns if c.id in refs)))
+        if not self.step.made:
+            return plan
+        own = {column.id for column, _ in self.step.made}
+        sources = {c.id: refs for c, refs in self.step.made} | {c.id: frozenset({c.id}) for c in plan.columns}
+        for number in own:
+            parts = (sources[r] if r in own and r != number else {r} for r in sources[number])
+            sources[number] = NO_IDS.union(*parts)
+        columns = (*(column for column, _ in self.step.made), *plan.columns)
+        return Projection(
+            node=plan.node, columns=columns, children=(plan,), sources=tuple(sources.items()), open=plan.open
+        )
 
     def of(self, node: exp.Expr) -> PlanValue:
         """What an expression is."""
@@ -118,8 +180,8 @@ class ExpressionReader:
                 value = self.of(node.this)
             case exp.Query():
                 value = self._subquery(node)
-            case exp.Anonymous() if node.expressions and node.name.lower() in _WINDOWS:
-                value = self._window(node, _WINDOWS[node.name.lower()])
+            case exp.Anonymous() if node.expressions and node.name.lower() in WINDOWS:
+                value = self._window(node, WINDOWS[node.name.lower()])
             case exp.Anonymous() if node.expressions and node.name.lower() == "window_time":
                 value = self._window_time(node)
             case _:
@@ -128,7 +190,7 @@ class ExpressionReader:
 
     def _column(self, node: exp.Column) -> PlanValue:
         parts = [part.name.lower() for part in node.parts]
-        resolved, ref = self.scope.resolve(node), self.scope.refs.get(id(node))
+        resolved, ref = self.resolve(node), self.walk.refs.get(id(node))
         if ref is not None and ref.is_parameter:
             return PlanValue()
         if resolved is None and ref is not None and ref.ids:
@@ -141,7 +203,7 @@ class ExpressionReader:
         if resolved is None:
             self._fault("unknown-column", f"column '{'.'.join(parts)}' not found", "Correct the name.", node)
             return PlanValue()
-        self.names[id(node)] = resolved
+        self.walk.plan_names[id(node)] = resolved
         column = resolved.column
         if resolved.alias:
             # Spark computes it in a step of its own, where the watermark is lost (measured).
@@ -166,11 +228,14 @@ class ExpressionReader:
         return value
 
     def _subquery(self, node: exp.Query) -> PlanValue:
-        plan = self.lower(node, self.scope)
+        if id(node) not in self.walk.plans:
+            # Inside something of which no type is found.
+            self.walk.subquery(node, self.scope)
+        plan = self.walk.plans[id(node)]
         if plan.streaming:
             message = "a subquery in an expression cannot read a stream"
             hint = "Use a left semi join, or remove the input of the subquery from 'streams:'."
-            self.report(error("subquery-on-stream", message, hint, node))
+            self.walk.found.append(error("subquery-on-stream", message, hint, node))
         elif plan.uses:
             self.step.correlated.append(node)
             if groups_by_outer(plan, plan.uses, scalar=is_scalar(node)):
@@ -198,9 +263,9 @@ class ExpressionReader:
             marked = value.column is not None and value.column.watermark
             lost = None if marked else value.lost or _lost_of(value)
             form = "session" if kind == "session" else ("tumbling" if sizes[:1] == sizes[1:2] else "sliding")
-            column = PlanColumn(self.number(), name, "struct", marked, form, lost=lost)
+            column = PlanColumn(next(self.walk.ids), name, "struct", marked, form, lost=lost)
             self.step.windows[key] = column
-            self.made[column.id] = node
+            self.walk.made[column.id] = node
             self._note(length_advice(node, form, [size for size in sizes if isinstance(size, float)]))
             self.step.made.append((column, refs))
             if len(self.step.windows) > 1:
@@ -210,9 +275,33 @@ class ExpressionReader:
                     "tumbling(window_time(hour), 1 day)."
                 )
                 self._fault("agg-two-windows", message, hint, node)
-        ref = self.scope.refs.get(id(node))
-        self.scope.columns |= dict.fromkeys((column.id, *(ref.ids if ref is not None else ())), column)
+        ref = self.walk.refs.get(id(node))
+        self.columns |= dict.fromkeys((column.id, *(ref.ids if ref is not None else ())), column)
         return PlanValue(column, column, frozenset({column.id}), "struct", lost=column.lost)
+
+    def _declare(self, node: exp.Column, number: int) -> None:
+        """Read the call of a declared window as if it stood in the place of its name."""
+        sql = self.walk.window_calls[number]
+        written = expression(sql)
+        if written is None:
+            return
+        call = written.copy()
+        own = ColumnScope({}, None, self.scope.relations, self.scope.columns, quiet=True)
+        dataclasses.replace(self.walk, text=f"select {sql}", faults={}, names={}, uses=None).value(call, own)
+        start = min(part.meta.get("start", 0) for part in node.parts)
+        for part in call.walk():
+            part.meta["start"] = start
+        column = self.of(call).column
+        if column is not None:
+            self.columns[number] = column
+
+    def declared(self, node: exp.Expr) -> PlanColumn | None:
+        """The declared window that an expression names, or of which it names a part."""
+        ref = self.walk.refs.get(id(node)) if isinstance(node, exp.Column) else None
+        if ref is None or len(ref.ids) != 1 or ref.ids[0] not in self.walk.window_calls or ref.outer:
+            return None
+        self.of(node)
+        return self.columns.get(ref.ids[0])
 
     def _window_time(self, node: exp.Anonymous) -> PlanValue:
         value = self.of(node.expressions[0])
@@ -228,9 +317,9 @@ class ExpressionReader:
         column = self.step.times.get(key)
         if column is None:
             marked = value.column is not None and value.column.watermark
-            column = PlanColumn(self.number(), "window_time", "timestamp", marked, lost=value.lost)
+            column = PlanColumn(next(self.walk.ids), "window_time", "timestamp", marked, lost=value.lost)
             self.step.times[key] = column
-            self.made[column.id] = node
+            self.walk.made[column.id] = node
             self.step.made.append((column, value.refs))
         return PlanValue(column, column, frozenset({column.id}), "timestamp", lost=column.lost)
 
@@ -244,9 +333,13 @@ class ExpressionReader:
         elif isinstance(node, (exp.Any, exp.All)) and isinstance(node.this, exp.Query):
             message = f"Spark has no comparison with {node.key.upper()} of a subquery"
             self._fault("sql-syntax", message, "Compare with max() or min() of it, or use IN.", node)
-        elif isinstance(node, exp.Anonymous) and node.name.lower() == "monotonically_increasing_id" and not self.quiet:
+        elif (
+            isinstance(node, exp.Anonymous)
+            and node.name.lower() == "monotonically_increasing_id"
+            and not _in_subquery(node)
+        ):
             message = "monotonically_increasing_id() is not supported on streams"
-            self.report(
+            self.walk.found.append(
                 error(
                     "monotonic-id-on-stream", message, "Use uuid(), or a hash of the columns that identify a row.", node
                 )
@@ -263,8 +356,21 @@ class ExpressionReader:
             lost = node
         fields = tuple(self._fields(node)) if isinstance(node, exp.Struct) else ()
         constant = isinstance(node, _LITERAL) or (bool(parts) and all(p.constant for p in parts))
-        kind = result_type(node, [part.type for part in parts], self.types)
+        kind = self._type(node, [part.type for part in parts])
         return PlanValue(None, None, refs, kind, fields, constant, lost, any(part.alias for part in parts))
+
+    def _type(self, node: exp.Expr, parts: Sequence[str]) -> str:
+        """The type of a call as the columns have it, with what streams ask beyond it: collations."""
+        if isinstance(node, exp.Collate):
+            base = ((parts[0] if parts else "") or "string").partition(_COLLATE)[0]
+            return f"{base}{_COLLATE}{node.expression.name.lower()}"
+        if isinstance(node, _HANDING_ON) and (collated := next((part for part in parts if _COLLATE in part), "")):
+            return collated
+        type_ = self.walk.types.get(id(node))
+        if type_ is None and isinstance(node, exp.Cast):
+            # A collation is not part of the types of columns.
+            return spark_types.of_node(node.to) or str(node.to.sql(dialect="spark").lower())
+        return type_ or ""
 
     def _fields(self, node: exp.Struct) -> list[PlanColumn]:
         fields = []
@@ -287,10 +393,10 @@ class ExpressionReader:
 
     def _note(self, finding: QueryFinding | None) -> None:
         if finding is not None:
-            self.report(finding)
+            self.walk.found.append(finding)
 
     def _fault(self, code: str, message: str, hint: str, node: exp.Expr) -> None:
-        self.report(error(code, message, hint, node))
+        self.walk.found.append(error(code, message, hint, node))
 
 
 def _marked(value: PlanValue) -> bool:
@@ -299,3 +405,36 @@ def _marked(value: PlanValue) -> bool:
 
 def _lost_of(value: PlanValue) -> exp.Expr | None:
     return value.inherits.lost if value.inherits is not None else None
+
+
+def reader(walk: Walk, scope: ColumnScope, *plans: LogicalPlan) -> ExpressionReader:
+    """A reader of the expressions of one step over plans."""
+    columns = {column.id: column for plan in plans for column in plan.columns}
+    return ExpressionReader(walk, scope, columns, frozenset(columns))
+
+
+def _in_subquery(node: exp.Expr) -> bool:
+    """Whether it is in a subquery of an expression."""
+    inner, above = node, node.parent
+    while above is not None:
+        listed = isinstance(above, exp.Select) and inner.arg_key == "expressions"
+        if isinstance(inner, exp.Query) and (listed or not isinstance(above, (exp.Query, *_AROUND))):
+            return True
+        inner, above = above, above.parent
+    return False
+
+
+def path_of(found: PlanName, *, certain: bool = False) -> Iterator[str]:
+    """Yield the path into a column: a field of a struct as it is declared, the key of a map as it is written.
+
+    Args:
+        found: the column, and the path as it is written.
+        certain: what is of no known type counts as it is written, not in any letter case.
+    """
+    type_ = spark_types.normal(found.column.type)
+    for name in found.path:
+        inside = spark_types.fields(spark_types.element(type_) or type_) or ()
+        named = [part for part in inside if part[0].lower() == name.lower()]
+        is_key = spark_types.entry(type_) != (None, None) or (certain and not found.column.window)
+        yield named[0][0] if named else name if is_key else name.lower()
+        type_ = named[0][1] if len(named) == 1 else spark_types.entry(type_)[1]

@@ -19,12 +19,12 @@ GENERATORS = (exp.Explode, exp.Posexplode, exp.Inline)
 _JOIN = "Join a grouped query instead: LEFT JOIN (SELECT k, count(*) AS n FROM t GROUP BY k) x ON x.k = .."
 
 
-def is_scalar(node: exp.Query) -> bool:
+def is_scalar(node: exp.Expr) -> bool:
     """Whether it stands for one value, not after IN or EXISTS."""
     return not isinstance(node.parent, (exp.In, exp.Exists))
 
 
-def misplaced(node: exp.Query, *, correlated: bool) -> Iterator[QueryFinding]:
+def misplaced(node: exp.Expr, *, correlated: bool) -> Iterator[QueryFinding]:
     """Inside a function with a lambda, inside one that makes rows, or in the condition of a join."""
     above, scalar = node.parent, is_scalar(node)
     while above is not None and not isinstance(above, exp.Query):

@@ -10,13 +10,11 @@ from msgspec.structs import replace
 from sqlglot import exp
 
 from engine.compile.columns.column_scope import GroupKey
+from engine.compile.columns.plan_conditions import conditions
+from engine.compile.columns.plan_values import WINDOWS, ExpressionReader, PlanValue, path_of
+from engine.compile.columns.subquery_places import beside_groups
 from engine.compile.sql.aggregates import is_aggregate
 from engine.compile.sql.expression_text import expression_text
-from engine.compile.streaming.lowering.lower_conditions import conditions
-from engine.compile.streaming.lowering.lower_expressions import ExpressionReader, PlanValue
-from engine.compile.streaming.lowering.lower_subqueries import beside_groups
-from engine.compile.streaming.lowering.lowering_context import Queries
-from engine.compile.streaming.lowering.plan_scope import PlanScope, path_of
 from engine.compile.streaming.query_plan.logical_plan import (
     NO_IDS,
     Aggregate,
@@ -45,19 +43,17 @@ class GroupedItem(Struct, frozen=True):
     aggregates: bool = False
 
 
-def group(
-    queries: Queries, plan: LogicalPlan, node: exp.Select, items: list[GroupedItem], values: ExpressionReader
-) -> LogicalPlan:
+def group(plan: LogicalPlan, node: exp.Select, items: list[GroupedItem], values: ExpressionReader) -> LogicalPlan:
     """The aggregate of a SELECT, with its HAVING."""
     clause = node.args.get("group")
-    keys = list(_keys(queries.bound.noted.groups.get(id(node), ()), items, values))
-    _check_aliases(queries, plan, keys, items, values)
+    keys = list(_keys(values.walk.groups.get(id(node), ()), items, values))
+    _check_aliases(plan, keys, items, values)
     having = node.args.get("having")
     having_terms = conditions(having.this, values) if having is not None else ()
     read_order(node, values)
-    _check_grouped(queries, plan, keys, items, values)
-    _check_behind(queries, plan, node, keys, items, values)
-    plan = queries.widened(plan, values)
+    _check_grouped(plan, keys, items, values)
+    _check_behind(plan, node, keys, items, values)
+    plan = values.widened(plan)
     refs = {item.column.id: item.value.refs for item in items}
     refs |= {key.column.id: frozenset({key.column.id}) for key in keys if key.column is not None}
     uses = NO_IDS.union(*(c.refs for c in having_terms)) - refs.keys()
@@ -86,16 +82,14 @@ def group(
     return _only(result, columns)
 
 
-def _check_aliases(
-    queries: Queries, plan: LogicalPlan, keys: list[Key], items: list[GroupedItem], values: ExpressionReader
-) -> None:
+def _check_aliases(plan: LogicalPlan, keys: list[Key], items: list[GroupedItem], values: ExpressionReader) -> None:
     """A name of ALL or an alias may not stand for what uses an alias itself; over tables, other keys may use one."""
     own = {id(item.node.unalias()) for item in items}
     for key in keys:
         if values.of(key.node).alias and (plan.streaming or id(key.node) in own):
             over = " on a stream" if plan.streaming else ""
             message = f"GROUP BY{over} cannot use a computed alias of the same SELECT"
-            queries.report(error("agg-alias-key", message, "Compute it in a subquery.", key.node))
+            values.walk.found.append(error("agg-alias-key", message, "Compute it in a subquery.", key.node))
 
 
 def _only(plan: LogicalPlan, columns: tuple[PlanColumn, ...]) -> LogicalPlan:
@@ -109,8 +103,17 @@ def _keys(given: Iterable[GroupKey], items: list[GroupedItem], values: Expressio
     named = {item.column.id: item for item in items}
     for key in given:
         item = named.get(key.column.value.id) if key.column is not None else None
-        made = _key(key.node, values.of(key.node)) if item is None else _key(item.node.unalias(), item.value)
+        node, value = (key.node, values.of(key.node)) if item is None else (item.node.unalias(), item.value)
+        if (window := values.declared(node)) is not None and (item is None or _is_rewritten(key.node)):
+            value = PlanValue(window, window, frozenset({window.id}), window.type)
+        made = _key(node, value)
         yield made if key.always else replace(made, always=False)
+
+
+def _is_rewritten(node: exp.Expr) -> bool:
+    """Whether the whole window takes the place of a part of it, by an alias, a place or ALL (`expand_windows`)."""
+    listed = isinstance(node.parent, exp.Select) and not any(item.is_star for item in node.parent.expressions)
+    return listed or isinstance(node.parent, exp.Group)
 
 
 def _key(node: exp.Expr, value: PlanValue) -> Key:
@@ -122,8 +125,8 @@ def _key(node: exp.Expr, value: PlanValue) -> Key:
 def read_windows(node: exp.Select, values: ExpressionReader) -> None:
     """Read the windows of a GROUP BY, so that the SELECT can name their columns."""
     clause = node.args.get("group")
-    for call in clause.find_all(exp.Anonymous) if clause is not None else ():
-        if call.name.lower() in {"window", "session_window"}:
+    for call in clause.find_all(exp.Anonymous, exp.Column) if clause is not None else ():
+        if values.declared(call) is None and isinstance(call, exp.Anonymous) and call.name.lower() in WINDOWS:
             values.of(call)
 
 
@@ -140,38 +143,30 @@ def read_order(node: exp.Select, values: ExpressionReader) -> None:
         values.of(qualify.this)
 
 
-def _check_grouped(
-    queries: Queries, plan: LogicalPlan, keys: list[Key], items: list[GroupedItem], values: ExpressionReader
-) -> None:
+def _check_grouped(plan: LogicalPlan, keys: list[Key], items: list[GroupedItem], values: ExpressionReader) -> None:
     """Columns that are neither grouped by nor inside an aggregate."""
     if values.step.correlated:
         same = {_text(key.node, values) for key in keys}
         by_key = {id(item.node) for item in items if _by_item(item, keys) or _text(item.node, values) in same}
-        for finding in beside_groups([item.node for item in items], values.step.correlated, by_key):
-            queries.report(finding)
+        values.walk.found.extend(beside_groups([item.node for item in items], values.step.correlated, by_key))
     if plan.open:
         return
-    ids = {key.column.id for key in keys if key.column is not None}
-    ids |= values.scope.made()
+    ids = {key.column.id for key in keys if key.column is not None} | values.made()
+    grouped = [*(key.node for key in keys), *(item.node for item in items if _by_item(item, keys))]
     for item in items:
-        # What an expression is made of is compared as text, which costs time: only where it may matter.
-        if next(_loose(item.node, ids, set(), values), None) is None:
-            continue
-        texts = {_text(key.node, values) for key in keys} | {_text(i.node, values) for i in items if _by_item(i, keys)}
-        column = next(_loose(item.node, ids, texts, values), None)
+        column = next(_loose_beside(item.node, ids, grouped, values), None)
         if column is not None:
+            shown = _shown(column)
             message = f"'{column.name}' is neither grouped by nor inside an aggregate"
-            name = ".".join(part.name for part in column.parts) if isinstance(column, exp.Column) else column.name
-            hint = f"Add it to the GROUP BY, or write max({name}) or any_value({name})."
+            hint = f"Add it to the GROUP BY, or write max({shown}) or any_value({shown})."
             if not isinstance(column, exp.Column):
                 message = f"{column.name}() is neither grouped by nor inside an aggregate"
                 hint = "Compute it in an outer SELECT, from the window."
-            queries.report(error("agg-not-grouped", message, hint, column))
+            values.walk.found.append(error("agg-not-grouped", message, hint, column))
             return
 
 
 def _check_behind(
-    queries: Queries,
     plan: LogicalPlan,
     node: exp.Select,
     keys: list[Key],
@@ -182,18 +177,20 @@ def _check_behind(
     if plan.open or node.args.get("distinct") is not None:
         return
     names = {item.column.name for item in items}
-    ids = {key.column.id for key in keys if key.column is not None} | values.scope.made()
+    ids = {key.column.id for key in keys if key.column is not None} | values.made()
+    grouped = [*(key.node for key in keys), *(item.node for item in items)]
     for clause, part in _behind(node):
-        if next(_loose(part, ids, set(), values), None) is None:
-            continue
-        texts = {_text(key.node, values) for key in keys} | {_text(item.node, values) for item in items}
-        loose = (c for c in _loose(part, ids, texts, values) if not _is_name(c, names))
+        loose = (c for c in _loose_beside(part, ids, grouped, values) if not _is_name(c, names))
         column = next(loose, None)
         if column is not None:
-            name = ".".join(part.name for part in column.parts) if isinstance(column, exp.Column) else column.name
-            message = f"{clause} sees groups, and '{name}' is neither grouped by nor inside an aggregate"
-            hint = f"Add it to the GROUP BY, or write max({name}) or any_value({name})."
-            queries.report(error("agg-not-grouped", message, hint, column))
+            shown = _shown(column)
+            message = f"{clause} sees groups, and '{shown}' is neither grouped by nor inside an aggregate"
+            hint = f"Add it to the GROUP BY, or write max({shown}) or any_value({shown})."
+            values.walk.found.append(error("agg-not-grouped", message, hint, column))
+
+
+def _shown(column: exp.Expr) -> str:
+    return ".".join(part.name for part in column.parts) if isinstance(column, exp.Column) else column.name
 
 
 def _behind(node: exp.Select) -> Iterator[tuple[str, exp.Expr]]:
@@ -215,6 +212,17 @@ def _by_item(item: GroupedItem, keys: list[Key]) -> bool:
     """Whether an item is grouped by under its alias or place, or by ALL: not one that only uses the same columns."""
     own = item.node.unalias()
     return any(key.node is own for key in keys)
+
+
+def _loose_beside(
+    node: exp.Expr, ids: set[int], grouped: Iterable[exp.Expr], values: ExpressionReader
+) -> Iterator[exp.Expr]:
+    """What is neither a key nor made of keys, nor the same as an expression of the SELECT that is.
+
+    What an expression is made of is compared as text, which costs time: only where it may matter.
+    """
+    if next(_loose(node, ids, set(), values), None) is not None:
+        yield from _loose(node, ids, {_text(one, values) for one in grouped}, values)
 
 
 def _loose(node: exp.Expr, ids: set[int], texts: set[str], values: ExpressionReader) -> Iterator[exp.Expr]:
@@ -239,22 +247,18 @@ def _loose(node: exp.Expr, ids: set[int], texts: set[str], values: ExpressionRea
 
 
 def _is_loose(node: exp.Column, ids: set[int], texts: set[str], values: ExpressionReader) -> bool:
-    column = values.scope.resolve(node)
-    return (
-        column is not None
-        and column.column.id in values.scope.read - ids
-        and not (texts and _text(node, values) in texts)
-    )
+    column = values.resolve(node)
+    return column is not None and column.column.id in values.read - ids and not (texts and _text(node, values) in texts)
 
 
 def _text(node: exp.Expr, values: ExpressionReader) -> str:
     """An expression to compare it with another one of the same SELECT."""
-    return expression_text(node, partial(_column_text, values.scope))
+    return expression_text(node, partial(_column_text, values))
 
 
-def _column_text(scope: PlanScope, column: exp.Column) -> str:
+def _column_text(values: ExpressionReader, column: exp.Column) -> str:
     """What a column refers to; of what is not known, the name."""
-    found = scope.resolve(column)
+    found = values.resolve(column)
     if found is not None and found.column.known:
         return f"#{found.column.id}{[*path_of(found)]}"
     return ".".join(part.name.lower() for part in column.parts)

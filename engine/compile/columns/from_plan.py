@@ -1,0 +1,183 @@
+"""The steps of FROM: relations, joins, and what follows a relation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+from sqlglot import exp
+
+from engine.compile.columns.column_scope import ColumnScope, OutputColumns, ScopeColumn
+from engine.compile.columns.plan_conditions import conditions, equal
+from engine.compile.columns.plan_values import reader
+from engine.compile.columns.subquery_places import GENERATORS
+from engine.compile.columns.walk import Walk
+from engine.compile.nodes.column_facts import InputColumns
+from engine.compile.streaming.query_plan.logical_plan import (
+    NO_IDS,
+    Domain,
+    Generate,
+    Join,
+    Limit,
+    LogicalPlan,
+    PlanColumn,
+    Projection,
+    Sample,
+    SourcePlan,
+    groups_by_outer,
+    renamed,
+)
+from engine.compile.streaming.query_plan.stream_facts import error
+
+# What USING and NATURAL compare: where that is said, the ids of both sides, and of the column that is seen.
+Pair = tuple[exp.Expr, int, int, int]
+
+
+def source(walk: Walk, node: exp.Expr, name: str, relation: InputColumns, output: OutputColumns) -> LogicalPlan:
+    """An input; its columns have their types as they are declared."""
+    # The names of fields keep their letter case: those of a JSON record have one.
+    given = (*(relation.columns or ()), *relation.hidden)
+    types = {name.lower(): t if t and "<" in t else (t or "").lower() for name, t in given}
+    types |= dict.fromkeys((name.lower() for name, _ in relation.added), "timestamp")
+    marked = relation.event_time.lower() if relation.streaming else ""
+    if marked:
+        types.setdefault(marked, "timestamp")
+    values = {c.name.lower(): c.value for c in reversed(output.columns)} | {**output.hidden}
+    ids = {name: values[name].id if name in values else next(walk.ids) for name in types}
+    columns = tuple(PlanColumn(ids[name], name, type_, watermark=name == marked) for name, type_ in types.items())
+    return SourcePlan(
+        node=node,
+        name=name,
+        columns=columns,
+        open=relation.columns is None,
+        streaming=relation.streaming,
+        dedup=relation.dedup,
+    )
+
+
+def plan_columns(columns: Sequence[ScopeColumn]) -> tuple[PlanColumn, ...]:
+    """Columns without marks."""
+    return tuple(PlanColumn(column.value.id, column.name.lower()) for column in columns)
+
+
+def numbered(walk: Walk, columns: Sequence[PlanColumn], output: OutputColumns) -> tuple[PlanColumn, ...]:
+    """The columns as new ones, with the ids that names refer to."""
+    if len(output.columns) == len(columns):
+        return tuple(renamed(c, t.value.id) for c, t in zip(columns, output.columns, strict=True))
+    ids = {column.name.lower(): column.value.id for column in output.columns}
+    return tuple(renamed(c, ids.pop(c.name, 0) or next(walk.ids)) for c in columns)
+
+
+def under_names(
+    plan: LogicalPlan, node: exp.Expr, before: Sequence[ScopeColumn], after: Sequence[ScopeColumn]
+) -> LogicalPlan:
+    """What an alias gives its columns other names."""
+    if plan.open:
+        return plan
+    by_id = {column.id: column for column in plan.columns}
+    pairs = [(by_id.get(b.value.id), a) for b, a in zip(before, after, strict=True)]
+    known = [(old, renamed(old, a.value.id, a.name.lower())) for old, a in pairs if old is not None]
+    sources = tuple((new.id, frozenset({old.id})) for old, new in known)
+    return Projection(node=node, columns=tuple(new for _, new in known), children=(plan,), sources=sources)
+
+
+def sampled(plan: LogicalPlan, sample: exp.Expr | None) -> LogicalPlan:
+    """A part of the rows."""
+    if sample is None:
+        return plan
+    rows = sample.args.get("size") is not None and not sample.args.get("bucket_numerator")
+    made = Limit if rows else Sample
+    return made(node=sample, columns=plan.columns, children=(plan,), open=plan.open)
+
+
+def lateral_view(walk: Walk, scope: ColumnScope, view: exp.Expr, item: ColumnScope) -> LogicalPlan:
+    """LATERAL VIEW explode(..)."""
+    plan = scope.plan
+    if view.this is None or view.find(exp.Func) is None:
+        # sqlglot reads `u lateral .n` as a LATERAL of nothing.
+        message = "LATERAL needs a function that makes rows"
+        walk.found.append(error("sql-syntax", message, "Write LATERAL VIEW explode(..) name AS column.", view))
+        return plan
+    values = reader(walk, scope, plan)
+    refs = values.of(view.this).refs
+    plan = values.widened(plan)
+    made = plan_columns(item.columns)
+    return Generate(
+        node=view,
+        columns=plan.columns + made,
+        children=(plan,),
+        uses=refs,
+        renamed=tuple((c.id, refs) for c in made),
+        open=plan.open or item.open,
+    )
+
+
+def joined(
+    walk: Walk, scope: ColumnScope, join: exp.Expr, sides: tuple[ColumnScope, ColumnScope], pairs: Sequence[Pair]
+) -> LogicalPlan:
+    """A join; `scope` is that of the SELECT, `pairs` are the columns of USING and NATURAL."""
+    (left, right), kind = (side.plan for side in sides), join_kind(join)
+    lateral = isinstance(join.this, exp.Lateral)
+    if lateral:
+        right = _lateral(walk, join.this, *sides)
+    values = reader(walk, scope, left, right)
+    terms = conditions(join.args["on"], values, on=True) if join.args.get("on") is not None else ()
+    ours, theirs = ({column.id: column for column in side.columns} for side in (left, right))
+    compared = [(node, ours[a], theirs[b], seen) for node, a, b, seen in pairs if a in ours and b in theirs]
+    terms += tuple(equal(one, other, node) for node, one, other, _ in compared)
+    plan: LogicalPlan = Join(
+        node=join,
+        columns=left.columns if kind in {"semi", "anti"} else left.columns + right.columns,
+        children=(left, right),
+        uses=NO_IDS.union(*(c.refs for c in terms), right.uses if lateral else NO_IDS),
+        open=left.open or right.open,
+        kind=kind,
+        conditions=terms,
+        lateral=lateral,
+    )
+    return _merged(plan, compared) if kind == "full" and compared else plan
+
+
+def join_kind(join: exp.Expr) -> str:
+    """Of a join: inner, left, right, full, semi or anti."""
+    side, kind = (str(join.args.get(name) or "").lower() for name in ("side", "kind"))
+    if kind in {"semi", "anti"}:
+        return kind
+    return side if side in {"left", "right", "full"} else "inner"
+
+
+def _merged(plan: LogicalPlan, pairs: Sequence[tuple[exp.Expr, PlanColumn, PlanColumn, int]]) -> LogicalPlan:
+    """A full join makes a new column of each pair."""
+    made, sources = [], []
+    for node, left, right, seen in pairs:
+        lost = node if left.watermark or right.watermark else None
+        made.append(PlanColumn(seen, left.name, left.type, lost=lost))
+        sources.append((seen, frozenset({left.id, right.id})))
+    sources += [(c.id, frozenset({c.id})) for c in plan.columns]
+    columns = (*made, *plan.columns)
+    return Projection(node=plan.node, columns=columns, children=(plan,), sources=tuple(sources), open=plan.open)
+
+
+def _lateral(walk: Walk, node: exp.Expr, left: ColumnScope, right: ColumnScope) -> LogicalPlan:
+    """What is lateral sees the relations on its left; Spark treats a subquery there as one of an expression."""
+    inner = node.this.this if isinstance(node.this, exp.Subquery) else node.this
+    if not isinstance(inner, exp.Query):
+        refs = reader(walk, left, left.plan).of(node.this).refs
+        return SourcePlan(node=node, columns=plan_columns(right.columns), open=right.open, uses=refs)
+    refs = frozenset(left.used)
+    plan = replace(right.plan, uses=refs)
+    if plan.streaming:
+        message = "a lateral subquery cannot read a stream"
+        hint = "Use a join, or remove the input of the subquery from 'streams:'."
+        walk.found.append(error("subquery-on-stream", message, hint, inner))
+    if refs and left.plan.streaming and (groups_by_outer(plan, refs, scalar=False) or _one_row(node, inner)):
+        walk.domains.append(Domain(node, tuple(c for c in left.plan.columns if c.id in refs)))
+    return plan
+
+
+def _one_row(node: exp.Expr, inner: exp.Expr) -> bool:
+    """Whether it is one row under a condition, in WHERE or ON: Spark takes no step less for it then (measured)."""
+    if not isinstance(inner, exp.Select) or inner.args.get("from_") is not None or inner.find(*GENERATORS) is not None:
+        return False
+    on = node.parent.args.get("on") if isinstance(node.parent, exp.Join) else None
+    return inner.args.get("where") is not None or (on is not None and not isinstance(on, exp.Boolean))

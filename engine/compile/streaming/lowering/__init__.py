@@ -1,1 +1,0 @@
-"""From the tree of a query to its logical plan."""
