@@ -244,8 +244,9 @@ nightly: ## The whole suite with the tests of the night, then new random queries
 	@$(MAKE) --no-print-directory test-no-java NO_JAVA=test
 	$(SAY) "500 faults of a store that has the state, of the seed $(NIGHT)"
 	@$(MAKE) --no-print-directory store-faults STORE_FAULTS_ARGS='--faults 500 --seed $(NIGHT)'
-	$(SAY) "100 random histories of the seed $(NIGHT)"
+	$(SAY) "100 random histories of the seed $(NIGHT), and 40 of projects that engine start keeps running meanwhile"
 	@$(MAKE) --no-print-directory histories HISTORIES_ARGS='--count 100 --seed $(NIGHT)'
+	@$(MAKE) --no-print-directory histories HISTORIES_ARGS='--start --count 40 --seed $(NIGHT)'
 
 # Ruff and mypy know versions of Python, not their patch releases: running on the oldest is what finds newer functions.
 .PHONY: test-oldest

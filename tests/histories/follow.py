@@ -86,13 +86,13 @@ class Followed:
     def kind(self) -> Kind:
         return KINDS[self.name]
 
-    def follow(self, *, done: bool, warnings: str, late: int, tested: str = "") -> None:
+    def follow(self, *, done: bool, warnings: str, late: int | None, tested: str = "") -> None:
         """Compare the table with what its micro-batches must have written.
 
         Args:
             done: the build says that the table is up to date.
             warnings: of the build.
-            late: how many rows or groups it says were late.
+            late: how many rows or groups it says were late; None: that is not known.
             tested: how the test ended that rows of the model wait for; empty: it did not run.
 
         Raises:
@@ -136,7 +136,7 @@ class Followed:
         if found not in [self.oracle.table(), *known]:
             self.differs("a rollback that was killed left rows of no generation")
 
-    def _follow(self, *, done: bool, warnings: str, late: int) -> None:
+    def _follow(self, *, done: bool, warnings: str, late: int | None) -> None:
         if self.frozen is not None and not (done and self.asked == REFRESH):
             if done:
                 self.differs("the table was set back, and a build accepted that")
@@ -164,7 +164,7 @@ class Followed:
             self._apply(batch)
         if done:
             self._done(seen, meaning, warnings)
-            if self.tidy and (counted := self.oracle.late_rows - before) != late:
+            if self.tidy and late is not None and (counted := self.oracle.late_rows - before) != late:
                 self.differs(f"late rows were counted as {late}, not {counted}")
         elif len(seen.batches) > self.applied + 1 and self.rows() != self.oracle.table():
             self.begun = seen.batches[self.applied + 1], copy.deepcopy(self.oracle.state)

@@ -11,7 +11,7 @@ from tests.fault_injection.points import killing_after
 from tests.histories import operations
 from tests.histories.difference import DifferenceError
 from tests.histories.follow import EARLIEST, LOST, NOW, REFRESH, Followed
-from tests.histories.kept_running import keep_running
+from tests.histories.kept_running import KeptRunning
 from tests.histories.kinds import KINDS
 from tests.histories.points import Points
 from tests.histories.promises import promised
@@ -37,7 +37,7 @@ class History:
         models: what is known of each.
         undo: how to undo what was done since the last build that went well.
         points: of this process.
-        kept: builds of everything are turns of `engine start`.
+        kept: `engine start`, in whose turns everything is built; None: by builds.
     """
 
     world: World
@@ -47,7 +47,7 @@ class History:
     models: dict[str, Followed] = field(default_factory=dict)
     undo: operations.Undo = field(default_factory=list)
     points: Points = field(default_factory=Points.planted)
-    kept: bool = False
+    kept: KeptRunning | None = None
 
     def run(self) -> None:
         """Run all steps.
@@ -62,6 +62,7 @@ class History:
             self.tally[step.operation] += 1
             self.tell(f"  {step}")
             self._step(step)
+        self._stop()
         # The last step may have been a kill, or a build of some models: one build brings all tables up to date, and one
         # more changes nothing.
         self._settled("refresh", self._build())
@@ -77,8 +78,25 @@ class History:
         if last.code != 0 or self._snapshots() != before:
             raise DifferenceError(f"a second build: {last.code} {errors(last)}, {before} {self._snapshots()}")
 
+    def _stop(self) -> None:
+        """End `engine start`, which has left nothing to do if nothing failed."""
+        if self.kept is None:
+            return
+        settled, before = self.kept.settle(), self._snapshots()
+        self.kept.stop()
+        self.kept = None
+        self._check(settled, ("start",), kept=True)
+        if settled.code == 0 and not any(known.kind.tested for known in self.models.values()):
+            result = self._build()
+            if result.code != 0 or self._snapshots() != before:
+                raise DifferenceError(
+                    f"a build after start: {result.code} {errors(result)}, {before} {self._snapshots()}"
+                )
+
     def _step(self, step: Step) -> None:
         """Do a step, and unless it is a kill what is offered until a build is not rejected."""
+        if self.kept is not None:
+            self.kept.prepare(step.operation)
         for source, rows in step.files:
             self.world.land(source, rows, *(step.detail if step.operation == "odd-name" else ()))
         if step.operation == "go-back" and step.detail[1]:
@@ -105,13 +123,15 @@ class History:
 
     def _build(self, *arguments: str) -> Result:
         # A request to rebuild, or to accept something, is a build's.
-        if self.kept and not arguments:
-            result = keep_running(self.world.lab)
+        if self.kept is not None and not arguments:
+            result = self.kept.settle()
         else:
+            if self.kept is not None:
+                self.kept.stop()
             plan = promised(self.world.lab, arguments)
             result = self.world.lab.run("build", *arguments)
             plan.check(result)
-        self._check(result, ("build", *arguments))
+        self._check(result, ("build", *arguments), kept=self.kept is not None and not arguments)
         if result.code not in (0, 1):
             raise DifferenceError(f"exit code {result.code}: {result.text[-3000:]}")
         raw, _, trace = result.text.partition("Traceback")
@@ -162,8 +182,8 @@ class History:
         named = {e.get("node") for e in result.events if e["event"] == "Diagnosed" and e.get("level") == "error"}
         return failed or [name for name in self.models if name in named]
 
-    def _check(self, result: Result, command: tuple[str, ...]) -> None:
-        """Compare all tables after a build, however it ended."""
+    def _check(self, result: Result, command: tuple[str, ...], *, kept: bool = False) -> None:
+        """Compare all tables after a build, however it ended; `kept`: after turns of `engine start`, none or many."""
         self.tell(f"    {' '.join(command)}: {result.code} {' '.join(sorted(set(result.codes())))}")
         ended = {e["node"].split(".", 1)[1]: e for e in result.events if e["event"] == "ModelFinished"}
         tested, unheard = _tested(result), _KILLED if result.code < 0 else ""
@@ -171,7 +191,12 @@ class History:
         for name, known in self.models.items():
             end = ended.get(name, {"status": "skipped"})
             done = end["status"] not in ("error", "skipped")
-            known.follow(done=done, warnings=warnings, late=end.get("late", 0), tested=tested.get(name, unheard))
+            late = end.get("late", 0)
+            if kept:
+                # What has no turn is up to date.
+                done = done or (name not in ended and result.code == 0 and not known.kind.tested)
+                late = _late(result, name)
+            known.follow(done=done, warnings=warnings, late=late, tested=tested.get(name, unheard))
         for known in self.models.values():
             # A full refresh that was begun is finished by a later build.
             begun = (
@@ -193,6 +218,12 @@ def _tested(result: Result) -> dict[str, str]:
     """How the tests ended that rows wait for, by model."""
     ended = {e["node"].split(".")[1]: e["status"] for e in result.events if e["event"] == "TestFinished"}
     return {name.removesuffix("_is_small"): status for name, status in ended.items() if name.endswith("_is_small")}
+
+
+def _late(result: Result, name: str) -> int | None:
+    """How many rows the turns of a model say were late; None: one failed, and its micro-batch came again."""
+    turns = [e for e in result.events if e["event"] == "ModelFinished" and e["node"] == f"model.{name}"]
+    return None if any(turn["status"] == "error" for turn in turns) else sum(turn["late"] for turn in turns)
 
 
 def _statuses(result: Result) -> dict[str, str]:

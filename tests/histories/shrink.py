@@ -14,6 +14,7 @@ from typing import Any
 
 from tests.histories.difference import DifferenceError
 from tests.histories.history import History
+from tests.histories.kept_running import KeptRunning
 from tests.histories.steps import NEEDS, Plan
 from tests.histories.world import World
 from tests.lab import Lab, LabSession
@@ -43,12 +44,15 @@ def failure(
     root = outer / name
     root.mkdir(parents=True)
     world = World(Lab(root, session, printed), plan.models, broker=broker)
-    history = History(world, plan, tell or (lambda _: None), kept=kept)
+    running = KeptRunning(world.lab) if kept else None
+    history = History(world, plan, tell or (lambda _: None), kept=running)
     try:
         history.run()
     except DifferenceError as error:
         return str(error)
     finally:
+        if running is not None:
+            running.stop()
         history.points.armed = None
         if tally is not None:
             tally.update(history.tally)

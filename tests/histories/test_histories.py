@@ -8,6 +8,7 @@ import pytest
 
 from tests.histories.difference import DifferenceError
 from tests.histories.history import History
+from tests.histories.kept_running import KeptRunning
 from tests.histories.kinds import FEED, KINDS
 from tests.histories.oracle import content
 from tests.histories.points import Points
@@ -22,6 +23,7 @@ QUICK = (
     "land", "late", "null", "bad", "duplicate", "edit", "kill", "reset-now", "reset-earliest", "refresh", "rename",
     "rollback", "rollback-in-build", "compact", "lost-state", "lost-checkpoint",
 )  # fmt: skip
+WHILE_KEPT = ("land", "late", "bad", "duplicate", "edit", "kill", "rollback", "compact", "expire")
 WITHOUT_A_TOPIC = tuple(name for name in MODELS if FEED not in KINDS[name].sources)
 ROW = {"id": 1, "at": "2024-05-01T10:00:00Z", "kind": "a", "amount": 1.25}
 
@@ -44,12 +46,17 @@ def test_a_random_history_leaves_the_rows_of_a_batch_computation(lab: Lab, numbe
     run(lab, plan(SEED, number, LENGTH, QUICK, names=WITHOUT_A_TOPIC))
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly_except("1")
 @pytest.mark.spark
-def test_a_random_history_of_a_project_that_is_kept_running(lab: Lab) -> None:
-    steps = tuple(name for name in QUICK if name != "kill")
-    history = plan(SEED, 0, LENGTH, steps, names=("plain", "hourly", "current", "outer"))
-    History(World(lab, history.models), history, tell=print, kept=True).run()
+@pytest.mark.parametrize("number", range(3))
+def test_a_random_history_of_a_project_that_is_kept_running(lab: Lab, number: int) -> None:
+    history = plan(SEED, number, LENGTH, WHILE_KEPT, names=("plain", "hourly", "current", "outer"))
+    running = KeptRunning(lab)
+    try:
+        History(World(lab, history.models), history, tell=print, kept=running).run()
+    finally:
+        running.stop()
+    assert running.processes
 
 
 @pytest.mark.spark

@@ -131,12 +131,14 @@ class World:
                 self._send(rows)
             return
         name = f"{len(self.landed):04}" if not odd else f"{odd}-{len(self.landed)}"
-        folder = f"landing/{source}"
-        self.lab.land(name, [row for row in rows if isinstance(row, dict)], folder)
-        path = self.lab.root / folder / f"{name}.json"
-        stamp = path.stat().st_mtime
-        path.write_text("".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows))
-        os.utime(path, (stamp, stamp))
+        aside = self.lab.land(name, [], "aside")
+        stamp = aside.stat().st_mtime
+        aside.write_text("".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows))
+        os.utime(aside, (stamp, stamp))
+        folder = self.lab.root / "landing" / source
+        folder.mkdir(parents=True, exist_ok=True)
+        # Whole: somebody may be reading what lands.
+        aside.rename(folder / aside.name)
         if odd.startswith(".") or (odd.startswith("_") and "=" not in odd):
             return
         self.landed[f"{source}/{name}.json"] = [None if row == BROKEN else _parsed(row) for row in rows]
