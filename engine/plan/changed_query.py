@@ -22,13 +22,13 @@ from engine.plan import (
     state_changes,
     unique_key_changes,
 )
-from engine.plan.comparable_facts import comparable, keeps_columns, renamed
+from engine.plan.comparable_facts import comparable, keeps_columns
 from engine.plan.comparison import Change, Comparison, StreamsRead
 from engine.plan.deployed.deployed_facts import LastWriter
 from engine.plan.edits.backfill_obstacles import not_recomputed
 from engine.plan.edits.changed_clauses import with_clauses
 from engine.plan.edits.open_windows import can_follow
-from engine.plan.edits.renamed_columns import with_names_of_now
+from engine.plan.edits.present_names import with_inputs_of_now, with_names_of_now
 
 _RULES = "its expectations changed; they apply to new rows"
 # How a query is compared step by step, and the one with which its state began.
@@ -56,7 +56,8 @@ def with_present_names(
     read_now = (manifest.nodes.get(item.node) for item in model.inputs)
     names = {m.name: (m.relation.name, m.operation.renamed_from) for m in read_now if isinstance(m, Model)}
     static = source_changes.static_renames(facts, model.facts, names, manifest.nodes)
-    old = renamed(facts, {**static, **source_changes.renames(read.before, read.now)})
+    inputs = {**static, **source_changes.renames(read.before, read.now)}
+    old = with_inputs_of_now(facts, {node.partition(".")[2]: new.name for node, new in inputs.items()})
     return with_names_of_now(manifest, model, old)
 
 

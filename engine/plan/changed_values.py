@@ -6,11 +6,7 @@ import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sqlglot import exp
-from sqlglot.errors import SqlglotError
-
-from engine.compile.sql.dialect import parse_text
-from engine.compile.sql.shown_sql import shown_sql
+from engine.plan.edits.definition_diff import definition_lines
 
 # Lines of a difference, characters of a line, and of a value.
 _LINES, _WIDTH, _VALUE = 10, 160, 120
@@ -119,29 +115,12 @@ def query_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, 
 def _difference(name: str, old: str, new: str) -> Iterator[str]:
     if name:
         yield f"ephemeral model '{name}':"
-    before, after = _lines(old), _lines(new)
-    if before == after:
-        # They differ in what the parser drops.
-        before, after = [old], [new]
+    before, after = (definition_lines({"sql": sql}) for sql in (old, new))
     lines = difflib.unified_diff(before, after, n=0, lineterm="")
     for line in lines:
         if line[:1] in "+-" and line[:3] not in {"+++", "---"}:
             text = f"{line[0]} {line[1:]}"
             yield text if len(text) <= _WIDTH else f"{text[:_WIDTH]}..."
-
-
-def _lines(sql: str) -> list[str]:
-    if not sql:
-        return []
-    try:
-        tree = parse_text(sql)
-    except (SqlglotError, RecursionError):
-        return [sql]
-    for name in tree.find_all(exp.Identifier):
-        if name.this.startswith("@"):
-            name.set("this", name.this.partition(" ")[2] or name.this[1:])
-            name.set("quoted", False)
-    return shown_sql(tree, pretty=True, comments=False).splitlines()
 
 
 def _sorted_by(column: Mapping[str, Any]) -> str:

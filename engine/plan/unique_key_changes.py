@@ -11,9 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
-from engine.compile.sql.dialect import parse_text
+from engine.compile.sql.dialect import tree_of
 from engine.compile.sql.shown_sql import shown_sql
 from engine.compile.stateful.bound_expressions import written_key
 from engine.compile.stateful.stateful_steps import UnprovableError, meaning
@@ -76,16 +75,15 @@ def _bound(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[_Texts, _Tex
 
 def _written(facts: Mapping[str, Any]) -> _Texts | None:
     """By name: all expressions that the SQL gives this name, in subqueries too; None: it cannot be read."""
-    try:
-        tree = parse_text(str(facts["sql"]))
-    except (SqlglotError, RecursionError):
+    sql = str(facts["sql"])
+    tree = tree_of(sql)
+    if tree is None:
         return None
     found: dict[str, list[exp.Expr]] = {}
     for select in tree.find_all(exp.Select):
         for item in select.expressions:
             if isinstance(item, (exp.Alias, exp.Column)):
                 found.setdefault(item.alias_or_name.lower(), []).append(item.unalias())
-    sql = str(facts["sql"])
     return {
         name: (sorted(written_key(tree, sql) for tree in trees), ", ".join(map(shown_sql, trees)))
         for name, trees in found.items()

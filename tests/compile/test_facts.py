@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from engine.compile.nodes.model_settings import TimeWindow
-from engine.plan.comparable_facts import comparable, renamed
-from engine.plan.source_changes import StreamSource
+from engine.plan.comparable_facts import comparable
+from engine.plan.edits.present_names import with_inputs_of_now
 from tests.project.small_projects import FROM, clean, made
 
 HEADER = "/*---\nstreams: {shop.orders: {watermark: ts delay 1 hour}}\nwindows: {hour: 'tumbling(ts, 1 hour)'}\n---*/\n"
@@ -53,12 +53,12 @@ def test_where_the_sql_names_its_inputs(tmp_path: Path) -> None:
 
 def test_a_renamed_source_is_renamed_where_it_qualifies_columns() -> None:
     facts = {"inputs": [], "sql": "select orders . id , a . orders . x from `@source shop.orders` where orders . n > 1"}
-    now = {"source.shop.orders": StreamSource("source.shop.sales", "shop.sales", "json", {})}
-    assert renamed(facts, now)["sql"] == (
+    now = {"shop.orders": "shop.sales"}
+    assert with_inputs_of_now(facts, now)["sql"] == (
         "select sales . id , a . orders . x from `@source shop.sales` where sales . n > 1"
     )
     given = {"inputs": [], "sql": "select orders . id from `@source shop.orders` as orders"}
-    assert renamed(given, now)["sql"] == "select orders . id from `@source shop.sales` as orders"
+    assert with_inputs_of_now(given, now)["sql"] == "select orders . id from `@source shop.sales` as orders"
 
 
 @pytest.mark.parametrize(
@@ -118,3 +118,7 @@ def test_a_join_counts_the_order_of_the_columns_that_it_keeps() -> None:
     more = {**facts_of(schema=[["id", "int"], ["other", "int"], ["kind", "string"]]), **join}
     assert comparable(old, moved) != comparable(moved, old)
     assert comparable(old, more) == comparable(more, old)
+    listed = {
+        "sql": "select a.id, a.kind from `@source shop.orders` as a, `@source shop.orders` as b where a.id = b.id"
+    }
+    assert comparable({**old, **listed}, {**moved, **listed}) != comparable({**moved, **listed}, {**old, **listed})

@@ -33,6 +33,8 @@ BOUND = "r.r_at between e.at and e.at + interval 1 hour"
 COUNTED = "select hour.start as k, count(*) as n from {} group by hour"
 THROUGH = "streams: [eph]" + HOUR.replace("(at,", "(t,")
 
+AT = "(select 1 as id, timestamp'2024-01-01' as at)"
+
 # Header, query, and what is decided for shop.events and then for shop.refunds: True, False (the query has a condition
 # of its own), None.
 CASES = {
@@ -62,6 +64,19 @@ CASES = {
     "not null of one side": (
         BOTH, f"select e.id from {E} e join {R} r on e.id = r.id and {BOUND} where r.r_at is not null", [True, False],
     ),
+    "not null of a table with the same name": (
+        ONE + HOUR.replace("(at,", "(e.at,"),
+        f"select hour.start as k, count(*) as n from {E} e join {AT} t on e.id = t.id where t.at is not null group by hour",
+        [True],
+    ),
+    "not null of a computed time": (
+        "streams: {shop.refunds: {watermark: try_cast(text as timestamp) as at delay 1 hour}}" + HOUR,
+        COUNTED.format(R).replace("group", "where at is not null group"), [False],
+    ),
+    "not null of a column of an ephemeral model": (
+        THROUGH.replace("(t,", "(at,").replace("[eph]", "[same]"),
+        COUNTED.format("{{ ref('same') }}").replace("group", "where at is not null group"), [False],
+    ),
     "through": (THROUGH, COUNTED.format("{{ ref('eph') }}"), [True]),
 }  # fmt: skip
 EPHEMERAL = f"/*---\nmaterialized: ephemeral\n{ONE}\n---*/\nselect id, at as t from {E}\n"
@@ -69,7 +84,12 @@ EPHEMERAL = f"/*---\nmaterialized: ephemeral\n{ONE}\n---*/\nselect id, at as t f
 
 def manifest(root: Path, header: str, sql: str) -> Manifest:
     project = PROJECT.format(lake=".engine/lake", schema="s")
-    others = {"project.yml": project, "sources/shop.yml": SOURCES, "models/eph.sql": EPHEMERAL}
+    others = {
+        "project.yml": project,
+        "sources/shop.yml": SOURCES,
+        "models/eph.sql": EPHEMERAL,
+        "models/same.sql": EPHEMERAL.replace("at as t", "at"),
+    }
     return compiled(root, {**others, **model(header, sql, "m")}).manifest
 
 

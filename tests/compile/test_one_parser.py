@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 from sqlglot.errors import ParseError
 
-from engine.compile.refresh.read_names import read_names
 from engine.compile.sql.dialect import parse_text
+from engine.compile.sql.read_names import read_names
 from tests.test_layers import ROOT, modules_with
 
 READER = ROOT / "compile" / "sql" / "dialect.py"

@@ -8,7 +8,7 @@ import pytest
 
 from engine.compile import Model
 from engine.compile.nodes.fingerprint import definition
-from engine.plan.comparable_facts import names_column
+from engine.plan.comparable_facts import comparable, names_column
 from tests.project.small_projects import clean, model
 
 pytestmark = pytest.mark.slow
@@ -104,6 +104,19 @@ def test_what_decides_on_rows_by_all_columns_reads_them(tmp_path: Path, query: s
         files = {"project.yml": "name: lab\n", "sources/shop.yml": SOURCES % ("json", f", more {kind}")}
         found.append(clean(tmp_path, files | model("materialized: table", sql, "batch")).model("batch"))
     assert found[0].fingerprint != found[1].fingerprint
+
+
+@pytest.mark.parametrize("relation", ["{T} as f(a, b)", "({T}) as f(a, b)", "{T} f(a, b)"])
+def test_names_by_place_read_the_columns_whose_names_are_not_in_the_text(tmp_path: Path, relation: str) -> None:
+    sql = f"select b from {relation}".replace("{T}", "{{ source('shop', 'events') }}")
+    found = []
+    for kind in ("double", "string"):
+        sources = SOURCES.replace("id int, at timestamp, kind string, amount double", f"id int, amount {kind}")
+        files = {"project.yml": "name: lab\n", "sources/shop.yml": sources % ("json", "")}
+        found.append(clean(tmp_path, files | model("materialized: table", sql, "batch")).model("batch"))
+    assert found[0].fingerprint != found[1].fingerprint
+    assert comparable(found[0].facts, found[1].facts) != comparable(found[1].facts, found[0].facts)
+    assert names_column(found[0].facts, "amount")
 
 
 @pytest.mark.parametrize("read", [True, False])

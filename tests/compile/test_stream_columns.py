@@ -45,6 +45,8 @@ WINDOWS = [
     ("tumbling(tss, 1 hour)", HOUR, "the window 'hour' is over 'tss', which no input has", "'ts'"),
     ("tumbling(item.tss, 1 hour)", HOUR, None, ""),
     ("tumbling(made, 1 hour)", f"select hour.start as s, count(*) as n from (select ts as made {FROM}) group by hour", None, ""),
+    ("tumbling(tss, 1 hour)", f"select hour.start as s, count(*) as tss {FROM} group by hour",
+     "the window 'hour' is over 'tss', which no input has", "'ts'"),
     ("tumbling(x.ts, 1 hour)", f"select hour.start as s, count(*) as n {FROM} x group by hour", None, ""),
 ]  # fmt: skip
 

@@ -69,11 +69,10 @@ def test_another_order_of_a_table_is_shown_as_it_is_written(
 
 def test_lines_of_a_query_name_inputs_as_the_user_does() -> None:
     old = {"sql": "select id from `@source shop.events` where kind = 'x'"}
-    new = {"sql": "select id from `@model paid` where kind = 'x'", "inlined": {"e": {"sql": "select 1 as id"}}}
+    new = {"sql": "select id from `@ref paid` where kind = 'x'", "inlined": {"e": {"sql": "select 1 as id"}}}
     assert query_changes(old, new) == (
-        "- FROM shop.events",
-        "+ FROM paid",
+        "- from {{ source('shop', 'events') }}",
+        "+ from {{ ref('paid') }}",
         "ephemeral model 'e':",
-        "+ SELECT",
-        "+   1 AS id",
+        "+ select 1 as id",
     )

@@ -51,7 +51,7 @@ def test_the_lines_of_the_query_that_changed(tmp_path: Path) -> None:
     refusal = compare(tmp_path, header() + WINDOWED, after).refusal
     assert refusal is not None
     lines = refusal.hint.split("\n")
-    assert lines[:-3] == ["-   COUNT(*) AS n", "+   SUM(id) AS n", "+ WHERE", "+   id > 3"]
+    assert lines[:-3] == ["- count(*) as n", "+ sum(id) as n", "+ where id > 3"]
     assert lines[-3] == "Undo the edit, or rebuild the table: engine build -f -s m"
     assert lines[-2].startswith("Or keep the windows that are written, ")
     assert lines[-2].endswith(": engine build -s m --reset-checkpoint open-windows")

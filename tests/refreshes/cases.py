@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from engine.compile.refresh.changed_keys import FollowedQuery, InputState, follow
 from engine.compile.refresh.query_block import NotFollowedError
-from engine.compile.refresh.read_names import read_names
+from engine.compile.sql.read_names import read_names
 from tests.refreshes.queries import TABLES, query
 from tests.refreshes.renamings import renamings
 from tests.refreshes.written import Written

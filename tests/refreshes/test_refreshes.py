@@ -14,8 +14,8 @@ import pytest
 from engine.compile.refresh import changed_keys
 from engine.compile.refresh.changed_keys import InputState, follow
 from engine.compile.refresh.query_block import NotFollowedError
-from engine.compile.refresh.read_names import names_by_strings, read_names, reads_places
-from engine.compile.refresh.truncated_times import TruncatedTime, truncated
+from engine.compile.refresh.truncated_times import TruncatedTime
+from engine.compile.sql.read_names import names_by_strings, read_names, reads_places
 from tests.fixtures import read_rows
 from tests.refreshes.cases import cases
 from tests.refreshes.queries import TABLES
@@ -60,7 +60,7 @@ def test_columns_of_an_outer_side_and_aggregates_are_no_keys() -> None:
 @pytest.mark.parametrize(("sql", "names"), read_rows(FIXTURE, "names", 2))
 def test_names_that_are_read(sql: str, names: str) -> None:
     found = read_names(sql)
-    assert (found is not None and set(names.split(", ")) <= found) if names else found is None
+    assert (found is not None and set(names.split(", ")) <= {*found}) if names else found is None
 
 
 def test_what_may_be_the_place_of_a_row() -> None:
@@ -101,7 +101,10 @@ def test_the_keys_of_a_query_however_it_is_written(sql: str, keys: str) -> None:
 def test_a_part_is_the_text_of_its_own_place() -> None:
     """Units of times have no letter case, and texts have."""
     query = follow("select if(k = 'Day', 1, 2) as a, if(k = 'day', 1, 2) as b from orders", TABLES)
-    assert query.branches[0].keys == {"a": "if(k = 'Day', 1, 2)", "b": "if(k = 'day', 1, 2)"}
+    assert {name: key.text for name, key in query.branches[0].keys.items()} == {
+        "a": "if(k = 'Day', 1, 2)",
+        "b": "if(k = 'day', 1, 2)",
+    }
 
 
 TIMES = {"t": ("at", "made", "k"), "u": ("at", "made", "k")}
@@ -127,7 +130,7 @@ TIMES = {"t": ("at", "made", "k"), "u": ("at", "made", "k")}
 )
 def test_columns_that_are_a_time_cut_to_a_unit(value: str, relation: str, found: TruncatedTime | None) -> None:
     (block,) = follow(f"select {value} as part, count(*) as n from {relation} group by {value}", TIMES).branches
-    assert truncated(block, "part") == found
+    assert (block.keys["part"].cut if "part" in block.keys else None) == found
 
 
 def test_the_keys_of_a_pipe_are_followed() -> None:
@@ -135,7 +138,7 @@ def test_the_keys_of_a_pipe_are_followed() -> None:
     pipe = "from t |> where k > 1 |> aggregate count(*) as n group by date_trunc('day', at) as day, k"
     found = [follow(sql, TIMES).branches[0] for sql in (classic, pipe)]
     assert found[0].keys.keys() == found[1].keys.keys() == {"day", "k"}
-    assert [truncated(block, "day") for block in found] == [TruncatedTime("t", "at", "DAY")] * 2
+    assert [block.keys["day"].cut for block in found] == [TruncatedTime("t", "at", "DAY")] * 2
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,12 @@ def dotted_names(tree: exp.Expr) -> Iterator[str]:
         yield ".".join(identifier.name for identifier in path(top)[0]).lower()
 
 
+def columns_named(sql: str) -> set[str]:
+    """The columns that an expression of a header names, in lower case."""
+    tree = expression(sql)
+    return {name.partition(".")[0] for name in dotted_names(tree)} if tree is not None else set()
+
+
 def projections(text: str, places: Sequence[ItemPlace], tree: exp.Expr) -> list[str]:
     """Return the text of each item of the SELECT that names a query's columns, without aliases; empty if not known.
 

@@ -26,6 +26,7 @@ from engine.compile.nodes.column_facts import (
 from engine.compile.nodes.model_settings import TimeWindow
 from engine.compile.nodes.query_finding import QueryFinding
 from engine.compile.sql.aggregates import has_aggregate
+from engine.compile.sql.dialect import parse_text
 from engine.compile.sql.select_items import ItemPlace
 from engine.compile.streaming.query_plan.logical_plan import LogicalPlan, PlanTooLargeError
 
@@ -72,6 +73,12 @@ def bind(
     output, columns = _columns(walk, tree, items)
     named_at = tuple(column.value.named_at for column in output.columns)
     return BoundQuery(tree, columns, walk, named_at, None if output.plan is NO_PLAN else output.plan)
+
+
+def columns_of_value(sql: str, seen: InputColumns) -> QueryColumns:
+    """What is known of an expression over the columns of one input: that of the only item of a SELECT."""
+    text = f"select {sql} as value from `@input`"  # noqa: S608 - nothing runs it
+    return columns_of(parse_text(text), {"@input": seen}, {}, text)
 
 
 def columns_of(

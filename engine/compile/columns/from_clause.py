@@ -226,6 +226,7 @@ def _one(walk: Walk, node: exp.Expr, output: OutputColumns, names: list[str], sc
             name_uses.note_alias(walk.uses, alias.this)
     if not output.stored:
         walk.steps.update(dict.fromkeys(candidates, output))
+    walk.reads[id(node)] = output
     relation = ScopeRelation(tuple(candidates), output, named_at=named_at)
     return ColumnScope(scope.ctes, scope.outer, [relation], output.columns, plan=output.plan)
 
@@ -262,6 +263,7 @@ def _table(walk: Walk, node: exp.Expr, scope: ColumnScope) -> tuple[OutputColumn
     if node.args.get("db") is None:
         cte = scope.ctes.get(written.lower())
         if isinstance(cte, Cte):
+            walk.definitions[id(node)] = cte.node
             name_uses.note_cte(walk.uses, identifier, _cte_place(cte))
             return _reference(walk, node, cte), [written.lower()]
     parts = [part.name for part in node.parts]  # type: ignore[attr-defined]

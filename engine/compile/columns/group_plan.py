@@ -14,7 +14,7 @@ from engine.compile.columns.plan_conditions import conditions
 from engine.compile.columns.plan_values import WINDOWS, ExpressionReader, PlanValue, path_of
 from engine.compile.columns.subquery_places import beside_groups
 from engine.compile.sql.aggregates import is_aggregate
-from engine.compile.sql.expression_text import expression_text
+from engine.compile.sql.same_expression import key_of
 from engine.compile.streaming.query_plan.logical_plan import (
     NO_IDS,
     Aggregate,
@@ -253,7 +253,7 @@ def _is_loose(node: exp.Column, ids: set[int], texts: set[str], values: Expressi
 
 def _text(node: exp.Expr, values: ExpressionReader) -> str:
     """An expression to compare it with another one of the same SELECT."""
-    return expression_text(node, partial(_column_text, values))
+    return key_of(node, partial(_column_text, values))
 
 
 def _column_text(values: ExpressionReader, column: exp.Column) -> str:

@@ -151,6 +151,7 @@ def _make_windows(walk: Walk, node: exp.Select, scope: ColumnScope) -> None:
         if value is not None:
             scope.made[name.lower()] = value = walk.renewed(value)
             walk.window_calls[value.id] = window.sql
+            walk.timed.add(name)
     group = node.args.get("group")
     for item in group.expressions if group is not None else ():
         bare = item.this if isinstance(item, exp.Paren) else item

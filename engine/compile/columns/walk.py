@@ -26,6 +26,7 @@ from engine.compile.columns.subquery_places import misplaced
 from engine.compile.nodes.column_facts import InputColumns, Unresolved
 from engine.compile.nodes.model_settings import TimeWindow
 from engine.compile.nodes.query_finding import QueryFinding
+from engine.compile.sql.same_expression import key_of
 from engine.compile.streaming.query_plan.logical_plan import Domain, LogicalPlan, PlanName
 
 # Functions that sqlglot's tree does not place in the text.
@@ -72,6 +73,9 @@ class Walk:
         uses: by offset, what each name in the query refers to; None: nobody asks.
         unaliased: begin and end of the names that give a column its name without an alias.
         refs: what each name refers to, by the identity of the node.
+        reads: the columns of each item of FROM, by the identity of the node.
+        definitions: the CTE that a table is, by the identity of the table.
+        timed: the declared windows whose time a SELECT has.
         groups: the keys of each SELECT that groups, by the identity of the node.
         plans: the steps of each subquery of an expression, by the identity of the node.
         domains: correlated subqueries that group rows of a stream.
@@ -99,6 +103,9 @@ class Walk:
     uses: dict[int, NameUse] | None = None
     unaliased: dict[int, int] = field(default_factory=dict)
     refs: dict[int, NameRef] = field(default_factory=dict)
+    reads: dict[int, OutputColumns] = field(default_factory=dict)
+    definitions: dict[int, exp.Expr] = field(default_factory=dict)
+    timed: set[str] = field(default_factory=set)
     groups: dict[int, list[GroupKey]] = field(default_factory=dict)
     plans: dict[int, LogicalPlan] = field(default_factory=dict)
     domains: list[Domain] = field(default_factory=list)
@@ -185,6 +192,11 @@ class Walk:
         if at is None:
             at = _around(nodes[0])
         self.faults.setdefault(at, QueryFinding(code, message, hint, at))
+
+    def key_of(self, node: exp.Expr) -> str:
+        """A text that is equal for the expressions of this query that are one to Spark's analyser."""
+        refs = self.refs
+        return key_of(node, lambda name: refs[id(name)].text if id(name) in refs else name.name.lower())
 
     def name_of(self, node: exp.Expr) -> str:
         """The name of a function as the user writes it, in lower case; empty if it is not a function."""

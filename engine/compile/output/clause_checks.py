@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from msgspec import Struct
 from sqlglot import exp
@@ -10,7 +10,7 @@ from sqlglot import exp
 from engine.compile.nodes.query_finding import QueryFinding
 from engine.compile.sql.aggregates import is_aggregate
 from engine.compile.sql.parse import first_offset
-from engine.compile.sql.query_nodes import QueryNodes
+from engine.compile.sql.query_nodes import QueryNodes, relations
 
 _WHERE = "Filter the result: HAVING for groups, or an outer SELECT."
 _GROUP = "Group by columns, or compute the value in a subquery and group by it."
@@ -71,8 +71,8 @@ class _Call(Struct, frozen=True):
     depth: int
 
 
-def misplaced(nodes: QueryNodes) -> Iterator[QueryFinding]:
-    """The first misplaced function of each clause of each SELECT."""
+def misplaced(nodes: QueryNodes, key_of: Callable[[exp.Expr], str]) -> Iterator[QueryFinding]:
+    """The first misplaced function of each clause of each SELECT; `key_of` is that of the bound query."""
     selects: dict[int, tuple[exp.Select, list[_Call]]] = {}
     for node in nodes.every(*_SOUGHT):
         kind = _kind(node)
@@ -81,7 +81,7 @@ def misplaced(nodes: QueryNodes) -> Iterator[QueryFinding]:
             selects.setdefault(id(select), (select, []))[1].append(_Call(node, kind, clause, item, depth))
     for select, found in selects.values():
         calls = [call for call in found if not _of_groups_around(select, call)]
-        yield from _misplaced(select, sorted(calls, key=_order) if len(calls) > 1 else calls)
+        yield from _misplaced(select, sorted(calls, key=_order) if len(calls) > 1 else calls, key_of)
 
 
 def _of_groups_around(select: exp.Select, call: _Call) -> bool:
@@ -94,7 +94,7 @@ def _of_groups_around(select: exp.Select, call: _Call) -> bool:
         above = above.parent
     if not isinstance(above, exp.Having):
         return False
-    read = [item.this for item in (select.args.get("from_"), *(select.args.get("joins") or ())) if item is not None]
+    read = list(relations(select))
     names = {item.alias_or_name.lower() for item in read}
     columns = list(call.node.find_all(exp.Column))
     return bool(columns) and all(c.table.lower() not in names if c.table else not read for c in columns)
@@ -127,7 +127,7 @@ def _place(node: exp.Expr) -> tuple[exp.Select, str, exp.Expr, int] | None:
     return above, clause, item, depth
 
 
-def _misplaced(select: exp.Select, calls: list[_Call]) -> Iterator[QueryFinding]:
+def _misplaced(select: exp.Select, calls: list[_Call], key_of: Callable[[exp.Expr], str]) -> Iterator[QueryFinding]:
     for clause, shown in _TESTED.items():
         hint = _GROUP if clause == "group" else _WHERE
         yield from _first(calls, clause, shown, {_WINDOW: _OVER, _AGGREGATE: hint})
@@ -140,7 +140,7 @@ def _misplaced(select: exp.Select, calls: list[_Call]) -> Iterator[QueryFinding]
         yield from _nested([call for call in calls if call.item is item])
     yield from _generating(calls)
     yield from _behind(select, calls)
-    yield from _sorted_behind_having(calls)
+    yield from _sorted_behind_having(calls, key_of)
     yield from _drawn_keys(select, calls)
 
 
@@ -222,7 +222,7 @@ def _behind(select: exp.Select, calls: list[_Call]) -> Iterator[QueryFinding]:
                 return
 
 
-def _sorted_behind_having(calls: list[_Call]) -> Iterator[QueryFinding]:
+def _sorted_behind_having(calls: list[_Call], key_of: Callable[[exp.Expr], str]) -> Iterator[QueryFinding]:
     """ORDER BY by an aggregate that is not selected, behind a HAVING with one that is not either.
 
     For HAVING Spark computes its aggregate beside the SELECT and takes it out again (ResolveAggregateFunctions); what
@@ -231,8 +231,8 @@ def _sorted_behind_having(calls: list[_Call]) -> Iterator[QueryFinding]:
     aggregates = [call for call in calls if call.kind == _AGGREGATE]
     if not any(call.clause == "having" for call in aggregates):
         return
-    selected = {call.node.sql(dialect="spark").lower() for call in aggregates if call.clause == "expressions"}
-    others = [call for call in aggregates if call.node.sql(dialect="spark").lower() not in selected]
+    selected = {key_of(call.node) for call in aggregates if call.clause == "expressions"}
+    others = [call for call in aggregates if key_of(call.node) not in selected]
     having = next((call for call in others if call.clause == "having"), None)
     order = next((call for call in others if call.clause in {"order", "sort"}), None)
     if having is not None and order is not None:

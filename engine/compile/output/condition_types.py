@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from engine.compile.columns.find_columns import columns_of
+from engine.compile.columns.find_columns import columns_of_value
 from engine.compile.nodes.column_facts import InputColumns, QueryColumns
 from engine.compile.nodes.manifest import Model
-from engine.compile.sql.dialect import parse_text
 from engine.errors import Diagnostic, Location, near
 
-_READ = "@output"
-_SELECT = "select {} as value from `{}`"
 HINT = "Write a condition that is true for a good row, such as amount > 0 or amount is not null."
 DELETES = "Write a condition that is true for a row to delete, such as op = 'd'."
 
@@ -33,8 +30,7 @@ def condition_faults(model: Model, seen: InputColumns, *, foreign: bool) -> Iter
         foreign: there may be functions that are not Spark's own.
     """
     for name, sql, key in conditions(model):
-        text = _SELECT.format(sql, _READ)
-        query = columns_of(parse_text(text), {_READ: seen}, {}, text)
+        query = columns_of_value(sql, seen)
         place = model.positions.settings.get(key) or Location(model.file)
         for code, message, hint in _faults(name, sql, query, seen, foreign=foreign):
             yield Diagnostic(code, message, hint, node=model.name, location=place)

@@ -78,7 +78,7 @@ def typed(
     named = errors <= (_NAMES_HOLD | {"bad-duration"} if text.whole else _NAMES_HOLD)
     # What is not found may have the time of any window.
     windows = () if errors & _NOT_FOUND else text.windows
-    times = list(stream_faults(model, text.query.tree, windows, known)) if named else []
+    times = list(stream_faults(model, text.bound, windows, known)) if named else []
     faults = [*times, *_faults(model, text, facts, known)] if named else []
     if errors <= _QUERY_HOLDS and bool(errors) == model.broken and not times:
         own = (text.bound, text.rendered) if text.plain else None
@@ -94,7 +94,7 @@ def typed(
         # Others may read the column that was meant: only its own model has an error.
         seen = replace(seen, complete=False)
     model = replace(model, columns=columns, indirect=facts.indirect, broken=broken)
-    return with_needed_times(model, text.query.nodes), seen
+    return with_needed_times(model, text.query.nodes, text.bound), seen
 
 
 def brings_functions(conf: Mapping[str, str]) -> bool:
@@ -166,7 +166,7 @@ def _faults(
             near(missing.name, missing.near or missing.known or _readable(model, known)), text.rendered, missing.offset
         )
         yield Diagnostic("unknown-column", message, hint, node=model.name, location=place)
-    for fault in (*facts.faults, *misplaced(text.query.nodes)):
+    for fault in (*facts.faults, *misplaced(text.query.nodes, text.bound.noted.key_of)):
         unsure = {"unknown-function": text.foreign, "type-mismatch": not text.ansi}
         if not unsure.get(fault.code):
             place = text.rendered.location(fault.offset)

@@ -10,12 +10,14 @@ A query with `where <event time> is not null` says itself what becomes of these 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from engine.compile.columns.column_scope import NOTHING, ColumnValue, Place
 from engine.compile.columns.column_texts import dotted_names, expression
+from engine.compile.columns.find_columns import BoundQuery
 from engine.compile.nodes.column_facts import Origin
 from engine.compile.nodes.manifest import Input, Model, Watermark
 from engine.compile.nodes.model_settings import OutputMode
@@ -26,16 +28,17 @@ _WINDOWS = {"window", "session_window"}
 _BOTH = 2
 
 
-def with_needed_times(model: Model, nodes: QueryNodes) -> Model:
+def with_needed_times(model: Model, nodes: QueryNodes, bound: BoundQuery) -> Model:
     """The model with `needs_time` decided for each of its streams.
 
     Args:
         model: with its inputs, its output mode and the columns that decide on its rows.
         nodes: of its query; those of ephemeral models in it are not part of it.
+        bound: the query.
     """
     if model.stored and not model.streaming:
         return model
-    use = _use(model, nodes)
+    use = _use(model, nodes, bound)
     return replace(model, inputs=tuple(_decided(item, use) for item in model.inputs))
 
 
@@ -58,7 +61,7 @@ class _Use:
         groups: a group over a time loses NULL: by a window, or as it is held until the watermark passes it.
         distinct: it writes each row once, when the watermark passes it.
         joins: it may join streams.
-        not_null: columns of which it says itself that they are not NULL.
+        not_null: columns of which it says itself that they are not NULL, by what they come from.
     """
 
     model: Model
@@ -66,13 +69,13 @@ class _Use:
     groups: bool
     distinct: bool
     joins: bool
-    not_null: frozenset[str]
+    not_null: frozenset[Place]
 
     def leaves_out_null(self, item: Input) -> bool:
-        """Whether the query has a condition of its own on NULL times of a stream, and of no other."""
-        names = [i.watermark.column.lower() for i in self.streams if i.watermark is not None]
+        """Whether the query has a condition of its own on NULL times of a stream."""
         own = item.watermark.column.lower() if item.watermark else ""
-        return own in self.not_null and names.count(own) == 1
+        nodes = (f"model.{item.through}",) if item.through else (item.node, f"watermark {item.node}")
+        return not self.not_null.isdisjoint((node, own) for node in nodes)
 
     def needs(self, item: Input) -> bool:
         """Whether a stateful step uses the event time of a stream."""
@@ -104,7 +107,7 @@ class _Use:
         return origin.kind == "group" and self.groups
 
 
-def _use(model: Model, nodes: QueryNodes) -> _Use:
+def _use(model: Model, nodes: QueryNodes, bound: BoundQuery) -> _Use:
     streams = tuple(item for item in model.inputs if item.stream)
     views = {item.view for item in streams}
     append = model.write.output_mode in {None, OutputMode.APPEND}
@@ -115,7 +118,7 @@ def _use(model: Model, nodes: QueryNodes) -> _Use:
         groups=append or windows,
         distinct=append and _distinct(nodes),
         joins=sum(slot.view in views for slot in model.slots) > 1 and bool(nodes.every(exp.Join)),
-        not_null=frozenset(_not_null(nodes)),
+        not_null=frozenset(_not_null(nodes, bound.noted.names)),
     )
 
 
@@ -130,12 +133,14 @@ def _distinct(nodes: QueryNodes) -> bool:
     return selects or any(operation.args.get("distinct") for operation in nodes.every(exp.SetOperation))
 
 
-def _not_null(nodes: QueryNodes) -> Iterator[str]:
-    """The columns that a WHERE requires to be not NULL, in lower case."""
+def _not_null(nodes: QueryNodes, names: Mapping[int, tuple[int, ColumnValue]]) -> Iterator[Place]:
+    """What the columns come from, or are named by, that a WHERE requires to be not NULL; in lower case."""
     for where in nodes.every(exp.Where):
         for part in where.this.flatten() if isinstance(where.this, exp.And) else (where.this,):
             test = part.unnest()
             inner = test.this.unnest() if isinstance(test, exp.Not) else None
             null = isinstance(inner, exp.Is) and isinstance(inner.expression, exp.Null)
             if inner is not None and null and isinstance(inner.this, exp.Column):
-                yield inner.this.name.lower()
+                _, value = names.get(inner.this.parts[0].meta.get("start", -1), (0, NOTHING))
+                yield str(value.named_at), inner.this.name.lower()
+                yield from ((node, column.lower()) for node, column in value.origins if value.exact)

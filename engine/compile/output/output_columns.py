@@ -15,7 +15,6 @@ from engine.compile.nodes.column_facts import Unresolved
 from engine.compile.nodes.model_settings import History, Write
 from engine.compile.references.expand_windows import Report
 from engine.compile.sql.aggregates import returns_rows
-from engine.compile.sql.expression_text import expression_text
 from engine.errors import Location, near
 
 _PARTS = ("start", "end")
@@ -121,7 +120,7 @@ def _items(bound: BoundQuery, select: exp.Select) -> list[SelectItem] | None:
         star = written.args.get("replace") if isinstance(written, exp.Star) else None
         assigned = {alias.alias.lower(): alias for alias in star or ()}
         value = assigned.get(column.name.lower(), written).unalias()
-        text = _text(value, bound.noted.refs)
+        text = bound.noted.key_of(value)
         if value.is_star:
             value, text = exp.column(column.name), NameRef((column.value.id,), column.name.lower()).text
         items.append(SelectItem(column.name if named else None, value, column, text))
@@ -180,50 +179,35 @@ def _part_of(value: exp.Expr, name: str) -> str | None:
 
 def _key(key: GroupKey, bound: BoundQuery, items: list[SelectItem], windows: set[str]) -> GroupColumns:
     named_item = next((item for item in items if item.column is key.column), None)
-    node, text = (
-        (key.node, _text(key.node, bound.noted.refs)) if named_item is None else (named_item.value, named_item.text)
-    )
+    node, text = (key.node, bound.noted.key_of(key.node)) if named_item is None else (named_item.value, named_item.text)
     matches = [item for item in items if item.text == text]
-    window = next((w for n in (node, *(m.value for m in matches)) if (w := _window_of(n, windows))), None)
-    if window is not None:
-        return GroupColumns(_shown(window), tuple(_window_columns(window, items, windows)))
+    window = next((w for n in (node, *(m.value for m in matches)) if (w := _window_of(n, windows))), "")
+    if window:
+        call = node.find(exp.Anonymous) if window == _BUILTIN else None
+        shown = call.sql(dialect="spark") if call is not None else window
+        return GroupColumns(shown, tuple(_window_columns(window, items, windows)))
     named = [item.name for item in matches if item.name is not None]
     return GroupColumns(key.node.sql(dialect="spark"), tuple(named))
 
 
-def _text(node: exp.Expr, refs: Mapping[int, NameRef]) -> str:
-    """An expression to compare it with another one of the same SELECT."""
-    return expression_text(node, lambda column: refs[id(column)].text if id(column) in refs else column.name.lower())
-
-
-def _window_of(node: exp.Expr, windows: set[str]) -> str | exp.Expr | None:
-    """The window that an expression is or is a part of: the name of a declared one, or Spark's call."""
+def _window_of(node: exp.Expr, windows: set[str]) -> str:
+    """The window that an expression is or is a part of: a declared one, or the one call that a query groups by."""
     if isinstance(node, exp.Column):
         table, name = node.table.lower(), node.name.lower()
         known = {*windows, _BUILTIN}
         if table in known and name in _PARTS:
             return table
-        return name if not table and name in known else None
+        return name if not table and name in known else ""
     if isinstance(node, exp.Dot) and node.name.lower() in _PARTS:
         return _window_of(node.this, windows)
-    return node if isinstance(node, exp.Anonymous) and node.name.lower() == _BUILTIN else None
+    return _BUILTIN if isinstance(node, exp.Anonymous) and node.name.lower() == _BUILTIN else ""
 
 
-def _window_columns(window: str | exp.Expr, items: list[SelectItem], windows: set[str]) -> Iterator[str]:
+def _window_columns(window: str, items: list[SelectItem], windows: set[str]) -> Iterator[str]:
     """The columns that have the window: its start, the whole struct, its end."""
     columns: dict[str, str] = {}
     for item in items:
-        of = _window_of(item.value, windows)
-        if item.name is not None and of is not None and _same_window(of, window):
+        if item.name is not None and _window_of(item.value, windows) == window:
             part = item.value.name.lower() if isinstance(item.value, (exp.Column, exp.Dot)) else ""
             columns.setdefault(part if part in _PARTS else "", item.name)
     yield from (columns[part] for part in ("start", "", "end") if part in columns)
-
-
-def _same_window(one: str | exp.Expr, other: str | exp.Expr) -> bool:
-    # A query has one time window in a GROUP BY: `window` is the call's own name.
-    return one == other or ({type(one) is str, type(other) is str} == {True, False} and _BUILTIN in (one, other))
-
-
-def _shown(window: str | exp.Expr) -> str:
-    return window if isinstance(window, str) else window.sql(dialect="spark")

@@ -15,7 +15,7 @@ from engine.compile.output.output_columns import GroupColumns, group_keys, outer
 from engine.compile.references.expand_windows import Report
 from engine.compile.sql.aggregates import has_aggregate, reads, streaming_names
 from engine.compile.sql.parse import ParsedQuery, first_offset
-from engine.compile.sql.query_nodes import QueryNodes
+from engine.compile.sql.query_nodes import QueryNodes, relations
 from engine.errors import Location
 
 
@@ -135,7 +135,7 @@ def _updates(write: Write, query: ParsedQuery, windows: tuple[Window, ...], stre
     selects = [select for select in nodes.every(exp.Select) if reads(nodes, select, names)]
     if any(select.args.get("distinct") or select.args.get("limit") for select in selects) or nodes.every(exp.Pivot):
         return False
-    if any(len(list(_streamed(select, nodes, names))) > 1 for select in selects):
+    if any(sum(reads(nodes, one, names) for one in relations(select)) > 1 for select in selects):
         return False
     return sum(_aggregates(select) for select in selects) == 1
 
@@ -144,12 +144,3 @@ def _aggregates(select: exp.Select) -> bool:
     if select.args.get("group") is not None:
         return True
     return any(has_aggregate(item) for item in select.expressions if not isinstance(item.unalias(), exp.Subquery))
-
-
-def _streamed(select: exp.Select, nodes: QueryNodes, names: set[str]) -> Iterator[exp.Expr]:
-    """The relations of FROM and its joins that are streams."""
-    start = select.args.get("from_")
-    joins = [*(select.args.get("joins") or ()), *((start.this.args.get("joins") or ()) if start else ())]
-    for relation in [*([start.this] if start else []), *(join.this for join in joins)]:
-        if reads(nodes, relation, names):
-            yield relation

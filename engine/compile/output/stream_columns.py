@@ -7,20 +7,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from sqlglot import exp
 
 from engine.compile.columns import InputColumns, Unresolved
-from engine.compile.columns.find_columns import columns_of
+from engine.compile.columns.column_texts import expression
+from engine.compile.columns.find_columns import BoundQuery, columns_of_value
 from engine.compile.config.window_config import Window
 from engine.compile.nodes.manifest import Input, Model, Source, Watermark
-from engine.compile.sql.dialect import DIALECT, parse_text
+from engine.compile.sql.dialect import DIALECT
 from engine.compile.types.spark_types import normal
 from engine.errors import Diagnostic, Location, near
 
 _CAST = "Write watermark: cast({0} as timestamp) as {1} delay {2}."
-_READ = "@input"
-_SELECT = "select {} as value from `{}`"
 
 
 def stream_faults(
-    model: Model, tree: exp.Expr, windows: Iterable[Window], columns_of_inputs: Mapping[str, InputColumns]
+    model: Model, bound: BoundQuery, windows: Iterable[Window], columns_of_inputs: Mapping[str, InputColumns]
 ) -> Iterator[Diagnostic]:
     """Columns that are not there or cannot carry event time, as far as the columns of the inputs are known."""
     for item in model.inputs:
@@ -30,7 +29,7 @@ def stream_faults(
                 place = _place(model, item, "watermark")
                 yield from _watermark(item.name, item.watermark, columns, model.name, place)
             yield from _dedup(item, columns, model.name, _place(model, item, "dedup"))
-    yield from _windows(model, tree, windows, columns_of_inputs)
+    yield from _windows(model, bound, windows, columns_of_inputs)
 
 
 def source_faults(source: Source, columns: InputColumns) -> Iterator[Diagnostic]:
@@ -75,8 +74,7 @@ def _found(name: str, columns: InputColumns) -> tuple[tuple[Unresolved, ...], st
 
 def _evaluated(sql: str, columns: InputColumns) -> tuple[tuple[Unresolved, ...], str | None]:
     """The names in an expression that are not there, and its type if all are."""
-    text = _SELECT.format(sql, _READ)
-    query = columns_of(parse_text(text), {_READ: columns}, {}, text)
+    query = columns_of_value(sql, columns)
     type_ = query.columns[0].type if query.columns and not query.unresolved else None
     return query.unresolved, type_
 
@@ -91,26 +89,19 @@ def _dedup(item: Input | Source, columns: InputColumns, node: str, place: Locati
 
 
 def _windows(
-    model: Model, tree: exp.Expr, windows: Iterable[Window], columns_of_inputs: Mapping[str, InputColumns]
+    model: Model, bound: BoundQuery, windows: Iterable[Window], columns_of_inputs: Mapping[str, InputColumns]
 ) -> Iterator[Diagnostic]:
-    """Windows over a column that neither an input nor a part of the query has."""
-    windows = list(windows)
+    """Windows over a column that no SELECT of the query has."""
     inputs = [columns_of_inputs.get(item.node) for item in model.inputs]
-    if not windows or model.inlined or any(i is None or i.columns is None or not i.complete for i in inputs):
+    if model.inlined or any(i is None or i.columns is None or not i.complete for i in inputs):
         return
     names = [name for columns in inputs if columns is not None for name in _names(columns)]
     names += [item.watermark.column for item in model.inputs if item.watermark]
-    made = {alias.alias.lower() for alias in tree.find_all(exp.Alias)} | {
-        identifier.name.lower()
-        for alias in tree.find_all(exp.TableAlias)
-        for identifier in alias.args.get("columns") or ()
-    }
-    for window in windows:
-        # A part of the query that selects another window whole has a column of its name.
-        there = made | {other.name for other in windows if other is not window}
-        for column in parse_text(f"select {window.time.time}").find_all(exp.Column):
-            heads = {part.name.lower() for part in column.parts}
-            if not heads & ({name.lower() for name in names} | there):
+    there = {name.lower() for name in names}
+    for window in (window for window in windows if window.name not in bound.noted.timed):
+        tree = expression(window.time.time)
+        for column in tree.find_all(exp.Column) if tree is not None else ():
+            if there.isdisjoint(part.name.lower() for part in column.parts):
                 message = f"the window '{window.name}' is over '{column.sql(dialect=DIALECT)}', which no input has"
                 hint = near(column.name, names)
                 yield Diagnostic("unknown-column", message, hint, node=model.name, location=window.location)

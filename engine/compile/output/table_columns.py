@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from engine.compile.columns.column_texts import columns_named
 from engine.compile.nodes.column_facts import InputColumns, Origin
 from engine.compile.nodes.manifest import Column, Model
 from engine.compile.nodes.model_settings import History, Write
 
-_WORD = re.compile(r"\w+")
 # Type and meaning of the columns that a history of full extracts adds.
 _OF_VERSIONS = {
     "valid_from": ("timestamp", "the time of the extract that has it first"),
@@ -56,7 +55,7 @@ def kept(model: Model, seen: InputColumns) -> tuple[Model, InputColumns]:
 def _deciding(model: Model) -> Iterator[Origin]:
     write = model.write
     newer = {name.lower() for name in write.sequence_by}
-    deletes = {word.lower() for word in _WORD.findall(write.delete_when or "")}
+    deletes = columns_named(write.delete_when or "")
     for kind, names in (("sort", newer), ("filter", deletes)):
         for column in model.columns:
             if column.name.lower() in names:

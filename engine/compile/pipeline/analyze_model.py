@@ -30,9 +30,8 @@ from engine.compile.references.splice import splice
 from engine.compile.references.suggest_reference import with_suggestions
 from engine.compile.sql.aggregates import is_stateful
 from engine.compile.sql.determinism import deterministic_text
-from engine.compile.stateful.model_facts import facts
+from engine.compile.stateful.model_facts import facts, with_state
 from engine.compile.stateful.read_columns import without_unread
-from engine.compile.stateful.state_facts import with_state
 from engine.compile.streaming.check_model import placeholder
 from engine.compile.templates.template_names import REF
 from engine.compile.test_nodes.data_test_nodes import compile_tests
@@ -94,7 +93,7 @@ def finish(
         model, seen = kept(model, seen)
         if model.streaming and (model.stateful or model.write.unique_key):
             model = with_state(model, columns)
-        model = without_unread(model, seen)
+        model = without_unread(model, seen, read.query.nodes)
     tests = compile_tests(
         f"model.{read.file.name}",
         read.file.file,

@@ -18,6 +18,7 @@ from engine.compile.columns.find_columns import BoundQuery
 from engine.compile.config.window_config import Edit, Window
 from engine.compile.sql.aggregates import has_aggregate
 from engine.compile.sql.parse import ParsedQuery, span
+from engine.compile.sql.query_nodes import relations
 from engine.errors import Location
 
 _PARTS = {"start", "end"}
@@ -90,7 +91,7 @@ class _Uses:
     keys: Sequence[GroupKey]
 
     def edits(self, report: Report) -> Iterator[Edit]:
-        aliases = {source.alias_or_name.lower() for source in _sources(self.select)}
+        aliases = {source.alias_or_name.lower() for source in relations(self.select)}
         for column in _own(self.select, exp.Column):
             part = self.part(column)
             if part is None:
@@ -176,12 +177,3 @@ def _own(select: exp.Select, kind: type[_Node]) -> Iterator[_Node]:
             parent = parent.parent
         if parent is select:
             yield found
-
-
-def _sources(select: exp.Select) -> Iterator[exp.Expr]:
-    start = select.args.get("from_")
-    if start is not None:
-        yield start.this
-        yield from (join.this for join in start.this.args.get("joins") or ())
-    for join in select.args.get("joins") or ():
-        yield join.this

@@ -1,4 +1,4 @@
-"""Whose columns the expressions of a SELECT name."""
+"""Whose columns the expressions of a SELECT name, by the ids that the binder gave them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from engine.compile.columns.column_scope import NameRef
+from engine.compile.columns.walk import Walk
 from engine.compile.refresh.query_block import BlockSource, NotFollowedError
+from engine.compile.refresh.truncated_times import TruncatedTime, unit_of
 from engine.compile.sql.aggregates import is_aggregate
 from engine.compile.sql.dialect import spark
 
@@ -17,75 +20,76 @@ class BlockScope:
     """The sources of a SELECT."""
 
     sources: tuple[BlockSource, ...]
+    bound: Walk
 
-    @property
-    def outer(self) -> frozenset[str]:
-        """The sources whose columns may be NULL because nothing matches."""
-        return frozenset(one.alias for one in self.sources if one.outer)
-
-    def aliases(self, node: exp.Expr) -> set[str]:
-        """The sources whose columns an expression names.
-
-        Raises:
-            NotFollowedError: of one of its names that is not certain.
-        """
-        return {self.place(column)[0] for column in node.find_all(exp.Column)}
-
-    def place(self, column: exp.Column) -> tuple[str, tuple[str, ...]]:
-        """The source of a column, and its name there with the fields of structs behind it, in lower case.
+    def place(self, column: exp.Column) -> tuple[BlockSource, NameRef]:
+        """The source of a column, and what its name refers to.
 
         Raises:
             NotFollowedError: the source is not certain.
         """
-        first, *rest = (part.name.lower() for part in column.parts)
-        found = [one for one in self.sources if rest and one.alias == first and rest[0] in one.columns]
-        names = tuple(rest)
-        if not found:
-            found, names = [one for one in self.sources if first in one.columns], (first, *rest)
-        if len(found) != 1:
+        ref = self.bound.refs.get(id(column))
+        ids = ref.ids if ref is not None and len(ref.ids) == 1 else ()
+        # An alias of the SELECT may be the same column by another name, which FROM does not have.
+        found = [one for one in self.sources for number in ids if ref and one.columns.get(number) == ref.name]
+        if not found or ref is None:
             shown = column.sql(spark())
             raise NotFollowedError(f"the input of '{shown}' is not known", "Qualify it with an alias.")
-        return found[0].alias, names
+        return found[0], ref
 
-    def starred(self, star: exp.Expr, name: str) -> exp.Column | None:
-        """The column that a star gives under a name; None: it is not certain, or no column of a source."""
-        node = star.this if isinstance(star, exp.Column) else star
-        if node.args.get("replace") or node.args.get("rename"):
+    def may_be_null(self, node: exp.Expr) -> bool:
+        """Whether an expression names a column of an outer side, which is NULL where nothing matches.
+
+        Raises:
+            NotFollowedError: of one of its names that is not certain.
+        """
+        places = [self.place(column) for column in node.find_all(exp.Column)]
+        return any(source.outer for source, _ in places)
+
+    def starred(self, number: int) -> exp.Column | None:
+        """The column that a star gives, by its id; None: no source has it."""
+        found = next((one for one in self.sources if number in one.columns), None)
+        if found is None:
             return None
-        qualifiers = [part.name.lower() for part in star.parts[:-1]] if isinstance(star, exp.Column) else []
-        among = [one for one in self.sources if not qualifiers or qualifiers == [one.alias]]
-        found = [one for one in among if name in one.columns]
-        return exp.column(name, table=found[0].alias, quoted=True) if len(found) == 1 else None
+        column = exp.column(found.columns[number], table=found.alias, quoted=True)
+        self.bound.refs[id(column)] = NameRef((number,), found.columns[number])
+        return column
 
-    def canonical(self, node: exp.Expr) -> exp.Expr:
-        """An expression without brackets, with each column under one name, so that equal ones are found.
+    def key_of(self, node: exp.Expr) -> str:
+        """A text that is equal for equal expressions.
 
         Raises:
             NotFollowedError: the source of a column is not certain.
         """
-        root = exp.Paren(this=node.copy())
-        for paren in list(root.find_all(exp.Paren))[1:]:
-            paren.replace(paren.this)
-        for column in list(root.find_all(exp.Column)):
-            alias, names = self.place(column)
-            column.replace(exp.Column(this=exp.to_identifier(".".join(map(repr, (alias, *names))), quoted=True)))
-        found: exp.Expr = root.this
-        return found
+        for column in node.find_all(exp.Column):
+            self.place(column)
+        return self.bound.key_of(node)
 
-    def decided(self, value: exp.Expr, grain: Sequence[exp.Expr] | None) -> bool:
+    def cut(self, value: exp.Expr) -> TruncatedTime | None:
+        """What a value is cut from; None: it is something else, or the input is read twice.
+
+        Raises:
+            NotFollowedError: the source of a column is not certain.
+        """
+        unit, column = unit_of(value), value.this
+        if unit is None or not isinstance(column, exp.Column):
+            return None
+        source, ref = self.place(column)
+        read = [source.view in one.inner.views if one.inner else one.view == source.view for one in self.sources]
+        whole = not (ref.path or source.inner or source.outer) and sum(read) == 1
+        return TruncatedTime(source.view, column.name, unit) if whole else None
+
+    def decided(self, value: exp.Expr, grain: Sequence[str] | None) -> bool:
         """Whether an output value follows from what rows of the sources belong together by.
 
         Args:
             value: of the SELECT.
-            grain: in the canonical form; None: each row is on its own.
+            grain: the keys of expressions; None: each row is on its own.
 
         Raises:
             NotFollowedError: the source of a column is not certain.
         """
         if any(is_aggregate(node) or isinstance(node, exp.Window) for node in value.walk()):
             return False
-        if grain is None:
-            return True
-        value = self.canonical(value)
-        columns = list(value.find_all(exp.Column))
-        return value in grain or (bool(columns) and all(column in grain for column in columns))
+        columns = [self.place(column)[1].text for column in value.find_all(exp.Column)]
+        return grain is None or self.key_of(value) in grain or (bool(columns) and all(one in grain for one in columns))

@@ -12,11 +12,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sqlglot.errors import SqlglotError
-
 from engine.compile.refresh.query_block import BlockSource, NotFollowedError, QueryBlock, quoted
 from engine.compile.refresh.read_blocks import blocks_of
-from engine.compile.sql.dialect import UNFORESEEN, parse_text
+from engine.compile.sql.dialect import tree_of
 
 
 class InputState(StrEnum):
@@ -52,7 +50,8 @@ class FollowedQuery:
         """The expression of a branch for an output column: by its place, as only the first branch names columns."""
         names = self.branches[0].names
         same = len(branch.names) == len(names) and names.count(name) == 1
-        return branch.key_texts[names.index(name)] if same else None
+        key = branch.own_keys[names.index(name)] if same else None
+        return key.text if key is not None else None
 
     def search(self, keys: Sequence[str], changed: Sequence[str], named: Naming) -> str:
         """Return SQL for the keys of all output rows that may have changed, some of them more than once.
@@ -83,10 +82,9 @@ def follow(sql: str, columns: Mapping[str, Sequence[str]]) -> FollowedQuery:
     Raises:
         NotFollowedError: they do not.
     """
-    try:
-        tree = parse_text(sql)
-    except (SqlglotError, RecursionError, *UNFORESEEN) as error:
-        raise NotFollowedError("the query is not read with certainty") from error
+    tree = tree_of(sql)
+    if tree is None:
+        raise NotFollowedError("the query is not read with certainty")
     return FollowedQuery(blocks_of(tree, sql, columns))
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from engine.compile.refresh.truncated_times import TruncatedTime
 from engine.compile.sql.dialect import spark
 
 
@@ -29,7 +30,7 @@ class BlockSource:
         inner: that query.
         join: how it is joined: empty for the first, else `INNER`, `LEFT` or `CROSS`.
         on: the condition; empty: none.
-        columns: in lower case.
+        columns: their names in lower case, by id.
     """
 
     alias: str
@@ -37,12 +38,20 @@ class BlockSource:
     inner: QueryBlock | None
     join: str
     on: str
-    columns: frozenset[str]
+    columns: Mapping[int, str]
 
     @property
     def outer(self) -> bool:
         """Whether its columns are NULL where nothing matches."""
         return self.join == "LEFT"
+
+
+@dataclass(frozen=True, slots=True)
+class BlockKey:
+    """The text of an expression over a FROM; `cut`: the time of an input that it cuts to a unit."""
+
+    text: str
+    cut: TruncatedTime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +64,8 @@ class QueryBlock:
         sources: in the order of its FROM.
         where: the text of its condition; empty: none; None: it cannot be written again, or need not be.
         kept: the conjuncts of it that name no column of an outer side.
-        key_texts: for each output column, the text of an expression over the FROM by whose values output rows can be
-            divided into parts that do not depend on each other; None: it is no such column.
+        own_keys: for each output column, an expression over the FROM by whose values output rows can be divided into
+            parts that do not depend on each other; None: it is no such column.
         names: of the output columns, in order and in lower case; empty: Spark's name of it is not certain. A list of
             columns behind an alias may have replaced those of the items.
         grouped: rows of the FROM come together in output rows: GROUP BY, DISTINCT or a window.
@@ -66,15 +75,15 @@ class QueryBlock:
     sources: tuple[BlockSource, ...]
     where: str | None
     kept: tuple[str, ...]
-    key_texts: tuple[str | None, ...]
+    own_keys: tuple[BlockKey | None, ...]
     names: tuple[str, ...]
     grouped: bool
 
     @property
-    def keys(self) -> Mapping[str, str]:
-        """The texts of the columns by whose values rows can be divided, by the names that no other column has."""
-        pairs = zip(self.names, self.key_texts, strict=True)
-        return {name: text for name, text in pairs if name and text is not None and self.names.count(name) == 1}
+    def keys(self) -> Mapping[str, BlockKey]:
+        """The columns by whose values rows can be divided, by the names that no other column has."""
+        pairs = zip(self.names, self.own_keys, strict=True)
+        return {name: key for name, key in pairs if name and key is not None and self.names.count(name) == 1}
 
     @property
     def row_by_row(self) -> bool:

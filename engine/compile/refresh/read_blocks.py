@@ -17,11 +17,11 @@ from engine.compile.columns.walk import Walk
 from engine.compile.nodes.column_facts import InputColumns
 from engine.compile.refresh.block_scope import BlockScope
 from engine.compile.refresh.part_text import QueryText
-from engine.compile.refresh.query_block import BlockSource, NotFollowedError, QueryBlock
-from engine.compile.refresh.read_names import names_by_strings
+from engine.compile.refresh.query_block import BlockKey, BlockSource, NotFollowedError, QueryBlock
 from engine.compile.sql.aggregates import has_aggregate, returns_rows
 from engine.compile.sql.dialect import spark
 from engine.compile.sql.query_nodes import holds_relations
+from engine.compile.sql.read_names import names_by_strings
 from engine.compile.sql.shown_sql import join_words, shown_sql
 
 # Of a SELECT; anything else is not followed. An order without LIMIT changes no row.
@@ -39,14 +39,6 @@ _PLAIN = (
     exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Not, exp.Is, exp.And, exp.Or, exp.Paren, exp.EQ,
     exp.NEQ, exp.NullSafeEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In, exp.Coalesce,
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class _Cte:
-    """A query under a name, and the CTEs that it sees."""
-
-    node: exp.Expr
-    ctes: Mapping[str, _Cte]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +66,9 @@ def blocks_of(tree: exp.Expr, text: str, columns: Mapping[str, Sequence[str]]) -
         raise NotFollowedError("IDENTIFIER(..) is not followed", "Write the name of the column.")
     inputs = {name: InputColumns(name, tuple((one, None) for one in own)) for name, own in columns.items()}
     bound = bind(tree, inputs, {}, text)
-    return tuple(_Reader(query, bound.noted, columns).branches(tree, {}, outermost=True))
+    if any(clause.args.get("recursive") for clause in tree.find_all(exp.With)):
+        raise NotFollowedError("a recursive CTE is not followed")
+    return tuple(_Reader(query, bound.noted, columns).branches(tree, outermost=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,53 +78,39 @@ class _Reader:
     columns: Mapping[str, Sequence[str]]
     _read: dict[int, tuple[QueryBlock, ...]] = field(default_factory=dict)
 
-    def branches(self, tree: exp.Expr, ctes: Mapping[str, _Cte], *, outermost: bool = False) -> Iterator[QueryBlock]:
-        ctes = self.with_ctes(tree, ctes)
+    def branches(self, tree: exp.Expr, *, outermost: bool = False) -> Iterator[QueryBlock]:
         if isinstance(tree, exp.Subquery) and not _others(tree, {"this", "with_"}):
-            yield from self.branches(tree.this, ctes, outermost=outermost)
+            yield from self.branches(tree.this, outermost=outermost)
         elif isinstance(tree, exp.Union) and not tree.args.get("distinct"):
             if _others(tree, {"this", "expression", "distinct", "with_"}):
                 raise NotFollowedError("UNION with ORDER BY, LIMIT or BY NAME is not followed")
-            yield from self.branches(tree.this, ctes, outermost=outermost)
-            yield from self.branches(tree.expression, ctes, outermost=outermost)
+            yield from self.branches(tree.this, outermost=outermost)
+            yield from self.branches(tree.expression, outermost=outermost)
         elif isinstance(tree, exp.Select):
-            yield self.passed(tree, ctes) or self.block(tree, ctes, outermost=outermost)
+            yield self.passed(tree) or self.block(tree, outermost=outermost)
         else:
             word = "UNION" if isinstance(tree, exp.Union) else tree.key.upper()
             hint = "Write UNION ALL, and remove duplicates in a model of its own." if word == "UNION" else ""
             raise NotFollowedError(f"{word} is not followed", hint)
 
-    def with_ctes(self, tree: exp.Expr, ctes: Mapping[str, _Cte]) -> Mapping[str, _Cte]:
-        with_ = tree.args.get("with_")
-        if with_ is None:
-            return ctes
-        if with_.args.get("recursive"):
-            raise NotFollowedError("a recursive CTE is not followed")
-        visible = dict(ctes)
-        for cte in with_.expressions:
-            visible[cte.alias.lower()] = _Cte(cte, dict(visible))
-        return visible
-
-    def relation(self, node: exp.Expr, ctes: Mapping[str, _Cte]) -> tuple[str, tuple[QueryBlock, ...]] | None:
+    def relation(self, node: exp.Expr) -> tuple[str, tuple[QueryBlock, ...]] | None:
         """The alias and the branches of a CTE or subquery in a FROM; None: it is something else."""
         if isinstance(node, exp.Subquery) and not _others(node, {"this", "alias"}) and not holds_relations(node):
-            return node.alias.lower(), _renamed(tuple(self.branches(node.this, ctes)), node)
-        if not isinstance(node, exp.Table) or _others(node, {"this", "alias"}):
+            return node.alias.lower(), _renamed(tuple(self.branches(node.this)), node)
+        cte = self.bound.definitions.get(id(node))
+        if cte is None or _others(node, {"this", "alias"}):
             return None
-        name = node.name.lower()
-        if not isinstance(node.this, exp.Identifier) or name not in ctes:
-            return None
-        return node.alias.lower() or name, _renamed(self.cte(ctes[name]), node)
+        return node.alias.lower() or node.name.lower(), _renamed(self.cte(cte), node)
 
-    def cte(self, cte: _Cte) -> tuple[QueryBlock, ...]:
-        found = self._read.get(id(cte.node))
+    def cte(self, cte: exp.Expr) -> tuple[QueryBlock, ...]:
+        found = self._read.get(id(cte))
         if found is None:
-            if _others(cte.node, {"this", "alias"}):
+            if _others(cte, {"this", "alias"}):
                 raise NotFollowedError("a CTE of another form than a query is not followed")
-            found = self._read[id(cte.node)] = _renamed(tuple(self.branches(cte.node.this, cte.ctes)), cte.node)
+            found = self._read[id(cte)] = _renamed(tuple(self.branches(cte.this)), cte)
         return found
 
-    def passed(self, select: exp.Select, ctes: Mapping[str, _Cte]) -> QueryBlock | None:
+    def passed(self, select: exp.Select) -> QueryBlock | None:
         """The block of a query with groups, windows or outer joins, of which a SELECT takes rows and columns.
 
         `select a, n from (select .., rank() over (..) as n ..) where n = 1`: each of its rows depends on the same rows
@@ -139,19 +119,24 @@ class _Reader:
         parts = [*select.expressions, select.args.get("where")]
         if select.args.get("from_") is None or _others(select, _PASSING) or any(map(_does_more, filter(None, parts))):
             return None
-        relation = self.relation(select.args["from_"].this, ctes)
+        relation = self.relation(select.args["from_"].this)
         if relation is None or len(relation[1]) != 1 or not (relation[1][0].grouped or relation[1][0].outer):
             return None
         alias, inner = relation[0] or "__query0", relation[1][0]
-        scope = BlockScope((BlockSource(alias, "", inner, "", "", frozenset(inner.names) - {""}),))
+        columns = self.columns_of(select.args["from_"].this)
+        scope = BlockScope((BlockSource(alias, "", inner, "", "", columns),), self.bound)
         outputs = self.outputs(select, scope)
-        texts = tuple(_passed_key(one, inner, scope) for one in outputs)
-        return replace(inner, items=None, key_texts=texts, names=tuple(one.name for one in outputs))
+        keys = tuple(_passed_key(one, inner, scope) for one in outputs)
+        return replace(inner, items=None, own_keys=keys, names=tuple(one.name for one in outputs))
 
-    def block(self, select: exp.Select, ctes: Mapping[str, _Cte], *, outermost: bool) -> QueryBlock:
+    def columns_of(self, relation: exp.Expr) -> dict[int, str]:
+        """The names of the columns of something in a FROM, by id."""
+        return {one.value.id: one.name.lower() for one in self.bound.reads[id(relation)].columns if one.named}
+
+    def block(self, select: exp.Select, *, outermost: bool) -> QueryBlock:
         _check(select)
-        sources = tuple(self.sources(select, ctes))
-        scope = BlockScope(sources)
+        sources = tuple(self.sources(select))
+        scope = BlockScope(sources, self.bound)
         where = select.args.get("where")
         outputs = self.outputs(select, scope)
         return QueryBlock(
@@ -159,7 +144,7 @@ class _Reader:
             sources,
             (self.whole(where.this) if not outermost else None) if where is not None else "",
             tuple(self.kept(where.this, scope)) if where is not None else (),
-            tuple(self.key_texts(select, scope, outputs)),
+            tuple(self.own_keys(select, scope, outputs)),
             tuple(one.name for one in outputs),
             bool(select.args.get("group") or select.args.get("distinct") or _windows(select)),
         )
@@ -172,7 +157,7 @@ class _Reader:
         outputs = []
         for column in found.columns:
             item, name = select.expressions[column.item], column.name.lower()
-            value = scope.starred(item, name) if _is_star(item) else item.unalias()
+            value = scope.starred(column.value.id) if _is_star(item) else item.unalias()
             outputs.append(_Output(name if column.named else "", value, column))
         return outputs
 
@@ -184,22 +169,22 @@ class _Reader:
             return None
         return tuple(zip(texts, (one.name for one in outputs), strict=True)) if None not in values else None
 
-    def sources(self, select: exp.Select, ctes: Mapping[str, _Cte]) -> Iterator[BlockSource]:
-        found = [self.source(select.args["from_"].this, "", "", ctes, 0)]
+    def sources(self, select: exp.Select) -> Iterator[BlockSource]:
+        found = [self.source(select.args["from_"].this, "", "", 0)]
         for place, join in enumerate(select.args.get("joins") or (), 1):
             word, on = _how(join), join.args.get("on")
-            found.append(self.source(join.this, word, self.part(on) if on is not None else "", ctes, place))
-            scope = BlockScope(tuple(found))
-            if word != "LEFT" and on is not None and scope.outer & scope.aliases(on):
+            found.append(self.source(join.this, word, self.part(on) if on is not None else "", place))
+            scope = BlockScope(tuple(found), self.bound)
+            if word != "LEFT" and on is not None and scope.may_be_null(on):
                 reason = "an inner join by a column of a LEFT JOIN before it is not followed"
                 raise NotFollowedError(reason, "Write the inner joins first.")
         yield from found
 
-    def source(self, node: exp.Expr, join: str, on: str, ctes: Mapping[str, _Cte], place: int) -> BlockSource:
-        relation = self.relation(node, ctes)
+    def source(self, node: exp.Expr, join: str, on: str, place: int) -> BlockSource:
+        relation = self.relation(node)
         if relation is not None:
             alias, inner = relation[0] or f"__query{place}", _writable(relation[1])
-            return BlockSource(alias, "", inner, join, on, frozenset(inner.names) - {""})
+            return BlockSource(alias, "", inner, join, on, self.columns_of(node))
         if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
             raise NotFollowedError("a FROM of another form than a model, a source, a CTE or a subquery is not followed")
         if _others(node, {"this", "db", "catalog", "alias"}):
@@ -209,8 +194,7 @@ class _Reader:
         name = ".".join(part.name for part in node.parts)
         if name not in self.columns:
             raise NotFollowedError(f"the columns of '{name}' are not known")
-        columns = frozenset(column.lower() for column in self.columns[name])
-        return BlockSource(node.alias.lower() or node.name.lower(), name, None, join, on, columns)
+        return BlockSource(node.alias.lower() or node.name.lower(), name, None, join, on, self.columns_of(node))
 
     def whole(self, condition: exp.Expr) -> str | None:
         """The text of a condition; None: it cannot be written again."""
@@ -223,17 +207,17 @@ class _Reader:
         """Yield the conjuncts that name no column of an outer side; without one more keys are found than changed."""
         for part in condition.unnest().flatten() if isinstance(condition.unnest(), exp.And) else (condition,):
             try:
-                if part.find(exp.Column) is not None and not scope.outer & scope.aliases(part):
+                if part.find(exp.Column) is not None and not scope.may_be_null(part):
                     yield self.part(part)
             except NotFollowedError:
                 continue
 
-    def key_texts(self, select: exp.Select, scope: BlockScope, outputs: Sequence[_Output]) -> Iterator[str | None]:
+    def own_keys(self, select: exp.Select, scope: BlockScope, outputs: Sequence[_Output]) -> Iterator[BlockKey | None]:
         grain = _grain(select, self.bound.groups.get(id(select)), scope, outputs)
         for value in (one.value for one in outputs):
             try:
-                whole = value is not None and scope.decided(value, grain) and not scope.outer & scope.aliases(value)
-                yield self.part(value) if value is not None and whole else None
+                whole = value is not None and scope.decided(value, grain) and not scope.may_be_null(value)
+                yield BlockKey(self.part(value), scope.cut(value)) if value is not None and whole else None
             except NotFollowedError:
                 yield None
 
@@ -302,11 +286,11 @@ def _how(join: exp.Expr) -> str:
 
 def _grain(
     select: exp.Select, keys: Sequence[GroupKey] | None, scope: BlockScope, outputs: Sequence[_Output]
-) -> list[exp.Expr] | None:
-    """The expressions by which rows of the FROM belong together, in the canonical form; None: each is on its own."""
+) -> list[str] | None:
+    """The keys of the expressions by which rows of the FROM belong together; None: each row is on its own."""
     windows = _windows(select)
     if windows:
-        parts = [list(map(scope.canonical, window.args.get("partition_by") or ())) for window in windows]
+        parts = [list(map(scope.key_of, window.args.get("partition_by") or ())) for window in windows]
         common = [part for part in parts[0] if all(part in other for other in parts)]
         if not common:
             raise NotFollowedError("windows without a common PARTITION BY are not followed", "Add PARTITION BY.")
@@ -321,22 +305,22 @@ def _grain(
         elif isinstance(value, exp.Literal):
             raise NotFollowedError("GROUP BY a constant is not followed")
         if value is not None:
-            grain.append(scope.canonical(value))
+            grain.append(scope.key_of(value))
         elif not select.args["group"].args.get("all"):
             raise NotFollowedError("GROUP BY a column of a star is not followed")
     return grain
 
 
-def _passed_key(output: _Output, inner: QueryBlock, scope: BlockScope) -> str | None:
+def _passed_key(output: _Output, inner: QueryBlock, scope: BlockScope) -> BlockKey | None:
     """The key of an inner query that a column of the outer one gives; None: it gives none."""
     column = output.value.unnest() if output.value is not None else None
     if not isinstance(column, exp.Column):
         return None
     try:
-        _, names = scope.place(column)
+        _, ref = scope.place(column)
     except NotFollowedError:
         return None
-    return inner.keys.get(names[0]) if len(names) == 1 else None
+    return inner.keys.get(ref.name) if not ref.path else None
 
 
 def _does_more(part: exp.Expr) -> bool:

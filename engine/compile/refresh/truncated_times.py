@@ -9,9 +9,6 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from engine.compile.refresh.query_block import BlockSource, QueryBlock
-from engine.compile.sql.dialect import parse_text
-
 # The units whose cuts are among those of a unit: no year is cut within a day. A week may be in two months.
 _WITHIN = {
     "hour": ("MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR"),
@@ -50,29 +47,7 @@ class TruncatedTime:
         return self.unit in _WITHIN.get(transform, ())
 
 
-def truncated(block: QueryBlock, key: str) -> TruncatedTime | None:
-    """Return what a key column of a query is cut from; None: it is something else, or the input is read twice."""
-    text = block.keys.get(key)
-    if text is None:
-        return None
-    value = parse_text(f"SELECT {text}").expressions[0].unalias()
-    column, unit = value.this, _unit(value)
-    if unit is None or not isinstance(column, exp.Column) or column.args.get("db"):
-        return None
-    name = column.name.lower()
-    found = [one for one in block.sources if _is(one, column.table.lower(), name)]
-    if len(found) != 1 or found[0].inner is not None or found[0].outer:
-        return None
-    view = found[0].view
-    read = [view in one.inner.views if one.inner else one.view == view for one in block.sources]
-    return TruncatedTime(view, column.name, unit) if sum(read) == 1 else None
-
-
-def _is(source: BlockSource, qualifier: str, name: str) -> bool:
-    return source.alias == qualifier if qualifier else name in source.columns
-
-
-def _unit(value: exp.Expr) -> str | None:
+def unit_of(value: exp.Expr) -> str | None:
     """The unit that a value is cut to, in capitals; None: it is not cut, or to one that is not known."""
     if isinstance(value, exp.TimestampTrunc):
         unit = value.args["unit"].name.upper()

@@ -6,11 +6,11 @@ or the tokenizer of sqlglot.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.errors import ErrorLevel, ParseError
+from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from engine.compile.sql.lexer.tokens import tokenize
@@ -22,7 +22,7 @@ from engine.compile.sql.precedence.query_words import with_selects
 from engine.compile.sql.precedence.regroup import regrouped
 from engine.compile.sql.precedence.variant_paths import with_brackets
 
-__all__ = ["DIALECT", "UNFORESEEN", "parse_text", "parse_tokens", "spark", "tokenize"]
+__all__ = ["DIALECT", "UNFORESEEN", "parse_text", "parse_tokens", "spark", "tokenize", "tree_of"]
 
 DIALECT = "spark"
 # What the parser raises, beside its own errors, for what it did not foresee.
@@ -74,3 +74,12 @@ def parse_text(text: str) -> exp.Expr:
     if len(trees) != 1 or trees[0] is None:
         raise ParseError(f"one statement is expected: {text}")
     return trees[0]
+
+
+@lru_cache(maxsize=64)
+def tree_of(text: str) -> exp.Expr | None:
+    """The tree of a text, to look at and not to change: others look at it, too; None: the text cannot be read."""
+    try:
+        return parse_text(text)
+    except (SqlglotError, RecursionError, *UNFORESEEN):
+        return None

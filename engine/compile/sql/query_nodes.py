@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TypeVar
 
 from sqlglot import exp
@@ -25,6 +26,15 @@ def holds_relations(node: exp.Subquery) -> bool:
     if isinstance(inner, exp.Subquery):
         return any(inner.args.get(key) for key in _OF_RELATIONS) or holds_relations(inner)
     return not isinstance(inner, exp.Query)
+
+
+def relations(select: exp.Expr) -> Iterator[exp.Expr]:
+    """What FROM and the joins of a SELECT read."""
+    start = select.args.get("from_")
+    if start is not None:
+        yield start.this
+    for around in (start.this if start is not None else None, select):
+        yield from (join.this for join in (around.args.get("joins") if around is not None else None) or ())
 
 
 class QueryNodes:

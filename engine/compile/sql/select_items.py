@@ -34,7 +34,12 @@ def item_places(tokens: Sequence[Token]) -> tuple[ItemPlace, ...]:
 
     Of a pipe it is the last operator that counts, if it is a SELECT.
     """
-    return tuple(_place(item) for item in _items(_last_operator(tokens)) if item)
+    return first_places(_last_operator(tokens))
+
+
+def first_places(tokens: Sequence[Token]) -> tuple[ItemPlace, ...]:
+    """The same without a look at pipes."""
+    return tuple(_place(item) for item in _items(tokens) if item)
 
 
 def _last_operator(tokens: Sequence[Token]) -> Sequence[Token]:

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from itertools import islice, product
 
 from sqlglot import exp
-from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
+from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from engine.compile.sql.dialect import tokenize
+from engine.compile.sql.select_items import first_places
 from engine.compile.stateful.blocks import Block, Meaning, Selected, blocks
 
 _Edit = tuple[int, int, str]
@@ -162,15 +163,5 @@ def _spans(sql: str, select: exp.Select) -> list[tuple[int, int]] | None:
     words = [i for i, token in enumerate(tokens) if token.token_type is TokenType.SELECT and token.start < min(starts)]
     if not words:
         return None
-    items: list[list[Token]] = [[]]
-    depth = 0
-    for token in tokens[words[-1] + 1 :]:
-        depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
-        if depth == 0 and token.token_type is TokenType.FROM:
-            break
-        if depth == 0 and token.token_type is TokenType.COMMA:
-            items.append([])
-            continue
-        items[-1].append(token)
-    spans = [(item[0].start, item[-1].end + 1) for item in items if item]
-    return spans if len(spans) == len(select.expressions) == len(items) else None
+    places = first_places(tokens[words[-1] :])
+    return [(place.start, place.end) for place in places] if len(places) == len(select.expressions) else None

@@ -45,6 +45,7 @@ class Block:
         aggregates: of a group, as Spark stores them.
         event_time: a key has the event time of a watermark.
         gap: of a session window among the keys.
+        size: of the one window among the keys, a tumbling one over an event time.
         on: the condition of a join in its order; the columns of a sort; the number of a limit.
         carried: the columns that each side of a join of two streams keeps, in their order.
         select: the SELECT of a group.
@@ -63,6 +64,7 @@ class Block:
     aggregates: tuple[BoundExpression, ...] = ()
     event_time: bool = False
     gap: str = ""
+    size: str = ""
     on: tuple[BoundExpression, ...] = ()
     carried: tuple[tuple[BoundExpression, ...], ...] = ()
     select: Selected | None = None

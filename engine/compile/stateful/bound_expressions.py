@@ -12,13 +12,12 @@ from sqlglot import exp
 
 from engine.compile.sql.aggregates import is_aggregate
 from engine.compile.sql.intervals import is_interval, seconds
+from engine.compile.sql.same_expression import EVENT_TIME, WINDOWS, cast_type, key_of, type_of
 from engine.compile.sql.shown_sql import shown_sql
-from engine.compile.stateful.equivalent_expressions import EVENT_TIME, cast_type, key_of, type_of
 from engine.compile.stateful.written_calls import LostArgumentError, said_beside, written_calls
 from engine.times import duration_text
 
 _CALLS = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
-_WINDOWS = {"window": 3, "session_window": 1}
 
 
 def written_key(tree: exp.Expr, sql: str) -> str:
@@ -145,12 +144,12 @@ def normal(node: exp.Expr) -> exp.Expr:
     if isinstance(node, exp.Cast) and EVENT_TIME not in bare(node.this).meta and _has_type(node):
         inner: exp.Expr = node.this
         return inner.copy()
-    if isinstance(node, exp.Dot) and isinstance(node.this, exp.Anonymous) and node.this.name.lower() in _WINDOWS:
+    if isinstance(node, exp.Dot) and isinstance(node.this, exp.Anonymous) and node.this.name.lower() in WINDOWS:
         node.set("expression", exp.to_identifier(node.expression.name.lower()))
     if isinstance(node, exp.Interval) and is_interval(node) and (length := seconds(node)) is not None:
         number, unit = duration_text(length).split()
         return exp.Interval(this=exp.Literal.string(number), unit=exp.var(unit.upper().rstrip("S")))
-    if isinstance(node, exp.Anonymous) and node.name.lower() in _WINDOWS and len(node.expressions) > 1:
+    if isinstance(node, exp.Anonymous) and node.name.lower() in WINDOWS and len(node.expressions) > 1:
         return _window(node)
     return node
 

@@ -1,23 +1,27 @@
 """What a model means, as facts that a later build can compare.
 
-Formatting, comments, descriptions and tags are not part of it.
+Formatting, comments, descriptions and tags are not part of it. Nothing is derived here: both sides of a comparison are
+taken apart by the same version (`stateful_steps`), and compiling costs no more than reading the SQL's tokens.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
-from engine.compile.nodes.manifest import Input, Source
+from engine.compile.columns import InputColumns
+from engine.compile.nodes.fingerprint import fingerprint
+from engine.compile.nodes.manifest import Input, Model, Source
 from engine.compile.nodes.materialization import Materialized
 from engine.compile.nodes.model_settings import Deletes, Expectation, OnEmptyExtract, Overwrite, Write
 from engine.compile.references.ephemeral import Inlined
 from engine.compile.sql.normalize import FORM, spelling_of
 from engine.compile.sql.parse import ParsedQuery
 from engine.relations import Relation
-from engine.sources import kind_of
+from engine.sources import answers_of, kind_of
 from engine.sources.credentials import identified
+from engine.times import duration_seconds
 
 
 def facts(
@@ -140,3 +144,42 @@ def _source(node: Source) -> dict[str, Any]:
 
 def _identified(value: Any, key: str) -> Any:
     return identified(value, key) if isinstance(value, str) and key == "path" else value
+
+
+def with_state(model: Model, columns_of_inputs: Mapping[str, InputColumns]) -> Model:
+    """A model whose facts say what its state is made of, or the keys of its table (`keyed`) where it keeps no state.
+
+    Args:
+        model: streaming, with its compiled SQL.
+        columns_of_inputs: by id, the columns of what it reads.
+    """
+    sources = {item["name"]: item.get("source") for item in model.facts["inputs"]}
+    inputs = [_state_input(item, columns_of_inputs.get(item.node), sources.get(item.name)) for item in model.inputs]
+    facts = {**model.facts, "state" if model.stateful else "keyed": {"sql": spelling_of(model.sql), "inputs": inputs}}
+    return replace(model, facts=facts, fingerprint=fingerprint(facts))
+
+
+def _state_input(item: Input, columns: InputColumns | None, source: Mapping[str, Any] | None) -> dict[str, Any]:
+    mark = item.watermark if item.stream else None
+    types: dict[str, str | None] | None = None
+    if columns is not None and columns.columns is not None and columns.complete:
+        declared = {**dict(columns.columns), **(dict(columns.hidden) if item.metadata else {})}
+        types = dict(declared)
+        if mark is not None and mark.expression is not None:
+            same = next((name for name in types if name.lower() == mark.column.lower()), mark.column.lower())
+            types[same] = "timestamp"
+    result: dict[str, Any] = {
+        "view": item.view.lower(),
+        "name": item.name,
+        "stream": item.stream,
+        "columns": None if types is None else [[name, kind] for name, kind in types.items()],
+    }
+    if source is not None and not answers_of(source["format"]).caseless:
+        result["exact"] = True
+    if mark is not None:
+        result["watermark"] = {"column": mark.column.lower(), "delay": duration_seconds(mark.delay)}
+        if mark.expression is not None:
+            result["watermark"]["expression"] = spelling_of(mark.expression)
+    if item.stream and item.dedup:
+        result["dedup"] = sorted(name.lower() for name in item.dedup)
+    return result

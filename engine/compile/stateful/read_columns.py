@@ -10,9 +10,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from sqlglot import exp
+
 from engine.compile.columns import InputColumns
 from engine.compile.nodes.fingerprint import fingerprint
 from engine.compile.nodes.manifest import Model
+from engine.compile.sql.query_nodes import QueryNodes
+from engine.compile.sql.read_names import renames_columns
 from engine.sources import answers_of
 from engine.sources.answers import ColumnsBy
 
@@ -24,20 +28,22 @@ _IMPLICIT = {
     "table", "unpivot",
 }  # fmt: skip
 # These read all columns without a star, too: `TABLE t`, pipes, natural joins, the groups of a PIVOT.
-READ_ALL = frozenset({"identifier", "natural", "pivot", "table", "unpivot", "|>"})
+_READ_ALL = frozenset({"identifier", "natural", "pivot", "table", "unpivot", "|>"})
 _Reads = Callable[[str, str], bool]
 
 
-def without_unread(model: Model, seen: InputColumns) -> Model:
+def without_unread(model: Model, seen: InputColumns, nodes: QueryNodes) -> Model:
     """The model with only those columns of its inputs among its facts that it reads, as far as that is certain.
 
     Args:
         model: with all of its facts.
         seen: the columns of its query.
+        nodes: of the query.
     """
     if not any(_columns(model.facts)):
         return model
-    reads = _reader(model, seen)
+    by_place = any(map(renames_columns, nodes.every(exp.Table, exp.Subquery)))
+    reads = _reader(model, seen, by_place=by_place)
     known = _facts(model.facts, {item.name: item.node for item in model.inputs}, reads)
     return model if known == model.facts else replace(model, facts=known, fingerprint=fingerprint(known))
 
@@ -51,7 +57,7 @@ def _columns(facts: Mapping[str, Any]) -> Iterator[Any]:
         yield from _columns(inner)
 
 
-def _reader(model: Model, seen: InputColumns) -> _Reads:
+def _reader(model: Model, seen: InputColumns, *, by_place: bool) -> _Reads:
     """Whether a query reads a column of a node: it names it, or a star hands it on."""
     texts = [model.sql, *model.facts["windows"].values()]
     marks = [item.watermark for item in model.inputs if item.watermark is not None]
@@ -60,8 +66,10 @@ def _reader(model: Model, seen: InputColumns) -> _Reads:
     text = _STAR_EXCEPT.sub("* (", " ".join(texts).lower())
     words = {*_WORD.findall(text)}
     handed: set[tuple[str, str]] | None = set()
-    if "*" in text or "|>" in text or words & READ_ALL:
-        plain = seen.columns is not None and seen.complete and not words & _IMPLICIT and "|>" not in text
+    if by_place or "*" in text or "|>" in text or words & _READ_ALL:
+        plain = (
+            not by_place and seen.columns is not None and seen.complete and not words & _IMPLICIT and "|>" not in text
+        )
         handed = _handed_on(model) if plain else None
 
     def reads(node: str, name: str) -> bool:

@@ -11,17 +11,19 @@ them first, and a join stores the columns that are needed above it in the order 
 
 from __future__ import annotations
 
-import re
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from sqlglot import exp
 
 from engine.compile.columns import InputColumns
+from engine.compile.columns.column_texts import columns_named
 from engine.compile.columns.find_columns import BoundQuery
 from engine.compile.columns.plan_values import path_of
+from engine.compile.sql.same_expression import EVENT_TIME, MADE, TYPE, WINDOWS, gap_of, is_constant, key_of
 from engine.compile.stateful.blocks import Block, BoundExpression, Meaning, Selected
 from engine.compile.stateful.bound_expressions import (
     bare,
@@ -32,7 +34,6 @@ from engine.compile.stateful.bound_expressions import (
     text_of,
     wrapped,
 )
-from engine.compile.stateful.equivalent_expressions import EVENT_TIME, MADE, TYPE, gap_of, is_constant, key_of
 from engine.compile.stateful.written_calls import LostArgumentError, WrittenCall, said_beside, written_calls
 from engine.compile.streaming.check_query import bound
 from engine.compile.streaming.parse_statement import parse
@@ -42,7 +43,6 @@ from engine.compile.streaming.query_plan.redundant_aggregates import RANDOM
 from engine.compile.types import spark_types
 from engine.compile.types.builtin_functions import SYNONYMS
 
-_WORD = re.compile(r"\w+")
 _Trees = dict[int, exp.Expr]
 
 
@@ -54,12 +54,28 @@ def meaning(facts: Mapping[str, Any]) -> Meaning:
     """Take a query apart.
 
     Args:
-        facts: the facts that `state_facts` made: the SQL that runs, and its inputs with their columns. `renamed`, also
+        facts: the facts that `with_state` made: the SQL that runs, and its inputs with their columns. `renamed`, also
             of an input: the names that some columns have now, by the earlier ones in lower case.
 
     Raises:
         UnprovableError: it is compared as text.
     """
+    found = _meaning(json.dumps({key: facts[key] for key in ("sql", "inputs", "renamed") if key in facts}))
+    if isinstance(found, str):
+        raise UnprovableError(found)
+    return found
+
+
+# Each edit asks for both of its sides several times.
+@lru_cache(maxsize=16)
+def _meaning(facts: str) -> Meaning | str:
+    try:
+        return _taken_apart(json.loads(facts))
+    except UnprovableError as error:
+        return str(error)
+
+
+def _taken_apart(facts: Mapping[str, Any]) -> Meaning:
     inputs = {str(item["view"]).replace("`", "").lower(): item for item in facts["inputs"]}
     text = str(facts["sql"])
     tree = parse(text, synonyms=SYNONYMS).tree
@@ -177,10 +193,7 @@ class _Taker:
         number = self.names[name] = self.names.get(name, 0) + 1
         shown = self._shown(name) + (f"#{number}" if number > 1 else "")
         mark = facts.get("watermark") or {}
-        used = {
-            *_WORD.findall(str(mark.get("expression") or "")),
-            *(column.lower() for column in facts.get("dedup") or ()),
-        }
+        used = columns_named(str(mark.get("expression") or "")) | {one.lower() for one in facts.get("dedup") or ()}
         # Of JSON, `A` and `a` are two columns.
         written = {str(n).lower(): str(n) for n, _ in facts["columns"]} if facts.get("exact") else {}
         # A column of an upstream table that has another name now is the same column.
@@ -266,6 +279,7 @@ class _Taker:
             aggregates=tuple(_bound(bare(tree)) for tree in held.values()),
             event_time=any(_timed(key) for key in plan.keys),
             gap=next((gap for key in keys if (gap := gap_of(key))), ""),
+            size=_tumbling(keys),
             select=self._selected(select, items, rest),
         )
         return _filtered(block, map(_bound, conditions)), made
@@ -432,6 +446,16 @@ def _kept(keys: Sequence[exp.Expr]) -> list[exp.Expr]:
     for key in varying:
         kept.setdefault(key_of(key), key)
     return list(kept.values())
+
+
+def _tumbling(keys: Iterable[exp.Expr]) -> str:
+    """The length of the one window among keys, if it is a tumbling one over an event time; else empty."""
+    windows = [key for key in keys if any(call.name.lower() in WINDOWS for call in key.find_all(exp.Anonymous))]
+    call = windows[0] if len(windows) == 1 else None
+    if not isinstance(call, exp.Anonymous) or call.name.lower() != "window" or len(call.expressions) != 2:  # noqa: PLR2004
+        return ""
+    time, size = call.expressions
+    return str(size.this) if isinstance(size, exp.Literal) and EVENT_TIME in time.meta else ""
 
 
 def _select(block: Block) -> exp.Select | None:

@@ -99,18 +99,14 @@ def _names(text: str, column: str) -> bool:
 def _selected(sql: str) -> tuple[dict[str, str], str] | None:
     """The expressions of a SELECT by column, and the rest of its text; None: it is something else."""
     from sqlglot import exp
-    from sqlglot.errors import SqlglotError
 
-    from engine.compile.sql.dialect import parse_text, tokenize
+    from engine.compile.sql.dialect import tokenize, tree_of
     from engine.compile.sql.select_items import item_places
 
-    try:
-        tree = parse_text(sql)
-        items = item_places(tokenize(sql))
-    except SqlglotError:
-        return None
+    tree = tree_of(sql)
     if not isinstance(tree, exp.Select) or tree.args.get("distinct") or any(item.is_star for item in tree.expressions):
         return None
+    items = item_places(tokenize(sql))
     names = [item.alias_or_name.lower() for item in tree.expressions]
     if len(set(names)) < len(names) or len(names) != len(items) or "" in names:
         return None

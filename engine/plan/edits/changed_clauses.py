@@ -7,9 +7,9 @@ from itertools import islice
 from typing import Any
 
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
-from engine.compile.sql.dialect import DIALECT, parse_text
+from engine.compile.sql.dialect import tree_of
+from engine.compile.sql.same_expression import key_of
 
 # Names that a sentence has at most.
 _MOST = 5
@@ -50,11 +50,9 @@ def changed_clauses(before: _Args, after: _Args) -> tuple[str, ...]:
         texts = [str(facts.get("sql", "")) for facts in sides]
         if texts[0] == texts[1]:
             continue
-        try:
-            old, new = map(parse_text, texts)
-        except (SqlglotError, RecursionError, ValueError):
-            continue
-        found |= dict.fromkeys(_of_query(old, new, place))
+        old, new = map(tree_of, texts)
+        if old is not None and new is not None:
+            found |= dict.fromkeys(_of_query(old, new, place))
     more = len(found) - _MOST
     return (*islice(found, _MOST), f"{more} more") if more > 1 else tuple(found)
 
@@ -106,10 +104,5 @@ def _of_columns(old: exp.Select, new: exp.Select, place: str) -> Iterator[str]:
 
 
 def _differ(old: Any, new: Any) -> bool:
-    """Whether two parts of trees differ; functions of different names may be written as one."""
-    return old != new or _text(old) != _text(new)
-
-
-def _text(value: Any) -> str:
-    parts = value if isinstance(value, list) else [value]
-    return " ".join(one.sql(dialect=DIALECT) if isinstance(one, exp.Expr) else str(one or "") for one in parts)
+    """Whether two parts of trees differ, which sqlglot compares in one letter case; or in a gap, which has no key."""
+    return old != new or key_of(old) != key_of(new)

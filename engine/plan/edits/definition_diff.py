@@ -12,21 +12,28 @@ from typing import Any
 _TOKEN = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|\S+")
 _CLAUSES = frozenset(
     [
-        *(
-            "from",
-            "where",
-            "group",
-            "having",
-            "order",
-            "limit",
-            "union",
-            "intersect",
-            "except",
-            "left",
-            "right",
-            "full",
-        ),
-        *("inner", "cross", "anti", "semi", "join", "qualify", "window", "lateral", "select", "with"),
+        "from",
+        "where",
+        "group",
+        "having",
+        "order",
+        "limit",
+        "union",
+        "intersect",
+        "except",
+        "left",
+        "right",
+        "full",
+        "inner",
+        "cross",
+        "anti",
+        "semi",
+        "join",
+        "qualify",
+        "window",
+        "lateral",
+        "select",
+        "with",
     ]
 )
 # Words of a join, of which only the first begins a line.
@@ -37,19 +44,7 @@ _READ = re.compile(r"`@(ref|source) ([^`]*)`")
 _NAME = re.compile(r"\w+|`[^`]*`")
 # Words that are not functions.
 _BEFORE_BRACKETS = _CLAUSES | {
-    "as",
-    "in",
-    "on",
-    "and",
-    "or",
-    "not",
-    "by",
-    "over",
-    "exists",
-    "when",
-    "then",
-    "else",
-    "values",
+    *["as", "in", "on", "and", "or", "not", "by", "over", "exists", "when", "then", "else", "values"]
 }
 # Of `engine.compile.stateful.model_facts`: what follows from others, or says nothing to people.
 _NOT_SHOWN = frozenset(["form", "relation", "state", "keyed", "stateful", "inlined", "sql"])

@@ -8,7 +8,6 @@ events before the end of the last written window, gives exactly the windows that
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,8 +20,6 @@ from engine.plan.deployed.deployed_facts import DeployedModel
 from engine.plan.deployed.generations import committed_batch
 from engine.state.checkpoint import watermark_of
 from engine.times import duration_seconds, duration_text, time_text
-
-_TUMBLING = re.compile(r"window\((?P<input>[\w.`]+)\.`?(?P<column>\w+)`?, '(?P<size>[^']+)'\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +46,9 @@ def windows_of(facts: Mapping[str, Any]) -> Windows | None:
         return None
     reads = [block for block in found if block.kind == "read" and block.streaming]
     steps = [block for block in found if block.stateful and block.kind != "read"]
-    if len(reads) != 1 or [step.kind for step in steps] != ["group"]:
+    if len(reads) != 1 or [step.kind for step in steps] != ["group"] or not steps[0].size:
         return None
-    keys = [key.text for key in steps[0].keys if "window(" in key.text]
-    window = _TUMBLING.fullmatch(keys[0]) if len(keys) == 1 else None
-    item = next(item for item in facts["state"]["inputs"] if item["stream"])
-    if window is None or window["column"].lower() != (item.get("watermark") or {}).get("column"):
-        return None
-    if window["input"].replace("`", "").lower() != reads[0].name.rpartition(".")[2].lower():
-        return None
-    return Windows(reads[0].watermark, round(duration_seconds(window["size"]) * 1000))
+    return Windows(reads[0].watermark, round(duration_seconds(steps[0].size) * 1000))
 
 
 def can_follow(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
@@ -68,9 +58,9 @@ def can_follow(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
 
 def first_open(model: Model, known: DeployedModel) -> int | Diagnostic:
     """Return the start of the first window that is not written, in milliseconds since 1970, or why there is none."""
-    old, after = (known.writer.facts if known.writer is not None else None) or {}, windows_of(model.facts)
-    before = windows_of(old)
-    if before is None or after is None or not can_follow(old, model.facts):
+    old = (known.writer.facts if known.writer is not None else None) or {}
+    before, after = windows_of(old), windows_of(model.facts)
+    if before is None or after is None or before.event_time != after.event_time:
         return _refused(model, _OTHER)
     mark, state = _watermark(known), known.state
     if not mark or state is None:

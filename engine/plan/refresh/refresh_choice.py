@@ -169,7 +169,7 @@ def _check_query(manifest: Manifest, model: Model) -> None:
     Raises:
         _FullError: other things decide, too.
     """
-    from engine.compile.refresh.read_names import names_by_strings, reads_places
+    from engine.compile.sql.read_names import names_by_strings, reads_places
 
     if volatile(manifest, model):
         raise _FullError("it reads the clock or draws random numbers", "Compute such values where the rows are made.")
@@ -234,7 +234,7 @@ def _inputs(
     inputs: Mapping[str, Any],
     of_table: Callable[[Model], TableFacts | None],
 ) -> Iterator[InputChange]:
-    from engine.compile.refresh.read_names import read_names
+    from engine.compile.sql.read_names import read_names
 
     names = read_names(model.sql)
     if state.inputs.keys() != inputs.keys():
@@ -265,7 +265,7 @@ def _change(
     table: TableFacts,
     before: Mapping[str, Any],
     now: Mapping[str, Any],
-    names: frozenset[str] | None,
+    names: tuple[str, ...] | None,
 ) -> InputChange:
     old, new = before.get("snapshot"), now.get("snapshot")
     if old is None or new is None:
@@ -285,7 +285,7 @@ def _change(
     return InputChange(node, name, view, old, new, columns, table.only_files_since(old))
 
 
-def _read(fields: Sequence[Mapping[str, Any]], names: frozenset[str] | None) -> list[Mapping[str, Any]]:
+def _read(fields: Sequence[Mapping[str, Any]], names: tuple[str, ...] | None) -> list[Mapping[str, Any]]:
     return [field for field in fields if names is None or str(field["name"]).lower() in names]
 
 

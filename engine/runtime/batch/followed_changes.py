@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from engine.compile import Model
 from engine.compile.nodes.model_settings import Refresh
 from engine.compile.refresh.changed_keys import FollowedQuery, InputState
-from engine.compile.refresh.truncated_times import TruncatedTime, truncated
+from engine.compile.refresh.truncated_times import TruncatedTime
 from engine.lake.commits import Commit
 from engine.lake.lake_reader import Lake
 from engine.lake.quoted_names import quoted
@@ -76,7 +76,8 @@ class FollowedChanges:
         """
         names = {one.view: state_name(self.choice, plain(one.view), InputState.AFTER) for one in self.choice.inputs}
         for key, known in ranges.items():
-            found = truncated(self.query.branches[0], key) if len(self.query.branches) == 1 else None
+            own = self.query.branches[0].keys.get(key) if len(self.query.branches) == 1 else None
+            found = own.cut if own is not None else None
             view = next((one.view for one in self.choice.inputs if found and plain(one.view) == found.view), None)
             if found is not None and view is not None and known:
                 names[view] = self._narrowed(names[view], found, known, units[key])

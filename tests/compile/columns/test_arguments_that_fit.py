@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from engine.compile.columns import InputColumns
-from engine.compile.columns.find_columns import columns_of
+from engine.compile.columns.find_columns import bind
 from engine.compile.output.clause_checks import misplaced
 from engine.compile.sql.query_nodes import QueryNodes
 from engine.compile.streaming.parse_statement import parse
@@ -43,9 +43,13 @@ ASKED = list(asked())
 def faults(sql: str) -> list[str]:
     tree = parse(sql).tree
     assert tree is not None, sql
-    found = columns_of(tree, {"t": InputColumns("model.t", tuple(TYPES.items()))}, {}, sql)
+    bound = bind(tree, {"t": InputColumns("model.t", tuple(TYPES.items()))}, {}, sql)
+    found = bound.columns
     missing = [f"no column {name.name}" for name in found.unresolved]
-    return [*missing, *(fault.message for fault in (*found.faults, *misplaced(QueryNodes.of(tree))))]
+    return [
+        *missing,
+        *(fault.message for fault in (*found.faults, *misplaced(QueryNodes.of(tree), bound.noted.key_of))),
+    ]
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final
 
 from sqlglot import Dialect
@@ -60,6 +60,12 @@ def tokenize(text: str) -> list[Token]:
     Raises:
         sqlglot.errors.TokenError: a quote, comment or hint has no end; `start` is where it begins.
     """
+    return [*tokens_of(text)]
+
+
+# A text is read for several questions one after the other: in `plan` for all of an edit.
+@lru_cache(maxsize=64)
+def tokens_of(text: str) -> tuple[Token, ...]:
     reader = _Reader(text)
     stream = lexemes(text)
     keywords, tokens = _keywords(), reader.tokens
@@ -81,7 +87,7 @@ def tokenize(text: str) -> list[Token]:
             reader.take(kind, start, end, stream)
             if tokens[-1].token_type is _T.UNKNOWN:
                 break
-    return tokens
+    return (*tokens,)
 
 
 @dataclass(slots=True)

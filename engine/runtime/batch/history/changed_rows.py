@@ -82,6 +82,6 @@ def _unique(manifest: Manifest, model: Model, one: InputChange) -> bool:
     query = follow(model.sql, {plain(one.view): one.columns})
     if len(query.branches) != 1 or query.branches[0].sources[0].inner is not None:
         return False
-    texts = (query.branches[0].keys.get(key.lower(), "") for key in model.write.unique_key)
-    columns = {match[1].lower() for text in texts if (match := _COLUMN.fullmatch(text))}
+    keys = (query.branches[0].keys.get(key.lower()) for key in model.write.unique_key)
+    columns = {match[1].lower() for key in keys if key is not None and (match := _COLUMN.fullmatch(key.text))}
     return columns >= {key.lower() for key in upstream.write.unique_key}

@@ -5,42 +5,36 @@ from __future__ import annotations
 from itertools import pairwise
 
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
-from engine.compile.sql.dialect import UNFORESEEN, parse_text, tokenize
+from engine.compile.sql.dialect import tokenize, tree_of
 from engine.compile.sql.query_nodes import holds_relations
 
 # Iceberg's columns of a row's place: compaction changes them.
 _PLACES = {
-    "_file",
-    "_pos",
-    "_deleted",
-    "_spec_id",
-    "_partition",
-    "_row_id",
-    "_last_updated_sequence_number",
-    "_metadata",
-}
+    "_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number", "_metadata",
+}  # fmt: skip
 _NO_NAMES = {TokenType.STRING, TokenType.NUMBER}
 
 
-def read_names(sql: str) -> frozenset[str] | None:
-    """Return the names in a query, in lower case: a column that is not among them is not read.
+def read_names(sql: str) -> tuple[str, ...] | None:
+    """Return the words and signs of a query in lower case: a column whose name is not among them is not read.
 
     Returns:
         None: any column may be read, by a name that is not that of the column, by its place, or by no name at all.
     """
+    tree = tree_of(sql)
+    if tree is None or names_by_strings(sql) or reads_unnamed(tree):
+        return None
     tokens = tokenize(sql)
-    if names_by_strings(sql) or any(token.token_type is TokenType.TABLE for token in tokens):
+    if any(token.token_type is TokenType.TABLE for token in tokens):
         return None
-    try:
-        tree = parse_text(sql)
-    except (SqlglotError, RecursionError, *UNFORESEEN):
-        return None
-    if any(map(_reads_unnamed, tree.walk())):
-        return None
-    return frozenset(token.text.lower() for token in tokens if token.token_type not in _NO_NAMES)
+    return tuple(token.text.lower() for token in tokens if token.token_type not in _NO_NAMES)
+
+
+def reads_unnamed(tree: exp.Expr) -> bool:
+    """Return whether a query reads columns whose names are not in its text."""
+    return any(map(_reads_unnamed, tree.walk()))
 
 
 def _reads_unnamed(node: exp.Expr) -> bool:
@@ -49,9 +43,13 @@ def _reads_unnamed(node: exp.Expr) -> bool:
         return not _counts_rows(node)
     if isinstance(node, exp.Join):
         return bool(node.args.get("method"))
-    if isinstance(node, exp.TableAlias):
-        return bool(node.args.get("columns")) and not _makes_columns(node.parent)
-    return isinstance(node, exp.Pivot)
+    return isinstance(node, exp.Pivot) or renames_columns(node)
+
+
+def renames_columns(relation: exp.Expr) -> bool:
+    """Return whether it is something in FROM whose columns get other names by their places: `flights as f(a, b)`."""
+    alias = relation.args.get("alias")
+    return isinstance(alias, exp.TableAlias) and bool(alias.args.get("columns")) and not _makes_columns(relation)
 
 
 def _counts_rows(star: exp.Star) -> bool:
@@ -61,7 +59,7 @@ def _counts_rows(star: exp.Star) -> bool:
     return alone and not any(star.args.values())
 
 
-def _makes_columns(relation: exp.Expr | None) -> bool:
+def _makes_columns(relation: exp.Expr) -> bool:
     """Whether the columns of a relation are made in the query, of names and values in its text."""
     if isinstance(relation, exp.Table):
         # A function has no identifier.

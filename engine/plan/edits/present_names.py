@@ -1,0 +1,166 @@
+"""The facts of the query that wrote a table, with the names that its inputs, their columns and its own have now.
+
+Both sides of a comparison have the new names then: what differs beside them is an edit like any other. The old query is
+bound by the version that runs, which says what each name in it refers to; the form in which a state is taken apart gets
+the names (`stateful_steps.meaning`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sqlglot import exp
+
+from engine.compile import Manifest, Model
+from engine.compile.columns import InputColumns
+from engine.compile.columns.find_columns import bind
+from engine.compile.columns.name_uses import UseKind
+from engine.compile.sql.dialect import tree_of
+from engine.compile.sql.normalize import spelling_of
+from engine.compile.templates.template_names import REF, SOURCE
+from engine.plan.deployed.column_names import earlier_names
+
+Names = Mapping[str, str]
+_LISTS = ("unique_key", "sequence_by", "check", "exclude")
+_STATE = ("state", "began", "keyed")
+_CONDITION = "select {} from `@own`"
+
+
+def with_inputs_of_now(facts: Mapping[str, Any], now: Names) -> Mapping[str, Any]:
+    """Return the facts with the names that inputs have now, by the earlier ones."""
+    if not now:
+        return facts
+
+    def named(item: Mapping[str, Any]) -> dict[str, Any]:
+        return {**item, "name": now.get(item["name"], item["name"])}
+
+    inputs = sorted(map(named, facts["inputs"]), key=lambda item: (item["name"], item.get("through", "")))
+    # The text of a state keeps the views that it was made with.
+    apart = {
+        key: {**facts[key], "inputs": [{**named(item), "alias": item["name"]} for item in facts[key]["inputs"]]}
+        for key in _STATE
+        if key in facts
+    }
+    sql = str(facts["sql"])
+    reads = {f"{kind}{old}": InputColumns(old, None) for old in now for kind in (SOURCE, REF)}
+    return {**facts, **apart, "inputs": inputs, "sql": _written(sql, reads, now, {}, {})}
+
+
+def with_names_of_now(manifest: Manifest, model: Model, facts: Mapping[str, Any]) -> Mapping[str, Any]:
+    own, nodes = _names(model), {item.name: manifest.nodes.get(item.node) for item in model.inputs}
+    inputs = {name: names for name, node in nodes.items() if isinstance(node, Model) and (names := _names(node))}
+    if not own and not inputs:
+        return facts
+    apart = {key: _apart(facts[key], own, inputs) for key in _STATE if key in facts}
+    read = [_input(item, inputs.get(str(item["name"]), {})) for item in facts["inputs"]]
+    reads = {}
+    for name, node in nodes.items():
+        before = {new: old for old, new in inputs.get(name, {}).items()}
+        columns = [(before.get(column.name.lower(), column.name), None) for column in getattr(node, "columns", ())]
+        kind = REF if isinstance(node, Model) else SOURCE
+        reads[f"{kind}{name}"] = InputColumns(name, tuple(columns) or None, complete=False)
+    sql = _written(str(facts["sql"]), reads, {}, inputs, own)
+    return {**facts, **apart, **_of_table(facts, own), "inputs": read, "sql": sql}
+
+
+def _names(model: Model) -> dict[str, str]:
+    return {old: new.lower() for old, new in earlier_names(model).items()}
+
+
+def _apart(said: Mapping[str, Any], own: Names, inputs: Mapping[str, Names]) -> dict[str, Any]:
+    read = [{**item, "renamed": inputs[str(item["name"])]} if str(item["name"]) in inputs else item
+            for item in said["inputs"]]  # fmt: skip
+    return {**said, "inputs": read, "renamed": dict(own)}
+
+
+def _input(item: Mapping[str, Any], names: Names) -> Mapping[str, Any]:
+    if not names:
+        return item
+    mark = item.get("watermark")
+    if mark:
+        mark = {**mark, "column": names.get(str(mark["column"]).lower(), mark["column"])}
+    return {**item, "watermark": mark, "dedup": sorted(names.get(name.lower(), name) for name in item["dedup"])}
+
+
+def _of_table(facts: Mapping[str, Any], own: Names) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "partition_by": [{**part, "column": _now(part["column"], own)} for part in facts.get("partition_by") or ()],
+        "expectations": sorted([_condition(text, own), on] for text, on in facts.get("expectations") or ()),
+    }
+    write = dict(facts.get("write") or {})
+    for key in _LISTS:
+        if isinstance(write.get(key), list):
+            names = [own.get(name, name) for name in write[key]]
+            write[key] = names if key == "sequence_by" else sorted(names)
+    if "delete_when" in write:
+        write["delete_when"] = _condition(write["delete_when"], own)
+    table = dict(facts.get("table") or {})
+    if "sort_by" in table:
+        table["sort_by"] = [{**part, "column": _now(part["column"], own)} for part in table["sort_by"]]
+    if "columns" in table:
+        table["columns"] = {own.get(name, name): kind for name, kind in table["columns"].items()}
+    if "expectations" in table:
+        table["expectations"] = sorted([name, _condition(text, own), on] for name, text, on in table["expectations"])
+    found |= {"write": write, "table": table}
+    return {key: value for key, value in found.items() if key in facts}
+
+
+def _now(name: str, own: Names) -> str:
+    return own.get(name.lower(), name)
+
+
+def _condition(text: str, own: Names) -> str:
+    """A condition on columns of the model."""
+    before, after = _CONDITION.split("{}")
+    columns = InputColumns("", tuple((name, None) for name in own), complete=False)
+    written = _written(_CONDITION.format(text), {"@own": columns}, {}, {"": own}, {})
+    return written[len(before) : -len(after)] if written != _CONDITION.format(text) else text
+
+
+def _written(
+    sql: str, reads: Mapping[str, InputColumns], now: Names, columns: Mapping[str, Names], own: Names
+) -> str:  # fmt: skip
+    """A query with other names.
+
+    Args:
+        sql: of the query.
+        reads: what it reads, by the name there; `node` is the name of the input.
+        now: the names that inputs have now, by the earlier ones.
+        columns: those of their columns, by input.
+        own: those of its own columns.
+    """
+    tree = tree_of(sql)
+    if tree is None:
+        return sql
+    edits = dict(_edits(tree, sql, reads, now, columns, own))
+    for (start, end), text in sorted(edits.items(), reverse=True):
+        sql = sql[:start] + text + sql[end:]
+    return spelling_of(sql) if edits else sql
+
+
+def _edits(
+    tree: exp.Expr, sql: str, reads: Mapping[str, InputColumns], now: Names, columns: Mapping[str, Names], own: Names
+) -> Iterator[tuple[tuple[int, int], str]]:  # fmt: skip
+    for name in (table.this for table in tree.find_all(exp.Table)):
+        if isinstance(name, exp.Identifier) and name.name in reads and reads[name.name].node in now:
+            old = reads[name.name].node
+            yield (name.meta["start"], name.meta["end"] + 1), f"`{name.name.removesuffix(old)}{now[old]}`"
+    bound = bind(tree, reads, {}, sql, with_uses=True)
+    unaliased, uses = bound.noted.unaliased, bound.noted.uses or {}
+    given = {
+        at: own[column.name.lower()]
+        for at, column in zip(bound.named_at, bound.columns.columns or (), strict=False)
+        if isinstance(at, int) and at >= 0 and column.name.lower() in own
+    }
+    for use in uses.values():
+        node, name = use.origin or ("", "")
+        new = columns.get(node, {}).get(name.lower()) if use.origin is not None else None
+        if use.kind is UseKind.ALIAS and use.named_at in now:
+            new = now[str(use.named_at)].rpartition(".")[2]
+        elif use.named_at in given and use.named_at not in unaliased:
+            new = given[use.named_at]
+        if use.start in unaliased and use.start in given:
+            yield (use.start, use.end), f"`{new or sql[use.start : use.end].strip('`')}` as `{given[use.start]}`"
+        elif new is not None:
+            yield (use.start, use.end), f"`{new}`"
