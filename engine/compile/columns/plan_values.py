@@ -37,7 +37,7 @@ _HANDING_ON = (
     exp.Min, exp.Max, exp.First, exp.Last, exp.AnyValue, exp.Substring, exp.Concat, exp.Trim, exp.Lower, exp.Upper,
 )  # fmt: skip
 _COLLATE = " collate "
-# What a query is in that is no expression.
+# What a query is in that is not an expression.
 _AROUND = (exp.From, exp.Join, exp.CTE, exp.Lateral, exp.TableSample)
 WINDOWS = {"window": "window", "session_window": "session"}
 _COLLECTS = {"collect_list", "collect_set", "listagg", "string_agg", "array_agg"}
