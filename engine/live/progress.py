@@ -70,13 +70,15 @@ class Progress:
             at: now.
             due_at: when input should be read.
             is_known: whether a plan knows what is unread; else a turn that runs has something to do.
-            on_schedule: the schedule queues its turns: what is queued is due, although `due_at` may say that input is
-                due later, because a poll noticed it only after that time, or because the machine slept through it.
+            on_schedule: the schedule queues its turns: what is queued is due since then. `due_at` may say later if a
+                poll noticed the input after that time, or earlier if the machine slept at that time.
         """
         since = self.unread_since if is_known else self.turn_since
         if since is None or not self.is_expected:
             return 0.0
         since = max(since, self.moved_at)
-        begun = (self.turn_since, self.queued_since if on_schedule else None)
-        due = min([due_at(since), *(max(since, moment) for moment in begun if moment is not None)])
+        due = due_at(since)
+        begun = self.queued_since if on_schedule and self.queued_since is not None else self.turn_since
+        if begun is not None:
+            due = max(since, begun) if on_schedule else min(due, max(since, begun))
         return max(0.0, at - due)

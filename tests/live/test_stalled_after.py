@@ -112,6 +112,22 @@ def test_a_turn_that_its_schedule_has_queued_is_due_whenever_a_poll_noticed_the_
     assert health(0) == "healthy"
 
 
+def test_a_schedule_that_the_machine_slept_through_is_due_after_it() -> None:
+    hour, now = BEGIN // 3600 * 3600, [-500.0, 0.0]
+    rule = StallRule(300, lambda at: at // 3600 * 3600 + 3600, on_schedule=True)
+    status = LiveStatus(clock=Clock(lambda: hour + now[0], lambda: now[1]), stall_rules=lambda _: rule)
+
+    def health(awake: float, asleep: float = 0.0) -> str:
+        now[0], now[1] = now[0] + awake + asleep, now[1] + awake
+        return status.to_json()["health"]
+
+    status.add(started("model.hourly", at=hour - 500))
+    status.note_lags({"model.hourly": (Lag("shop.orders", "files", 3),)})
+    assert [health(400), health(0, 200)] == ["healthy", "healthy"]
+    status.add(state("model.hourly", NodeState.QUEUED, at=hour + 100))
+    assert [health(299), health(1)] == ["healthy", "stalled"]
+
+
 def test_a_turn_that_waits_for_its_trigger_is_queued_and_not_due(tmp_path: Path) -> None:
     result = compiled(tmp_path, model(f"{STREAM}trigger: every 20 minutes", name="slow"))
     status = LiveStatus(stall_rules=lambda node: stall_rule(result, node))
