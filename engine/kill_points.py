@@ -36,12 +36,11 @@ listens kills the process, fails, or acts on the table as somebody else would. T
     backfilling     rows of a range are computed, and nothing of them is in the table
     backfilled      they are, and streams of the table have not passed the commit
     previous kept   what a full refresh is about to replace has its tag, and no state has heard of it
-    rolling back    a rollback is noted, and nothing else of it is done
+    begun           an operation (drop, rename, rollback, rebuild) is noted, and nothing else of it is done
     put back        the table is what it was, and its state is not
     brought back    the earlier generation has its state again, and so has the other
     retired         the other one has none any more, and the rollback is still noted
     unnoted         a rollback is done, except that its generation is still noted as one that is kept
-    renaming        a rename is noted, and nothing else of it is done
     renamed         a table has its new name in the catalog; where: that name
     rewritten       all of them have, and the state says so, in the folder of the old name
     moved           the folder has its new name, and the rename is still noted
@@ -50,6 +49,9 @@ listens kills the process, fails, or acts on the table as somebody else would. T
     generation copied  the checkpoint of a rebuilt table is its model's pending one
     taken over      so are its remembered deletes and quarantined records
     rebuild published  all tables of a rebuild are published, and those beside them are still there
+    rebuild dropped  those beside them are gone, and the rebuild is over
+    dropped         a table is dropped with its files; where: its name and UUID
+    forgotten       nothing is left of it in the state
     table cloned    a table is there over the files of another target's, and has no state
     state cloned    it has one, and is still noted as one to be dropped
     clone noted     it is not any more

@@ -14,6 +14,7 @@ import pytest
 
 import engine
 import engine_import
+from engine.state import operations
 
 pytestmark = pytest.mark.slow
 
@@ -176,13 +177,14 @@ def test_nothing_in_the_product_listens_at_the_points_of_faults():
 def test_every_point_is_described_and_reached():
     text = (ROOT / "kill_points.py").read_text(encoding="utf-8")
     documented = set(re.findall(r"^    (\w+(?: \w+)?)  +\w", text.split('"""')[1], re.MULTILINE))
-    reached = {
-        constant.value
-        for path in modules()
-        if "reach(" in (code := path.read_text(encoding="utf-8"))
-        for node in ast.walk(ast.parse(code))
-        if isinstance(node, ast.Call) and node.args and ast.unparse(node.func) in {"kill_points.reach", "_reach"}
-        for constant in ast.walk(node.args[0])
-        if isinstance(constant, ast.Constant) and isinstance(constant.value, str)
+    # A step of an operation reaches the point of its name.
+    calls = {"kill_points.reach", "_reach", "Step"}
+    names = {
+        node.value if isinstance(node, ast.Constant) else getattr(operations, node.id, None)
+        for _, code in modules_with(r"\b(reach|Step)\(")
+        for call in ast.walk(ast.parse(code))
+        if isinstance(call, ast.Call) and call.args and ast.unparse(call.func) in calls
+        for node in ast.walk(call.args[0])
+        if isinstance(node, (ast.Constant, ast.Name))
     }
-    assert documented == reached
+    assert documented == {name for name in names if isinstance(name, str)}

@@ -37,7 +37,8 @@ from engine.runtime.sinks import table_setup
 from engine.runtime.sinks.commit_batch_table import Committing, committing
 from engine.runtime.spark_support import explain, hooks
 from engine.runtime.spark_support.spark_errors import spark_exceptions
-from engine.state import ModelState, Phase, TableOperation, TableState
+from engine.state import ModelState, Phase, TableState
+from engine.state.operations import Refresh
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -103,7 +104,7 @@ def run_batch(run: Run, model: Model) -> Outcome:
 
 
 def _end(run: Run, session: SparkSession, model: Model, folder: TableState, state: ModelState) -> None:
-    folder.end_operation(TableOperation.REFRESH)
+    folder.journal.end(Refresh)
     folder.discard_before(state.generation)
     if kind_changed(run, model):
         replaced_materialization.clear_deletes(run, session, model)

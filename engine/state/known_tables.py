@@ -16,8 +16,9 @@ from pathlib import Path
 
 from engine.characters import whole_number
 from engine.state.blob_store import make_private, sync_folder, unwritable
-from engine.state.model_state import MODEL_FILE, TableOperation, TableState
+from engine.state.model_state import MODEL_FILE, TableState
 from engine.state.object_path import ObjectPath
+from engine.state.operations import FILES
 from engine.state.state_path import StatePath, local, remove_tree
 
 # A schema of several levels has dots between them.
@@ -42,7 +43,7 @@ def tables_in(root: StatePath, catalog: str) -> Iterator[TableState]:
 
 
 def remove(folder: TableState) -> None:
-    """Remove all that is kept of a table: generations, the note of the drop, and last the lock, which must be held.
+    """Remove all that is kept of a table: generations, the notes of operations, and last the lock, which must be held.
 
     In a bucket the lock stays: its number must not come again.
 
@@ -54,9 +55,8 @@ def remove(folder: TableState) -> None:
         for name in _names(path):
             if (number := whole_number(name)) is not None:
                 folder.discard(number)
-        folder.end_operation(TableOperation.REFRESH)
-        _remove(path / TableOperation.DROP)
-        folder.end_operation(TableOperation.REBUILD)
+        for name in (name for name in FILES if name in _names(path)):
+            _remove(path / name)
     else:
         _remove_folder(path)
 
@@ -116,7 +116,7 @@ def _remove_folder(path: StatePath) -> None:
                 # Without model.json it is not a generation: that goes first, as in `TableState.discard`.
                 _remove(path / name / MODEL_FILE)
             _remove(path / name)
-    for name in (*TableOperation, "lock"):
+    for name in (*FILES, "lock"):
         _remove(path / name)
     # What writes that were killed have left behind.
     for name in _names(path):

@@ -22,6 +22,7 @@ from engine.errors import StateError
 from engine.state.blob_store import Store
 from engine.state.lease import Lease, held_lease, while_away
 from engine.state.object_path import ObjectPath
+from engine.state.operations import Journal
 from engine.state.read_once import ReadOnce
 from engine.state.state_path import StatePath, store_of
 from engine.state.taken_over import BATCHES, CHECKPOINT, continue_in_copies, folder_in_use
@@ -34,15 +35,6 @@ PREVIOUS_FILE = "previous.json"
 # It is the name of a file.
 _FINGERPRINT = re.compile(r"[\w-]{0,128}")
 _RESTORE = "Restore the file from a backup of the state folder, or rebuild the table: engine build -f -s MODEL"
-
-
-class TableOperation(StrEnum):
-    DROP = "drop.json"
-    REFRESH = "refresh.json"
-    ROLLBACK = "rollback.json"
-    RENAME = "rename.json"
-    # Of the table that is made beside the one that is rebuilt.
-    REBUILD = "rebuild.json"
 
 
 class Phase(StrEnum):
@@ -272,38 +264,14 @@ class TableState:
         Raises:
             StateError: `state-unreadable`.
         """
-        return self._json(f"{self.key}/{number}/{name}")
-
-    def operation(self, kind: TableOperation) -> Mapping[str, Any] | None:
-        """What is noted of an operation of the table that was begun and not finished, or None.
-
-        Raises:
-            StateError: `state-unreadable`.
-        """
-        noted = self._noted(kind)
-        # In the folder of the new name a rename is finished.
-        renamed = kind is TableOperation.RENAME and noted is not None and noted.get("to") == self.name
-        return None if renamed else noted
-
-    def save_operation(self, kind: TableOperation, arguments: Mapping[str, Any]) -> None:
-        self._store.put(f"{self.key}/{kind}", as_json(arguments))
-
-    def end_operation(self, kind: TableOperation) -> None:
-        self._forget(kind)
-
-    def _noted(self, name: str) -> Mapping[str, Any] | None:
-        # A folder that is read once has been listed before, and each object of a bucket takes some milliseconds.
-        listed = isinstance(self.root, ObjectPath) or self.kept is not None
-        unnoted = listed and name not in self._store.list(self.key)
-        return None if unnoted else self._json(f"{self.key}/{name}")
-
-    def _forget(self, name: str) -> None:
-        if name in self._store.list(self.key):
-            self._store.delete(f"{self.key}/{name}")
-
-    def _json(self, key: str) -> Mapping[str, Any] | None:
+        key = f"{self.key}/{number}/{name}"
         content = self._store.get(key)
         return None if content is None else self._mapping(key, content)
+
+    @property
+    def journal(self) -> Journal:
+        """Its operations that were begun and are not finished."""
+        return Journal(self._store, self.key, self.folder, self.name)
 
     def _mapping(self, key: str, content: bytes) -> Mapping[str, Any]:
         try:

@@ -13,11 +13,13 @@ from engine.api.one_session import unheard
 from engine.api.rebuild_beside import check_rebuild, rebuild_of
 from engine.cli.main import invoke
 from engine.errors import EngineError, StateError, UsageError
-from engine.plan.deployed.begun_rebuild import BegunRebuild, RebuildStep, begun_rebuild, next_state
+from engine.plan.deployed.state_folder import next_state
 from engine.runtime.lifecycle.orphaned_tables import notes, orphans
-from engine.runtime.rebuild.tables_beside import Rebuild, check_begun, discard, note
+from engine.runtime.rebuild.tables_beside import Rebuild, begin, discard, is_publishing
 from engine.state import ModelState, TableState
 from engine.state.moved_offsets import offsets_to_move
+from engine.state.operations import PUBLISHING
+from engine.state.operations import Rebuild as Noted
 from engine.state.recorded_offsets import digest_of
 from tests.lab import EVENTS
 
@@ -62,8 +64,8 @@ def rebuild(project: Project, *names: str) -> Rebuild:
     return rebuild_of(project, compiled, nodes, 4, unheard)
 
 
-def begun(one: Rebuild, node: str) -> BegunRebuild | None:
-    return begun_rebuild(next_state(one.target, one.model(node)))
+def begun(one: Rebuild, node: str) -> Noted | None:
+    return next_state(one.target, one.model(node)).journal.begun(Noted)
 
 
 def test_references_among_the_models_lead_to_their_new_tables(project: Project) -> None:
@@ -93,24 +95,25 @@ def test_a_selection_without_a_stream_has_nothing_to_rebuild(project: Project) -
 
 def test_a_rebuild_is_noted_and_belongs_to_its_models(project: Project) -> None:
     one = rebuild(project, "paid", "hourly", "joined")
-    assert check_begun(one) is RebuildStep.BUILDING
-    note(one, RebuildStep.BUILDING)
+    assert not is_publishing(one)
+    begin(one)
+    assert not is_publishing(one)
     known = begun(one, "model.paid")
     assert known is not None
-    assert (known.model, known.models, known.step) == ("paid", one.names, RebuildStep.BUILDING)
+    assert (known.model, known.models) == ("paid", one.names)
     (said,) = notes(one.manifest, one.target, project.root)
     assert (said.code, said.is_error) == ("rebuild-unfinished", False)
     assert orphans(one.manifest, one.target, project.root) == ()
     with pytest.raises(StateError) as failure:
-        check_begun(rebuild(project, "paid"))
+        is_publishing(rebuild(project, "paid"))
     assert failure.value.diagnostic.code == "rebuild-unfinished"
-    note(one, RebuildStep.PUBLISHING)
-    assert check_begun(one) is RebuildStep.PUBLISHING
+    one.journal("model.hourly").complete(Noted, PUBLISHING)
+    assert is_publishing(one)
     # Of its tables one was built with another query.
     folder = next_state(one.target, one.model("model.paid"))
     folder.save(ModelState(folder.name, fingerprint="another"))
     with pytest.raises(StateError) as failure:
-        check_begun(one)
+        is_publishing(one)
     assert "edited" in failure.value.diagnostic.message
     discard(one)
     assert all(begun(one, node) is None for node in one.models)
@@ -118,7 +121,7 @@ def test_a_rebuild_is_noted_and_belongs_to_its_models(project: Project) -> None:
 
 
 def test_a_rebuild_of_a_model_that_is_gone_is_no_more_to_be_continued(project: Project) -> None:
-    note(rebuild(project, "joined"), RebuildStep.BUILDING)
+    begin(rebuild(project, "joined"))
     (project.root / "models/joined.sql").unlink()
     compiled = project.compile()
     found = list(notes(compiled.manifest, compiled.target, project.root))

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from engine.state import TableOperation
+from engine.state.operations import Refresh
 from tests.fault_injection.points import killing_after
 from tests.histories import operations
 from tests.histories.difference import DifferenceError
@@ -200,7 +200,7 @@ class History:
         for known in self.models.values():
             # A full refresh that was begun is finished by a later build.
             begun = (
-                known.asked == REFRESH and self.world.state(known.name).operation(TableOperation.REFRESH) is not None
+                known.asked == REFRESH and self.world.state(known.name).journal.begun(Refresh) is not None
             )
             if known.asked != LOST and not begun:
                 known.asked = ""

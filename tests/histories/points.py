@@ -17,8 +17,8 @@ IN_REBUILD = (
     *((point, "") for point in ("rebuild noted", "generation copied", "taken over", "previous kept", "replacing",
                                 "replaced", "noted", "rebuild published")),
 )  # fmt: skip
-IN_RENAME = ("renaming", "renamed", "rewritten", "moved")
-IN_ROLLBACK = ("rolling back", "put back", "brought back", "retired", "unnoted")
+IN_RENAME = ("begun", "renamed", "rewritten", "moved")
+IN_ROLLBACK = ("begun", "put back", "brought back", "retired", "unnoted")
 # A code that the engine knows; no history meets it otherwise.
 CODE = "interrupted"
 

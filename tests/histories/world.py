@@ -14,7 +14,8 @@ from typing import Any
 
 from engine.lake.commits import STAGED
 from engine.lake.table_facts import TableFacts
-from engine.state import ModelState, TableOperation, TableState
+from engine.state import ModelState, TableState
+from engine.state.operations import Rename
 from tests.histories.difference import DifferenceError
 from tests.histories.kinds import CONNECTION, FED_SOURCE, FEED, KINDS, MACRO, PROJECT_SETTINGS, SOURCES
 from tests.histories.oracle import Row, micros
@@ -96,7 +97,7 @@ class World:
         after = f"{model}_moved" if now == model else model
 
         def to(name: str, old: str) -> None:
-            if self.state(model).operation(TableOperation.RENAME) is None:
+            if self.state(model).journal.begun(Rename) is None:
                 self.names[model] = name, old
                 self.write()
 

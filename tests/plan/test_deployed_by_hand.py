@@ -9,7 +9,8 @@ import pytest
 from engine.api import Project
 from engine.plan import Deployed
 from engine.plan.deployed.read_deployed import read_deployed, read_sources
-from engine.state import ModelState, Phase, TableOperation, TableState
+from engine.state import ModelState, Phase, TableState
+from engine.state.operations import Refresh
 from tests.plan.lake_by_hand import UUID, built
 from tests.plan.test_actions import READER
 from tests.plan.test_plan import EVENTS, PLAIN
@@ -64,7 +65,7 @@ def test_a_stream_of_what_is_chosen_counts_as_built_where_it_has_begun(root: Pat
     folder.save(ModelState(folder.name, 1, Phase.PUBLISHED))
     assert known(root, "m").built == {"model.m", "model.reader"}
     # Of a refresh that is to be finished it begins again in any case.
-    folder.save_operation(TableOperation.REFRESH, {"at": "2026-11-27 10:00:00", "accept": [], "before": 1})
+    folder.journal.begin(Refresh("2026-11-27 10:00:00", before=1))
     assert known(root, "m").built == {"model.m"}
 
 

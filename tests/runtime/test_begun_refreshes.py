@@ -14,16 +14,16 @@ from engine.compile import Model
 from engine.compile.pipeline.compile_project import Compiled
 from engine.lake.lake_reader import Lake
 from engine.plan import Action, ActionKind, Deployed, DeployedModel, Plan, PlanOptions
-from engine.plan.deployed.killed_refresh import BegunRefresh
 from engine.plan.deployed.state_folder import table_state
 from engine.runtime.lifecycle.begun_refreshes import note_refreshes
 from engine.runtime.lifecycle.full_refresh import settle
-from engine.state import ModelState, Phase, TableOperation, TableState
+from engine.state import ModelState, Phase, TableState
+from engine.state.operations import Refresh
 from tests.lab import EVENTS
 from tests.plan.deployed import table
 from tests.plan.test_data_test_passes import LakeByHand
 
-BEGUN = BegunRefresh("2026-11-27 10:00:00", ("downstream-stops",), before=1)
+BEGUN = Refresh("2026-11-27 10:00:00", ("downstream-stops",), before=1)
 
 
 @pytest.fixture
@@ -52,11 +52,10 @@ def noted(compiled: Compiled) -> Callable[..., tuple[frozenset[str], Any]]:
 
     def note(kind: ActionKind, known: DeployedModel, **said: Any) -> tuple[frozenset[str], Any]:
         if known.refresh is not None:
-            folder.save_operation(TableOperation.REFRESH, known.refresh.as_json())
+            folder.journal.begin(known.refresh)
         plan, there = Plan({model.id: Action(model.id, kind)}), Deployed({model.id: known})
         new = note_refreshes(compiled.target, [model], plan, there, PlanOptions(**said))
-        found = folder.operation(TableOperation.REFRESH)
-        return new, BegunRefresh.of(found) if found is not None else None
+        return new, folder.journal.begun(Refresh)
 
     return note
 
@@ -108,7 +107,7 @@ def killed(compiled: Compiled, tmp_path: Path) -> Callable[..., TableState]:
         state = ModelState(f"{model.relation}{name}", number, phase, "u", model.fingerprint, generation_id=f"g{number}")
         folder.save(state)
         folder.checkpoint(number).mkdir(parents=True)
-    folder.save_operation(TableOperation.REFRESH, BEGUN.as_json())
+    folder.journal.begin(BEGUN)
 
     def settled(generation: str) -> TableState:
         summary = {"operation": "append", "engine.generation-id": generation, "engine.batch-id": "4"}
@@ -125,7 +124,7 @@ def test_a_refresh_that_was_killed_before_its_table_was_replaced_goes(killed: Ca
     folder = killed("g1")
     assert folder.pending() is None
     assert [folder.checkpoint(number).exists() for number in (1, 2)] == [True, False]
-    assert BegunRefresh.of(folder.operation(TableOperation.REFRESH) or {}) == BEGUN, "it is still to be done"
+    assert folder.journal.begun(Refresh) == BEGUN, "it is still to be done"
 
 
 @pytest.mark.slow
@@ -135,7 +134,7 @@ def test_a_refresh_that_was_killed_behind_that_is_the_table_s(killed: Callable[.
     assert known is not None
     assert (known.generation, known.phase, known.table) == (2, Phase.PUBLISHED, folder.name)
     assert [folder.checkpoint(number).exists() for number in (1, 2)] == [False, True]
-    assert folder.operation(TableOperation.REFRESH) is None
+    assert folder.journal.begun(Refresh) is None
 
 
 @pytest.mark.parametrize(("generation", "kept"), [(1, True), (2, False)])
@@ -145,6 +144,6 @@ def test_the_note_of_a_refresh_goes_once_its_generation_is_the_table_s(
     model = compiled.manifest.model("m")
     folder = table_state(compiled.target, model)
     folder.save(ModelState(str(model.relation), generation, Phase.PUBLISHED, "u", model.fingerprint))
-    folder.save_operation(TableOperation.REFRESH, BEGUN.as_json())
+    folder.journal.begin(BEGUN)
     settle(model, folder, Lake(compiled.target.catalog))
-    assert (folder.operation(TableOperation.REFRESH) is not None) is kept
+    assert (folder.journal.begun(Refresh) is not None) is kept

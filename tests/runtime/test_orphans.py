@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 
 from engine.cli.main import invoke
-from engine.state import TableOperation, known_tables, locked
+from engine.state import known_tables, locked
+from engine.state.operations import Drop, DroppedTable
 from tests.lab import EVENTS, REPOSITORY
 from tests.runtime.orphaned import BUILT, PROJECT, TABLE, Orphaned, project
 
@@ -326,7 +327,7 @@ def test_a_model_without_state_is_known_by_the_marks_of_its_table(lab: Orphaned)
 
 def test_a_build_waits_for_an_unfinished_drop(lab: Orphaned) -> None:
     lab.built("current")
-    lab.folder("current").save_operation(TableOperation.DROP, {})
+    lab.folder("current").journal.begin(Drop())
     done = lab.run("build")
     assert (done.code, done.codes()[-1]) == (1, "drop-unfinished")
     assert "engine drop lake.s.current" in done.text
@@ -348,9 +349,7 @@ class TestHostile:
         said = place.format(precious=precious, warehouse=lab.warehouse)
         metadata = Path(lab.entries()["old"].location.removeprefix("file://"))
         metadata.write_text(json.dumps({**json.loads(metadata.read_text()), "location": said}))
-        lab.folder("old").save_operation(
-            TableOperation.DROP, {"parts": [{"schema": "s", "name": "old", "uuid": "x", "folder": said}]}
-        )
+        lab.folder("old").journal.begin(Drop(parts=(DroppedTable("", "s", "old", "x", said),)))
         before = files(lab.warehouse)
         assert drop(lab, "old").code == 0
         assert files(precious) == ["file"]
@@ -442,7 +441,7 @@ def test_a_drop_that_is_killed_at_any_step_is_finished_by_the_next(lab: Orphaned
             break
         assert code == -signal.SIGKILL, f"step {step}: {code}"
         killed += 1
-        begun = (lab.state / "old" / "drop.json").exists()
+        begun = (lab.state / "old" / "operation.json").exists()
         states.add(
             (
                 begun,

@@ -71,7 +71,7 @@ def test_a_refresh_that_fails_at_any_point_is_finished_by_the_next_build(
         lab.build()
         check(lab, version)
     assert {e["status"] for e in lab.build().events if e["event"] == "ModelFinished"} == {"unchanged"}
-    assert not list(lab.state.rglob("refresh.json"))
+    assert not list(lab.state.rglob("operation.json"))
 
 
 @pytest.mark.gate
@@ -103,7 +103,7 @@ def test_an_interrupted_refresh_is_finished_retried_or_discarded(lab: Lab) -> No
         assert lab.run("build", "-f").code != 0
     lab.build("--discard-refresh")
     check(lab, 2)
-    assert not list(lab.state.rglob("refresh.json"))
+    assert not list(lab.state.rglob("operation.json"))
 
 
 @pytest.mark.nightly
@@ -113,7 +113,7 @@ def test_a_unit_test_that_stops_a_refresh_leaves_nothing_to_finish(lab: Lab) -> 
     lab.model("a", A.format(1))
     stopped = lab.run("build", "-f")
     assert stopped.code == 1, stopped.text
-    assert not list(lab.state.rglob("refresh.json"))
+    assert not list(lab.state.rglob("operation.json"))
     lab.model("a", A.format(0))
     assert {e["status"] for e in lab.build().events if e["event"] == "ModelFinished"} == {"unchanged"}
 
@@ -122,7 +122,7 @@ def test_a_unit_test_that_stops_a_refresh_leaves_nothing_to_finish(lab: Lab) -> 
     lab.write("tests/c.yml", UNIT.format("c", "b", "{id: 1, version: 7}", "{id: 1, version: 8}"))
     lab.model("a", A.format(2))
     assert lab.run("build", "-f").code == 1
-    assert sorted(path.parent.name for path in lab.state.rglob("refresh.json")) == ["c", "total"]
+    assert sorted(path.parent.name for path in lab.state.rglob("operation.json")) == ["c", "total"]
     lab.write("tests/c.yml", UNIT.format("c", "b", "{id: 1, version: 7}", "{id: 1, version: 7}"))
     assert "refresh-unfinished" in lab.build().codes()
     check(lab, 2)

@@ -17,7 +17,8 @@ from engine.lake.clients.table_removal import shared_folders
 from engine.lake.lake_reader import Lake
 from engine.plan.deployed.renamed_tables import Renaming, renamings, state_now
 from engine.runtime.lifecycle.rename_table import rename_table
-from engine.state import TableOperation, known_tables, locked
+from engine.state import known_tables, locked
+from engine.state.operations import Drop, Refresh, Rename, Rollback
 from tests.fault_injection.points import KilledError, kill, reached
 from tests.runtime.orphaned import TABLE, Orphaned, project
 
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.slow
 
 HOOK = "post_hook: ['delete from {{ this }} where false']"
 NEW = TABLE.replace("materialized", f"renamed_from: old\n{HOOK}\nmaterialized")
-POINTS = ("renaming", "renamed", "rewritten", "moved")
+POINTS = ("begun", "renamed", "rewritten", "moved")
 
 
 @pytest.fixture
@@ -96,7 +97,7 @@ def is_moved(lab: Orphaned, uuid: str) -> None:
     assert state.fingerprint == model.fingerprint
     assert lab.folder("new").facts(state) == json.loads(json.dumps(model.facts))
     assert (lab.folder("new").checkpoint(1) / "metadata").exists()
-    assert not (lab.root / ".engine/state/lake/s/new/rename.json").exists()
+    assert not (lab.root / ".engine/state/lake/s/new/operation.json").exists()
 
 
 def test_a_plan_says_what_is_renamed_and_changes_nothing(lab: Orphaned) -> None:
@@ -108,7 +109,7 @@ def test_a_plan_says_what_is_renamed_and_changes_nothing(lab: Orphaned) -> None:
     )
     assert (found["change"], found["unchanged"], found["refusals"]) == ("unchanged", False, [])
     assert sorted(lab.entries()) == before
-    assert lab.folder("old").operation(TableOperation.RENAME) is None
+    assert lab.folder("old").journal.begun(Rename) is None
 
 
 def test_table_and_state_are_moved(lab: Orphaned) -> None:
@@ -145,7 +146,7 @@ def test_a_kill_at_any_step_is_finished(lab: Orphaned, point: str, skipped: int)
         rename(lab)
     else:
         assert renaming(lab)[1] is None
-        lab.folder("new").end_operation(TableOperation.RENAME)
+        lab.folder("new").journal.end(Rename)
     is_moved(lab, uuid)
 
 
@@ -199,17 +200,13 @@ def test_a_name_that_somebody_else_has(lab: Orphaned) -> None:
 
 def test_what_is_unfinished_comes_first(lab: Orphaned) -> None:
     built(lab)
-    for kind, arguments, what in (
-        (TableOperation.REFRESH, {"at": "", "accept": []}, "full refresh"),
-        (TableOperation.ROLLBACK, {"to": 1, "from": 2}, "rollback"),
-        (TableOperation.DROP, {}, "drop"),
-    ):
-        lab.folder("old").save_operation(kind, arguments)
+    for operation, what in ((Refresh(), "full refresh"), (Rollback(1, 2), "rollback"), (Drop(), "drop")):
+        lab.folder("old").journal.begin(operation)
         text = blocked(lab)
         assert f"a {what} of it was interrupted" in text
         assert "alias: old" in text
-        if kind is not TableOperation.DROP:
-            lab.folder("old").end_operation(kind)
+        if not isinstance(operation, Drop):
+            lab.folder("old").journal.end(type(operation))
 
 
 def test_a_table_that_is_gone_and_one_that_never_was(lab: Orphaned) -> None:
@@ -342,6 +339,7 @@ def test_two_tables_of_one_folder_are_known(lab: Orphaned) -> None:
 def test_a_note_that_no_build_wrote(lab: Orphaned) -> None:
     built(lab)
     for tables in ([], {"_x": "u"}, {"__a; b": "u"}):
-        lab.folder("old").save_operation(TableOperation.RENAME, {"to": "lake.s.new", "tables": tables})
+        entry = {"kind": "rename", "arguments": {"to": "lake.s.new", "tables": tables}, "completed": []}
+        lab.write(".engine/state/lake/s/old/operation.json", json.dumps({"format": 1, "operations": [entry]}))
         (refusal,) = planned(lab)["refusals"]
         assert refusal["code"] == "state-unreadable"

@@ -41,7 +41,7 @@ FEW = ("paid", "hourly", "copied")
 NEW = {"paid": "payments", "kept": "remaining", "hourly": "per_hour", "listed": "kinds"}
 FIRST = [event(1, "10:05"), event(2, "11:50"), event(-1, "11:51"), event(3, "11:52", "gone")]
 SECOND = [event(4, "12:30"), event(-2, "12:31"), event(3, "09:00"), event(2, "12:40", "gone"), event(5, "14:00")]
-POINTS = ("renaming", "renamed", "rewritten", "moved")
+POINTS = ("begun", "renamed", "rewritten", "moved")
 
 
 def named(text: str) -> str:

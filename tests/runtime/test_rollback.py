@@ -171,7 +171,7 @@ def test_a_stream_whose_input_has_expired_stays_as_it_is(lab: Lab) -> None:
     assert rows(lab, "copy") == before
 
 
-POINTS = ["rolling back", "put back", "brought back", "retired", "unnoted"]
+POINTS = ["begun", "put back", "brought back", "retired", "unnoted"]
 
 
 @pytest.mark.gate
@@ -188,7 +188,7 @@ def test_a_rollback_that_is_killed_is_finished_by_the_same_command(lab: Lab, poi
     lab.land("c", [event(4)])
     lab.build()
     assert [(row["id"], row["version"]) for row in rows(lab, "paid")] == [(1, 1), (2, 1), (3, 1), (4, 1)]
-    assert not list(lab.state.rglob("rollback.json"))
+    assert not list(lab.state.rglob("operation.json"))
 
 
 @pytest.mark.gate

@@ -55,6 +55,7 @@ NOTES = (
     "rollback.json",
     "rename.json",
     "rebuild.json",
+    "operation.json",
     "lock",
     "1/previous.json",
     "1/facts/f.json",

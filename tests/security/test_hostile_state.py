@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from engine.cli.main import invoke
+from engine.state.operations import FILES
 from tests.lab import EVENTS, Lab
 from tests.security import answers
 
@@ -178,7 +179,7 @@ def test_a_damaged_log_of_a_checkpoint_ends_in_a_diagnostic(tmp_path: Path, dama
 
 
 @pytest.mark.parametrize(
-    "note", ["drop.json", "refresh.json", "rollback.json", "rename.json", "rebuild.json", "1/previous.json"]
+    "note", [*FILES, "1/previous.json"]
 )
 @pytest.mark.parametrize("text", ["[1]", "5", "null", '"x"', "{}"])
 def test_a_note_that_is_no_object_ends_in_a_diagnostic(tmp_path: Path, note: str, text: str, capsys) -> None:

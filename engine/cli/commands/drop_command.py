@@ -93,8 +93,8 @@ def drop_tables(
         with locked([drop.known.folder for drop in drops]):
             # What a build has done while the question was open counts.
             for table in (table for table in _meant(result, chosen, names) if table.name in going):
-                for part in carry_out(target, look(target, table), environment(result.manifest, target)):
-                    _tell(chosen, part, target, as_json=as_json)
+                tell = partial(_tell, chosen, target=target, as_json=as_json)
+                carry_out(target, look(target, table), environment(result.manifest, target), tell)
                 if as_json:
                     write_json({"event": "StateDropped", "relation": table.name, "model": table.model})
                 else:

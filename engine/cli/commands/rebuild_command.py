@@ -45,9 +45,8 @@ def rebuild(chosen: CommandSettings, selection: Selection, wanted: RebuildWanted
     """
     from engine.api.one_session import alone
     from engine.api.rebuild_beside import check_rebuild, rebuild_of
-    from engine.plan.deployed.begun_rebuild import RebuildStep
     from engine.runtime.rebuild.cut_over import cut_over
-    from engine.runtime.rebuild.tables_beside import catch_up, check_begun, discard, edited
+    from engine.runtime.rebuild.tables_beside import catch_up, discard, edited, is_publishing
 
     with terminable(), log_file(chosen), alone():
         chosen.out.event(StepStarted(Step.COMPILE))
@@ -58,8 +57,7 @@ def rebuild(chosen: CommandSettings, selection: Selection, wanted: RebuildWanted
         if wanted.discard:
             chosen.out.say(_removed(discard(one)))
             return True
-        step = check_begun(one)
-        if step is RebuildStep.BUILDING:
+        if not is_publishing(one):
             if changed := edited(one):
                 names = ", ".join(f"'{name}'" for name in changed)
                 message = f"the query of {names} was edited since its rebuild began; the rebuild begins again"
@@ -76,7 +74,7 @@ def rebuild(chosen: CommandSettings, selection: Selection, wanted: RebuildWanted
             if not wanted.publish:
                 chosen.out.say(_READY.format(" ".join(one.names)))
                 return True
-        if not cut_over(one, step):
+        if not cut_over(one):
             return False
         chosen.out.say(f"Published {', '.join(one.names)}. To go back: engine rollback {' '.join(one.names)}")
     return True
@@ -95,7 +93,7 @@ def _removed(names: Sequence[str]) -> str:
 
 def _show_sizes(chosen: CommandSettings, one: Rebuild) -> None:
     from engine.lake.lake_reader import Lake
-    from engine.plan.deployed.begun_rebuild import next_relation
+    from engine.plan.deployed.state_folder import next_relation
 
     lake, total = Lake(one.target.catalog), 0
     for node in one.models:

@@ -70,7 +70,6 @@ def put_back(session: SparkSession, relation: str, before: TableVersion, seconds
         operations.commit(base, change.setBranchSnapshot(before.snapshot, _MAIN).build())
 
     until_committed(attempt, CONFLICTS)
-    kill_points.reach("put back", relation)
 
 
 def version_of(session: SparkSession, relation: str) -> TableVersion:

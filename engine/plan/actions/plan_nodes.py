@@ -37,6 +37,7 @@ from engine.plan.refresh.batch_inputs import same_rows
 from engine.plan.refresh.refresh_choice import RefreshChoice, Way, refresh_choice, refused, refused_query
 from engine.plan.tables.upstream_checks import upstream_faults
 from engine.state import Phase
+from engine.state.operations import Drop, Rename, Rollback
 from engine.times import time_text
 
 # Edits that a new checkpoint allows, and those that matter only once something is written.
@@ -289,16 +290,17 @@ def _allowed(model: Model, known: DeployedModel, comparison: Comparison, kind: A
 
 
 def _unfinished(model: Model, known: DeployedModel) -> Iterator[Diagnostic]:
-    if known.dropping:
-        message = f"a drop of {model.relation} was begun and not finished"
-        hint = f"Finish it: engine drop {model.relation}"
-        yield Diagnostic("drop-unfinished", message, hint, node=model.relation.name, location=Location(model.file))
-    if known.renaming_to:
-        yield interrupted(str(model.relation), known.renaming_to).at(Location(model.file), model.name)
-    if known.rolling_back:
-        message = f"a rollback of {model.relation} was begun and not finished"
-        hint = f"Finish it: engine rollback {model.name}"
-        yield Diagnostic(ROLLBACK_UNFINISHED, message, hint, node=model.name, location=Location(model.file))
+    for one in known.begun:
+        if isinstance(one, Drop):
+            message = f"a drop of {model.relation} was begun and not finished"
+            hint = f"Finish it: engine drop {model.relation}"
+            yield Diagnostic("drop-unfinished", message, hint, node=model.relation.name, location=Location(model.file))
+        elif isinstance(one, Rename) and known.renaming is None:
+            yield interrupted(str(model.relation), one.to).at(Location(model.file), model.name)
+        elif isinstance(one, Rollback):
+            message = f"a rollback of {model.relation} was begun and not finished"
+            hint = f"Finish it: engine rollback {model.name}"
+            yield Diagnostic(ROLLBACK_UNFINISHED, message, hint, node=model.name, location=Location(model.file))
 
 
 def _unreadable(node: Node, deployed: Deployed) -> Iterator[Diagnostic]:

@@ -11,11 +11,11 @@ from engine.compile import Manifest, Source
 from engine.errors import Diagnostic
 from engine.lake.table_facts import TableFacts, ViewFacts
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts
-from engine.plan.deployed.killed_refresh import BegunRefresh
 from engine.plan.deployed.renamed_tables import Renaming
 from engine.plan.source_changes import Recorded, StreamSource
 from engine.sources.files.listing import Listed, position_of
 from engine.state import ModelState
+from engine.state.operations import Operation, Refresh
 
 if TYPE_CHECKING:
     from engine.sources.kafka.native_client import ClusterOffsets
@@ -49,12 +49,11 @@ class DeployedModel:
         quarantine: the table `<model>__quarantine`; None: there is none.
         initial_snapshots: tables with the first rows of tables that a stream reads, by node read.
         leftovers: generations, tables or batches that a killed build left, to be removed by the next.
-        dropping: a drop of the table was begun and not finished.
+        begun: operations on the table that were begun and not finished.
         refresh: a full refresh of it that was begun and not finished; None: there is none.
         renaming: its table has its earlier name still, and gets its name before it is built; None: it has it.
         columns_renamed: columns of its table that have their earlier names still, with the names that they get before
             it is built; in all else that is said of it they have these.
-        renaming_to: the name that its table was to get when a rename was interrupted; empty: there was none.
         faults: why something of it cannot be read, or its table not be renamed.
     """
 
@@ -67,11 +66,9 @@ class DeployedModel:
     checkpoint: CheckpointFacts | None = None
     initial_snapshots: Mapping[str, TableFacts] = field(default_factory=dict)
     leftovers: bool = False
-    dropping: bool = False
-    rolling_back: bool = False
-    refresh: BegunRefresh | None = None
+    begun: tuple[Operation, ...] = ()
+    refresh: Refresh | None = None
     renaming: Renaming | None = None
-    renaming_to: str = ""
     columns_renamed: Mapping[str, str] = field(default_factory=dict)
     faults: tuple[Diagnostic, ...] = ()
 

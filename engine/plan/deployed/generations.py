@@ -11,7 +11,8 @@ from collections.abc import Iterable
 
 from engine.characters import whole_number
 from engine.lake.table_facts import SnapshotFacts, TableFacts
-from engine.state import ModelState, TableOperation, TableState
+from engine.state import ModelState, TableState
+from engine.state.operations import Refresh
 from engine.state.recorded_offsets import DIGEST
 
 # Of a commit's summary, and of the properties of a table, without the prefix `engine.`.
@@ -70,8 +71,8 @@ def identity(snapshot: SnapshotFacts) -> str | None:
 def next_number(folder: TableState, table: TableFacts | None) -> int:
     """Return a number that neither the state nor the table's history has seen, nor a refresh that was interrupted."""
     seen = [*folder.generations(), *folder.replaced(), 0]
-    if isinstance(attempt := (folder.operation(TableOperation.REFRESH) or {}).get("attempt"), int):
-        seen.append(attempt)
+    if (begun := folder.journal.begun(Refresh)) is not None:
+        seen.append(begun.attempt)
     if table is not None:
         said = [*(s.marker(NUMBER) or "" for s in table.history), table.properties.get(f"engine.{NUMBER}", "")]
         seen += [number for text in said if (number := whole_number(text)) is not None]

@@ -7,14 +7,13 @@ rebuilt, too, so that the next build finishes what was begun.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 from engine.compile import Model
 from engine.lake.table_facts import TableFacts
 from engine.plan.deployed.generations import has_published
-from engine.state import ModelState, Phase, TableOperation, TableState
+from engine.state import ModelState, Phase, TableState
+from engine.state.operations import Refresh
 
 
 def published_refresh(model: Model, pending: ModelState, table: TableFacts | None) -> ModelState | None:
@@ -28,43 +27,13 @@ def as_published(model: Model, state: ModelState, uuid: str, snapshot: int | Non
     return replace(state, table=str(model.relation), phase=Phase.PUBLISHED, uuid=uuid, snapshot=snapshot)
 
 
-@dataclass(frozen=True, slots=True)
-class BegunRefresh:
-    """A full refresh of a table that was begun, and not finished.
-
-    Attributes:
-        at: when, UTC.
-        accept: the consequences that the user accepted (see `engine.plan.actions.refresh_checks`).
-        before: the generation of the table that is to be replaced; 0: there is none.
-        attempt: the last generation that was begun instead, whose number does not come again: a run on another machine
-            that was taken over may still be at it.
-    """
-
-    at: str
-    accept: tuple[str, ...] = ()
-    before: int = 0
-    attempt: int = 0
-
-    @classmethod
-    def of(cls, data: Mapping[str, Any]) -> BegunRefresh:
-        """Read what `as_json` gave; a field that is missing has its default."""
-        accept = data.get("accept")
-        numbers = {key: value for key in ("before", "attempt") if isinstance(value := data.get(key), int)}
-        return cls(str(data.get("at", "")), tuple(map(str, accept)) if isinstance(accept, list) else (), **numbers)
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-
-def begun_refresh(folder: TableState, state: ModelState | None) -> BegunRefresh | None:
+def begun_refresh(folder: TableState, state: ModelState | None) -> Refresh | None:
     """Return the full refresh that the next build has to finish.
 
     Raises:
         StateError: `state-unreadable`.
     """
-    noted = folder.operation(TableOperation.REFRESH)
-    if noted is None:
+    begun = folder.journal.begun(Refresh)
+    if begun is None or (state is not None and state.phase is Phase.PUBLISHED and state.generation > begun.before):
         return None
-    begun = BegunRefresh.of(noted)
-    over = state is not None and state.phase is Phase.PUBLISHED and state.generation > begun.before
-    return None if over else begun
+    return begun

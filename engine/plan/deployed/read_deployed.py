@@ -32,7 +32,7 @@ from engine.plan.deployed.renamed_tables import Renaming, moved_facts, moved_sta
 from engine.plan.deployed.state_folder import environment, table_state
 from engine.plan.source_changes import StreamSource
 from engine.sources import KINDS, Place, SourceSpec, answers_of
-from engine.state import ModelState, Phase, TableOperation, TableState
+from engine.state import ModelState, Phase, TableState
 from engine.state import checkpoint as spark_checkpoint
 
 if TYPE_CHECKING:
@@ -224,11 +224,11 @@ def _known(
         mark, facts = moved_facts(renaming, writer.facts)
         writer = replace(writer, fingerprint=mark, facts=facts)
         state = state and replace(state, fingerprint=mark)
-    return replace(known, state=state, writer=writer, renaming=renaming, renaming_to="")
+    return replace(known, state=state, writer=writer, renaming=renaming)
 
 
 def _model(lake: Lake, model: Model, names: SchemaNames, relation: Relation, folder: TableState) -> DeployedModel:
-    dropping, renaming = folder.operation(TableOperation.DROP) is not None, folder.operation(TableOperation.RENAME)
+    begun = folder.journal.all()
     loaded, pending = folder.load_both()
     table = lake.table(relation.schema, relation.name)
     done = published_refresh(model, pending, table) if pending is not None else None
@@ -257,10 +257,8 @@ def _model(lake: Lake, model: Model, names: SchemaNames, relation: Relation, fol
         checkpoint,
         dict(_initial_snapshots(lake, relation, state)) if streamed and state is not None else {},
         pending is not None or _left(folder, state, names.beside(relation.name)),
-        dropping,
-        folder.operation(TableOperation.ROLLBACK) is not None,
-        begun_refresh(folder, state),
-        renaming_to=str(renaming.get("to")) if renaming is not None else "",
+        begun,
+        begun_refresh(folder, state) if begun else None,
     )
 
 

@@ -7,7 +7,6 @@ the old name; once it is, nothing is left of the rename, and `renamed_from` mean
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,10 +20,10 @@ from engine.lake.lake_reader import Lake
 from engine.plan.deployed.ownership_marks import role_beside
 from engine.plan.deployed.state_folder import table_state
 from engine.plan.deployed.tables_in_state import KnownTable, built_tables
-from engine.state import ModelState, Phase, TableOperation, TableState
+from engine.state import ModelState, Phase, TableState
+from engine.state.operations import Drop, Refresh, Rename, Rollback
 
 BLOCKED = "rename-blocked"
-_ENDING = re.compile(r"(__\w+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +110,9 @@ def _earlier(own: TableState, model: Model) -> TableState:
 
 def _found(target: Target, model: Model, known: KnownTable, lake: Lake) -> Renaming | Diagnostic:
     folder, state = known.folder, known.state
-    note = folder.operation(TableOperation.RENAME)
-    if note is not None and note.get("to") != str(model.relation):
-        return interrupted(folder.name, str(note.get("to"))).at(Location(model.file), model.name)
+    note = folder.journal.begun(Rename)
+    if note is not None and note.to != str(model.relation):
+        return interrupted(folder.name, note.to).at(Location(model.file), model.name)
     reason = unfinished(folder)
     if state is None or reason:
         hint = (
@@ -130,17 +129,18 @@ def _found(target: Target, model: Model, known: KnownTable, lake: Lake) -> Renam
 def unfinished(folder: TableState) -> str:
     states = folder.states()
     unmade = states[:1] if not any(state.uuid or state.phase is Phase.PUBLISHED for state in states) else ()
-    begun: dict[str, object] = {
-        "its first build was interrupted": unmade or None,
-        "a drop of it was interrupted": folder.operation(TableOperation.DROP),
-        "a rollback of it was interrupted": folder.operation(TableOperation.ROLLBACK),
-        "a full refresh of it was interrupted": folder.operation(TableOperation.REFRESH) or folder.pending(),
+    kinds = {type(one) for one in folder.journal.all()}
+    begun = {
+        "its first build": bool(unmade),
+        "a drop of it": Drop in kinds,
+        "a rollback of it": Rollback in kinds,
+        "a full refresh of it": Refresh in kinds or folder.pending() is not None,
     }
-    return next((reason for reason, found in begun.items() if found is not None), "")
+    return next((f"{what} was interrupted" for what, found in begun.items() if found), "")
 
 
 def _tables(
-    target: Target, model: Model, folder: TableState, state: ModelState, note: Mapping[str, Any] | None, lake: Lake
+    target: Target, model: Model, folder: TableState, state: ModelState, note: Rename | None, lake: Lake
 ) -> Renaming | Diagnostic:
     old = Relation(folder.catalog, folder.schema, folder.table)
     wanted = tuple(_noted(folder, model, note) if note is not None else _beside(lake, model, old, state))
@@ -165,20 +165,10 @@ def _tables(
     return Renaming(model, folder, state, wanted, frozenset(done))
 
 
-def _noted(folder: TableState, model: Model, note: Mapping[str, Any]) -> Iterator[RenamedTable]:
-    """The tables of a rename that was interrupted.
-
-    Raises:
-        StateError: `state-unreadable`: the note is not one that a build wrote.
-    """
+def _noted(folder: TableState, model: Model, note: Rename) -> Iterator[RenamedTable]:
     old, new = Relation(folder.catalog, folder.schema, folder.table), model.relation
-    try:
-        known = {_ENDING.fullmatch(end)[0]: str(uuid) for end, uuid in note["tables"].items()}  # type: ignore[index]
-    except (KeyError, TypeError, AttributeError) as error:
-        message = f"{folder.folder / TableOperation.RENAME} cannot be read: {error!r}"
-        raise StateError("state-unreadable", message, "Restore the file from a backup of the state folder.") from error
     # The model's own table first.
-    for end, uuid in sorted(known.items()):
+    for end, uuid in sorted(note.tables.items()):
         yield RenamedTable(replace(old, name=old.name + end), replace(new, name=new.name + end), uuid)
 
 

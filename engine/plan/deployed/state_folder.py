@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from engine.compile import Manifest, Model, Target
+from engine.compile import Manifest, Model, Relation, Target
 from engine.object_store.s3_client import s3_client
 from engine.object_store.s3_settings import S3Settings, bucket_and_key
 from engine.state import TableState
@@ -16,6 +17,9 @@ from engine.state.object_path import ObjectPath
 from engine.state.read_once import ReadOnce
 from engine.state.s3_store import S3Store
 from engine.state.state_path import StatePath, local
+
+# Of the tables that `engine build --rebuild` makes beside those of models; until they are published they are like others.
+REBUILT = "__next"
 
 
 def state_root(target: Target) -> StatePath:
@@ -37,6 +41,15 @@ def table_state(target: Target, model: Model, *, once: bool = False) -> TableSta
     elif once:
         kept = ReadOnce(Folder(local(root)))
     return TableState(root, relation.catalog, relation.schema, relation.name, kept)
+
+
+def next_relation(relation: Relation) -> Relation:
+    return replace(relation, name=f"{relation.name}{REBUILT}")
+
+
+def next_state(target: Target, model: Model) -> TableState:
+    folder = table_state(target, model)
+    return replace(folder, table=f"{folder.table}{REBUILT}")
 
 
 def environment(manifest: Manifest, target: Target) -> Mapping[str, str]:

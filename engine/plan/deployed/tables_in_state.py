@@ -11,10 +11,10 @@ from pathlib import Path
 
 from engine.compile import Manifest, Target
 from engine.errors import StateError
-from engine.plan.deployed.begun_rebuild import BegunRebuild, begun_rebuild
 from engine.plan.deployed.state_folder import environment, state_root
-from engine.state import ModelState, TableOperation, TableState
+from engine.state import ModelState, TableState
 from engine.state.known_tables import tables_in
+from engine.state.operations import Drop, Rebuild
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class KnownTable:
     model: str
     state: ModelState | None = None
     unfinished: bool = False
-    rebuild: BegunRebuild | None = None
+    rebuild: Rebuild | None = None
 
     @property
     def name(self) -> str:
@@ -44,18 +44,12 @@ def known_table(folder: TableState) -> tuple[KnownTable, Mapping[str, str]] | No
     Raises:
         StateError: `state-unreadable`.
     """
-    state, begun, rebuild = folder.load(), folder.operation(TableOperation.DROP), begun_rebuild(folder)
+    state, begun, rebuild = folder.load(), folder.journal.begun(Drop), folder.journal.begun(Rebuild)
     if state is None and begun is None and rebuild is None:
         return None
-    said = begun if isinstance(begun, Mapping) else {}
-    model = (
-        (state.model if state is not None else "")
-        or str(said.get("model") or "")
-        or (rebuild.model if rebuild is not None else folder.table)
-    )
-    built_in = state.environment if state is not None else said.get("environment")
-    where = {str(k): str(v) for k, v in built_in.items()} if isinstance(built_in, Mapping) else {}
-    return KnownTable(folder, model, state, begun is not None, rebuild), where
+    model = next((one.model for one in (state, begun, rebuild) if one is not None and one.model), folder.table)
+    built_in = next((one.environment for one in (state, begun) if one is not None), {})
+    return KnownTable(folder, model, state, begun is not None, rebuild), built_in
 
 
 def built_tables(manifest: Manifest, target: Target, root: Path, without: Collection[str] = ()) -> Iterator[KnownTable]:

@@ -37,7 +37,7 @@ from engine.runtime.sinks import table_setup
 from engine.runtime.sinks.frame_schema import match_table
 from engine.runtime.spark_support.spark_errors import diagnose, spark_exceptions
 from engine.runtime.streams.stream_query import open_session
-from engine.state import ModelState, Phase, TableOperation
+from engine.state import ModelState, Phase
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -119,11 +119,7 @@ def _finished(run: Run, model: Model) -> ModelState:
         raise rejected(model, f"'{model.name}' has not been built yet", f"Build it: {build}")
     checkpoint = read_checkpoint(folder, state.generation, files=False)
     check_table(model, state, checkpoint, run.lake.table(model.relation.schema, model.relation.name))
-    begun = (
-        folder.pending() is not None
-        or folder.operation(TableOperation.REFRESH) is not None
-        or folder.operation(TableOperation.ROLLBACK) is not None
-    )
+    begun = folder.pending() is not None or bool(folder.journal.all())
     if begun or checkpoint.started != checkpoint.committed or checkpoint.committed != state.batch:
         message = f"a micro-batch, a full refresh or a rollback of '{model.name}' was begun and is not finished"
         raise rejected(model, message, f"Finish it first: {build}")

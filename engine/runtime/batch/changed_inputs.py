@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from engine import kill_points
 from engine.compile import Model
-from engine.compile.nodes.model_settings import History, Refresh
+from engine.compile.nodes.model_settings import History
+from engine.compile.nodes.model_settings import Refresh as RefreshSetting
 from engine.errors import StateError
 from engine.events import Outcome, Status
 from engine.lake.table_facts import TableFacts
@@ -22,7 +23,8 @@ from engine.runtime.context.run_context import Run
 from engine.runtime.inputs.register_inputs import register
 from engine.runtime.spark_support import hooks
 from engine.runtime.spark_support.spark_errors import spark_exceptions, summary
-from engine.state import ModelState, Phase, TableOperation, TableState
+from engine.state import ModelState, Phase, TableState
+from engine.state.operations import Refresh
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,7 +39,7 @@ def choose(
         StateError: `refresh-not-incremental`.
     """
     view = model.computed_when_read
-    if view or model.write.history is History.VERSIONS or model.write.refresh is Refresh.FULL:
+    if view or model.write.history is History.VERSIONS or model.write.refresh is RefreshSetting.FULL:
         return None
 
     def of_table(node: Model) -> TableFacts | None:
@@ -46,14 +48,14 @@ def choose(
     found = refresh_choice(
         run.manifest, model, state, written, inputs, of_table, run.environment, str(run.spark.version)
     )
-    if model.write.refresh is Refresh.INCREMENTAL and (fault := refused(model, found, state)) is not None:
+    if model.write.refresh is RefreshSetting.INCREMENTAL and (fault := refused(model, found, state)) is not None:
         raise StateError.of((fault,))
     return found
 
 
 def why_full(model: Model, choice: RefreshChoice | None) -> str:
     if choice is None:
-        always = not model.computed_when_read and model.write.refresh is Refresh.FULL
+        always = not model.computed_when_read and model.write.refresh is RefreshSetting.FULL
         return "computed in full: the model has 'refresh: full'" if always else ""
     return f"computed in full: {choice.reason}" if choice.way is Way.FULL else ""
 
@@ -93,7 +95,7 @@ def refresh_changes(
     snapshot = made.commit.snapshot if made.commit else state.snapshot
     now = run.lake.table(model.relation.schema, model.relation.name)
     folder.save(replace(signed, snapshot=snapshot, made=now.made if now is not None else {}))
-    folder.end_operation(TableOperation.REFRESH)
+    folder.journal.end(Refresh)
     hooks.after(session, model)
     return Outcome(Status.SUCCESS, snapshot_id=snapshot, **made.metrics.numbers(), note=found.note)
 
@@ -104,7 +106,7 @@ def _full(model: Model, choice: RefreshChoice, reason: str) -> str:
     Raises:
         StateError: `refresh-not-incremental`: it must not be.
     """
-    if model.write.refresh is Refresh.INCREMENTAL:
+    if model.write.refresh is RefreshSetting.INCREMENTAL:
         full = replace(choice, way=Way.FULL, reason=reason)
         if (fault := refused(model, full)) is not None:
             raise StateError.of((fault,))

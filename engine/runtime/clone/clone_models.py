@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine import kill_points
 from engine.compile import Manifest, Relation, Target
@@ -30,13 +30,11 @@ from engine.runtime.context.locks_when_free import locked_when_free
 from engine.runtime.context.needed_jars import jar_sets
 from engine.runtime.operations.drop_table import Part, drop_part
 from engine.runtime.sinks.deleted_keys import SUFFIX as DELETED
-from engine.state import TableOperation, TableState
+from engine.state import TableState
+from engine.state.operations import Drop
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-# In the note of a drop: it is of a clone, and the full name of the table whose note goes first.
-_CLONE = "clone"
 
 
 def clone_models(manifest: Manifest, target: Target, target_dir: Path, clones: Sequence[Clone]) -> None:
@@ -57,29 +55,27 @@ def clone_models(manifest: Manifest, target: Target, target_dir: Path, clones: S
             where = environment(manifest, target)
             for one in left:
                 _remove_unfinished(target, one)
-                one.folder.save_operation(TableOperation.DROP, _note(one, left[0], where))
+                one.folder.journal.begin(_note(one, left[0], where))
             with spark_session(target, target_dir, locks, jar_sets(manifest, models)) as spark:
                 _clone_all(spark, target, left, where)
         for one in (*left, *whole):
-            one.folder.end_operation(TableOperation.DROP)
+            one.folder.journal.end(Drop)
             kill_points.reach("clone noted", one.own.name)
 
 
 def is_begun(folder: TableState) -> bool:
-    return _CLONE in (folder.operation(TableOperation.DROP) or {})
+    return (begun := folder.journal.begun(Drop)) is not None and begun.clone is not None
 
 
-def _note(one: Clone, first: Clone, where: Mapping[str, str]) -> dict[str, Any]:
-    """A note of a drop, and the table whose note goes first."""
-    name = first.folder.name if one is not first else ""
-    return {"model": one.own.name, "environment": dict(where), "parts": [], _CLONE: name}
+def _note(one: Clone, first: Clone, where: Mapping[str, str]) -> Drop:
+    return Drop(one.own.name, where, clone=first.folder.name if one is not first else "")
 
 
 def _is_whole(one: Clone) -> bool:
-    first = (one.folder.operation(TableOperation.DROP) or {}).get(_CLONE)
-    if not isinstance(first, str) or not first or one.folder.load() is None:
+    begun = one.folder.journal.begun(Drop)
+    if begun is None or not begun.clone or one.folder.load() is None:
         return False
-    schema, _, table = first.removeprefix(f"{one.folder.catalog}.").rpartition(".")
+    schema, _, table = begun.clone.removeprefix(f"{one.folder.catalog}.").rpartition(".")
     folder = replace(one.folder, schema=schema, table=table)
     return folder.load() is not None and not is_begun(folder)
 

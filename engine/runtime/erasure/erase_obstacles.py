@@ -7,13 +7,12 @@ from collections.abc import Iterator, Sequence
 from engine.compile import Model
 from engine.errors import Diagnostic, Location, StateError
 from engine.lake.commits import STAGED
-from engine.plan.deployed.begun_rebuild import begun_rebuild, next_state
 from engine.plan.deployed.checkpoint_facts import read_checkpoint
 from engine.runtime.context.run_context import Run
 from engine.runtime.erasure.erased_tables import ErasedTable
 from engine.runtime.erasure.stream_positions import positions, unread_faults
 from engine.runtime.operations.drop_table import check_finished
-from engine.state import TableOperation
+from engine.state.operations import Rebuild, Refresh
 
 BLOCKED = "erase-blocked"
 
@@ -37,7 +36,7 @@ def _unfinished(run: Run, model: Model, tables: Sequence[ErasedTable]) -> Iterat
         hint = f"Publish them first: engine test -s {model.name}, or engine publish {model.name} --accept"
         yield Diagnostic(BLOCKED, message, hint)
     state = folder.load()
-    if folder.pending() is not None or folder.operation(TableOperation.REFRESH) is not None:
+    if folder.pending() is not None or folder.journal.begun(Refresh) is not None:
         yield Diagnostic(BLOCKED, f"a full refresh of '{model.name}' is not finished", f"Finish it first: {build}")
     elif state is not None and model.streaming:
         checkpoint = read_checkpoint(folder, state.generation, files=False)
@@ -48,7 +47,7 @@ def _unfinished(run: Run, model: Model, tables: Sequence[ErasedTable]) -> Iterat
 
 def _rebuilt(run: Run) -> Iterator[Diagnostic]:
     for model in run.manifest.models:
-        if model.streaming and begun_rebuild(next_state(run.target, model)) is not None:
+        if model.streaming and next_state(run.target, model).journal.begun(Rebuild) is not None:
             message = f"the rebuild of '{model.name}' is not published, and may have the rows"
             yield Diagnostic(BLOCKED, message, "Finish it, or remove it with engine build --rebuild --discard.")
 

@@ -18,9 +18,9 @@ from engine.events import Diagnosed, Emit
 from engine.plan import Plan, PlanOptions
 from engine.plan.actions.action import ActionKind
 from engine.plan.deployed.deployed_facts import Deployed
-from engine.plan.deployed.killed_refresh import BegunRefresh
 from engine.plan.deployed.state_folder import table_state
-from engine.state import Phase, TableOperation
+from engine.state import Phase
+from engine.state.operations import Refresh
 from engine.times import time_text
 
 
@@ -37,16 +37,13 @@ def note_refreshes(
         known, kind = deployed.models[model.id], plan.actions[model.id].kind
         if kind is not ActionKind.REFRESH:
             if known.refresh is not None and (said.discard_refresh or kind is ActionKind.RESET):
-                table_state(target, model).end_operation(TableOperation.REFRESH)
+                table_state(target, model).journal.end(Refresh)
         elif known.state is not None or known.table is not None or known.view is not None:
             published = known.state is not None and known.state.phase is Phase.PUBLISHED
             before = known.state.generation if known.state is not None and published else 0
-            begun = known.refresh or BegunRefresh(at, before=before)
+            begun = known.refresh or Refresh(at, before=before)
             accept = tuple(dict.fromkeys((*begun.accept, *said.accept)))
-            if begun.accept != accept or known.refresh is None:
-                table_state(target, model).save_operation(
-                    TableOperation.REFRESH, replace(begun, accept=accept).as_json()
-                )
+            table_state(target, model).journal.begin(replace(begun, accept=accept))
             if known.refresh is None:
                 new.add(model.id)
     return frozenset(new)
@@ -62,7 +59,7 @@ def forget_untouched(
         rebuilt = {i for i in above if i in plan.actions and plan.actions[i].kind is ActionKind.REFRESH}
         model = manifest.nodes[node]
         if rebuilt <= stopped and isinstance(model, Model):
-            table_state(target, model).end_operation(TableOperation.REFRESH)
+            table_state(target, model).journal.end(Refresh)
 
 
 def tell_resumed(emit: Emit, models: Iterable[Model], plan: Plan, deployed: Deployed, said: PlanOptions) -> None:

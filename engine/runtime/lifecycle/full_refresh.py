@@ -26,7 +26,8 @@ from engine.runtime.context import ownership
 from engine.runtime.context.run_context import Run
 from engine.runtime.lifecycle.keep_previous import keep_previous
 from engine.runtime.sinks import table_setup
-from engine.state import ModelState, TableOperation, TableState
+from engine.state import ModelState, TableState
+from engine.state.operations import Refresh
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,7 +50,7 @@ def settle(model: Model, folder: TableState, lake_now: Lake) -> None:
         known = folder.load()
         folder.discard_before(known.generation if known is not None else 0)
         if begun_refresh(folder, known) is None:
-            folder.end_operation(TableOperation.REFRESH)
+            folder.journal.end(Refresh)
         return
     table = lake_now.table(model.relation.schema, model.relation.name)
     done = published_refresh(model, pending, table)
@@ -77,8 +78,8 @@ def begin(model: Model, folder: TableState, frame: DataFrame, table: TableFacts 
     generation = generations.next_number(folder, table)
     if folder.lease is not None:
         folder.lease.check()
-    if (begun := folder.operation(TableOperation.REFRESH)) is not None:
-        folder.save_operation(TableOperation.REFRESH, {**begun, "attempt": generation})
+    if (begun := folder.journal.begun(Refresh)) is not None:
+        folder.journal.begin(replace(begun, attempt=generation))
     # A kill may have left half a checkpoint of that number.
     folder.discard(generation)
     state = table_setup.make(model, staging(model, generation), generation, folder, frame)
@@ -123,7 +124,7 @@ def publish(
 def _record(model: Model, folder: TableState, done: ModelState) -> ModelState:
     """Note that a generation is published; the older ones go, except one that is kept."""
     folder.save(done)
-    folder.end_operation(TableOperation.REFRESH)
+    folder.journal.end(Refresh)
     folder.discard_before(done.generation)
     kill_points.reach("noted", model.name)
     return done

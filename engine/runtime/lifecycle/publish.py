@@ -26,7 +26,8 @@ from engine.plan.actions.staged_rows import HELD, WAYS, decided_by_tests, decidi
 from engine.runtime.context.run_context import Run
 from engine.runtime.lifecycle import full_refresh
 from engine.runtime.sinks.table_comments import describe
-from engine.state import ModelState, Phase, TableOperation, TableState
+from engine.state import ModelState, Phase, TableState
+from engine.state.operations import Refresh
 
 
 def branch_of(model: Model) -> str | None:
@@ -168,7 +169,7 @@ class Gates:
         rows = waiting(self.run, model)
         if not self.run.stop.is_set() and _whole(self.run.state(model)) is not None:
             # It is dropped by the next build, which continues with the table as it is.
-            self.run.state(model).end_operation(TableOperation.REFRESH)
+            self.run.state(model).journal.end(Refresh)
         return (_held(model, missing, rows),) if rows is not None else ()
 
 

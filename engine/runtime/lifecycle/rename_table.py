@@ -1,18 +1,17 @@
 """A table gets the name that its model has now (`renamed_from`), with those beside it and its state, without Java.
 
-Order: a note in the state, the names in the catalog (the model's own table last), what the state says of them, the
-folder of the state, the note goes. Each step is left out if it is done, so that a build that was killed is finished by
-the next: it finds the folder under the old name until the last step but one. Iceberg records absolute paths: the files
-stay where they are, and so do UUID and history, by which streams continue that read the table.
+Steps: the names in the catalog (the model's own table last), what the state says of them, the folder of the state. A
+build that was killed is finished by the next, which finds the folder under the old name until the last step. Iceberg
+records absolute paths: the files stay where they are, and so do UUID and history, by which streams continue.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
-from engine import kill_points
 from engine.compile import Model, Target
 from engine.errors import Diagnostic, Level, StateError
 from engine.lake.catalog.catalog_settings import CatalogConfig
@@ -25,7 +24,8 @@ from engine.plan.deployed.previous_generation import noted_previous, save_previo
 from engine.plan.deployed.renamed_tables import BLOCKED, RenamedTable, Renaming, moved_facts, moved_state
 from engine.plan.deployed.state_folder import table_state
 from engine.relations import Relation
-from engine.state import ModelState, TableOperation, TableState, known_tables
+from engine.state import ModelState, TableState, known_tables
+from engine.state.operations import Rename, Step, carry_out
 from engine.state.state_path import local
 
 if TYPE_CHECKING:
@@ -42,20 +42,15 @@ def rename_table(target: Target, one: Renaming) -> None:
         SetupError: `catalog-unusable`, `catalog-busy`, `catalog-unreachable`, `catalog-denied`.
         StateError: `rename-blocked`, `state-unwritable`, `state-unreadable`; the next build finishes it.
     """
-    folder, name = one.folder, one.model.name
-    if folder.operation(TableOperation.RENAME) is None:
-        folder.save_operation(TableOperation.RENAME, _note(one))
-    kill_points.reach("renaming", name)
-    for table in reversed(one.tables):
-        if table.uuid not in one.done:
-            _rename(target.catalog, table)
-        kill_points.reach("renamed", name, where=table.new.name)
-    _rewrite(folder, one)
-    kill_points.reach("rewritten", name)
-    to = table_state(target, one.model)
-    known_tables.move(folder, to)
-    kill_points.reach("moved", name)
-    to.end_operation(TableOperation.RENAME)
+    folder, to, old = one.folder, table_state(target, one.model), one.old.name
+    left = (table for table in reversed(one.tables) if table.uuid not in one.done)
+    steps = [
+        *(Step("renamed", partial(_rename, target.catalog, table), table.new.name) for table in left),
+        Step("rewritten", partial(_rewrite, folder, one)),
+        Step("moved", partial(known_tables.move, folder, to)),
+    ]
+    note = Rename(str(one.tables[0].new), {t.old.name.removeprefix(old): t.uuid for t in one.tables})
+    carry_out([(folder.journal, note)], steps, one.model.name, ends_in=to.journal)
 
 
 def told(one: Renaming) -> Diagnostic:
@@ -78,12 +73,6 @@ def sign_tables(run: Run, models: Iterable[Model], deployed: Mapping[str, Deploy
         # The model's own table last: by its mark the others are known.
         for relation in reversed(signed):
             set_properties(run.spark, relation.sql, {_MARK: model.name})
-
-
-def _note(one: Renaming) -> dict[str, object]:
-    """The full name of the table then, and of each table its UUID by what follows that name."""
-    old = one.old.name
-    return {"to": str(one.tables[0].new), "tables": {t.old.name.removeprefix(old): t.uuid for t in one.tables}}
 
 
 def _rename(config: CatalogConfig, table: RenamedTable) -> None:

@@ -11,7 +11,8 @@ from engine.plan.actions.refresh_checks import DOWNSTREAM_STOPS, FILES_GONE, fil
 from engine.plan.deployed.renamed_tables import interrupted, state_now
 from engine.plan.deployed.state_folder import table_state
 from engine.plan.deployed.tables_in_state import KnownTable, built_tables
-from engine.state import ModelState, TableOperation
+from engine.state import ModelState
+from engine.state.operations import Rename
 from engine.state.model_state import as_json
 
 PROTECTED = "protected"
@@ -67,9 +68,7 @@ def refusals(
     protected = (model for model in models if model.operation.full_refresh is False and PROTECTED not in accept)
     found = [_protected(model) for model in protected]
     found += [
-        interrupted(t.name, str(note["to"]))
-        for t in tables
-        if (note := t.folder.operation(TableOperation.RENAME)) is not None
+        interrupted(t.name, note.to) for t in tables if (note := t.folder.journal.begun(Rename)) is not None
     ]
     if FILES_GONE not in accept:
         found += [d for m in models if table_state(target, m).load() for d in files_gone(manifest, m)]

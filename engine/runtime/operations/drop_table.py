@@ -1,8 +1,8 @@
 """`engine drop`: a table with its state, its quarantine, its deleted keys and what rebuilds left, without Java.
 
-Order: a note in the state of what goes, the table, the tables beside it, the state with the note last. A table leaves
-the catalog first and its files follow. After a kill at any moment the same command finishes from the note; a build of
-that table ends with `drop-unfinished` until then.
+Steps: the table, the tables beside it, the state with the note of the drop last. A table leaves the catalog first and
+its files follow. After a kill at any moment the same command finishes; a build of that table ends with
+`drop-unfinished` until then.
 
 Names of tables come from the state and from the catalog, which may come with a project that somebody else wrote: only
 tables that carry the marks of the model, or the UUID that the state has, go, and only files that are theirs alone
@@ -11,10 +11,10 @@ tables that carry the marks of the model, or the UUID that the state has, go, an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import PurePath
-from typing import Any
 
 from engine.compile import Materialized, Model, Target
 from engine.compile.declarations.failing_rows import FAILING_ROWS, failing_rows
@@ -25,7 +25,8 @@ from engine.lake.clients.catalog_client import client
 from engine.lake.clients.table_removal import StoredRelation
 from engine.plan.deployed.ownership_marks import ROLES, role_beside
 from engine.plan.deployed.tables_in_state import KnownTable
-from engine.state import TableOperation, TableState, known_tables
+from engine.state import TableState, known_tables, operations
+from engine.state.operations import DroppedTable, Step
 
 _ATTEMPTS = 10
 
@@ -67,8 +68,8 @@ def look(target: Target, known: KnownTable) -> Drop:
     """
     config, folder = target.catalog, known.folder
     entries = {entry.name: entry for entry in client(config).entries(folder.schema)}
-    begun = folder.operation(TableOperation.DROP) or {}
-    owners = {known.model, str(begun.get("model") or known.model)}
+    begun = folder.journal.begun(operations.Drop) or operations.Drop()
+    owners = {known.model, begun.model or known.model}
     parts: list[Part] = []
     kept: list[str] = []
     if (entry := entries.get(folder.table)) is not None:
@@ -114,19 +115,27 @@ def drop_part(target: Target, part: Part) -> None:
     _remove(target.catalog, part)
 
 
-def carry_out(target: Target, drop: Drop, environment: Mapping[str, str]) -> Iterator[Part]:
-    """Remove what `look` found, and yield each part that is gone; the lock of the table must be held.
+def carry_out(
+    target: Target, drop: Drop, environment: Mapping[str, str], tell: Callable[[Part], object] = lambda _: None
+) -> None:
+    """Remove what `look` found, and tell each part that is gone; the lock of the table must be held.
 
     Raises:
         SetupError: `catalog-unusable`, `catalog-busy`, `lake-outside`.
         StateError: `state-unwritable`.
     """
-    folder = drop.known.folder
-    folder.save_operation(TableOperation.DROP, _note(drop, environment))
-    for part in drop.parts:
+    known, journal = drop.known, drop.known.folder.journal
+
+    def remove(part: Part) -> None:
         _remove(target.catalog, part)
-        yield part
-    known_tables.remove(folder)
+        tell(part)
+
+    steps = [Step("dropped", partial(remove, part), f"{part.name} {part.uuid}") for part in drop.parts]
+    steps.append(Step("forgotten", partial(known_tables.remove, known.folder)))
+    parts = (DroppedTable(p.role, p.schema, p.name, p.uuid, str(p.folder or "")) for p in drop.parts)
+    built_in = known.state.environment if known.state is not None and known.state.environment else environment
+    note = operations.Drop(known.model, dict(built_in), tuple(parts))
+    operations.carry_out([(journal, note)], steps, known.folder.table)
 
 
 def check_finished(states: Sequence[TableState]) -> None:
@@ -136,7 +145,7 @@ def check_finished(states: Sequence[TableState]) -> None:
         StateError: `drop-unfinished`.
     """
     for folder in states:
-        if folder.operation(TableOperation.DROP) is not None:
+        if folder.journal.begun(operations.Drop) is not None:
             message = f"the drop of {folder.name} was interrupted"
             raise StateError("drop-unfinished", message, f"Finish it: engine drop {folder.name}", node=folder.table)
 
@@ -163,24 +172,11 @@ def _part(role: str, found: StoredRelation) -> Part:
     return Part(role, found.entry.schema, found.entry.name, found.uuid, found.folder, found)
 
 
-def _note(drop: Drop, environment: Mapping[str, str]) -> dict[str, Any]:
-    known = drop.known
-    parts = [
-        {"role": p.role, "schema": p.schema, "name": p.name, "uuid": p.uuid, "folder": str(p.folder or "")}
-        for p in drop.parts
-    ]
-    built_in = known.state.environment if known.state is not None and known.state.environment else environment
-    return {"model": known.model, "environment": dict(built_in), "parts": parts}
-
-
-def _left(config: CatalogConfig, begun: Mapping[str, Any], found: set[tuple[str, str, str]]) -> Iterator[Part]:
-    parts = begun.get("parts")
-    for item in parts if isinstance(parts, list) else ():
-        if not isinstance(item, Mapping):
-            continue
-        role, schema, name, uuid, folder = (str(item.get(k, "")) for k in ("role", "schema", "name", "uuid", "folder"))
-        if (schema, name, uuid) not in found:
-            yield Part(role, schema, name, uuid, table_removal.folder_of(config, folder) if folder else None)
+def _left(config: CatalogConfig, begun: operations.Drop, found: set[tuple[str, str, str]]) -> Iterator[Part]:
+    for one in begun.parts:
+        if (one.schema, one.name, one.uuid) not in found:
+            folder = table_removal.folder_of(config, one.folder) if one.folder else None
+            yield Part(one.role, one.schema, one.name, one.uuid, folder)
 
 
 def _remove(config: CatalogConfig, part: Part) -> None:

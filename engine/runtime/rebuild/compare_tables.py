@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from engine.lake.lake_reader import Lake
-from engine.plan.deployed.begun_rebuild import next_relation
+from engine.plan.deployed.state_folder import next_relation
 from engine.runtime.build import spark_session
 from engine.runtime.rebuild.tables_beside import Rebuild
 from engine.runtime.rollback.compare_versions import VersionDifference, compare_relations

@@ -1,23 +1,24 @@
 """The rebuilt tables take the place of the others: model by model, each in one commit.
 
-Order: the locks of the models' own tables, one more bounded run, a note that nothing is built beside them any more;
-then for each model its checkpoint is copied, its rows are published as those of a full refresh are, and when all are,
-the tables beside them go. After a kill at any moment the same command finishes: the marker of the commit says which
-are published.
+Order: the locks of the models' own tables, one more bounded run; then, as steps, a note that nothing is built beside
+them any more; for each model its checkpoint is copied, and its rows are published as those of a full refresh are; when
+all are, the tables beside them go. After a kill at any moment the same command finishes: the marker of the commit says
+which are published.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING
 
 from engine import kill_points
 from engine.compile import Model
 from engine.errors import StateError
 from engine.lake.lake_reader import Lake
-from engine.plan.deployed.begun_rebuild import RebuildStep, next_relation, next_state
 from engine.plan.deployed.checkpoint_facts import read_checkpoint
-from engine.plan.deployed.state_folder import table_state
+from engine.plan.deployed.state_folder import next_relation, next_state, table_state
 from engine.runtime.build import spark_session
 from engine.runtime.context.locks_when_free import locked_when_free
 from engine.runtime.context.run_context import Run, command_run
@@ -25,9 +26,10 @@ from engine.runtime.erasure.stream_positions import StreamPosition, unread_fault
 from engine.runtime.lifecycle import full_refresh
 from engine.runtime.lifecycle.fence_previous_owner import raise_fences
 from engine.runtime.rebuild.copied_generation import PublishedInput, copied, published_input
-from engine.runtime.rebuild.tables_beside import Rebuild, drop, note, run_once
+from engine.runtime.rebuild.tables_beside import Rebuild, drop, run_once, steps_completed
 from engine.runtime.rebuild.taken_over import take_over
 from engine.state import ModelState, locked
+from engine.state.operations import PUBLISHED, PUBLISHING, Step, carry_out
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 _RUNS = 3
 
 
-def cut_over(one: Rebuild, step: RebuildStep) -> bool:
+def cut_over(one: Rebuild) -> bool:
     """Publish the tables of a rebuild that has caught up; False: its last run failed, and nothing was published.
 
     Raises:
@@ -47,19 +49,17 @@ def cut_over(one: Rebuild, step: RebuildStep) -> bool:
         lake = Lake(one.target.catalog)
         for model in models:
             full_refresh.settle(model, table_state(one.target, model), lake)
-        if step is RebuildStep.BUILDING and not _caught_up(one):
+        if not (completed := steps_completed(one)) and not _caught_up(one):
             return False
-        with locked([next_state(one.target, model) for model in models]) as beside:
-            if step is not RebuildStep.PUBLISHED:
-                with spark_session(one.target, one.target_dir, (*locks, *beside)) as spark:
-                    run = command_run(one.manifest, one.target, one.root, spark)
-                    raise_fences(run, models)
-                    note(one, RebuildStep.PUBLISHING)
-                    kill_points.reach("rebuild noted", models[0].name)
-                    _publish(one, run, spark)
-                note(one, RebuildStep.PUBLISHED)
-                kill_points.reach("rebuild published", models[0].name)
-            drop(one)
+        with locked([next_state(one.target, model) for model in models]) as beside, ExitStack() as stack:
+            publish = Step(PUBLISHED)
+            if PUBLISHED not in completed:
+                spark = stack.enter_context(spark_session(one.target, one.target_dir, (*locks, *beside)))
+                run = command_run(one.manifest, one.target, one.root, spark)
+                raise_fences(run, models)
+                publish = Step(PUBLISHED, partial(_publish, one, run, spark))
+            steps = [Step(PUBLISHING), publish, Step("rebuild dropped", partial(drop, one))]
+            carry_out([(one.journal(node), note) for node, note in reversed(one.notes().items())], steps, models[0].name)
     return True
 
 

@@ -10,11 +10,11 @@ from engine.compile import Manifest, Model, Source, Target
 from engine.compile.nodes.topological_order import ancestors
 from engine.errors import Diagnostic, EngineError, Location
 from engine.lake.lake_reader import Lake
-from engine.plan.deployed.begun_rebuild import begun_rebuild, next_relation, next_state
 from engine.plan.deployed.renamed_tables import state_now
-from engine.plan.deployed.state_folder import table_state
+from engine.plan.deployed.state_folder import next_relation, next_state, table_state
 from engine.plan.tables.upstream_tables import decided, upstreams_of
 from engine.sources import Place, iceberg
+from engine.state.operations import Rebuild
 
 UNAVAILABLE = "rebuild-unavailable"
 
@@ -69,7 +69,7 @@ def _renamed(target: Target, model: Model) -> Iterator[Diagnostic]:
 
 def _name_faults(lake: Lake, target: Target, model: Model, other: Model | None) -> Iterator[Diagnostic]:
     relation, folder = next_relation(model.relation), next_state(target, model)
-    begun = begun_rebuild(folder)
+    begun = folder.journal.begun(Rebuild)
     if begun is not None and begun.model == model.name and other is None:
         return
     table = lake.table(relation.schema, relation.name)

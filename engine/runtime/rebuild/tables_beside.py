@@ -14,12 +14,12 @@ from engine.compile import Manifest, Model, Relation, Target
 from engine.compile.nodes.model_settings import Publish
 from engine.errors import EngineError, StateError
 from engine.events import Emit, RunResults
-from engine.plan.deployed.begun_rebuild import BegunRebuild, RebuildStep, begun_rebuild, next_relation, next_state
-from engine.plan.deployed.state_folder import environment
+from engine.plan.deployed.state_folder import environment, next_relation, next_state
 from engine.plan.deployed.tables_in_state import KnownTable
 from engine.runtime.build import Options, Turn, build
-from engine.runtime.operations.drop_table import carry_out, look
-from engine.state import TableOperation, locked
+from engine.runtime.operations.drop_table import Part, carry_out, look
+from engine.state import locked, operations
+from engine.state.operations import PUBLISHED, Journal
 from engine.times import time_text
 
 if TYPE_CHECKING:
@@ -67,8 +67,11 @@ class Rebuild:
             raise TypeError(node)
         return found
 
-    def notes(self) -> dict[str, BegunRebuild]:
-        read = ((i, begun_rebuild(next_state(self.target, self.model(i)))) for i in self.models)
+    def journal(self, node: str) -> Journal:
+        return next_state(self.target, self.model(node)).journal
+
+    def notes(self) -> dict[str, operations.Rebuild]:
+        read = ((i, self.journal(i).begun(operations.Rebuild)) for i in self.models)
         return {i: note for i, note in read if note is not None and note.model == self.model(i).name}
 
 
@@ -94,8 +97,12 @@ def instead(models: Iterable[Model]) -> dict[str, Relation]:
     return {model.name: next_relation(model.relation) for model in models}
 
 
-def check_begun(one: Rebuild) -> RebuildStep:
-    """Return how far a rebuild is that was begun before.
+def steps_completed(one: Rebuild) -> frozenset[str]:
+    return frozenset(step for node in one.notes() for step in one.journal(node).completed(operations.Rebuild))
+
+
+def is_publishing(one: Rebuild) -> bool:
+    """Return whether nothing is built beside the tables any more, as the rebuild is being published.
 
     Raises:
         StateError: `rebuild-unfinished`: it is of other models, or it is being published with other queries.
@@ -107,13 +114,13 @@ def check_begun(one: Rebuild) -> RebuildStep:
             message = f"a rebuild of {', '.join(map(repr, note.models))} was begun at {note.at} (UTC)"
             hint = f"Continue it: engine build --rebuild -s {names}. Or discard it: {_DISCARD.format(names)}"
             raise StateError("rebuild-unfinished", message, hint, node=one.model(node).name)
-    step = max((note.step for note in notes.values()), key=list(RebuildStep).index, default=RebuildStep.BUILDING)
-    if step is RebuildStep.PUBLISHING and (changed := edited(one)):
+    completed = steps_completed(one)
+    if completed and PUBLISHED not in completed and (changed := edited(one)):
         names = " ".join(one.names)
         message = f"the query of {', '.join(map(repr, changed))} was edited while its rebuild is being published"
         hint = f"Undo the edit and run the command again, or discard the rebuild: {_DISCARD.format(names)}"
         raise StateError("rebuild-unfinished", message, hint, node=changed[0])
-    return step
+    return bool(completed)
 
 
 def edited(one: Rebuild) -> list[str]:
@@ -125,15 +132,11 @@ def edited(one: Rebuild) -> list[str]:
     return found
 
 
-def note(one: Rebuild, step: RebuildStep) -> None:
-    """Note in each state how far its rebuild is, against the order of references; locked, or nobody builds yet."""
-    notes = one.notes()
-    at = min((known.at for known in notes.values()), default=time_text(int(time.time()) * 1000))
+def begin(one: Rebuild) -> None:
+    """Note a rebuild in each state, against the order of references; locked, or nobody builds yet."""
+    at = min((known.at for known in one.notes().values()), default=time_text(int(time.time()) * 1000))
     for node in reversed(one.models):
-        model = one.model(node)
-        folder = next_state(one.target, model)
-        if step is RebuildStep.BUILDING or node in notes:
-            folder.save_operation(TableOperation.REBUILD, BegunRebuild(at, model.name, one.names, step).as_json())
+        one.journal(node).begin(operations.Rebuild(at, one.model(node).name, one.names))
 
 
 def run_once(one: Rebuild, nodes: Sequence[str], run_unit: RunUnit | None = None) -> RunResults:
@@ -157,7 +160,7 @@ def catch_up(one: Rebuild, run_unit: RunUnit | None = None) -> bool:
         EngineError: nothing could be started.
     """
     with locked([next_state(one.target, one.model(node)) for node in one.models]):
-        note(one, RebuildStep.BUILDING)
+        begin(one)
     for number in range(_RUNS):
         begin, units = time.monotonic(), one.units if number == 0 else ()
         if run_once(one, [*units, *one.models, *one.tests], run_unit).failed:
@@ -180,7 +183,7 @@ def discard(one: Rebuild) -> tuple[str, ...]:
 
 def drop(one: Rebuild) -> tuple[str, ...]:
     """Remove the tables of a rebuild whose locks are held; tables of such a name that are not noted as its own stay."""
-    gone: list[str] = []
+    gone: list[Part] = []
     where: Mapping[str, str] = environment(one.manifest, one.target)
     notes = one.notes()
     for node in (node for node in reversed(one.models) if node in notes):
@@ -190,7 +193,6 @@ def drop(one: Rebuild) -> tuple[str, ...]:
             state = folder.load()
         except EngineError:
             state = None
-        known = KnownTable(folder, model.name, state, folder.operation(TableOperation.DROP) is not None)
-        parts = carry_out(one.target, look(one.target, known), where)
-        gone += [f"{one.target.catalog.name}.{part.schema}.{part.name}" for part in parts]
-    return tuple(gone)
+        known = KnownTable(folder, model.name, state, folder.journal.begun(operations.Drop) is not None)
+        carry_out(one.target, look(one.target, known), where, gone.append)
+    return tuple(f"{one.target.catalog.name}.{part.schema}.{part.name}" for part in gone)

@@ -1,15 +1,16 @@
 """`engine rollback`: the generation that a full refresh has replaced is the table's again, with its checkpoint.
 
-Order: a note in the state, what the table is now is noted as kept, one commit of the table (no row is copied), the
-state of the earlier generation, that of the other one goes, the note goes. After a kill at any moment the same command
-finishes from the note; a build of that table ends with `rollback-unfinished` until then. The other generation takes the
-place of the one that came back: a second rollback undoes the first.
+Steps: what the table is now is noted as kept and one commit puts the table back (no row is copied), the state of the
+earlier generation, that of the other one goes. After a kill at any moment the same command finishes; a build of that
+table ends with `rollback-unfinished` until then. The other generation takes the place of the one that came back: a
+second rollback undoes the first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from engine import kill_points
@@ -23,7 +24,8 @@ from engine.runtime.build import spark_session
 from engine.runtime.context.run_context import Run, command_run
 from engine.runtime.lifecycle.fence_previous_owner import raise_fences
 from engine.runtime.rollback.rollback_checks import Rollback
-from engine.state import TableOperation, locked
+from engine.state import locked, operations
+from engine.state.operations import Step, carry_out
 
 
 @contextmanager
@@ -54,24 +56,21 @@ def roll_back(run: Run, one: Rollback) -> None:
         StateError: `lease-lost`, `state-unreadable`.
     """
     model, folder, previous = one.model, run.state(one.model), one.previous
-    note = folder.operation(TableOperation.ROLLBACK)
+    note = folder.journal.begun(operations.Rollback)
     if note is None:
         state = folder.load()
         if state is None:
             raise ValueError(model.name)
-        note = {"to": previous.state.generation, "from": state.generation}
-        folder.save_operation(TableOperation.ROLLBACK, note)
-        kill_points.reach("rolling back", model.name)
-    to, other = int(note["to"]), int(note["from"])
-    _exchange(run, one, other)
+        note = operations.Rollback(previous.state.generation, state.generation)
     # In this order: as long as both have a model.json, the newer counts, and the note says that it does not.
-    folder.save(previous.state)
-    kill_points.reach("brought back", model.name)
-    folder.retire(other)
-    kill_points.reach("retired", model.name)
-    folder.end_operation(TableOperation.ROLLBACK)
+    steps = [
+        Step("put back", partial(_exchange, run, one, note.other)),
+        Step("brought back", partial(folder.save, previous.state)),
+        Step("retired", partial(folder.retire, note.other)),
+    ]
+    carry_out([(folder.journal, note)], steps, model.name)
     kill_points.reach("unnoted", model.name)
-    folder.forget_previous(to)
+    folder.forget_previous(note.to)
 
 
 def _exchange(run: Run, one: Rollback, other: int) -> None:

@@ -17,7 +17,7 @@ from engine.plan.deployed.previous_generation import PreviousGeneration, noted_p
 from engine.plan.deployed.renamed_tables import state_now
 from engine.plan.deployed.state_folder import table_state
 from engine.runtime.sinks import deleted_keys
-from engine.state import TableOperation, TableState
+from engine.state import TableState, operations
 from engine.state import checkpoint as spark_checkpoint
 
 UNAVAILABLE = "rollback-unavailable"
@@ -84,8 +84,8 @@ def _unavailable(model: Model, message: str, hint: str) -> Diagnostic:
 
 def _rollback(target: Target, lake: Lake, model: Model) -> Rollback | Diagnostic:
     folder, relation = table_state(target, model), model.relation
-    begun = folder.operation(TableOperation.ROLLBACK)
-    previous = noted_previous(folder, int(begun["to"])) if begun is not None else previous_generation(folder)
+    begun = folder.journal.begun(operations.Rollback)
+    previous = noted_previous(folder, begun.to) if begun is not None else previous_generation(folder)
     table = lake.table(relation.schema, relation.name, PREVIOUS)
     if begun is not None and table is not None and previous is not None and table.snapshot != previous.table.snapshot:
         # It is the table again; the tag has what it replaced.
@@ -108,7 +108,7 @@ def _faults(manifest: Manifest, lake: Lake, one: Rollback) -> Iterator[Diagnosti
     if (
         STAGED in table.branches
         or one.folder.pending() is not None
-        or one.folder.operation(TableOperation.REFRESH) is not None
+        or one.folder.journal.begun(operations.Refresh) is not None
     ):
         message = f"a build of '{model.name}' is not finished, or its rows are staged"
         yield _unavailable(model, message, f"Finish it first: {build}, or engine publish {model.name} --accept")

@@ -19,8 +19,9 @@ from engine.runtime.lifecycle import (
 )
 from engine.runtime.sinks import table_setup
 from engine.runtime.streams.stream_query import StreamQuery
-from engine.state import ModelState, Phase, TableOperation
+from engine.state import ModelState, Phase
 from engine.state.checkpoint import is_unread
+from engine.state.operations import Refresh
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,7 @@ def _rebuilding(query: StreamQuery) -> tuple[ModelState, TableFacts | None]:
         made = table_setup.make(model, model.relation, generations.next_number(folder, None), folder, frame)
         made = replace(made, phase=Phase.PUBLISHED)
         folder.save(made)
-        folder.end_operation(TableOperation.REFRESH)
+        folder.journal.end(Refresh)
         folder.discard_before(made.generation)
         return made, None
     state_checks.check_ours(model, table, folder.load())
