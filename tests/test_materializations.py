@@ -89,11 +89,11 @@ def test_the_rule_lets_others_pass(text: str) -> None:
 
 
 def test_what_each_means() -> None:
-    asked = ("stored", "keeps_rows", "streaming", "computed_when_read", "recomputed")
+    asked = ("in_catalog", "inlined", "keeps_rows", "streaming", "computed_when_read", "recomputed")
     found = {kind.value: {name for name in asked if getattr(kind.traits, name)} for kind in Materialized}
     assert found == {
-        "streaming_table": {"stored", "keeps_rows", "streaming"},
-        "table": {"stored", "keeps_rows", "recomputed"},
-        "view": {"stored", "computed_when_read"},
-        "ephemeral": set(),
+        "streaming_table": {"in_catalog", "keeps_rows", "streaming"},
+        "table": {"in_catalog", "keeps_rows", "recomputed"},
+        "view": {"in_catalog", "computed_when_read"},
+        "ephemeral": {"inlined"},
     }

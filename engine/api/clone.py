@@ -131,7 +131,7 @@ def _folder(compiled: Compiled, node: str) -> TableState | None:
     from engine.plan.deployed.state_folder import table_state
 
     model = compiled.manifest.nodes.get(node)
-    return table_state(compiled.target, model) if isinstance(model, Model) and model.stored else None
+    return table_state(compiled.target, model) if isinstance(model, Model) and model.in_catalog else None
 
 
 def _clone(compiled: Compiled, other: Compiled, node: str) -> Clone | None:

@@ -115,7 +115,7 @@ def _read_only(manifest: Manifest, nodes: Iterable[str]) -> list[Model]:
         elif isinstance(node, DataTest):
             read |= dict.fromkeys(node.depends_on)
     models = (model for i in read if i not in chosen and isinstance(model := manifest.nodes[i], Model))
-    return [model for model in models if model.stored]
+    return [model for model in models if model.in_catalog]
 
 
 def _existing(compiled: Compiled) -> Callable[[Relation], bool]:

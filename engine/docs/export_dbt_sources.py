@@ -30,7 +30,7 @@ def dbt_sources(manifest: Manifest, models: Iterable[Model], database: str | Non
     """
     schemas: dict[tuple[str, str], list[Model]] = {}
     for model in models:
-        if model.stored:
+        if model.in_catalog:
             schemas.setdefault((model.relation.catalog, model.relation.schema), []).append(model)
     sources = []
     for (catalog, schema), tables in sorted(schemas.items()):

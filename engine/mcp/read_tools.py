@@ -57,7 +57,7 @@ def read_model(project: Project, name: str) -> str:
     if isinstance(node, Model):
         tests: list[DataTest | UnitTest] = [*manifest.tests, *manifest.unit_tests]
         record |= {
-            "relation": str(node.relation) if node.stored else None,
+            "relation": str(node.relation) if node.in_catalog else None,
             "text": node.raw_sql,
             "compiled_sql": node.sql,
             "stateful": node.stateful,

@@ -7,13 +7,15 @@ from typing import Any
 
 from engine.compile import Materialized, Model
 
-_WITH_ARTICLE = {"view": "a view", "table": "a table", "streaming_table": "a streaming_table"}
-
 
 def changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     """Return the sentence on what a model was and is, from its facts; empty if it is what it was."""
     was, now = str(old["materialized"]), str(new["materialized"])
-    return "" if was == now else f"it was {_WITH_ARTICLE.get(was, was)} and is now {_WITH_ARTICLE.get(now, now)}"
+    return "" if was == now else f"it was {_in_words(was)} and is now {_in_words(now)}"
+
+
+def _in_words(word: str) -> str:
+    return f"a {word}" if word in set(Materialized) and Materialized(word).traits.in_catalog else word
 
 
 def lost(model: Model, old: Mapping[str, Any]) -> str:

@@ -22,7 +22,7 @@ _FILES = "engine.sources.files.file_source"
 BUILT_IN = {
     **dict.fromkeys(("json", "csv", "parquet", "avro", "orc", "text"), _FILES),
     "iceberg": "engine.sources.iceberg",
-    "kafka": "engine.sources.kafka",
+    "kafka": "engine.sources.kafka.topics",
     "rate": "engine.sources.rate",
     "socket": "engine.sources.socket",
 }

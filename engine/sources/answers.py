@@ -110,7 +110,8 @@ class Answers:
 
     Attributes:
         reads_files: files, which Spark notes in its log when it lists them.
-        has_topics: the offsets of topics, where a checkpoint fixes the first ones before anything is read.
+        connects: records of a server, whose address and credentials a connection of the target has.
+        fixes_start: records at offsets, the first of which a checkpoint has before anything is read.
         is_table: rows of an Iceberg table, which its location names.
 
     What may be declared:
@@ -139,6 +140,8 @@ class Answers:
         is_new: a stream has read nothing of what is there, given what was remembered at its last start and the topics:
             no record of them can be in its table.
         unread: how many offsets a stream has not read, given the topics and where its checkpoint is.
+        waiting: how many records a stream has not read, given the kind's `position` and where its checkpoint is; None in
+            its place: nobody can tell.
         unread_times: makes what asks when the oldest unread records were written, given the source, where its
             checkpoint is and its topics; None: nobody can tell.
         committed_at: when rows were last added; None in its place: that takes a look at the rows.
@@ -149,12 +152,15 @@ class Answers:
 
     What Spark is asked for:
         until_now: the source with its end, however often it is read.
+        records_between: the source with what a stream has read, given where its checkpoint began and is; raises
+            `source-gap`. None in its place: that cannot be read again in this way.
         newest: the newest part of it, enough to find its newest time; None: there is nothing. None in its place: all.
         sampled: the columns of a sample of its records; None in its place: those that a batch has.
     """
 
     reads_files: bool = False
-    has_topics: bool = False
+    connects: bool = False
+    fixes_start: bool = False
     is_table: bool = False
 
     closed_options: bool = False
@@ -179,6 +185,7 @@ class Answers:
     same_start: Callable[[SourceSpec, Mapping[str, Any], ClusterOffsets], bool] = _another_start
     is_new: Callable[[Mapping[str, Any], ClusterOffsets], bool] = _read_before
     unread: Callable[[ClusterOffsets, Sequence[Mapping[str, Any]]], int | None] = _not_counted
+    waiting: Callable[[Mapping[str, Any], Sequence[Mapping[str, Any]]], int] | None = None
     unread_times: Callable[[], UnreadTimes] | None = None
     committed_at: Callable[[SourceSpec, Place], datetime | None] | None = None
     folder: Callable[[SourceSpec, Place], str | None] | None = None
@@ -187,6 +194,7 @@ class Answers:
     columns_now: Callable[[SourceSpec, Place], Iterable[tuple[str, str, str]] | None] | None = None
 
     until_now: Callable[[SparkSession, SourceSpec, Place], SourceSpec] = _as_declared
+    records_between: Callable[[SparkSession, SourceSpec, Place, Mapping[str, Any], Mapping[str, Any]], SourceSpec] | None = None
     newest: Callable[[SparkSession, SourceSpec, Place], DataFrame | None] | None = None
     sampled: Callable[[SparkSession, SourceSpec, Place], StructType] | None = None
 

@@ -8,7 +8,7 @@ noted as completed; the kill may have come between its effect and the note, so t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar, get_args
 
 import msgspec
@@ -21,13 +21,15 @@ from engine.state.state_path import StatePath
 # Of operation.json. Version 0.1.0 had a file of its own for each kind, which is read until the operation is ended.
 FORMAT = 1
 FILE = "operation.json"
-_RESTORE = "Restore the file from a backup of the state folder, or rebuild the table: engine build -f -s MODEL"
 # Of a rebuild: from the first of these steps on nothing is written to the tables that it makes.
 PUBLISHING, PUBLISHED = "rebuild noted", "rebuild published"
 
 
-@dataclass(frozen=True, slots=True)
-class DroppedTable:
+class _Operation(msgspec.Struct, frozen=True, tag_field="kind", tag=str.lower):
+    pass
+
+
+class DroppedTable(msgspec.Struct, frozen=True):
     """A table or view that goes with a drop; `folder`: of its files, which go too; empty: they stay."""
 
     role: str = ""
@@ -37,8 +39,7 @@ class DroppedTable:
     folder: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Drop:
+class Drop(_Operation):
     """A table goes with its state.
 
     Attributes:
@@ -47,13 +48,12 @@ class Drop:
     """
 
     model: str = ""
-    environment: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = msgspec.field(default_factory=dict)
     parts: tuple[DroppedTable, ...] = ()
     clone: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Refresh:
+class Refresh(_Operation):
     """A full refresh of a table.
 
     Attributes:
@@ -70,24 +70,21 @@ class Refresh:
     attempt: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Rollback:
+class Rollback(_Operation, rename={"other": "from"}):
     """A table goes back to a generation, from another one that takes its place."""
 
     to: int
     other: int
 
 
-@dataclass(frozen=True, slots=True)
-class Rename:
+class Rename(_Operation):
     """A table gets another full name; of each table that moves its UUID, by what follows the name of the main one."""
 
     to: str
     tables: Mapping[Annotated[str, msgspec.Meta(pattern=r"\A(__\w+)?\Z")], str]
 
 
-@dataclass(frozen=True, slots=True)
-class Rebuild:
+class Rebuild(_Operation):
     """A table is made beside the one of a model; `models`: all that are rebuilt together; `at`: when, UTC."""
 
     at: str = ""
@@ -96,34 +93,28 @@ class Rebuild:
 
 
 Operation = Drop | Refresh | Rollback | Rename | Rebuild
+_Form = TypeVar("_Form")
 _Kind = TypeVar("_Kind", Drop, Refresh, Rollback, Rename, Rebuild)
-_KINDS: Mapping[str, type[Operation]] = {kind.__name__.lower(): kind for kind in get_args(Operation)}
-_EARLIER = tuple(f"{kind}.json" for kind in _KINDS)
+_EARLIER = {f"{kind.__name__.lower()}.json": kind for kind in get_args(Operation)}
 FILES = (*_EARLIER, FILE)
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    kind: str
-    arguments: Mapping[str, Any]
-    completed: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class _Content:
-    format: int
-    operations: tuple[_Entry, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Noted:
+class _Noted(msgspec.Struct, frozen=True):
     operation: Operation
     completed: tuple[str, ...] = ()
 
 
+class _Content(msgspec.Struct, frozen=True):
+    format: Annotated[int, msgspec.Meta(ge=FORMAT, le=FORMAT)]
+    operations: tuple[_Noted, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """The operations that are open for a table; `folder` is its state, whose small files `store` has under `key`."""
+    """The operations that are open for a table; `folder` is its state, whose small files `store` has under `key`.
+
+    What is read raises StateError, `state-unreadable`.
+    """
 
     store: Store
     key: str
@@ -131,11 +122,6 @@ class Journal:
     table: str
 
     def all(self) -> tuple[Operation, ...]:
-        """Return what was begun and is not finished.
-
-        Raises:
-            StateError: `state-unreadable`.
-        """
         found = (noted.operation for noted in self._read().values())
         # In the folder of the new name a rename is finished.
         return tuple(one for one in found if not isinstance(one, Rename) or one.to != self.table)
@@ -150,15 +136,15 @@ class Journal:
     def begin(self, operation: Operation) -> None:
         """Note an operation, or other arguments of it, for which its completed steps stay."""
         noted, kind = self._read(), type(operation)
-        before = noted.get(kind)
-        if before is None or before.operation != operation:
-            self._write({**noted, kind: _Noted(operation, before.completed if before is not None else ())})
+        if kind not in noted or noted[kind].operation != operation:
+            completed = noted[kind].completed if kind in noted else ()
+            self._write({**noted, kind: _Noted(operation, completed)})
 
     def complete(self, kind: type[Operation], step: str) -> None:
         """Note that a step is completed; nothing is noted of an operation that is not open here (any more)."""
         noted = self._read()
-        if kind in noted and step not in noted[kind].completed:
-            self._write({**noted, kind: replace(noted[kind], completed=(*noted[kind].completed, step))})
+        if (one := noted.get(kind)) is not None and step not in one.completed:
+            self._write({**noted, kind: _Noted(one.operation, (*one.completed, step))})
 
     def end(self, kind: type[Operation]) -> None:
         noted = self._read()
@@ -166,51 +152,36 @@ class Journal:
             self._write(noted)
 
     def _read(self) -> dict[type[Operation], _Noted]:
-        names, found = self.store.list(self.key), dict[type[Operation], _Noted]()
-        for name in (name for name in _EARLIER if name in names):
-            found |= self._earlier(name)
-        if FILE in names:
-            content = self._decoded(FILE, _Content)
-            for entry in content.operations if content is not None else ():
-                if content.format != FORMAT or entry.kind not in _KINDS:
-                    raise self._unreadable(FILE, f"it has '{entry.kind}' of format {content.format}, not {FORMAT}")
-                kind = _KINDS[entry.kind]
-                found[kind] = _Noted(self._converted(FILE, entry.arguments, kind), entry.completed)
-        return found
+        names = self.store.list(self.key)
+        noted = [self._earlier(name, kind) for name, kind in _EARLIER.items() if name in names]
+        noted += self._decoded(FILE, _Content, _Content(FORMAT, ())).operations if FILE in names else ()
+        return {type(one.operation): one for one in noted}
 
-    def _earlier(self, name: str) -> dict[type[Operation], _Noted]:
+    def _earlier(self, name: str, kind: type[Operation]) -> _Noted:
         """What version 0.1.0 noted of one kind."""
-        said = self._decoded(name, dict[str, Any])
-        if said is None:
-            return {}
-        kind = _KINDS[name.removesuffix(".json")]
-        steps = {"publishing": (PUBLISHING,), "published": (PUBLISHING, PUBLISHED)}.get(str(said.get("step")), ())
-        return {kind: _Noted(self._converted(name, {**said, "other": said.get("from")}, kind), steps)}
+        steps = {"publishing": (PUBLISHING,), "published": (PUBLISHING, PUBLISHED)}
+        said = self._decoded(name, dict[str, Any], {})
+        try:
+            operation = msgspec.convert({**said, "kind": kind.__name__.lower()}, kind)
+        except msgspec.MsgspecError as error:
+            raise self._unreadable(name, error) from error
+        return _Noted(operation, steps.get(str(said.get("step")), ()))
 
-    def _decoded(self, name: str, form: type[Any]) -> Any:
+    def _decoded(self, name: str, form: type[_Form], gone: _Form) -> _Form:
         # It may have gone since the names were listed: a build writes here while others look.
         content = self.store.get(f"{self.key}/{name}")
         try:
-            return msgspec.json.decode(content, type=form) if content is not None else None
+            return msgspec.json.decode(content, type=form) if content is not None else gone
         except (ValueError, msgspec.MsgspecError, RecursionError) as error:
-            raise self._unreadable(name, str(error)) from error
+            raise self._unreadable(name, error) from error
 
-    def _converted(self, name: str, arguments: Mapping[str, Any], kind: type[Operation]) -> Operation:
-        try:
-            return msgspec.convert(arguments, kind)
-        except msgspec.MsgspecError as error:
-            raise self._unreadable(name, str(error)) from error
-
-    def _unreadable(self, name: str, reason: str) -> StateError:
-        return StateError("state-unreadable", f"{self.folder / name} cannot be read: {reason}", _RESTORE)
+    def _unreadable(self, name: str, error: Exception) -> StateError:
+        hint = "Restore the file from a backup of the state folder, or rebuild the table: engine build -f -s MODEL"
+        return StateError("state-unreadable", f"{self.folder / name} cannot be read: {error}", hint)
 
     def _write(self, noted: Mapping[type[Operation], _Noted]) -> None:
-        entries = (
-            _Entry(kind.__name__.lower(), msgspec.to_builtins(one.operation), one.completed)
-            for kind, one in noted.items()
-        )
         if noted:
-            content = msgspec.json.encode(_Content(FORMAT, tuple(entries)))
+            content = msgspec.json.encode(_Content(FORMAT, tuple(noted.values())))
             self.store.put(f"{self.key}/{FILE}", msgspec.json.format(content, indent=1))
         gone, names = _EARLIER if noted else FILES, self.store.list(self.key)
         for name in (name for name in gone if name in names):

@@ -40,7 +40,7 @@ def test_the_text_the_inputs_and_the_lineage_of_a_streamed_one(tmp_path):
     assert cleaned.depends_on == ("source.shop.orders",)
     assert [(o.node, o.column) for o in counts.columns[1].origins] == [("model.cleaned", "doubled")]
     assert [(o.node, o.column) for o in cleaned.columns[2].origins] == [("source.shop.orders", "amount")]
-    assert (counts.stateful, cleaned.streaming, cleaned.stored) == (True, False, False)
+    assert (counts.stateful, cleaned.streaming, cleaned.in_catalog) == (True, False, False)
     assert manifest.order.index("model.cleaned") < manifest.order.index("model.counts")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.sources import kafka as topics
+from engine.sources.kafka import topics
 from engine.sources.spec import Place, SourceSpec
 from tests.kafka.conftest import Kafka
 from tests.lab import LabSession

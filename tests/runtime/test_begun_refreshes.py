@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from engine.api import Project
 from engine.compile import Model
@@ -79,7 +80,7 @@ def test_a_refresh_that_goes_on_keeps_its_beginning_and_what_was_accepted(noted:
     known = built(compiled.manifest.model("m"), refresh=BEGUN)
     assert noted(ActionKind.REFRESH, known) == (frozenset(), BEGUN)
     new, begun = noted(ActionKind.REFRESH, known, accept=("files-gone", "downstream-stops"))
-    assert (new, begun) == (frozenset(), replace(BEGUN, accept=("downstream-stops", "files-gone")))
+    assert (new, begun) == (frozenset(), structs.replace(BEGUN, accept=("downstream-stops", "files-gone")))
 
 
 @pytest.mark.parametrize(

@@ -339,7 +339,7 @@ def test_two_tables_of_one_folder_are_known(lab: Orphaned) -> None:
 def test_a_note_that_no_build_wrote(lab: Orphaned) -> None:
     built(lab)
     for tables in ([], {"_x": "u"}, {"__a; b": "u"}):
-        entry = {"kind": "rename", "arguments": {"to": "lake.s.new", "tables": tables}, "completed": []}
+        entry = {"operation": {"kind": "rename", "to": "lake.s.new", "tables": tables}}
         lab.write(".engine/state/lake/s/old/operation.json", json.dumps({"format": 1, "operations": [entry]}))
         (refusal,) = planned(lab)["refusals"]
         assert refusal["code"] == "state-unreadable"

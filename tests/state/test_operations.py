@@ -81,7 +81,7 @@ def test_operations_of_a_table_are_noted_beside_each_other(table: TableState) ->
     assert set(map(type, journal.all())) == {Drop, Refresh, Rollback, Rename, Rebuild}
     assert (journal.begun(Rebuild), journal.completed(Rebuild)) == (Rebuild("later", "m"), (PUBLISHING,))
     first = json.loads(file_of(table).read_text())["operations"][0]
-    assert (first["kind"], first["arguments"]["model"], first["completed"]) == ("drop", "m", [])
+    assert (first["operation"]["kind"], first["operation"]["model"], first["completed"]) == ("drop", "m", [])
     for kind in (Drop, Refresh, Rollback, Rename, Rebuild):
         assert file_of(table).exists()
         journal.end(kind)
@@ -135,10 +135,10 @@ def test_steps_may_move_the_folder_or_remove_it(table: TableState, tmp_path: Pat
     "text",
     [
         "", "[]", "{}", "\udcff", "[" * 100_000,
-        '{"format": 2, "operations": [{"kind": "drop", "arguments": {}}]}',
-        '{"format": 1, "operations": [{"kind": "other", "arguments": {}}]}',
-        '{"format": 1, "operations": [{"kind": "rollback", "arguments": {"to": "x", "other": 1}}]}',
-        '{"format": 1, "operations": [{"kind": "rename", "arguments": {"to": "n", "tables": {"__a; b": "u"}}}]}',
+        '{"format": 2, "operations": [{"operation": {"kind": "drop"}}]}',
+        '{"format": 1, "operations": [{"operation": {"kind": "other"}}]}',
+        '{"format": 1, "operations": [{"operation": {"kind": "rollback", "to": "x", "from": 1}}]}',
+        '{"format": 1, "operations": [{"operation": {"kind": "rename", "to": "n", "tables": {"__a; b": "u"}}}]}',
     ],
 )  # fmt: skip
 def test_a_file_that_no_run_wrote_is_not_guessed_at(table: TableState, text: str) -> None:

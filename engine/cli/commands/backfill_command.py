@@ -141,7 +141,7 @@ def _readers(found: Backfill) -> Iterator[tuple[str, str, str]]:
     """Yield the models that read the table: name, what they do, and the command that recomputes them."""
     for reader in found.run.manifest.models:
         mine = [item for item in reader.inputs if item.node == found.model.id]
-        if not mine or not reader.stored:
+        if not mine or not reader.in_catalog:
             continue
         if any(item.stream for item in mine):
             keeps = "keeps the rows that it has computed"

@@ -36,7 +36,7 @@ class LakeQueries:
     def tables(self) -> dict[str, tuple[str, str]]:
         """What can be read: models by their names, other tables of the schemas of the models as `schema.table`."""
         schemas = dict.fromkeys(
-            [self.compiled.target.schema, *(m.relation.schema for m in self.models.values() if m.stored)]
+            [self.compiled.target.schema, *(m.relation.schema for m in self.models.values() if m.in_catalog)]
         )
         stored = {(schema, name) for schema in schemas for name in self.lake.names(schema)}
         named = {
@@ -111,7 +111,7 @@ class LakeQueries:
         if model is None:
             return _not_found(f"model '{name}'", near(name, self.models))
         if not model.keeps_rows:
-            message = f"'{name}' is {'a view' if model.stored else 'ephemeral'}: SQL of Spark, without rows of its own"
+            message = f"'{name}' is {'a view' if model.in_catalog else 'ephemeral'}: SQL of Spark, without rows of its own"
             return RunError("sql-query", message, _IN_SPARK, node=name)
         if (model.relation.schema, model.relation.name) not in self.tables.values():
             hint = f"Build it first: engine build -s +{name}"

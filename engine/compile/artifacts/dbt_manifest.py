@@ -112,7 +112,7 @@ def _model(model: Model, about: About) -> dict[str, Any]:
         "database": relation.catalog,
         "schema": relation.schema,
         "alias": relation.name,
-        "relation_name": relation.sql if model.stored else None,
+        "relation_name": relation.sql if model.in_catalog else None,
         **_deferred(model),
         "description": model.description,
         "tags": list(model.tags),

@@ -172,7 +172,7 @@ def _materialized(section: Section | None, streams: bool) -> Materialized:
 
 def _check_kind(settings: MergedSettings, materialized: Materialized, streams: bool) -> None:
     keys = settings.keys
-    streaming, stored = materialized.traits.streaming, materialized.traits.stored
+    streaming, stored = materialized.traits.streaming, materialized.traits.in_catalog
     if streaming and not streams:
         _no_streams(settings)
     if not streaming and streams and stored:

@@ -128,7 +128,7 @@ def _read(part: Section, project: LoadedProject, nodes: Mapping[str, Node]) -> s
     if not name:
         return None
     node = nodes.get(f"model.{name}") or nodes.get(f"source.{name}")
-    if isinstance(node, Model) and not node.stored:
+    if isinstance(node, Model) and not node.in_catalog:
         part.report("bad-value", f"'{name}' is ephemeral and has no table", "Name a model that reads it.")
         return None
     if node is not None:

@@ -34,7 +34,7 @@ def report(levels: Iterable[Section], keys: Iterable[str], name: str) -> None:
 
 
 def _hint(level: Section, section: Section) -> str:
-    if isinstance(level.value, dict) and answers_of(str(level.value.get("format", ""))).has_topics:
+    if isinstance(level.value, dict) and answers_of(str(level.value.get("format", ""))).connects:
         return _KAFKA
     return _OPTION.format(key=_shown(section.name)) if _OPTIONS in section.path[:-1] else _ADDRESS
 

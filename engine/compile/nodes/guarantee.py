@@ -48,7 +48,7 @@ def guarantee(model: Model, unsafe: tuple[str, ...]) -> Guarantee:
 
 
 def _reason(model: Model) -> str:
-    if not model.stored:
+    if not model.in_catalog:
         return "It is inlined in the models that read it; their guarantee applies."
     if model.computed_when_read:
         return "It is computed when it is queried and stores nothing."

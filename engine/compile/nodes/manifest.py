@@ -183,8 +183,12 @@ class Model:
     custom_schema: str = ""
 
     @property
-    def stored(self) -> bool:
-        return self.materialized.traits.stored
+    def in_catalog(self) -> bool:
+        return self.materialized.traits.in_catalog
+
+    @property
+    def inlined(self) -> bool:
+        return self.materialized.traits.inlined
 
     @property
     def keeps_rows(self) -> bool:

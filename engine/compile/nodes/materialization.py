@@ -11,14 +11,20 @@ class MaterializationTraits:
     """What a materialization means.
 
     Attributes:
-        stored: the model is in the catalog, as a table or a view; if not, its SQL is part of what reads it.
+        in_catalog: the model is there, as a table or a view.
+        inlined: its SQL is part of what reads it.
         computed_when_read: its query runs when it is read, so that what it reads is read then; it is a view of the
             catalog.
         recomputed: its rows are computed from all of its input, as far as that has changed.
+        made: when its rows are made, in words; empty: that depends on its query.
+        writes: what it stores, in words, where that is nothing.
     """
 
     noun: str
-    stored: bool = True
+    made: str = ""
+    writes: str = ""
+    in_catalog: bool = True
+    inlined: bool = False
     keeps_rows: bool = False
     streaming: bool = False
     computed_when_read: bool = False
@@ -38,7 +44,18 @@ class Materialized(StrEnum):
 
 _TRAITS = {
     Materialized.STREAMING_TABLE: MaterializationTraits("streaming table", keeps_rows=True, streaming=True),
-    Materialized.TABLE: MaterializationTraits("table", keeps_rows=True, recomputed=True),
-    Materialized.VIEW: MaterializationTraits("view", computed_when_read=True),
-    Materialized.EPHEMERAL: MaterializationTraits("ephemeral model", stored=False),
+    Materialized.TABLE: MaterializationTraits("table", "rebuilt in full", keeps_rows=True, recomputed=True),
+    Materialized.VIEW: MaterializationTraits(
+        "view",
+        "computed when it is queried",
+        "nothing: the query runs when the view is queried",
+        computed_when_read=True,
+    ),
+    Materialized.EPHEMERAL: MaterializationTraits(
+        "ephemeral model",
+        "inlined in the models that read it",
+        "nothing: its SQL is inlined in the models that read it",
+        in_catalog=False,
+        inlined=True,
+    ),
 }

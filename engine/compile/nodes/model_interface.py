@@ -37,5 +37,9 @@ class Face:
         return f"model.{self.name}"
 
     @property
-    def stored(self) -> bool:
-        return self.kind is None or self.kind.traits.stored
+    def in_catalog(self) -> bool:
+        return self.kind is None or self.kind.traits.in_catalog
+
+    @property
+    def inlined(self) -> bool:
+        return self.kind is not None and self.kind.traits.inlined

@@ -36,7 +36,7 @@ def with_needed_times(model: Model, nodes: QueryNodes, bound: BoundQuery) -> Mod
         nodes: of its query; those of ephemeral models in it are not part of it.
         bound: the query.
     """
-    if model.stored and not model.streaming:
+    if model.in_catalog and not model.streaming:
         return model
     use = _use(model, nodes, bound)
     return replace(model, inputs=tuple(_decided(item, use) for item in model.inputs))

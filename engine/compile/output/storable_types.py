@@ -65,7 +65,7 @@ def storable_faults(
         returned: the columns of its query.
         place: gives the place of the column of that number; None: only the file is known.
     """
-    if not model.stored:
+    if not model.in_catalog:
         return
     view = model.computed_when_read
     version, out = None if view else _version(model), {name.lower() for name in model.write.exclude}

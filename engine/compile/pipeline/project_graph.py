@@ -34,7 +34,7 @@ def selected_names(faces: Iterable[Face], sources: Mapping[str, Source]) -> dict
 
 def own_tables(faces: Iterable[Face], sources: Mapping[str, Source]) -> Iterator[Diagnostic]:
     """Findings about sources that are tables of models: what reads one would not wait for the model."""
-    written = {(f.relation.schema, f.relation.name): f for f in faces if f.stored}
+    written = {(f.relation.schema, f.relation.name): f for f in faces if f.in_catalog}
     for source in sources.values():
         if source.broken or not answers_of(source.spec.format).is_table:
             continue
@@ -55,7 +55,7 @@ def taken_files(faces: Iterable[Face], sources: Mapping[str, Source]) -> Iterabl
     for source in sources.values():
         if "after_reading" not in source.spec.settings:
             continue
-        readers = [face for face in by_id.values() if face.stored
+        readers = [face for face in by_id.values() if face.in_catalog
                    and _reaches(face, source.id, by_id)]  # fmt: skip
         for face in readers[1:]:
             first = readers[0]
@@ -72,7 +72,7 @@ def taken_files(faces: Iterable[Face], sources: Mapping[str, Source]) -> Iterabl
 
 def _reaches(face: Face, source: str, faces: Mapping[str, Face], depth: int = 0) -> bool:
     """Whether a model reads a source itself or through ephemeral models; a cycle is reported elsewhere."""
-    through = (faces[i] for i in face.reads if i in faces and not faces[i].stored)
+    through = (faces[i] for i in face.reads if i in faces and faces[i].inlined)
     return source in face.reads or (depth < len(faces) and any(_reaches(f, source, faces, depth + 1) for f in through))
 
 

@@ -47,7 +47,7 @@ def shared_tables(faces: Iterable[Face], tests: Iterable[Node]) -> Iterator[Diag
         faces: of the models.
         tests: data tests; those that keep no rows write nothing.
     """
-    models = [_of_model(face) for face in faces if face.stored]
+    models = [_of_model(face) for face in faces if face.in_catalog]
     writers: dict[tuple[str, str], _Writer] = {}
     for one in [*models, *_of_tests(tests)]:
         first = writers.setdefault(one.key, one)
@@ -62,7 +62,7 @@ def shared_tables(faces: Iterable[Face], tests: Iterable[Node]) -> Iterator[Diag
 
 def renamed_twice(faces: Iterable[Face]) -> Iterator[Diagnostic]:
     """Findings about models that are to continue a table that another model of the project has, or is to continue."""
-    every = [face for face in faces if face.stored]
+    every = [face for face in faces if face.in_catalog]
     first: dict[str, Face] = {}
     for face in every:
         if not (name := face.renamed_from.lower()):

@@ -50,7 +50,7 @@ class KnownNodes:
     def inlines(self, name: str) -> bool:
         """Whether a model's SQL becomes part of what reads it."""
         kind = self.kinds.get(name)
-        return kind is not None and not kind.traits.stored
+        return kind is not None and kind.traits.inlined
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def resolve(
 
 
 def _own_table(draft: Draft, reference: RelationReference, own: Relation, edits: list[Edit]) -> None:
-    if not draft.config.materialized.traits.stored:
+    if draft.config.materialized.traits.inlined:
         hint = "Remove it, or choose another materialization."
         draft.report("bad-value", "an ephemeral model has no table of its own ({{ this }})", hint, reference.start)
     edits.append(Edit(reference.start, reference.end, own.sql))
@@ -223,7 +223,7 @@ def _streamed(draft: Draft, node: str, name: str, stream: StreamConfig, source: 
 
 def _view_name(draft: Draft, name: str) -> str:
     # The views of an ephemeral model are beside those of the models that read it.
-    own = f"{draft.name}__" if not draft.config.materialized.traits.stored else ""
+    own = f"{draft.name}__" if draft.config.materialized.traits.inlined else ""
     return f"`__{own}{name.replace('.', '__')}`"
 
 

@@ -116,7 +116,7 @@ def in_state(node: Node, state: str, previous: Previous, tables: Mapping[str, st
 
 
 def tables_of(manifest: Manifest) -> dict[str, str]:
-    return {model.id: (model.deferred_from or model.relation).sql for model in manifest.models if model.stored}
+    return {model.id: (model.deferred_from or model.relation).sql for model in manifest.models if model.in_catalog}
 
 
 def _with_ids(said: list[Any], node: Mapping[str, Any], tables: Mapping[str, str]) -> str:

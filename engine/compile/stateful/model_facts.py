@@ -84,7 +84,7 @@ def _table(
     All of it is recreated by a build. Of a stream none of it is among the facts: it applies to new rows, and a stream
     without new rows has nothing to do.
     """
-    if materialized.traits.streaming or not materialized.traits.stored:
+    if materialized.traits.streaming or materialized.traits.inlined:
         return {}
     facts = {
         "expectations": sorted([e.name, spelling_of(e.check), e.on_fail.value] for e in expectations),

@@ -42,7 +42,7 @@ def broken_rules(
         inputs: the columns of what it reads, by node.
         text: the user's query, bound, and its text, where no other query was put in: then it need not be parsed again.
     """
-    if not model.stored or not model.sql:
+    if not model.in_catalog or not model.sql:
         return
     mode: Mode = model.write.output_mode.value if model.write.output_mode else "append"
     if text is None:

@@ -143,7 +143,7 @@ class _Reader:
                 models = [n.name for n in self.nodes.values() if isinstance(n, Model)]
                 part.report("unknown-ref", f"model '{name}' not found", near(name, models))
             return False
-        if not node.stored:
+        if not node.in_catalog:
             part.report("bad-value", f"'{name}' is ephemeral and has no rows of its own", "Test a model that reads it.")
             return False
         self.model = node

@@ -62,7 +62,7 @@ class DatasetNames:
     def _source(self, source: Source) -> tuple[DatasetName, ...]:
         settings = source.spec.settings
         answers = answers_of(source.spec.format)
-        if answers.has_topics:
+        if answers.connects:
             broker = self._broker(settings)
             return tuple(DatasetName(broker, topic) for topic in answers.topic_names(source.spec) or (source.name,))
         path = settings.get("path")

@@ -10,17 +10,11 @@ from typing import Any
 
 from engine.compile.nodes.exposure import Exposure
 from engine.compile.nodes.manifest import DataTest, Model, Severity, Source, Watermark
-from engine.compile.nodes.materialization import Materialized
 from engine.compile.nodes.model_settings import History, OutputMode, TimeWindow, Write
 from engine.sources import location
 
 _ONE = re.compile(r"\b1 (second|minute|hour|day|week|month|year)s\b")
 _NAMED_SIZES = {"1 hours": "hourly windows", "1 days": "daily windows", "1 weeks": "weekly windows"}
-_OF_BATCH = {
-    Materialized.TABLE: "rebuilt in full",
-    Materialized.VIEW: "computed when it is queried",
-    Materialized.EPHEMERAL: "inlined in the models that read it",
-}
 
 
 def kind(node: Model | Source | Exposure) -> str:
@@ -48,7 +42,7 @@ def summary(node: Model | Source) -> str:
     if not node.streaming and node.write.history:
         return _history(node.write)
     if not node.streaming:
-        return _OF_BATCH[node.materialized]
+        return node.materialized.traits.made
     streams = [item for item in node.inputs if item.stream]
     parts = [window(declared) for declared in dict.fromkeys(node.windows.values())]
     delays = dict.fromkeys(duration(i.watermark.delay) for i in streams if i.watermark and node.stateful)

@@ -38,12 +38,6 @@ _MOST_BYTES = 50_000_000
 NUMBERS = ("rows_in", "rows_out", "rows_updated", "rows_deleted", "late", "quarantined", "state_rows", "batches")
 # Told only where there are some: most tables know no updates.
 _RARE = frozenset({"rows_updated", "rows_deleted"})
-# What is not measured there: a batch's input, a view's rows.
-_MEASURED = {
-    Materialized.STREAMING_TABLE.value: frozenset(NUMBERS),
-    Materialized.TABLE.value: frozenset({"rows_out"}),
-    Materialized.VIEW.value: frozenset[str](),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +118,14 @@ def last_run(target_dir: Path) -> LastRun:
         return LastRun()
 
 
+def _measured(kind: str) -> frozenset[str]:
+    """What is measured of a model: not a batch's input, nor a view's rows."""
+    traits = Materialized(kind).traits if kind in set(Materialized) else None
+    if traits is None or traits.streaming:
+        return frozenset(NUMBERS)
+    return frozenset({"rows_out"} if traits.keeps_rows else ())
+
+
 def _node(item: Mapping[str, Any]) -> NodeRun:
     response = _mapping(item, "adapter_response")
     status = _text(item, "status") or "unknown"
@@ -132,14 +134,13 @@ def _node(item: Mapping[str, Any]) -> NodeRun:
     tone = _TONES[Status(status)] if status in set(Status) else Tone.PLAIN
     if status == Status.SKIPPED:
         return NodeRun(status, tone, _text(item, "message"))
-    measured = _MEASURED.get(_text(response, "kind"), frozenset(NUMBERS))
     return NodeRun(
         status,
         tone,
         _text(item, "message"),
         _number(item.get("execution_time")),
         format_values.instant(next((t["completed_at"] for t in _timings(item) if t.get("completed_at")), None)),
-        dict(_numbers(response, measured)),
+        dict(_numbers(response, _measured(_text(response, "kind")))),
         tuple(_counted(response)),
         format_values.instant(response.get("watermark")),
         _note(response),

@@ -7,7 +7,6 @@ from dataclasses import dataclass, fields
 
 from engine.compile.artifacts.dbt_manifest import partition_text, sort_text
 from engine.compile.nodes.manifest import Input, Model, Source
-from engine.compile.nodes.materialization import Materialized
 from engine.compile.nodes.model_settings import (
     Expectation,
     History,
@@ -28,10 +27,6 @@ from engine.sources import OnBadRecord, location
 
 # Of an expectation: where it is, and how its rows are compared.
 _HOW_EXPECTED = {"location", "ordered"}
-_STORES_NOTHING = {
-    Materialized.VIEW: "nothing: the query runs when the view is queried",
-    Materialized.EPHEMERAL: "nothing: its SQL is inlined in the models that read it",
-}
 _NEW_COLUMNS = {
     OnSchemaChange.APPEND_COLUMNS: "are added to the table, and are NULL in the rows before",
     OnSchemaChange.IGNORE: "of the query are not added to the table",
@@ -104,7 +99,7 @@ def model_words(model: Model) -> Iterator[Detail]:
     for name, declared in model.windows.items():
         yield Detail("Windows", f"{name}: {window(declared)}")
     yield Detail("Writes", _writes(model))
-    if model.stored:
+    if model.in_catalog:
         yield from _table_words(model.write)
     for expectation in model.expectations:
         yield Detail("Expectation", _expects(expectation))
@@ -150,7 +145,7 @@ def _stream_words(model: Model, item: Input, of: str) -> Iterator[Detail]:
 def _writes(model: Model) -> str:
     write = model.write
     if not model.keeps_rows:
-        return _STORES_NOTHING[model.materialized]
+        return model.materialized.traits.writes
     if not model.streaming:
         return _writes_whole(write)
     if write.output_mode is OutputMode.COMPLETE:

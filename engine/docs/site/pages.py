@@ -168,7 +168,7 @@ def _source_facts(source: Source) -> list[list[str]]:
 def _model_facts(model: Model) -> list[list[str]]:
     properties = ", ".join(f"{key}: {value}" for key, value in sorted(shown(model.write.table_properties).items()))
     rows = (
-        ("View" if model.computed_when_read else "Table", str(model.relation) if model.stored else ""),
+        ("View" if model.computed_when_read else "Table", str(model.relation) if model.in_catalog else ""),
         ("Properties", properties),
         *((f"Meta: {key}", format_values.value(value)) for key, value in model.meta.items()),
         ("Defined in", model.file),

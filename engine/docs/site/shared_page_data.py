@@ -18,7 +18,6 @@ from engine.docs.site.site_data import Facts, Record, SiteNode, moment, slim
 from engine.docs.site.table_statistics import StoredTable
 from engine.errors import Diagnostic
 
-_KINDS = {"streaming_table": "stream", "table": "table", "view": "view", "ephemeral": "view"}
 _BARS = 40
 
 
@@ -85,7 +84,7 @@ def _node_in_short(facts: Facts, node: SiteNode) -> Record:
     return slim(
         {
             **record,
-            "kind": _KINDS[node.materialized.value],
+            "kind": "stream" if node.streaming else "table" if node.keeps_rows else "view",
             "materialized": node.materialized.value,
             "output_mode": node.write.output_mode,
             "schema": node.relation.schema,

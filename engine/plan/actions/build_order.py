@@ -9,7 +9,7 @@ from engine.compile import DataTest, Manifest, Model, Source, UnitTest
 
 def run_order(manifest: Manifest, nodes: Iterable[str]) -> list[str]:
     """The selected nodes in order: each model after its unit tests, before its data tests (as early as possible)."""
-    chosen = {i for i in nodes if not isinstance(n := manifest.nodes[i], Model) or n.stored}
+    chosen = {i for i in nodes if not isinstance(n := manifest.nodes[i], Model) or n.in_catalog}
     units: dict[str, list[str]] = {}
     for node in manifest.order:
         if node in chosen and isinstance(unit := manifest.nodes[node], UnitTest):

@@ -42,7 +42,7 @@ def table_faults(model: Model, kind: ActionKind, known: DeployedModel) -> Iterat
     except StateError as error:
         yield from (diagnostic.at(Location(model.file), model.name) for diagnostic in error.diagnostics)
     staged = known.written is not None and STAGED in known.written.branches
-    if model.stored and staged and kind is not ActionKind.REFRESH and known.written is not None:
+    if model.in_catalog and staged and kind is not ActionKind.REFRESH and known.written is not None:
         wanted = model.streaming or waits(model) or model.write.overwrite is Overwrite.PARTITIONS
         if wanted and (fault := staged_fault(model, known.written, known.table)) is not None:
             yield fault

@@ -65,10 +65,10 @@ def renamings(
     Raises:
         SetupError: the catalog cannot be read.
     """
-    named = [model for model in models if model.operation.renamed_from and model.stored]
+    named = [model for model in models if model.operation.renamed_from and model.in_catalog]
     if not named:
         return {}
-    current = frozenset(str(model.deferred_from or model.relation) for model in manifest.models if model.stored)
+    current = frozenset(str(model.deferred_from or model.relation) for model in manifest.models if model.in_catalog)
     known = tuple(table for table in built_tables(manifest, target, root, current) if table.rebuild is None)
     found = ((model.id, _renaming(target, model, known, lake)) for model in named)
     return {node: one for node, one in found if one is not None}

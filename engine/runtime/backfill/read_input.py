@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,6 @@ from engine.runtime.inputs.read_upstreams import read_upstreams
 from engine.runtime.inputs.source_file_check import modified
 from engine.sources import KINDS, SourceSpec, answers_of, iceberg
 from engine.sources.files import file_source, listing
-from engine.sources.kafka.records_read import records_read
 from engine.spark.internals.handles import each
 from engine.state import ModelState
 from engine.state import checkpoint as spark_checkpoint
@@ -76,8 +75,8 @@ class ReadInput:
         lines = [line for line, stream in enumerate(self.streams) if stream.node == item.node]
         if answers.reads_files:
             return self._files(spec, lines)
-        if answers.has_topics:
-            return self._topics(spec, lines)
+        if answers.records_between is not None:
+            return self._between(spec, lines, answers.records_between)
         raise rejected(self.model, f"records of '{item.name}' (format {spec.format}) cannot be read again")
 
     def _files(self, spec: SourceSpec, lines: Sequence[int]) -> DataFrame:
@@ -103,16 +102,16 @@ class ReadInput:
         files = logged(self.checkpoint, source, to=reaches(self.checkpoint, source, self.batch))
         return {uri: accepted.get(uri, file.modified) for file in files for uri in [local_paths.decoded(file.uri)]}
 
-    def _topics(self, spec: SourceSpec, lines: Sequence[int]) -> DataFrame:
+    def _between(self, spec: SourceSpec, lines: Sequence[int], bounded: Callable[..., SourceSpec]) -> DataFrame:
         offsets = spark_checkpoint.offset_lines(self.checkpoint, self.batch)
         end = self._same(spec.name, [offsets[line] or {} for line in lines])
         begin = self._same(spec.name, [self._beginning(self.streams[line].number) for line in lines])
         try:
-            bounded = records_read(self.session, spec, self.run.place, begin, end)
+            read = bounded(self.session, spec, self.run.place, begin, end)
         except StateError as error:
             found = error.diagnostic
             raise StateError.of([found.at(Location(self.model.file), self.model.name)]) from error
-        return KINDS[spec.format].read_batch(self.session, bounded, self.run.place)
+        return KINDS[spec.format].read_batch(self.session, read, self.run.place)
 
     def _beginning(self, source: int) -> dict[str, Any]:
         path = self.checkpoint / "sources" / str(source) / "0"

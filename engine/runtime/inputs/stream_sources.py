@@ -100,7 +100,7 @@ def checked(
     if reason is None:
         return state, made
     begun = spark_checkpoint.last_committed(checkpoint) if not written else spark_checkpoint.last_started(checkpoint)
-    if begun is None and not any(_has_topics(run, source) for source in now):
+    if begun is None and not any(_starts_fixed(run, source) for source in now):
         # The query was changed after a first start that failed.
         remove_tree(checkpoint, ignore_errors=True)
         state = replace(state, query_id=None)
@@ -111,10 +111,10 @@ def checked(
     raise StateError(finding.code, finding.message, finding.hint, node=model.name, location=Location(model.file))
 
 
-def _has_topics(run: Run, source: StreamSource) -> bool:
+def _starts_fixed(run: Run, source: StreamSource) -> bool:
     """Whether the checkpoint has the beginning of a source before anything was read."""
     node = run.manifest.nodes[source.node]
-    return isinstance(node, Source) and answers_of(node.spec.format).has_topics
+    return isinstance(node, Source) and answers_of(node.spec.format).fixes_start
 
 
 def record(folder: TableState, generation: int, model: Model, made: Recorded) -> None:

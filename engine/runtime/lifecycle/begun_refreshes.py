@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
+from msgspec.structs import replace
 
 from engine.compile import Manifest, Model, Target
 from engine.compile.nodes.topological_order import ancestors

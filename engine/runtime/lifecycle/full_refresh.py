@@ -12,6 +12,8 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from engine import kill_points
 from engine.compile import Model, Relation
 from engine.lake import table_writer as lake
@@ -79,7 +81,7 @@ def begin(model: Model, folder: TableState, frame: DataFrame, table: TableFacts 
     if folder.lease is not None:
         folder.lease.check()
     if (begun := folder.journal.begun(Refresh)) is not None:
-        folder.journal.begin(replace(begun, attempt=generation))
+        folder.journal.begin(structs.replace(begun, attempt=generation))
     # A kill may have left half a checkpoint of that number.
     folder.discard(generation)
     state = table_setup.make(model, staging(model, generation), generation, folder, frame)

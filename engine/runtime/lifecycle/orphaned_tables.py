@@ -30,7 +30,7 @@ def _rebuilt(manifest: Manifest, known: KnownTable) -> bool:
 def _without_model(manifest: Manifest, target: Target, root: Path) -> tuple[KnownTable, ...]:
     named = (location(s.spec) for s in manifest.sources if answers_of(s.spec.format).is_table)
     sources = {tuple(name.removeprefix(f"{target.catalog.name}.").rpartition(".")[::2]) for name in named}
-    current = frozenset(str(model.deferred_from or model.relation) for model in manifest.models if model.stored)
+    current = frozenset(str(model.deferred_from or model.relation) for model in manifest.models if model.in_catalog)
     found = built_tables(manifest, target, root, current)
     return tuple(known for known in found if (known.folder.schema, known.folder.table) not in sources)
 
@@ -66,7 +66,7 @@ def reason(manifest: Manifest, known: KnownTable) -> str:
     if known.unfinished:
         return f"the drop of {known.name} was interrupted"
     model = manifest.nodes.get(f"model.{known.model}")
-    if isinstance(model, Model) and model.stored:
+    if isinstance(model, Model) and model.in_catalog:
         return f"no model builds {known.name}: the table of '{known.model}' is {model.relation} now"
     if isinstance(model, Model):
         return f"no model builds {known.name}: '{known.model}' is {model.materialized.value} now"

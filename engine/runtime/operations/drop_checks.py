@@ -33,7 +33,7 @@ def everything(manifest: Manifest, target: Target, root: Path) -> tuple[KnownTab
     """The tables that this project and target have built, and those of its models, which may not exist."""
     known = {table.name: table for table in built_tables(manifest, target, root)}
     for model in manifest.models:
-        if model.stored:
+        if model.in_catalog:
             # The state may be lost; and a state without a note of its model may name another.
             found = known.get(str(model.relation))
             state, unfinished = (found.state, found.unfinished) if found is not None else (None, False)
@@ -64,7 +64,7 @@ def refusals(
     manifest: Manifest, target: Target, tables: Sequence[KnownTable], accept: Sequence[str]
 ) -> list[Diagnostic]:
     names = {table.name for table in tables}
-    models = [model for model in manifest.models if model.stored and str(model.relation) in names]
+    models = [model for model in manifest.models if model.in_catalog and str(model.relation) in names]
     protected = (model for model in models if model.operation.full_refresh is False and PROTECTED not in accept)
     found = [_protected(model) for model in protected]
     found += [
@@ -87,7 +87,7 @@ def _readers(
     manifest: Manifest, target: Target, tables: Sequence[KnownTable], dropped: set[str]
 ) -> Iterator[Diagnostic]:
     for model in manifest.models:
-        if not model.stored or model.id in dropped:
+        if not model.in_catalog or model.id in dropped:
             continue
         state = state_now(target, model).load()
         if state is None:

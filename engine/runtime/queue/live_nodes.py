@@ -51,7 +51,7 @@ def live_nodes(manifest: Manifest, nodes: Iterable[str]) -> dict[str, LiveNode]:
         nodes: ids of models, data tests and unit tests.
     """
     chosen = [manifest.nodes[i] for i in nodes]
-    models = {n.id: n for n in chosen if isinstance(n, Model) and n.stored}
+    models = {n.id: n for n in chosen if isinstance(n, Model) and n.in_catalog}
     groups = _grouped(manifest, chosen, models)
     found: dict[str, LiveNode] = {}
     for id_ in manifest.order:
@@ -119,7 +119,7 @@ def _triggers(manifest: Manifest, model: Model) -> Iterator[str]:
 
 def _behind(manifest: Manifest, node: str) -> Iterator[str]:
     model = manifest.nodes[node]
-    if isinstance(model, Model) and not model.stored:
+    if isinstance(model, Model) and model.inlined:
         for item in model.inputs:
             yield item.node
             yield from _behind(manifest, item.node)

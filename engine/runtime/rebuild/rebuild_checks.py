@@ -25,7 +25,7 @@ def rebuild_faults(manifest: Manifest, target: Target, place: Place, models: Seq
         yield Diagnostic(UNAVAILABLE, message, _FULL.format(f"{models[0].name}+"))
         return
     rebuilt, lake = {model.id for model in models}, Lake(target.catalog)
-    owners = {str(model.relation): model for model in manifest.models if model.stored}
+    owners = {str(model.relation): model for model in manifest.models if model.in_catalog}
     for model in models:
         for message, hint in _faults(manifest, model, rebuilt):
             yield Diagnostic(UNAVAILABLE, message, hint, node=model.name, location=Location(model.file))

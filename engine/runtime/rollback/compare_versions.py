@@ -89,7 +89,7 @@ def compare(manifest: Manifest, target: Target, root: Path, model: Model, target
     folder, kept = table_state(target, model), _kept(target, model)
     table = Lake(target.catalog).table(model.relation.schema, model.relation.name)
     staged = table is not None and (STAGED in table.branches or folder.pending() is not None)
-    if not model.stored or (kept is None and not staged):
+    if not model.in_catalog or (kept is None and not staged):
         raise UsageError("usage", f"there is nothing to compare '{model.name}' with", _HINT)
     with spark_session(target, target_dir) as spark:
         return _compared(command_run(manifest, target, root, spark), model)
@@ -117,7 +117,7 @@ def compare_relations(session: SparkSession, model: Model, what: str, earlier: s
 def _versions(run: Run, model: Model) -> tuple[str, str, str]:
     relation = model.relation
     table = run.lake.table(relation.schema, relation.name)
-    waiting = publish.waiting(run, model) if model.stored and table is not None and table.history else None
+    waiting = publish.waiting(run, model) if model.in_catalog and table is not None and table.history else None
     if waiting is not None:
         return "the rows that are staged, with those that readers see", relation.sql, waiting
     previous = _kept(run.target, model)

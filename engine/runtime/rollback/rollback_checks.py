@@ -56,7 +56,7 @@ def rollbacks(
     computed: list[Diagnostic] = []
     faults: list[Diagnostic] = []
     for model in models:
-        if not model.streaming or not model.stored:
+        if not model.streaming or not model.in_catalog:
             computed.append(_unavailable(model, _NOT_STREAMING.format(model.name), _BATCH))
             continue
         one = _rollback(target, lake, model)
