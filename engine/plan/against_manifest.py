@@ -31,7 +31,7 @@ def plan_against(manifest: Manifest, selected: Iterable[str], before: Mapping[st
     actions: dict[str, Action] = {}
     for node in selected:
         model = manifest.nodes[node]
-        if isinstance(model, Model) and model.inlined:
+        if isinstance(model, Model) and model.is_inlined:
             continue
         if isinstance(model, Model):
             actions[node] = _action(manifest, model, before.get(node), actions)

@@ -140,8 +140,8 @@ class Answers:
         is_new: a stream has read nothing of what is there, given what was remembered at its last start and the topics:
             no record of them can be in its table.
         unread: how many offsets a stream has not read, given the topics and where its checkpoint is.
-        waiting: how many records a stream has not read, given the kind's `position` and where its checkpoint is; None in
-            its place: nobody can tell.
+        waiting: how many records a stream has not read, given `position` and where its checkpoint is; None in its
+            place: nobody can tell.
         unread_times: makes what asks when the oldest unread records were written, given the source, where its
             checkpoint is and its topics; None: nobody can tell.
         committed_at: when rows were last added; None in its place: that takes a look at the rows.
@@ -194,7 +194,9 @@ class Answers:
     columns_now: Callable[[SourceSpec, Place], Iterable[tuple[str, str, str]] | None] | None = None
 
     until_now: Callable[[SparkSession, SourceSpec, Place], SourceSpec] = _as_declared
-    records_between: Callable[[SparkSession, SourceSpec, Place, Mapping[str, Any], Mapping[str, Any]], SourceSpec] | None = None
+    records_between: (
+        Callable[[SparkSession, SourceSpec, Place, Mapping[str, Any], Mapping[str, Any]], SourceSpec] | None
+    ) = None
     newest: Callable[[SparkSession, SourceSpec, Place], DataFrame | None] | None = None
     sampled: Callable[[SparkSession, SourceSpec, Place], StructType] | None = None
 

@@ -15,7 +15,7 @@ from engine.cli.main import invoke
 from engine.errors import EngineError, StateError, UsageError
 from engine.plan.deployed.state_folder import next_state
 from engine.runtime.lifecycle.orphaned_tables import notes, orphans
-from engine.runtime.rebuild.tables_beside import Rebuild, begin, discard, is_publishing
+from engine.runtime.rebuild.tables_beside import Rebuild, begin_rebuild, discard, is_publishing
 from engine.state import ModelState, TableState
 from engine.state.moved_offsets import offsets_to_move
 from engine.state.operations import PUBLISHING
@@ -96,7 +96,7 @@ def test_a_selection_without_a_stream_has_nothing_to_rebuild(project: Project) -
 def test_a_rebuild_is_noted_and_belongs_to_its_models(project: Project) -> None:
     one = rebuild(project, "paid", "hourly", "joined")
     assert not is_publishing(one)
-    begin(one)
+    begin_rebuild(one)
     assert not is_publishing(one)
     known = begun(one, "model.paid")
     assert known is not None
@@ -121,7 +121,7 @@ def test_a_rebuild_is_noted_and_belongs_to_its_models(project: Project) -> None:
 
 
 def test_a_rebuild_of_a_model_that_is_gone_is_no_more_to_be_continued(project: Project) -> None:
-    begin(rebuild(project, "joined"))
+    begin_rebuild(rebuild(project, "joined"))
     (project.root / "models/joined.sql").unlink()
     compiled = project.compile()
     found = list(notes(compiled.manifest, compiled.target, project.root))

@@ -10,8 +10,8 @@ from threading import Timer
 import pytest
 
 from engine.sources.kafka import native_client
-from engine.sources.kafka.topics import PolledTopics
 from engine.sources.kafka.topic_offsets import topics_now
+from engine.sources.kafka.topics import PolledTopics
 from engine.sources.spec import Place, SourceSpec
 from tests.kafka.conftest import Kafka
 

@@ -178,9 +178,7 @@ def test_a_damaged_log_of_a_checkpoint_ends_in_a_diagnostic(tmp_path: Path, dama
     assert "internal" not in "".join(capsys.readouterr())
 
 
-@pytest.mark.parametrize(
-    "note", [*FILES, "1/previous.json"]
-)
+@pytest.mark.parametrize("note", [*FILES, "1/previous.json"])
 @pytest.mark.parametrize("text", ["[1]", "5", "null", '"x"', "{}"])
 def test_a_note_that_is_no_object_ends_in_a_diagnostic(tmp_path: Path, note: str, text: str, capsys) -> None:
     root = answers.built(tmp_path / "p")

@@ -33,7 +33,9 @@ def test_tables_are_known_by_their_folders_in_order(tmp_path: Path) -> None:
 
 def test_nothing_of_a_table_is_left_but_what_is_not_ours(tmp_path: Path) -> None:
     table = TableState(tmp_path, "lake", "shop", "orders")
-    folder = kept(tmp_path, "1/model.json", "2/facts/a.json", "refresh.json", "operation.json", "lock", ".model.json.tmp")
+    folder = kept(
+        tmp_path, "1/model.json", "2/facts/a.json", "refresh.json", "operation.json", "lock", ".model.json.tmp"
+    )
     remove(table)
     assert not folder.exists()
     folder = kept(tmp_path, "1/model.json", "notes.txt", "lock")

@@ -111,7 +111,9 @@ class LakeQueries:
         if model is None:
             return _not_found(f"model '{name}'", near(name, self.models))
         if not model.keeps_rows:
-            message = f"'{name}' is {'a view' if model.in_catalog else 'ephemeral'}: SQL of Spark, without rows of its own"
+            message = (
+                f"'{name}' is {'a view' if model.in_catalog else 'ephemeral'}: SQL of Spark, without rows of its own"
+            )
             return RunError("sql-query", message, _IN_SPARK, node=name)
         if (model.relation.schema, model.relation.name) not in self.tables.values():
             hint = f"Build it first: engine build -s +{name}"

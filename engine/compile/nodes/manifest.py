@@ -187,7 +187,7 @@ class Model:
         return self.materialized.traits.in_catalog
 
     @property
-    def inlined(self) -> bool:
+    def is_inlined(self) -> bool:
         return self.materialized.traits.inlined
 
     @property

@@ -41,5 +41,5 @@ class Face:
         return self.kind is None or self.kind.traits.in_catalog
 
     @property
-    def inlined(self) -> bool:
+    def is_inlined(self) -> bool:
         return self.kind is not None and self.kind.traits.inlined

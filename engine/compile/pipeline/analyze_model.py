@@ -104,7 +104,7 @@ def finish(
         InputColumns(model.id, None) if model.broken else seen,
     )
     tests = [replace(test, tags=tuple(dict.fromkeys((*read.config.tags, *test.tags)))) for test in tests]
-    inlined = None if not model.inlined or not model.fingerprint else _as_inlined(model)
+    inlined = None if not model.is_inlined or not model.fingerprint else _as_inlined(model)
     problems, acknowledged = acknowledge(read.config.acknowledged, problems, model.name)
     model = replace(model, acknowledged=acknowledged)
     env, repeatable = read.env | names.used_env, read.repeatable and names.repeatable
@@ -225,7 +225,7 @@ def _with_facts(model: Model, draft: Draft, read: Read, known: KnownNodes, bound
     inlined = draft.inlined.values()
     names = [placeholder(i) for i in streams] + [f"{REF}{model.name}" for model in inlined if model.streamed]
     held = is_stateful(query.nodes, names, dedup=any(i.dedup for i in streams))
-    stateful = (streaming or (model.inlined and bool(streams))) and (held or any(i.stateful for i in inlined))
+    stateful = (streaming or (model.is_inlined and bool(streams))) and (held or any(i.stateful for i in inlined))
     write = config.write
     if streaming:
         own = frozenset(placeholder(i) for i in streams if not i.through)

@@ -133,7 +133,7 @@ class Flow:
         for i in ids:
             for read in self._parents(i):
                 needed[read] = None
-                if self.faces[read].inlined:
+                if self.faces[read].is_inlined:
                     needed |= dict.fromkeys(self.models[read].reads)
         new = [i for i in needed if i in self.models and i not in sent]
         sent.update(new)

@@ -212,7 +212,7 @@ def _needed(node: str, reads: tuple[str, ...], kept: Mapping[str, CachedModel]) 
     for i in reads:
         if i in kept and i != node:
             yield i
-            if kept[i].face.inlined:
+            if kept[i].face.is_inlined:
                 yield from (inner for inner in kept[i].reads if inner in kept and inner != node)
 
 

@@ -72,7 +72,7 @@ def taken_files(faces: Iterable[Face], sources: Mapping[str, Source]) -> Iterabl
 
 def _reaches(face: Face, source: str, faces: Mapping[str, Face], depth: int = 0) -> bool:
     """Whether a model reads a source itself or through ephemeral models; a cycle is reported elsewhere."""
-    through = (faces[i] for i in face.reads if i in faces and faces[i].inlined)
+    through = (faces[i] for i in face.reads if i in faces and faces[i].is_inlined)
     return source in face.reads or (depth < len(faces) and any(_reaches(f, source, faces, depth + 1) for f in through))
 
 

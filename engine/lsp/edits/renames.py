@@ -185,7 +185,11 @@ def _kept_table(opened: OpenProject, name: Name) -> bool | str:
     if model is None:
         return False
     if name.kind is NameKind.MODEL:
-        if not model.in_catalog or model.relation.name != name.name or rename_checks.table_reason(opened, model) is None:
+        if (
+            not model.in_catalog
+            or model.relation.name != name.name
+            or rename_checks.table_reason(opened, model) is None
+        ):
             return False
         if model.computed_when_read:
             return (

@@ -84,7 +84,9 @@ def _renaming(target: Target, model: Model, known: Sequence[KnownTable], lake: L
         if meant:
             return _found(target, model, meant[0], lake)
         # The state of a table that is named and not known may be damaged.
-        _earlier(table_state(target, model), model).load()
+        earlier = _earlier(table_state(target, model), model)
+        earlier.load()
+        earlier.journal.all()
     except StateError as error:
         return error.diagnostic.at(Location(model.file), model.name)
     return None

@@ -18,7 +18,7 @@ from engine.state.read_once import ReadOnce
 from engine.state.s3_store import S3Store
 from engine.state.state_path import StatePath, local
 
-# Of the tables that `engine build --rebuild` makes beside those of models; until they are published they are like others.
+# Of the tables that `engine build --rebuild` makes beside those of models, and that are like others until then.
 REBUILT = "__next"
 
 

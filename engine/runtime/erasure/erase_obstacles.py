@@ -8,6 +8,7 @@ from engine.compile import Model
 from engine.errors import Diagnostic, Location, StateError
 from engine.lake.commits import STAGED
 from engine.plan.deployed.checkpoint_facts import read_checkpoint
+from engine.plan.deployed.state_folder import next_state
 from engine.runtime.context.run_context import Run
 from engine.runtime.erasure.erased_tables import ErasedTable
 from engine.runtime.erasure.stream_positions import positions, unread_faults

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Sequence
+
 from msgspec.structs import replace
 
 from engine.compile import Manifest, Model, Target

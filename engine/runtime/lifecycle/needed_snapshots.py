@@ -9,9 +9,8 @@ from dataclasses import replace
 from engine.compile import Manifest, Model, Relation, Target
 from engine.errors import RunError
 from engine.lake.table_facts import SnapshotFacts, TableFacts
-from engine.plan.deployed.state_folder import next_state
 from engine.plan.deployed.renamed_tables import state_now
-from engine.plan.deployed.state_folder import table_state
+from engine.plan.deployed.state_folder import next_state, table_state
 from engine.runtime.quality import quarantine
 from engine.runtime.sinks import deleted_keys
 from engine.state import checkpoint as spark_checkpoint

@@ -12,8 +12,8 @@ from engine.plan.deployed.renamed_tables import interrupted, state_now
 from engine.plan.deployed.state_folder import table_state
 from engine.plan.deployed.tables_in_state import KnownTable, built_tables
 from engine.state import ModelState
-from engine.state.operations import Rename
 from engine.state.model_state import as_json
+from engine.state.operations import Rename
 
 PROTECTED = "protected"
 ACCEPTED = (DOWNSTREAM_STOPS, FILES_GONE, PROTECTED)
@@ -67,9 +67,7 @@ def refusals(
     models = [model for model in manifest.models if model.in_catalog and str(model.relation) in names]
     protected = (model for model in models if model.operation.full_refresh is False and PROTECTED not in accept)
     found = [_protected(model) for model in protected]
-    found += [
-        interrupted(t.name, note.to) for t in tables if (note := t.folder.journal.begun(Rename)) is not None
-    ]
+    found += [interrupted(t.name, note.to) for t in tables if (note := t.folder.journal.begun(Rename)) is not None]
     if FILES_GONE not in accept:
         found += [d for m in models if table_state(target, m).load() for d in files_gone(manifest, m)]
     if DOWNSTREAM_STOPS not in accept:

@@ -119,7 +119,7 @@ def _triggers(manifest: Manifest, model: Model) -> Iterator[str]:
 
 def _behind(manifest: Manifest, node: str) -> Iterator[str]:
     model = manifest.nodes[node]
-    if isinstance(model, Model) and model.inlined:
+    if isinstance(model, Model) and model.is_inlined:
         for item in model.inputs:
             yield item.node
             yield from _behind(manifest, item.node)

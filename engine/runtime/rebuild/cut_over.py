@@ -59,7 +59,9 @@ def cut_over(one: Rebuild) -> bool:
                 raise_fences(run, models)
                 publish = Step(PUBLISHED, partial(_publish, one, run, spark))
             steps = [Step(PUBLISHING), publish, Step("rebuild dropped", partial(drop, one))]
-            carry_out([(one.journal(node), note) for node, note in reversed(one.notes().items())], steps, models[0].name)
+            carry_out(
+                [(one.journal(node), note) for node, note in reversed(one.notes().items())], steps, models[0].name
+            )
     return True
 
 

@@ -132,7 +132,7 @@ def edited(one: Rebuild) -> list[str]:
     return found
 
 
-def begin(one: Rebuild) -> None:
+def begin_rebuild(one: Rebuild) -> None:
     """Note a rebuild in each state, against the order of references; locked, or nobody builds yet."""
     at = min((known.at for known in one.notes().values()), default=time_text(int(time.time()) * 1000))
     for node in reversed(one.models):
@@ -160,7 +160,7 @@ def catch_up(one: Rebuild, run_unit: RunUnit | None = None) -> bool:
         EngineError: nothing could be started.
     """
     with locked([next_state(one.target, one.model(node)) for node in one.models]):
-        begin(one)
+        begin_rebuild(one)
     for number in range(_RUNS):
         begin, units = time.monotonic(), one.units if number == 0 else ()
         if run_once(one, [*units, *one.models, *one.tests], run_unit).failed:
