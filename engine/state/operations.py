@@ -39,7 +39,7 @@ class DroppedTable(msgspec.Struct, frozen=True):
     folder: str = ""
 
 
-class Drop(_Operation):
+class Drop(_Operation, frozen=True):
     """A table goes with its state.
 
     Attributes:
@@ -53,7 +53,7 @@ class Drop(_Operation):
     clone: str | None = None
 
 
-class Refresh(_Operation):
+class Refresh(_Operation, frozen=True):
     """A full refresh of a table.
 
     Attributes:
@@ -70,21 +70,21 @@ class Refresh(_Operation):
     attempt: int = 0
 
 
-class Rollback(_Operation, rename={"other": "from"}):
+class Rollback(_Operation, frozen=True, rename={"other": "from"}):
     """A table goes back to a generation, from another one that takes its place."""
 
     to: int
     other: int
 
 
-class Rename(_Operation):
+class Rename(_Operation, frozen=True):
     """A table gets another full name; of each table that moves its UUID, by what follows the name of the main one."""
 
     to: str
     tables: Mapping[Annotated[str, msgspec.Meta(pattern=r"\A(__\w+)?\Z")], str]
 
 
-class Rebuild(_Operation):
+class Rebuild(_Operation, frozen=True):
     """A table is made beside the one of a model; `models`: all that are rebuilt together; `at`: when, UTC."""
 
     at: str = ""

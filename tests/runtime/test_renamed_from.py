@@ -265,7 +265,7 @@ def test_a_new_model_of_the_old_name_has_files_of_its_own(lab: Lab) -> None:
 
 
 @pytest.mark.gate
-@pytest.mark.nightly_cases("all-renaming", "all-renamed", "all-rewritten", "all-moved")
+@pytest.mark.nightly_cases("all-begun", "all-renamed", "all-rewritten", "all-moved")
 @pytest.mark.parametrize("point", POINTS)
 def test_a_kill_at_any_step_is_finished_by_the_next_build(
     lab: Lab, models: tuple[str, ...], undisturbed: dict[str, list[str]], point: str

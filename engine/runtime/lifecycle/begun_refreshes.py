@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Sequence
 
-from msgspec.structs import replace
+from msgspec import structs
 
 from engine.compile import Manifest, Model, Target
 from engine.compile.nodes.topological_order import ancestors
@@ -44,7 +44,7 @@ def note_refreshes(
             before = known.state.generation if known.state is not None and published else 0
             begun = known.refresh or Refresh(at, before=before)
             accept = tuple(dict.fromkeys((*begun.accept, *said.accept)))
-            table_state(target, model).journal.begin(replace(begun, accept=accept))
+            table_state(target, model).journal.begin(structs.replace(begun, accept=accept))
             if known.refresh is None:
                 new.add(model.id)
     return frozenset(new)
