@@ -102,7 +102,7 @@ def _generate(root: Path, runs: int) -> Iterator[Result]:
 def _write(root: Path, runs: int) -> Result:
     from engine.compile import compile_project
     from engine.docs.site.last_run import read_results
-    from engine.docs.site.site_data import Facts
+    from engine.docs.site.shared_page_data import Facts
     from engine.docs.site.write_site import write_site
     from engine.project import load_project
 

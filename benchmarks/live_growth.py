@@ -24,7 +24,7 @@ from typing import Any
 
 from benchmarks._commands import keep
 from benchmarks.live import land, memory_of, processes, processor, running, write_project
-from engine.cli.commands.page_link import LIVE
+from engine.cli.commands.docs_command import LIVE
 
 _ROWS = 5
 _PORT = 8317

@@ -1,4 +1,7 @@
-"""What an Iceberg table is called, and how it is partitioned and sorted: records of models and of the lake alike."""
+"""What an Iceberg table is called, and how it is partitioned and sorted: records of models and of the lake alike.
+
+Names of columns in Spark's SQL.
+"""
 
 from __future__ import annotations
 
@@ -49,3 +52,7 @@ class SortColumn:
     column: str
     descending: bool = False
     nulls_first: bool | None = None
+
+
+def quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

@@ -3,6 +3,12 @@
 Spark and Iceberg ignore an option that they do not know (measured: `hedaer: true` reads CSV as if nothing were there),
 and some values that make no sense (`fanout-enabled: abc` is false). The lists are those of Spark 4.1 and Iceberg 1.12;
 a test compares them with what the jars register. Names count without regard to letter case, as in Spark.
+
+Settings of Spark that no target and no hook can change: by them a text is read as it was checked and written.
+
+With variable substitution Spark replaces `${env:X}` in every statement, also in a value that came from a record, by a
+secret of the environment. The others change where a string or a name ends, or whether `Id` is `id`; texts are compiled
+and compared for these values.
 """
 
 from __future__ import annotations
@@ -10,6 +16,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 from engine.errors import Diagnostic, near
 
@@ -223,3 +230,21 @@ def _nearest(lower: str, by_name: Mapping[str, str]) -> str:
     for name in sorted(by_name, key=len, reverse=True):
         hint = hint.replace(f"'{name}'", f"'{by_name[name]}'")
     return hint if hint.startswith("Did you mean") else ""
+
+
+PINNED: Final[Mapping[str, str]] = {
+    "spark.sql.variable.substitute": "false",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.parser.quotedRegexColumnNames": "false",
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    "spark.sql.legacy.consecutiveStringLiterals.enabled": "false",
+    "spark.sql.legacy.parseQueryWithoutEof": "false",
+}
+_BY_LOWER: Final = {key.lower(): key for key in PINNED}
+
+
+def pinned(key: str) -> tuple[str, str] | None:
+    """The name and the value of a setting that is pinned, in whatever case it is written; None: it is free."""
+    known = _BY_LOWER.get(key.lower())
+    return (known, PINNED[known]) if known else None

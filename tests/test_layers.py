@@ -38,7 +38,7 @@ STAGES = (
     "cli",
 )
 FOUNDATIONS = (
-    "addresses", "bounds", "characters", "control", "diagnostics", "errors", "events", "kill_points", "local_paths", "node_ids", "pinned_settings", "relations", "secrets", "jinja", "spark",
+    "addresses", "bounds", "characters", "control", "diagnostics", "errors", "events", "kill_points", "local_paths", "node_ids", "relations", "secrets", "jinja", "spark",
     "spark_master", "lake",
     "object_store", "package_source",
     "sources", "state", "schema", "ignored_file_names", "spark_options", "target_folder", "times", "user_cache",

@@ -18,7 +18,7 @@ ROOT = Path(engine.__file__).parent
 # What makes or reads an address of a file by itself. An editor's addresses are decoded by the editor.
 _ADDRESS = re.compile(r"""\.as_uri\(|f["']file:|["']file:/|urlsplit\([^)]*(?:location|folder|file|path)[^)]*\)\.path""")
 _OWN = {"local_paths.py", "lsp/answers/editor_answers.py", "lsp/language_server.py", "lsp/edits/renames.py"}
-_OWN |= {"lsp/edits/code_actions.py", "lsp/edits/text_changes.py", "docs/serve.py"}
+_OWN |= {"lsp/edits/code_actions.py", "lsp/edits/header_edits.py", "docs/serve.py"}
 
 
 @pytest.mark.parametrize("part", [*LETTERS, *WORDS])

@@ -12,7 +12,7 @@ from engine.errors import Diagnostic, EngineError, Level, ProjectError
 if TYPE_CHECKING:
     from engine.api.project import Project
     from engine.compile import Compiled, Model
-    from engine.runtime.clone.cloned_state import Clone
+    from engine.runtime.clone import Clone
     from engine.state import TableState
 
 # Below target/: the manifest of the other target, to which models are deferred.
@@ -45,7 +45,7 @@ def cloning_of(project: Project, compiled: Compiled, nodes: Sequence[str], targe
     """
     from engine.api.project import Project
     from engine.compile.artifacts.write_artifacts import write_artifacts
-    from engine.runtime.clone.clone_checks import target_faults
+    from engine.runtime.clone import target_faults
 
     known = Project(project.root, target=target, vars=project.vars, target_path=project.target_dir / _FOLDER)
     other = known.compile()
@@ -66,8 +66,8 @@ def clone(project: Project, compiled: Compiled, cloning: Cloning) -> tuple[Diagn
         StateError: `table-locked`, `state-unreadable`, `state-unwritable`.
         SetupError: Spark or the catalog cannot be had.
     """
-    from engine.plan.actions.build_order import run_order
-    from engine.runtime.clone.clone_models import clone_models
+    from engine.plan.actions.action import run_order
+    from engine.runtime.clone import clone_models
 
     order = run_order(compiled.manifest, cloning.nodes)
     found = [one for node in order if (one := _clone(compiled, cloning.other, node)) is not None]
@@ -79,7 +79,7 @@ def clone(project: Project, compiled: Compiled, cloning: Cloning) -> tuple[Diagn
 def _reads_what_is_here(compiled: Compiled, own: Model) -> bool:
     """Whether a model streams a table that was built here before: the other target's checkpoint is of another one."""
     from engine.compile import Model
-    from engine.runtime.clone.clone_models import is_begun
+    from engine.runtime.clone import is_begun
 
     read = [compiled.manifest.nodes[item.node] for item in own.inputs if item.stream]
     here = [node.id for node in read if isinstance(node, Model) and node.deferred_from is None]
@@ -88,7 +88,7 @@ def _reads_what_is_here(compiled: Compiled, own: Model) -> bool:
 
 
 def _note(one: Clone, target: str) -> Diagnostic:
-    from engine.runtime.clone.clone_table import KEPT_DAYS
+    from engine.runtime.clone import KEPT_DAYS
 
     own, other = one.own.relation, one.other.relation
     message = f"{own} is a clone of {other} and continues from its checkpoint"
@@ -137,8 +137,7 @@ def _folder(compiled: Compiled, node: str) -> TableState | None:
 def _clone(compiled: Compiled, other: Compiled, node: str) -> Clone | None:
     """The clone of a model; None: it is not a stream, it is not there, or it is here already."""
     from engine.compile import Model
-    from engine.runtime.clone.clone_models import is_begun
-    from engine.runtime.clone.cloned_state import Clone
+    from engine.runtime.clone import Clone, is_begun
 
     own, there = compiled.manifest.nodes[node], other.manifest.nodes.get(node)
     if not isinstance(own, Model) or not isinstance(there, Model) or not (own.streaming and there.streaming):

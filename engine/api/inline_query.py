@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from engine.api.warnings_as_errors import failing_on_warnings
+from engine.api.requests import failing_on_warnings
 from engine.errors import EngineError, ProjectError
 
 if TYPE_CHECKING:

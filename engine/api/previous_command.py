@@ -44,7 +44,7 @@ class PreviousCommand:
     def again(self, manifest: Manifest, unfinished: Iterable[str]) -> list[str]:
         """Return what a retry runs; a model whose tests are gone is built, which publishes its staged rows."""
         from engine.compile import DataTest, Model
-        from engine.plan.actions.staged_rows import deciding, waits
+        from engine.plan.actions.state_checks import deciding, waits
 
         chosen = set(unfinished)
         tested = {node.model for i in chosen if isinstance(node := manifest.nodes[i], DataTest)}
@@ -129,7 +129,7 @@ def previous_command(folder: Path) -> PreviousCommand | None:
 
 def _held(known: Mapping[str, Any], args: Mapping[str, Any]) -> Iterator[str]:
     """Yield the models whose rows were not published; where only tests ran, the run has the diagnostic."""
-    from engine.plan.actions.staged_rows import HELD
+    from engine.plan.actions.state_checks import HELD
 
     listed = known.get("results")
     results = [r for r in listed if isinstance(r, dict)] if isinstance(listed, list) else []

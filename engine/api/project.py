@@ -24,11 +24,13 @@ from engine.api.requests import (
     artifact_folder,
     check_supported,
     choose,
+    emitting_errors,
+    failing_on_warnings,
     plan_options,
+    results_with_errors,
     runnable,
     selection_of,
 )
-from engine.api.warnings_as_errors import emitting_errors, failing_on_warnings, results_with_errors
 from engine.errors import Diagnostic, ProjectError
 from engine.events import Diagnosed, Emit, Event, RunResults, Step, StepStarted
 from engine.node_ids import rest_of, shown_name
@@ -359,7 +361,7 @@ class Project:
 
             @cache
             def opened() -> RunUnit:
-                from engine.unit_tests.unit_test_session import run_units
+                from engine.unit_tests.run_unit_test import run_units
 
                 return stack.enter_context(run_units(versions, self.root))
 
@@ -382,7 +384,7 @@ class Project:
         """
         from engine.compile import DataTest
         from engine.runtime.build import spark_session
-        from engine.runtime.context.needed_jars import jar_sets
+        from engine.runtime.context.run_context import jar_sets
 
         nodes = compiled.manifest.nodes
         sets = jar_sets(compiled.manifest, [test for i in tests if isinstance(test := nodes[i], DataTest)])
@@ -402,8 +404,7 @@ class Project:
         from engine.compile import UnitTest
         from engine.events import Status, now
         from engine.plan.test_passes.known_passes import KnownPasses
-        from engine.runtime.data_tests.run_data_test import DataTestVerdict, run_test
-        from engine.runtime.data_tests.source_rows import SourceRows
+        from engine.runtime.data_tests.run_data_test import DataTestVerdict, SourceRows, run_test
 
         manifest, versions = compiled.manifest, self._versions(compiled)
         kept = self._passes(compiled, versions, ignored=no_cache)

@@ -28,9 +28,9 @@ def rebuild_of(project: Project, compiled: Compiled, nodes: Sequence[str], threa
     Raises:
         UsageError: there is no streaming table among them.
     """
-    from engine.api.warnings_as_errors import failing_on_warnings
+    from engine.api.requests import failing_on_warnings
     from engine.compile import DataTest, Model, UnitTest, compile_project
-    from engine.plan.actions.build_order import run_order
+    from engine.plan.actions.action import run_order
     from engine.runtime.rebuild.tables_beside import Rebuild, beside, instead
 
     manifest = compiled.manifest

@@ -1,4 +1,7 @@
-"""What is asked of a project: which nodes, and how they are built."""
+"""What is asked of a project: which nodes, and how they are built.
+
+--warn-error: every warning of a project and of its runs becomes an error.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from engine.errors import Diagnostic, Level, ProjectError, UsageError
+from engine.events import Diagnosed, Emit, Event, RunResults
 
 if TYPE_CHECKING:
-    from engine.compile import Manifest
+    from engine.compile import Compiled, Manifest
     from engine.compile.selection.select_nodes import Choice
     from engine.plan import PlanOptions
+
 
 Command = Literal["build", "run", "test"]
 
@@ -206,3 +211,28 @@ def artifact_folder(root: Path, path: str | Path) -> Path:
         hint = "Remove it: artifacts are never written through a symbolic link of the project."
         raise ProjectError("target-link", f"{link} is a link; nothing is written there", hint)
     return folder
+
+
+def as_error(finding: Diagnostic) -> Diagnostic:
+    """Return a warning as an error; notes and errors stay as they are."""
+    return replace(finding, level=Level.ERROR) if finding.level is Level.WARNING else finding
+
+
+def as_errors(findings: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    return tuple(map(as_error, findings))
+
+
+def failing_on_warnings(compiled: Compiled) -> Compiled:
+    manifest = compiled.manifest
+    return replace(compiled, manifest=replace(manifest, diagnostics=as_errors(manifest.diagnostics)))
+
+
+def results_with_errors(results: RunResults) -> RunResults:
+    return replace(results, diagnostics=as_errors(results.diagnostics))
+
+
+def emitting_errors(emit: Emit) -> Emit:
+    def raised(event: Event) -> None:
+        emit(Diagnosed(as_error(event.diagnostic)) if isinstance(event, Diagnosed) else event)
+
+    return raised

@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from engine.compile import Target
-    from engine.spark.session import Session, SessionSettings
-    from engine.spark.session_changes import Stamps
-    from engine.state.lock_keeper import LockKeeper
+    from engine.spark.session import Session, SessionSettings, Stamps
+    from engine.state.lock import LockKeeper
 
 _ENDED = "Java has ended"
 _MOST_UNCLOSED = 200
@@ -198,7 +197,7 @@ class WarmSession:
 
     def _fitting(self, wanted: SessionSettings) -> _Open:
         """The session that is open, if it is as wanted, or another, for which it waits until no run is under way."""
-        from engine.spark.session_changes import why_restart
+        from engine.spark.session import why_restart
 
         # Where runs always overlap, there is a moment without one now and then.
         self._changed.wait_for(lambda: not self._running or self._unclosed < _MOST_UNCLOSED)
@@ -244,9 +243,8 @@ class WarmSession:
 
 
 def _opened(wanted: SessionSettings) -> _Open:
-    from engine.spark.session import open_session
-    from engine.spark.session_changes import file_stamps
-    from engine.state.lock_keeper import LockKeeper
+    from engine.spark.session import file_stamps, open_session
+    from engine.state.lock import LockKeeper
 
     with ExitStack() as undo:
         keeper = LockKeeper()

@@ -70,9 +70,9 @@ class WatchedProject:
             SetupError: Java, jars or the session cannot be had.
         """
         from engine.compile import DataTest, Model
+        from engine.plan.deployed.deployed_facts import is_little
         from engine.plan.deployed.read_deployed import read_deployed, read_sources
-        from engine.plan.deployed.work_size import is_little
-        from engine.runtime.context.needed_jars import jar_sets
+        from engine.runtime.context.run_context import jar_sets
 
         manifest, target = compiled.manifest, session_target(compiled, nodes)
         place = target.place(self.project.root)

@@ -4,6 +4,8 @@ A timeout of a socket counts from one byte to the next: a server that sends a by
 the caller for days. Here each read waits at most until the deadline. Looking up the host's name has the limits of the
 machine's resolver. Redirects are not followed: the header with the password would go with them, to any host. What is
 connected to is the server of a parsed address, which is checked once more when the connection is made.
+
+A socket's answers until a deadline: a timeout of a socket counts from one byte to the next, a deadline does not.
 """
 
 from __future__ import annotations
@@ -13,19 +15,54 @@ import io
 import os
 import socket
 import ssl
+import time
 import urllib.error
 import urllib.request
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from engine.addresses.servers import Server
-from engine.addresses.web_address import WebAddress
-from engine.bounds.deadline import TimedReader, seconds_left
+from engine.addresses import Server, WebAddress
 from engine.bounds.regular_file import read_regular
+
+_LEAST_SECONDS: Final = 0.05
+
+
+def seconds_left(timeout: float, deadline: float) -> float:
+    """Return seconds to wait for the next bytes, by a silence `timeout` and a `deadline` of the monotonic clock.
+
+    Raises:
+        TimeoutError: the deadline has passed.
+    """
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError("its answer takes too long")
+    return max(_LEAST_SECONDS, min(timeout, left))
+
+
+class TimedReader(io.RawIOBase):
+    """What a socket receives; each read waits for the seconds that are left at most."""
+
+    def __init__(self, sock: socket.socket, left: Callable[[], float]) -> None:
+        super().__init__()
+        self._sock, self._left = sock, left
+        self._raw = sock.makefile("rb", buffering=0)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        self._sock.settimeout(self._left())
+        return self._raw.readinto(buffer)
+
+    def close(self) -> None:
+        """Close it; the socket stays open."""
+        self._raw.close()
+        super().close()
+
 
 _CHUNK: Final = 1 << 16
 _GZIP: Final = 16 + zlib.MAX_WBITS

@@ -1,11 +1,20 @@
-"""Files that somebody else may have put there: regular ones of a bounded size; no links, pipes or devices."""
+"""Files that somebody else may have put there: regular ones of a bounded size; no links, pipes or devices.
+
+JSON that somebody else wrote: bounded in size, in values and in depth before Python builds it.
+
+A text of a few bytes may become hundreds of times as large: `[],[],..` makes a list of each three bytes. Commas and
+opening brackets are counted first, those in texts too, which is quick and never too few.
+"""
 
 from __future__ import annotations
 
+import codecs
 import os
 import stat
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO, Final
+
+import msgspec
 
 _AT_ONCE = 1 << 20
 # What is kept of the largest projects from one command to the next has a tenth of these bytes.
@@ -65,3 +74,22 @@ def _read(descriptor: int, most: int) -> bytes:
         parts.append(part)
         most -= len(part)
     return b"".join(parts)
+
+
+# A table with ten thousand snapshots has a tenth of these bytes and values.
+MOST_BYTES: Final = 1 << 26
+MOST_VALUES: Final = 2_000_000
+
+
+def parse_json(content: bytes, most_values: int = MOST_VALUES, most_bytes: int = MOST_BYTES) -> Any:
+    """Return the value of a JSON text in UTF-8.
+
+    Raises:
+        ValueError: it is not JSON, too deep or too large, or has half of a surrogate pair, which no text can hold.
+    """
+    if len(content) > most_bytes or sum(content.count(sign) for sign in (b",", b"[", b"{")) > most_values:
+        raise ValueError("it is too large")
+    try:
+        return msgspec.json.decode(content.removeprefix(codecs.BOM_UTF8))
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error

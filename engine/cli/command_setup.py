@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.api import Project, Selection
-from engine.api.warnings_as_errors import as_error
+from engine.api.requests import as_error
 from engine.cli.console.log_level import LogLevel, level_of
 from engine.cli.console.printing import Printer, printer
 from engine.cli.console.safe_output import write

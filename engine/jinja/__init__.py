@@ -19,19 +19,19 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from engine.jinja.macro_file import OWN, MacroFile
+from engine.jinja.macro_library import OWN, MacroFile
 
 if TYPE_CHECKING:
     from engine.jinja.macro_calls import give_back
+    from engine.jinja.macro_library import Absent
     from engine.jinja.rendered_text import Rendered
     from engine.jinja.sandbox import Sandbox
     from engine.jinja.template_errors import CRASH, FAILURES
-    from engine.jinja.unavailable_names import Absent
 
 __all__ = ["CRASH", "FAILURES", "OWN", "Absent", "MacroFile", "Rendered", "Sandbox", "give_back"]
 
 _HOMES = {
-    "Absent": "unavailable_names", "CRASH": "template_errors", "FAILURES": "template_errors",
+    "Absent": "macro_library", "CRASH": "template_errors", "FAILURES": "template_errors",
     "Rendered": "rendered_text", "Sandbox": "sandbox", "give_back": "macro_calls",
 }  # fmt: skip
 

@@ -3,26 +3,161 @@
 Names that are not defined are errors, and templates cannot reach Python. Lists and mappings may be changed
 as in dbt (`{% do names.append('id') %}`), except those that several models share. What one rendering may take is in
 `template_limits`.
+
+What a value of a macro file holds: everything in it is shared by all models, so no template may change it.
+
+A list inside a tuple, a namespace's values, the variables that a macro closes over: what can be reached is shared.
+
+What templates get from values: methods, values still to be made. Each has a fixed text and no parts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, ItemsView, Iterator, KeysView, Mapping, ValuesView
+import functools
+import gc
+from collections.abc import Callable, Collection, ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from datetime import date, time, timedelta, tzinfo
+from types import CellType, FunctionType
 from typing import Any, NoReturn
 
 import jinja2
 from jinja2 import nodes
-from jinja2.runtime import Context, LoopContext, TemplateReference
+from jinja2.runtime import Context, LoopContext, TemplateReference, Undefined
 from jinja2.runtime import Macro as JinjaMacro
-from jinja2.sandbox import SandboxedEnvironment
+from jinja2.sandbox import SandboxedEnvironment, modifies_known_mutable
 from jinja2.utils import Namespace
 
 from engine.errors import ProjectError
 from engine.jinja import template_limits
 from engine.jinja.opaque_values import Function, Opaque
-from engine.jinja.shared_values import reachable
-from engine.jinja.template_values import name_of, tamed, without_addresses
+
+# What has a text without an address, and is handed to templates as it is.
+_PLAIN = (str, int, float, list, dict, tuple, type(None), Undefined, Namespace, JinjaMacro, LoopContext)
+
+
+class Method(Function):
+    """A method of a value; one that would change a shared value is rejected as it is called."""
+
+    __slots__ = ("_owner", "_refused")
+
+    def __init__(self, name: str, call: Callable[..., Any], owner: Any, refused: Callable[[Any, str], None]) -> None:
+        super().__init__(name, call)
+        self._owner, self._refused = owner, refused
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call it.
+
+        Raises:
+            ProjectError: it would change a value that all models share.
+        """
+        if modifies_known_mutable(self._owner, self._name):
+            self._refused(self._owner, self._name)
+        return self._call(*args, **kwargs)
+
+
+class Lazy(Opaque):
+    """What a filter such as `map` gives: values, once."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: Iterator[Any]) -> None:
+        self._values = values
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._values
+
+    def __next__(self) -> Any:
+        return next(self._values)
+
+    def __repr__(self) -> str:
+        return "<values>"
+
+    def shows(self, _: str) -> bool:
+        return False
+
+
+def name_of(value: Any) -> str:
+    if isinstance(value, Function):
+        return value._name  # noqa: SLF001 - templates may not ask for it
+    return str(getattr(value, "__name__", None) or getattr(value, "name", "it"))
+
+
+def tamed(name: str, value: Any, owner: Any, refused: Callable[[Any, str], None]) -> Any:
+    """Return an attribute of a value as templates get it; the callback raises if the owner may not be changed."""
+    if isinstance(value, (_PLAIN, Opaque)):
+        return value
+    return Method(name, value, owner, refused) if callable(value) else value
+
+
+def without_addresses(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A filter whose values have a fixed text while they are still to be made."""
+
+    @functools.wraps(function)
+    def filtered(*args: Any, **kwargs: Any) -> Any:
+        made = function(*args, **kwargs)
+        return Lazy(made) if isinstance(made, Iterator) else made
+
+    return filtered
+
+
+def reachable(values: Mapping[str, Any]) -> dict[int, Any]:
+    """All that holds other values, by its id, kept alive with it.
+
+    Args:
+        values: by the names they have in a macro file.
+
+    Raises:
+        ProjectError: something can be read only once, or counts how often it is read.
+    """
+    found: dict[int, Any] = {}
+    waiting = [(name, value) for name, value in values.items()]
+    while waiting:
+        name, value = waiting.pop()
+        if id(value) in found:
+            continue
+        if isinstance(value, (Lazy, LoopContext, Iterator)):
+            message = f"'{name}' of a macro file is an iterator, which can be read only once"
+            raise ProjectError("jinja-security", message, "Make it a list: {% set names = names | list %}.")
+        parts = _parts(value)
+        if parts is not None:
+            found[id(value)] = value
+            waiting += [(name, part) for part in parts]
+    return found
+
+
+def _parts(value: Any) -> Iterable[Any] | None:
+    """What a value holds; None: nothing that could be changed."""
+    for kinds, parts in _PARTS:
+        if isinstance(value, kinds) and not isinstance(value, Context):
+            return parts(value)
+    return None
+
+
+def _attributes(value: Namespace) -> Iterable[Any]:
+    attributes: Mapping[str, Any] = object.__getattribute__(value, "_Namespace__attrs")
+    return (attributes, *attributes.values())
+
+
+def _content(cell: CellType) -> tuple[Any, ...]:
+    try:
+        content = cell.cell_contents
+    except ValueError:
+        return ()
+    return (content,)
+
+
+# Of a macro and a function what they close over: Jinja has no other way to it.
+_PARTS: tuple[tuple[Any, Callable[[Any], Iterable[Any]]], ...] = (
+    (Namespace, _attributes),
+    (Mapping, lambda value: (*value.keys(), *value.values())),
+    ((list, tuple, set, frozenset), tuple),
+    ((KeysView, ValuesView, ItemsView), gc.get_referents),
+    (JinjaMacro, lambda value: (value._func, value.arguments)),  # noqa: SLF001
+    (FunctionType, lambda value: value.__closure__ or ()),
+    (CellType, _content),
+    (Function, lambda value: [part for part in gc.get_referents(value) if not isinstance(part, type)]),
+)
+
 
 _COPY = "Copy it first ({% set own = names | list %}), or create it inside the macro."
 # Values whose attributes are those of Python; of everything else only what is named here can be read.

@@ -13,11 +13,9 @@ import jinja2
 
 from engine.errors import Diagnostic, Location, ProjectError
 from engine.jinja.environment import Environment
-from engine.jinja.fast_render import spliced
 from engine.jinja.macro_calls import MacroCall, bodies, renamed
-from engine.jinja.macro_file import OWN, MacroFile
-from engine.jinja.macro_library import Library
-from engine.jinja.rendered_text import Rendered, mark, unmark
+from engine.jinja.macro_library import OWN, Library, MacroFile
+from engine.jinja.rendered_text import Rendered, mark, spliced, unmark
 from engine.jinja.template_errors import FAILURES, explained, syntax_place, words
 from engine.jinja.template_limits import bounded
 from engine.jinja.template_tokens import TAG, find, line_start, place

@@ -3,6 +3,8 @@
 PyIceberg is imported where it is needed: that takes a third of a second. The catalog, the metadata and the files may
 come with a project that somebody else wrote: nothing in them chooses what runs, and nothing outside the warehouse is
 read.
+
+PyIceberg without its configuration: what it does follows from the target alone.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +22,6 @@ from engine.lake.catalog import catalog_database
 from engine.lake.catalog.catalog_database import CatalogEntry
 from engine.lake.catalog.catalog_settings import NO_WAREHOUSE, CatalogConfig, is_local, warehouse
 from engine.lake.catalog.iceberg_types import spark_type
-from engine.lake.catalog.isolation import isolate
 from engine.lake.catalog.locations import OutsideError
 from engine.lake.catalog.moved_lake import misplaced, moved
 from engine.lake.catalog.object_warehouse import ObjectWarehouse
@@ -28,6 +30,19 @@ from engine.lake.table_facts import TableFacts, TableMetadata, ViewFacts
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
+
+
+@cache
+def isolate() -> None:
+    """Let PyIceberg read neither `.pyiceberg.yaml` nor PYICEBERG_ variables in this process.
+
+    It looks for the file in the current folder too, which is a project's, and a catalog's properties name classes to
+    import. To be called before any other import of PyIceberg: some of its modules read the configuration when imported.
+    """
+    from pyiceberg.utils.config import Config
+
+    Config._from_configuration_files = staticmethod(lambda: None)  # type: ignore[method-assign]  # noqa: SLF001
+    Config._from_environment_variables = staticmethod(lambda config: config)  # type: ignore[method-assign]  # noqa: SLF001
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from engine.lake.commit_guard import ExpectedTable, guard
 from engine.lake.commits import Commit, settled
 from engine.lake.fencing.merge_apart import MergeApart
-from engine.lake.quoted_names import quoted
 from engine.lake.table_writer import load
+from engine.relations import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -16,7 +16,7 @@ from engine import kill_points
 from engine.lake import table_replacement
 from engine.lake.commit_guard import ExpectedTable, Guard, guard
 from engine.lake.commits import STAGED, STAGED_LAYOUT, Commit, batch_of, current, remade, settled
-from engine.lake.fencing import fenced_replacement
+from engine.lake.fencing import table_fence
 from engine.lake.fencing.table_fence import Fence
 from engine.lake.table_layout import TableLayout, builder, iceberg_schema
 from engine.spark.exceptions import spark_exceptions
@@ -262,7 +262,7 @@ def replace(
     kill_points.reach("replacing", relation)
 
     def attempt() -> Commit:
-        before = fenced_replacement.begin(session, relation, markers)
+        before = table_fence.begin(session, relation, markers)
         change = table_replacement.begin(session, relation, frame, layout, new=before.is_new)
         staged = stage_in(frame, change.table(), relation, options or {})
         added = change.newFastAppend()

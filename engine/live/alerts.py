@@ -19,8 +19,7 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
-from engine.addresses.servers import AddressError
-from engine.addresses.web_address import WebAddress, web_address
+from engine.addresses import AddressError, WebAddress, web_address
 from engine.bounds.http_exchange import BodyEncodingError, BodyTooLargeError, authorities, exchange
 from engine.errors import ProjectError
 from engine.live.node_status import Health

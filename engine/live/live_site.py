@@ -17,9 +17,8 @@ from typing import Any, TypeVar
 from engine.compile import Compiled, Manifest
 from engine.docs.site.freshness_status import FILE as FRESHNESS
 from engine.docs.site.freshness_status import read_freshness
-from engine.docs.site.last_run import LastRun, last_run, read_results
-from engine.docs.site.site_data import Facts
-from engine.docs.site.stream_watermarks import read_watermarks
+from engine.docs.site.last_run import LastRun, last_run, read_results, read_watermarks
+from engine.docs.site.shared_page_data import Facts
 from engine.docs.site.table_statistics import StoredTable, read_tables
 from engine.docs.site.write_site import data_record, data_script
 from engine.events import (

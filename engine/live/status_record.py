@@ -92,7 +92,7 @@ def status_record(content: bytes) -> StatusRecord | None:
     """Return the status that a JSON text holds; None if it is none of this form."""
     import msgspec
 
-    from engine.bounds.json_document import parse_json
+    from engine.bounds.regular_file import parse_json
 
     try:
         found = msgspec.convert(parse_json(content), StatusRecord)

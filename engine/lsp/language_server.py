@@ -17,11 +17,11 @@ from pygls.lsp.server import LanguageServer
 from engine import __version__
 from engine.api import Project
 from engine.errors import Diagnostic, EngineError, Level
-from engine.lsp.answers import editor_answers, editor_commands, header_tokens, hovers
+from engine.lsp.answers import editor_answers, editor_commands, header_completions, hovers
 from engine.lsp.answers.completions import completions
 from engine.lsp.edits import code_actions, formatting, renames
 from engine.lsp.opened.open_project import OpenProject
-from engine.lsp.text.text_positions import path_of, range_at
+from engine.lsp.text import path_of, range_at
 from engine.secrets import scrub
 
 # How long nobody types before all models are compiled, in seconds.
@@ -214,12 +214,12 @@ def _register_reading(server: HeadraceServer) -> None:
         file = server.current(params.text_document)
         return await server.work(editor_answers.inlay_hints, opened, file) if file else []
 
-    legend = types.SemanticTokensLegend(list(header_tokens.LEGEND), [])
+    legend = types.SemanticTokensLegend(list(header_completions.LEGEND), [])
 
     @server.feature(types.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, legend)
     async def _(params: types.SemanticTokensParams) -> types.SemanticTokens:
         file = server.current(params.text_document)
-        data = await server.work(header_tokens.header_tokens, opened, file) if file else []
+        data = await server.work(header_completions.header_tokens, opened, file) if file else []
         return types.SemanticTokens(data)
 
     @server.feature(types.TEXT_DOCUMENT_FOLDING_RANGE)

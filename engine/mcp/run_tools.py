@@ -9,7 +9,7 @@ from engine.api import Project
 from engine.compile import UnitTest
 from engine.errors import ProjectError, UsageError, near
 from engine.events import ModelFinished
-from engine.mcp.bounded_answers import answer, findings
+from engine.mcp.read_tools import answer, findings
 
 
 def run_unit_test(project: Project, name: str) -> str:

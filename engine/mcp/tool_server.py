@@ -13,7 +13,7 @@ from pydantic import Field
 from engine import __version__
 from engine.api import Project
 from engine.mcp import read_tools, run_tools
-from engine.mcp.bounded_answers import tool_of
+from engine.mcp.read_tools import tool_of
 
 Name = Annotated[str, Field(description="name of a model (flights) or of a source (ops.departures)", max_length=300)]
 Terms = Annotated[

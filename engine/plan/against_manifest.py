@@ -13,8 +13,7 @@ from typing import Any
 from engine.compile import Manifest, Materialized, Model
 from engine.compile.artifacts.dbt_manifest import OWN
 from engine.compile.nodes.fingerprint import published
-from engine.plan.actions.action import Action, ActionKind, Plan
-from engine.plan.actions.written_rows import written_rows
+from engine.plan.actions.action import Action, ActionKind, Plan, written_rows
 from engine.plan.compare_models import compare_model
 from engine.plan.comparison import Change, Comparison
 from engine.plan.deployed.deployed_facts import LastWriter

@@ -17,8 +17,7 @@ from engine.compile.sql.dialect import tree_of
 from engine.compile.sql.read_names import read_names
 from engine.compile.types import spark_types
 from engine.sources import answers_of
-from engine.sources.answers import ColumnsBy
-from engine.sources.stream_identity import normalized
+from engine.sources.answers import ColumnsBy, normalized
 
 # Options of readers that change how much is read at a time, and how, but not what (in lower case).
 _TUNING = {

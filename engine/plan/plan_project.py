@@ -7,8 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from engine.compile import Manifest, Target
-from engine.plan.actions.action import Plan, PlanOptions
-from engine.plan.actions.build_order import run_order
+from engine.plan.actions.action import Plan, PlanOptions, run_order
 from engine.plan.actions.plan_nodes import make_plan
 from engine.plan.deployed.read_deployed import read_deployed, read_sources
 from engine.plan.test_passes.known_passes import KnownPasses, PassCache

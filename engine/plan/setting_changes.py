@@ -7,7 +7,7 @@ from typing import Any
 
 from engine.compile import Model
 from engine.compile.config.session_settings import FROZEN
-from engine.pinned_settings import PINNED
+from engine.spark_options import PINNED
 
 _PARTITIONS = "spark.sql.shuffle.partitions"
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"

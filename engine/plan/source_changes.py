@@ -13,7 +13,7 @@ from typing import Any
 
 from engine.errors import Diagnostic
 from engine.sources import answers_of
-from engine.sources.stream_identity import FILES, TABLE
+from engine.sources.answers import FILES, TABLE
 from engine.state import ModelState
 
 
@@ -49,8 +49,8 @@ class Recorded:
         streams: in the order of Spark's plan.
         textual: the order of the plan is that of the compiled SQL, so that both can be compared without Spark.
         settings: see `engine.compile.config.session_settings`.
-        order: the query with its aggregates in the order of the state (see `engine.runtime.streams.state_order`); None:
-            its state has none, or a version began it that recorded none.
+        order: the query with its aggregates in the order of the state (`engine.runtime.streams.stream_query`); None: a
+            version began it that recorded none, or its state has none.
         dedup: the keys of each input with several, in the order of the state; empty: a version began it that recorded
             none.
     """

@@ -1,15 +1,176 @@
-"""The files of models: their names, and their texts where they have changed since they were last read."""
+"""The files of models: their names, and their texts where they have changed since they were last read.
+
+A model's file: its text as read, and taken apart into header and SQL.
+
+What the models' files were when they were last read, so that a file that is still the same is not read again.
+
+A file is the same if its size, its times and its inode are. A file that was changed just before it was looked at
+is read all the same: a second change within one tick of the clock would leave no trace.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import contextlib
+import hashlib
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine.errors import Diagnostic, Level, Location
-from engine.project.file_index import Index, load_index, text_digest
-from engine.project.model_file import ModelText
+import msgspec
+from msgspec import Struct
+
+from engine.bounds.regular_file import MOST_OF_A_CACHE, read_regular
+from engine.errors import Diagnostic, Level, Location, ProjectError
+from engine.project.model_header import split_header
+from engine.project.parse_yaml import Yaml
 from engine.project.project_files import File, find, is_open, read
+from engine.project.trojan_source import deceptions
 from engine.project.yaml_section import is_table_name
+from engine.target_folder import TargetFolder
+
+# Times of files go in steps; two seconds are the largest (FAT), and clocks of file servers may be a little off.
+_MARGIN = 2_000_000_000
+_FORM = 1
+
+
+class SeenFile(msgspec.Struct, frozen=True, array_like=True):
+    """A file as it was read: size, times of change in ns, inode; `sure`: it had been left alone for a while."""
+
+    size: int
+    changed: int
+    touched: int
+    inode: int
+    sure: bool
+    digest: str
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    form: int
+    files: dict[str, SeenFile]
+
+
+@dataclass(slots=True)
+class Index:
+    """The files by the names shown to users: as they were known, and as they are now.
+
+    Attributes:
+        path: where it is kept; None: nowhere.
+        began: when the files were looked at, in ns.
+    """
+
+    path: Path | None
+    known: Mapping[str, SeenFile]
+    began: int
+    now: dict[str, SeenFile] = field(default_factory=dict)
+
+    def same(self, shown: str, stat: os.stat_result) -> str | None:
+        """The digest of a file that is as it was; None if it has to be read."""
+        seen = self.known.get(shown)
+        if seen is None or not seen.sure or self._seen(stat, seen.digest) != seen:
+            return None
+        self.now[shown] = seen
+        return seen.digest
+
+    def add(self, shown: str, stat: os.stat_result, digest: str) -> None:
+        self.now[shown] = self._seen(stat, digest)
+
+    def _seen(self, stat: os.stat_result, digest: str) -> SeenFile:
+        sure = max(stat.st_mtime_ns, stat.st_ctime_ns) < self.began - _MARGIN
+        return SeenFile(stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino, sure, digest)
+
+    def save(self) -> None:
+        """Keep it; a folder that cannot be written only costs time."""
+        if self.path is None or self.now == self.known:
+            return
+        with contextlib.suppress(ProjectError, UnicodeEncodeError), TargetFolder(self.path.parent) as folder:
+            folder.write(self.path.name, msgspec.json.encode(_Kept(_FORM, self.now)))
+
+
+def load_index(path: Path | None) -> Index:
+    began = time.time_ns()
+    if path is not None:
+        with contextlib.suppress(OSError, ValueError, RecursionError, msgspec.MsgspecError):
+            kept = msgspec.json.decode(read_regular(path, MOST_OF_A_CACHE), type=_Kept)
+            return Index(path, kept.files if kept.form == _FORM else {}, began)
+    return Index(path, {}, began)
+
+
+def text_digest(shown: str, text: str | None) -> str:
+    """A hash of a file's name and text; None is a file that cannot be read."""
+    whole = f"{shown}\0{text}" if text is not None else f"{shown}\0\0"
+    return hashlib.blake2b(whole.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+# Findings about a header that is nevertheless understood.
+MENDED = {"yaml-duplicate-key", "yaml-split-item"}
+
+
+class ModelText(Struct, frozen=True):
+    """A model's file as it was read. A struct, as `File` is.
+
+    Attributes:
+        said: its text with plain line ends; None if the file cannot be read, or is read when it is asked for.
+        digest: hash of the file's name and text; empty if nobody has made one.
+        path: where to read it when it is asked for; empty if it was read.
+    """
+
+    name: str
+    file: str
+    folders: tuple[str, ...]
+    said: str | None
+    digest: str = ""
+    path: str = ""
+
+    @property
+    def text(self) -> str | None:
+        """The text with plain line ends; None if the file cannot be read."""
+        return read(self.path, self.file, []) if self.path else self.said
+
+    @property
+    def hash(self) -> str:
+        return self.digest or text_digest(self.file, self.said)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFile:
+    """A model as written.
+
+    Attributes:
+        header: the header's YAML, or None.
+        sql: the file's text with the header blanked out; empty if the file cannot be read.
+        broken: the file or its header cannot be read, so that its settings are unknown.
+        stable: it was the same all the time.
+    """
+
+    name: str
+    file: str
+    folders: tuple[str, ...]
+    header: Yaml | None
+    sql: str
+    broken: bool = False
+    stable: bool = True
+
+
+def open_model(source: ModelText, found: list[Diagnostic]) -> ModelFile:
+    """Take a model's file apart; what is wrong with its header is added to `found`."""
+    name, file, folders = source.name, source.file, source.folders
+    text = source.text
+    if source.path and text_digest(file, text) != source.digest:
+        message = "the file changed while the project was loaded"
+        found.append(
+            Diagnostic("file-unreadable", message, "Run the command again.", node=name, location=Location(file))
+        )
+        return ModelFile(name, file, folders, None, "", broken=True, stable=False)
+    if text is None:
+        return ModelFile(name, file, folders, None, "", broken=True)
+    parts = split_header(text, file)
+    found += [problem.at(None, name) for problem in parts.problems]
+    found += deceptions(text, file, name)
+    unread = any(problem.code not in MENDED for problem in parts.problems)
+    return ModelFile(name, file, folders, parts.header, parts.sql, broken=unread)
+
 
 _READ = (".sql", ".yml", ".yaml")
 # What people keep beside models.

@@ -35,22 +35,18 @@ from engine.lake.clients.catalog_client import before_java
 from engine.lake.lake_reader import Lake
 from engine.object_store.s3_settings import hadoop_conf
 from engine.plan import Plan, PlanOptions, make_plan
-from engine.plan.actions.build_order import run_order
-from engine.plan.actions.refused_build import refused_build
-from engine.plan.actions.staged_rows import decided_by_tests
-from engine.plan.deployed.deployed_facts import Deployed
+from engine.plan.actions.action import refused_build, run_order
+from engine.plan.actions.state_checks import decided_by_tests
+from engine.plan.deployed.deployed_facts import Deployed, is_little
 from engine.plan.deployed.read_deployed import read_deployed, read_sources
 from engine.plan.deployed.renamed_tables import Renaming, renamings
 from engine.plan.deployed.state_folder import table_state
-from engine.plan.deployed.work_size import is_little
 from engine.plan.test_passes.known_passes import KnownPasses, PassCache
-from engine.runtime.context.needed_jars import CORE, jar_sets
-from engine.runtime.context.nothing_new import nothing_new
-from engine.runtime.context.remote_state import state_conf, state_jars
-from engine.runtime.context.run_context import Run
-from engine.runtime.lifecycle.begun_refreshes import forget_untouched, note_refreshes, tell_resumed
+from engine.runtime.context.run_context import CORE, Run, jar_sets, state_conf, state_jars
+from engine.runtime.context.run_results import nothing_new
+from engine.runtime.lifecycle.full_refresh import forget_untouched, note_refreshes, tell_resumed
 from engine.runtime.lifecycle.orphaned_tables import notes as orphan_notes
-from engine.spark.cluster.submitted import is_submitted
+from engine.spark.cluster import is_submitted
 from engine.spark.jars import jar_paths
 from engine.spark.java import NO_JAVA, find_java
 from engine.spark.jvm import LOG_NAME
@@ -227,8 +223,7 @@ def _settle(target: Target, models: Iterable[Model], lake: Lake) -> None:
 
 def _claim(run: Run, models: Iterable[Model], deployed: Deployed) -> None:
     from engine.runtime.lifecycle.fence_previous_owner import raise_fences
-    from engine.runtime.lifecycle.rename_columns import rename_columns
-    from engine.runtime.lifecycle.rename_table import sign_tables
+    from engine.runtime.lifecycle.rename_table import rename_columns, sign_tables
 
     raise_fences(run, models)
     sign_tables(run, models, deployed.models)

@@ -17,16 +17,15 @@ from engine.lake.table_facts import TableFacts
 from engine.plan import ActionKind
 from engine.plan.actions import state_checks
 from engine.plan.actions.descriptions import table_comment
-from engine.plan.actions.staged_rows import waits
-from engine.plan.deployed import generations, ownership_marks
+from engine.plan.actions.state_checks import waits
+from engine.plan.deployed import generations, state_folder
 from engine.plan.deployed.checkpoint_facts import read_checkpoint
 from engine.plan.refresh.batch_inputs import changed_view, same_rows, same_tables
 from engine.plan.refresh.refresh_choice import RefreshChoice, Way
 from engine.plan.tables.column_checks import given_before, gone
 from engine.runtime.batch.changed_inputs import choose, read_markers, refresh_changes, why_full
 from engine.runtime.batch.history.build_history import build_history
-from engine.runtime.batch.input_positions import positions
-from engine.runtime.batch.replace_table import replace_table
+from engine.runtime.batch.replace_table import Committing, committing, positions, replace_table
 from engine.runtime.context import ownership
 from engine.runtime.context.run_context import Run
 from engine.runtime.inputs.register_inputs import register
@@ -34,7 +33,6 @@ from engine.runtime.lifecycle import full_refresh, publish, replaced_materializa
 from engine.runtime.lifecycle.replaced_materialization import kind_changed
 from engine.runtime.quality.bad_records import Watched
 from engine.runtime.sinks import table_setup
-from engine.runtime.sinks.commit_batch_table import Committing, committing
 from engine.runtime.spark_support import explain, hooks
 from engine.runtime.spark_support.spark_errors import spark_exceptions
 from engine.state import ModelState, Phase, TableState
@@ -222,10 +220,10 @@ def _in_place_of_view(
     """What commits the rows of a table that takes the place of a view: they are written before the view goes."""
     staging = full_refresh.staging(model, state.generation)
     layout = table_setup.layout(model, state.generation)
-    layout = replace(layout, properties={**layout.properties, ownership_marks.STAGING: "true"})
+    layout = replace(layout, properties={**layout.properties, state_folder.STAGING: "true"})
 
     def beside(rows: DataFrame, markers: Mapping[str, str]) -> Commit | None:
-        ownership.drop_beside(session, model, folder, staging, ownership_marks.STAGING, state.generation)
+        ownership.drop_beside(session, model, folder, staging, state_folder.STAGING, state.generation)
         lake.replace(rows, staging.sql, layout, markers, model.write.write_options)
         view_writer.drop_view(session, model.relation.sql)
         kill_points.reach("exchanging", model.name)

@@ -1,4 +1,10 @@
-"""The nodes of a run, each in its turn."""
+"""The nodes of a run, each in its turn.
+
+`--empty`: the table of a model is made with the columns of its query, and no row is read.
+
+It is what a first build leaves that ends before its first commit. The next build takes it for that: a stream has no
+checkpoint yet and begins with its first record, and a batch table is computed.
+"""
 
 from __future__ import annotations
 
@@ -15,27 +21,89 @@ from engine.events import INTERRUPTED, Diagnosed, ModelFinished, ModelStarted, O
 from engine.lake.table_writer import create_namespace
 from engine.node_ids import rest_of
 from engine.plan import ActionKind
+from engine.plan.actions import state_checks
 from engine.plan.test_passes.known_passes import KnownPasses
-from engine.runtime.context.nothing_new import nothing_new
 from engine.runtime.context.run_context import Run
-from engine.runtime.data_tests.run_data_test import DataTestVerdict, no_failures, run_test
-from engine.runtime.data_tests.shared_test_scan import SharedScan, shared
-from engine.runtime.data_tests.source_rows import SourceRows
-from engine.runtime.empty_build import make_empty
-from engine.runtime.lifecycle import publish, replaced_materialization
+from engine.runtime.context.run_results import nothing_new
+from engine.runtime.data_tests.run_data_test import (
+    DataTestVerdict,
+    SharedScan,
+    SourceRows,
+    no_failures,
+    run_test,
+    shared,
+)
+from engine.runtime.inputs.register_inputs import register
+from engine.runtime.lifecycle import full_refresh, publish, replaced_materialization
 from engine.runtime.run_batch import run_batch
 from engine.runtime.scheduler import dependencies, execute
-from engine.runtime.sinks.table_comments import describe
-from engine.runtime.spark_support.java_ended import java_ended
-from engine.runtime.spark_support.spark_errors import diagnose, diagnose_test, spark_exceptions, surroundings
+from engine.runtime.sinks import table_setup
+from engine.runtime.sinks.table_setup import describe
+from engine.runtime.spark_support import hooks
+from engine.runtime.spark_support.spark_errors import (
+    diagnose,
+    diagnose_test,
+    java_ended,
+    spark_exceptions,
+    surroundings,
+)
+from engine.runtime.streams.generation import open_generation
 from engine.runtime.streams.run_stream import run_stream
-from engine.runtime.writer.read_amounts import unread_amounts
+from engine.runtime.streams.stream_query import open_query, open_session
+from engine.runtime.writer.query_progress import unread_amounts
 from engine.secrets import scrub
 from engine.spark.exceptions import error_text
+from engine.state import ModelState
 from engine.state.lease import first_lost
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+_DONE = Outcome(Status.SUCCESS, note="made without rows")
+
+
+def make_empty(run: Run, model: Model) -> Outcome:
+    """Make the table of a model of which nothing is written; its hooks run as in any build.
+
+    Raises:
+        StateError: the name of the table is taken.
+        RunError: the columns are not those that are declared, or cannot be stored.
+        pyspark.errors.PySparkException: Spark rejects the query.
+    """
+    (_make_stream if model.streaming else _make_batch)(run, model)
+    return _DONE
+
+
+def _make_stream(run: Run, model: Model) -> None:
+    session, folder = open_session(run, model), run.state(model)
+    query = open_query(run, model, session, folder, None)
+    full_refresh.clear_staging(query.run, query.model, session)
+    made = open_generation(query, None, None).state
+    _note(run, model, made)
+    hooks.after(session, model)
+
+
+def _make_batch(run: Run, model: Model) -> None:
+    folder = run.state(model)
+    state, table = folder.load(), run.lake.table(model.relation.schema, model.relation.name)
+    if table is not None:
+        if state is None:
+            state_checks.fresh(model, table)
+        state_checks.check_ours(model, table, state)
+    session = run.spark.newSession()
+    hooks.before(session, model)
+    register(session, run.manifest, model, run.place, bounded=True)
+    frame = table_setup.checked_frame(session, model)
+    made = table_setup.make(model, model.relation, max(folder.generations(), default=1), folder, frame)
+    _note(run, model, made)
+    hooks.after(session, model)
+
+
+def _note(run: Run, model: Model, made: ModelState) -> None:
+    """Save whose table it is; without a fingerprint, as no query has written to it."""
+    run.state(model).save(replace(run.signed(model, made), fingerprint=""))
+
 
 _ENDED = "because the Java process has ended"
 _ATTEMPTS = 4

@@ -12,8 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from engine.addresses.servers import AddressError
-from engine.addresses.web_address import web_address
+from engine.addresses import AddressError, web_address
 from engine.secrets.secret_places import Gift, places
 
 AWS: Final = "the AWS login of this machine"

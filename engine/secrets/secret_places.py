@@ -14,11 +14,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from engine.addresses.postgres_address import BEGIN as POSTGRES
-from engine.addresses.postgres_address import postgres_address
-from engine.addresses.server_lists import kafka_server, listed
-from engine.addresses.servers import AddressError, Server, check_characters, server
-from engine.addresses.web_address import PORTS, web_address
+from engine.addresses import BEGIN as POSTGRES
+from engine.addresses import (
+    PORTS,
+    AddressError,
+    Server,
+    check_characters,
+    kafka_server,
+    listed,
+    postgres_address,
+    server,
+    web_address,
+)
 
 # What stands for a secret in a block that is looked at.
 MARK: Final = "*"

@@ -12,8 +12,7 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from engine.bounds.json_document import parse_json
-from engine.bounds.regular_file import read_regular
+from engine.bounds.regular_file import parse_json, read_regular
 from engine.errors import SetupError
 from engine.secrets.secret_places import Gift
 from engine.user_cache import in_checkout, is_own

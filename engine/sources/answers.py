@@ -2,10 +2,14 @@
 
 A kind is a module that `engine.sources` lists; its `ANSWERS` has one record for each of its formats. What a record does
 not say has the answer of a kind of which nothing is known, as one of another package may be.
+
+What distinguishes a source in the checkpoint of a stream, from its declaration alone.
 """
 
 from __future__ import annotations
 
+import posixpath
+import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -14,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from engine.lake.table_facts import TableFacts
 from engine.sources.spec import Place, Resumption, SourceSpec
-from engine.sources.stream_identity import StreamIdentity, of_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -22,6 +25,46 @@ if TYPE_CHECKING:
 
     from engine.sources.files.listing import Listed
     from engine.sources.kafka.native_client import ClusterOffsets
+
+
+FILES, TABLE = "files", "table"
+_TOPICS = ("topic", "topics", "topic_pattern", "assign")
+
+
+@dataclass(frozen=True, slots=True)
+class StreamIdentity:
+    """`kind` is `files`, `table`, or the format of a source; `facts` are plain JSON."""
+
+    kind: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def of_settings(format_: str, settings: Mapping[str, Any]) -> StreamIdentity:
+    if "path" in settings:
+        return StreamIdentity(FILES, {"path": normalized(str(settings["path"])), "format": format_})
+    facts: dict[str, Any] = {}
+    for key in _TOPICS:
+        if key in settings:
+            said = settings[key]
+            facts = {"pattern": said} if key == "topic_pattern" else {"topics": _names(said)}
+            if key == "assign":
+                facts["assigned"] = sorted(f"{topic}-{number}" for topic, some in said.items() for number in some)
+    return StreamIdentity(format_, facts)
+
+
+def _names(said: object) -> list[str]:
+    return [said] if isinstance(said, str) else sorted(str(name) for name in said)  # type: ignore[attr-defined]
+
+
+def normalized(path: str) -> str:
+    """A path or URI in one spelling, as Hadoop reads it: no `./`, no doubled or trailing slash."""
+    scheme, colon, rest = path.partition(":/")
+    if colon and re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*", scheme):
+        authority, slash, inside = rest.removeprefix("/").partition("/")
+        if scheme == "file" or not rest.startswith("/"):
+            return f"{scheme}:{posixpath.normpath('/' + rest.lstrip('/'))}"
+        return f"{scheme}://{authority}{posixpath.normpath('/' + inside.lstrip('/')) if slash and inside else ''}"
+    return posixpath.normpath(path)
 
 
 class ColumnsBy(StrEnum):

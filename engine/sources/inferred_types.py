@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from engine import local_paths
 from engine.errors import RunError
-from engine.lake.quoted_names import quoted
+from engine.relations import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -2,13 +2,19 @@
 
 A kind is one module; `engine.sources.KINDS` lists them. Its frames have the declared columns, then `_metadata`
 (where the record came from), then `__bad`, which is NULL unless the record could not be read as declared.
+
+How many bad records of a source a build may take out before it is an error: `max_bad_records`.
+
+The time with which a stream begins.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -18,7 +24,6 @@ from engine.lake.catalog.catalog_settings import CatalogConfig
 from engine.object_store.s3_settings import S3Settings
 from engine.schema import ValueForm
 from engine.secrets import register
-from engine.sources.bad_record_limit import BadRecordLimit
 from engine.sources.credentials import credentials_of, where
 from engine.spark_options import Form as OptionForm
 from engine.spark_options import option_faults
@@ -27,6 +32,40 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from engine.sources.kafka.native_client import ClusterOffsets
+
+
+# A share of fewer records than this says nothing.
+FEWEST = 20
+_ALL = 100.0
+_SHARE = re.compile(r"(\d+(?:\.\d+)?) ?%")
+
+
+@dataclass(frozen=True, slots=True)
+class BadRecordLimit:
+    """Without both limits not all records may be bad; `percent` counts from 20 records on."""
+
+    count: int | None = None
+    percent: float | None = None
+
+    def exceeded(self, bad: int, records: int) -> bool:
+        if self.count is not None:
+            return bad > self.count
+        if records < FEWEST:
+            return False
+        return bad * _ALL > self.percent * records if self.percent is not None else bad == records
+
+    def __str__(self) -> str:
+        return str(self.count) if self.count is not None else f"{self.percent:g}%" if self.percent is not None else ""
+
+
+def read_limit(value: object) -> BadRecordLimit | None:
+    """The limit that a declaration writes, `100` or `1%`; None: it is neither."""
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return BadRecordLimit(count=value)
+    share = _SHARE.fullmatch(value.strip()) if isinstance(value, str) else None
+    percent = float(share.group(1)) if share else _ALL + 1
+    return BadRecordLimit(percent=percent) if percent <= _ALL else None
+
 
 # Where a record came from: a struct; `select *` does not include it.
 ORIGIN = "_metadata"
@@ -239,3 +278,30 @@ class Kind(Protocol):
         Raises:
             StateError: it has not; nothing was read.
         """
+
+
+# What a declaration says of where a stream begins.
+_STARTS = {"starting_offsets", "starting_timestamp", "starting_snapshot"}
+
+
+def starting_milliseconds(said: Mapping[str, Any]) -> int | None:
+    """`starting_timestamp` of a source in milliseconds; None if it is not a timestamp."""
+    return milliseconds(str(said["starting_timestamp"]))
+
+
+def milliseconds(text: str) -> int | None:
+    """A time in milliseconds since 1970, UTC unless it says another zone; None if it is none."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return int(moment.timestamp() * 1000)
+
+
+def begun_at(spec: SourceSpec, at: int | None) -> SourceSpec:
+    """Return the source with a stream that begins at a time in milliseconds since 1970, whatever it declares."""
+    settings = {key: value for key, value in spec.settings.items() if key not in _STARTS}
+    if at is not None:
+        settings["starting_timestamp"] = datetime.fromtimestamp(at / 1000, UTC).isoformat()
+    return replace(spec, settings=settings)

@@ -1,4 +1,7 @@
-"""The Spark session: the engine's defaults, its start and its complete end."""
+"""The Spark session: the engine's defaults, its start and its complete end.
+
+Whether a session that is open is still what it should be.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import signal
 import threading
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,24 +20,31 @@ from typing import TYPE_CHECKING, Final, Self
 
 from engine import kill_points, local_paths
 from engine.errors import SetupError
-from engine.pinned_settings import PINNED
 from engine.secrets import scrubber
 from engine.spark import archive_writer, checkpoint_files, local_files, record_readers
 from engine.spark._command import AVRO_LIMITS, STACK
 from engine.spark.archive import OPTION_VARIABLES
-from engine.spark.cluster.executors import await_executors, check_masters, executor_python, usable_cores
-from engine.spark.cluster.submitted import SubmittedJvm, is_submitted, runtime_conf
-from engine.spark.internals.connection import forget, guard_callbacks, is_active, set_for_all_sessions
+from engine.spark.cluster import (
+    SubmittedJvm,
+    await_executors,
+    check_masters,
+    executor_python,
+    is_submitted,
+    runtime_conf,
+    usable_cores,
+)
+from engine.spark.internals.connection import forget, guard_callbacks, is_active, know_packages, set_for_all_sessions
 from engine.spark.internals.handles import jvm_of
-from engine.spark.internals.java_packages import know_packages
 from engine.spark.java import Java
 from engine.spark.jvm import EXIT_SECONDS, LOG_NAME, Jvm, open_log, start_jvm
 from engine.spark.private_session import AUTHENTICATE, CRYPTO, LOCAL_SETTINGS, UMASK
 from engine.spark_master import is_loopback, runs_locally
+from engine.spark_options import PINNED
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
+
 
 ICEBERG_EXTENSIONS: Final = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 _REDACTING: Final = ("spark.redaction.regex", "spark.sql.redaction.options.regex")
@@ -352,3 +362,48 @@ def _close(
                 kill_points.reach("session closing", "")
                 with _unwarned():
                     spark.stop()
+
+
+_MOST_NAMES: Final = 3
+# Settings that name files which Java reads when it starts.
+_FILES: Final = ("spark.jars", "spark.driver.extraClassPath", "spark.files", "spark.submit.pyFiles")
+
+Stamps = Mapping[str, tuple[int, int, int]]
+
+
+def why_restart(made: SessionSettings, wanted: SessionSettings, stamps: Stamps) -> str:
+    """Return why another session is needed, without secret values; empty: the one that is open will do."""
+    if made.master != wanted.master:
+        return f"spark master is now {wanted.master}"
+    changed = sorted(key for key in {*made.conf, *wanted.conf} if made.conf.get(key) != wanted.conf.get(key))
+    if changed:
+        return f"{_listed(changed)} changed"
+    missing = [path.name for path in wanted.jar_paths if path not in made.jar_paths]
+    if missing:
+        return f"it needs {_listed(missing)}"
+    if made.umask != wanted.umask:
+        return "the permissions of the lake's folder changed"
+    if made.java != wanted.java:
+        return "Java is another one"
+    replaced = sorted(name for name, stamp in file_stamps(wanted.conf).items() if stamps.get(name) != stamp)
+    return f"{_listed(Path(name).name for name in replaced)} was replaced" if replaced else ""
+
+
+def file_stamps(conf: Mapping[str, str]) -> Stamps:
+    found = {}
+    for key in _FILES:
+        for part in conf.get(key, "").replace(":/", "\0/").replace(":", ",").replace("\0/", ":/").split(","):
+            path = Path(local_paths.of_location(local_paths.decoded(part.strip())) or part.strip())
+            try:
+                stat = path.stat()
+            except (OSError, ValueError):
+                continue
+            if part.strip() and path.is_file():
+                found[str(path)] = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+    return found
+
+
+def _listed(names: Iterable[str]) -> str:
+    listed = list(names)
+    rest = len(listed) - _MOST_NAMES
+    return ", ".join(listed[:_MOST_NAMES]) + (f" and {rest} more" if rest > 0 else "")

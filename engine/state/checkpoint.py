@@ -3,19 +3,69 @@
 Formats: `metadata` is one line of JSON with the id; `offsets/<n>` is written before batch n and holds a
 version line, a line of JSON about the batch and one line per source; `commits/<n>` is written after it
 (Spark classes OffsetSeqLog and CommitLog).
+
+What is recorded of `offsets/<n>` outside of the checkpoint: in the commit of the micro-batch and in model.json.
+
+A micro-batch that comes again must be the one that was committed. Spark takes for that whatever `offsets/<n>` says: a
+digit that a disk or a person changed is records that are read twice, or never (measured, Spark 4.1.4).
+
+A checkpoint whose newest logs a crash of the machine cut off, found before Spark is asked.
+
+Spark writes its logs beside and moves them into place, so that a killed process leaves whole files; a machine that
+lost power, or a copy of a folder that was not finished, leaves others. Spark then says "Incomplete log file", or that
+several queries use the checkpoint where only the checksum of a file is left (both measured, Spark 4.1).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from engine.characters import whole_number
-from engine.state.recorded_offsets import digest_of
 from engine.state.state_path import StatePath, content, names_below, names_in
+
+# Markers of a commit: a digest of the file, and where the sources end if that is short.
+DIGEST: Final = "offsets-digest"
+ENDS: Final = "offsets"
+# Each snapshot that is kept has its markers in each metadata file of the table.
+_LONGEST: Final = 500
+_DIGITS: Final = 32
+# The lines before those of the sources: the version, and what holds for the micro-batch.
+_HEAD: Final = 2
+
+
+def digest_of(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:_DIGITS]
+
+
+def markers_of(content: bytes) -> dict[str, str]:
+    lines = content.decode(errors="replace").splitlines()[_HEAD:]
+    ends = json.dumps([_parsed(line) for line in lines], separators=(",", ":"))
+    return {DIGEST: digest_of(content), **({ENDS: ends} if len(ends) <= _LONGEST else {})}
+
+
+def _parsed(line: str) -> object:
+    try:
+        parsed: object = json.loads(line)
+    except (ValueError, RecursionError):
+        # Spark writes a dash for a source that has none.
+        return None if line == "-" else line
+    return parsed
+
+
+def ended(known: Mapping[str, Sequence[str]], batch: int, digest: str) -> dict[str, Sequence[str]]:
+    before = {number: digests for number, digests in known.items() if number == str(batch - 1)}
+    return {**before, str(batch): [digest]}
+
+
+def moved(known: Mapping[str, Sequence[str]], batch: int, digests: Iterable[str]) -> dict[str, Sequence[str]]:
+    return {**known, str(batch): list(digests)}
+
 
 # What Spark writes for a source that has none (OffsetSeqLog).
 _NO_OFFSET = "-"
@@ -185,3 +235,51 @@ def next_watermark(checkpoint: StatePath) -> int | None:
     found = _objects(lines[1:])
     mark = found[0].get("nextBatchWatermarkMs") if found else None
     return mark or None if isinstance(mark, int) else None
+
+
+OFFSETS, COMMITS = "offsets", "commits"
+_VERSION, _SUM = "v", ".crc"
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """`log` is `offsets` (written before a micro-batch) or `commits` (after it); `files` are what is left of it."""
+
+    log: str
+    batch: int
+    files: tuple[StatePath, ...]
+
+
+def find_damage(checkpoint: StatePath, named: StatePath | None = None) -> Damage | None:
+    """Return what is wrong with the newest logs, all that Spark reads; `named` gives the names in the answer."""
+    for log in (OFFSETS, COMMITS):
+        folder = checkpoint / log
+        names = _names(folder)
+        whole = _numbers(names)
+        sums = _numbers([name[1 : -len(_SUM)] for name in names if name.startswith(".") and name.endswith(_SUM)])
+        newest = max(whole | sums, default=None)
+        if newest is None or (newest in whole and _readable(folder / str(newest), log)):
+            continue
+        left = [name for name in (str(newest), f".{newest}{_SUM}") if (folder / name).exists()]
+        return Damage(log, newest, tuple((named or checkpoint) / log / name for name in left))
+    return None
+
+
+def _names(folder: StatePath) -> list[str]:
+    try:
+        return names_in(folder)
+    except OSError:
+        return []
+
+
+def _numbers(names: list[str]) -> set[int]:
+    return {number for name in names if (number := whole_number(name)) is not None}
+
+
+def _readable(path: StatePath, log: str) -> bool:
+    try:
+        version, *lines = content(path).decode().splitlines()
+        values = [msgspec.json.decode(line) for line in lines if line != "-"]
+    except (OSError, ValueError, RecursionError):
+        return False
+    return version.startswith(_VERSION) and len(lines) > (1 if log == OFFSETS else 0) and isinstance(values[0], dict)

@@ -3,16 +3,25 @@
 Kafka, the clock and others note it in `sources/<n>/0`, once: a query that starts over such a folder begins there
 again, whatever its options say by then (measured, Spark 4.1.4). Files are noted there too, but as a log of what was
 listed, and tables in `sources/<n>/offsets`: these two find their beginning again.
+
+Moving a stream of tables past commits that bring it no rows, in Spark's checkpoint.
+
+A stream stops at the last commit that had rows for it, and cannot start once that snapshot has expired (measured,
+Iceberg 1.12.0). Where everything between two snapshots was read, the offset of the later one means the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 
 from engine.characters import whole_number
 from engine.state import checkpoint as spark_checkpoint
+from engine.state.checkpoint import digest_of, moved
 from engine.state.file_log import file_sources
-from engine.state.state_path import StatePath, names_below, remove_tree
+from engine.state.model_state import ModelState, TableState
+from engine.state.state_path import StatePath, content, names_below, remove_tree, store_of
 from engine.state.taken_over import is_note
 
 _MODEL_FILE, _FACTS = "model.json", "facts"
@@ -55,3 +64,43 @@ def _remove(path: StatePath) -> None:
         remove_tree(path)
     else:
         path.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True, slots=True)
+class MovedOffsets:
+    path: StatePath
+    batch: int
+    before: bytes
+    after: bytes
+
+    def write(self, folder: TableState, state: ModelState) -> ModelState:
+        """Move the offsets; return the saved state, which noted before that they are moved."""
+        digests = (digest_of(self.before), digest_of(self.after))
+        noted = replace(state, ends=moved(state.ends, self.batch, digests))
+        folder.save(noted)
+        # Hadoop compares the file with the sum of its old content.
+        self.path.with_name(f".{self.path.name}.crc").unlink(missing_ok=True)
+        store_of(self.path.parent).put(self.path.name, self.after)
+        return noted
+
+
+def offsets_to_move(checkpoint: StatePath, snapshots: Collection[int], to: int, files: int = 0) -> MovedOffsets | None:
+    """Return what becomes of sources at some snapshots; None: no source is. The last micro-batch is committed."""
+    batch = spark_checkpoint.last_committed(checkpoint)
+    if batch is None:
+        return None
+    path = checkpoint / "offsets" / str(batch)
+    written = content(path)
+    before = written.decode().split("\n")
+    after = [*before[:2], *(_moved(line, snapshots, to, files) for line in before[2:])]
+    return None if after == before else MovedOffsets(path, batch, written, "\n".join(after).encode())
+
+
+def _moved(line: str, snapshots: Collection[int], to: int, files: int) -> str:
+    try:
+        offset = json.loads(line)
+    except ValueError:
+        return line
+    if not isinstance(offset, dict) or offset.get("snapshot_id") not in snapshots or offset["snapshot_id"] == to:
+        return line
+    return json.dumps({**offset, "snapshot_id": to, "position": files, "scan_all_files": False}, separators=(",", ":"))

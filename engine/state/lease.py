@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
-from engine.bounds.json_document import parse_json
+from engine.bounds.regular_file import parse_json
 from engine.errors import EngineError, StateError
 from engine.state.blob_store import Store
 from engine.state.lock_holder import LockHolder, TableLockedError, process

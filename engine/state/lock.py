@@ -3,6 +3,12 @@
 The lock of the operating system is flock(2) on an open file description. The JVM gets the same description, so the
 lock is free only when both processes are gone: a JVM outlives a killed Python by some seconds (measured: 2) and may
 still commit in that time.
+
+Locks for a JVM that was started before they were taken.
+
+A JVM inherits the locks of its run when it starts (`lock`). One that lives longer than a run cannot: for each run a
+shell of two lines inherits them instead. It lets go when the run has ended; if the process that runs is killed, it
+holds them until the JVM is gone, which may still commit.
 """
 
 from __future__ import annotations
@@ -12,12 +18,15 @@ import fcntl
 import json
 import os
 import resource
+import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final, Self
 
 from engine.errors import StateError
+from engine.secrets import without_secrets
 from engine.state.blob_store import make_private
 from engine.state.lease import leased
 from engine.state.lock_holder import LockHolder, TableLockedError, process
@@ -116,3 +125,56 @@ def _holder(path: Path) -> LockHolder:
 def _held(state: TableState, holder: LockHolder) -> StateError:
     table = f"{state.catalog}.{state.schema}.{state.table}"
     return TableLockedError.by(table, holder, "the lock of a killed run is released")
+
+
+# Its input is the process that runs, its output a pipe of which the JVM holds the other end and into which nobody
+# writes: reading it ends when the JVM has ended. (A shell has numbers for the descriptors 0 to 9 only.)
+_SCRIPT: Final = "read -r line && exit\nread -r line <&1"
+_SHELL: Final = "/bin/sh"
+
+
+class LockKeeper:
+    """Keeps the locks of the runs of one JVM, which inherits the descriptor `inherited`; `started` closes it here."""
+
+    def __init__(self) -> None:
+        self._alive, self.inherited = os.pipe()
+
+    def started(self) -> None:
+        """The JVM has its end of the pipe: from now on it alone has it."""
+        os.close(self.inherited)
+        self.inherited = -1
+
+    def close(self) -> None:
+        for descriptor in (self._alive, self.inherited):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._alive = self.inherited = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @contextmanager
+    def keeping(self, locks: Sequence[int]) -> Iterator[None]:
+        """Keep locks during the block, and until the JVM ends if this process ends in it; the caller closes them."""
+        with subprocess.Popen(
+            [_SHELL, "-c", _SCRIPT],
+            stdin=subprocess.PIPE,
+            stdout=self._alive,
+            stderr=subprocess.DEVNULL,
+            pass_fds=tuple(locks),
+            cwd="/",
+            env=without_secrets(),
+            # Ctrl-C is for the process that runs.
+            start_new_session=True,
+        ) as shell:
+            try:
+                yield
+            finally:
+                # One that was killed has let go already.
+                try:
+                    shell.communicate(b"\n")
+                except BrokenPipeError:
+                    shell.wait()

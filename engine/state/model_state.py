@@ -21,9 +21,8 @@ from engine.characters import whole_number
 from engine.errors import StateError
 from engine.state.blob_store import Store
 from engine.state.lease import Lease, held_lease, while_away
-from engine.state.object_path import ObjectPath
+from engine.state.object_path import ObjectPath, ReadOnce
 from engine.state.operations import Journal
-from engine.state.read_once import ReadOnce
 from engine.state.state_path import StatePath, store_of
 from engine.state.taken_over import BATCHES, CHECKPOINT, continue_in_copies, folder_in_use
 
@@ -58,7 +57,7 @@ class ModelState:
         query_id: Spark's id of the streaming query, kept in its checkpoint too.
         batch: id of the last micro-batch that ended, with or without rows.
         snapshot: the last snapshot the model wrote.
-        ends: of the last micro-batches, the digests that `offsets/<n>` may have (`engine.state.recorded_offsets`).
+        ends: of the last micro-batches, the digests that `offsets/<n>` may have (`engine.state.checkpoint`).
         inputs: for batch tables, what was read (see `engine.runtime.run_batch`).
         pinned: for batch tables, `inputs` were the same before and after the rows were computed, so that they are what
             was read.

@@ -14,7 +14,7 @@ from engine.compile import Input, Source
 from engine.compile.nodes.manifest import Node
 from engine.compile.nodes.unit_test_steps import Rows
 from engine.compile.types import spark_types
-from engine.lake.quoted_names import quoted
+from engine.relations import quoted
 from engine.sources import BAD, ORIGIN, answers_of
 from engine.spark.internals.handles import frame_of
 from engine.spark.internals.queries import feed_at_once, memory_stream

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from engine.compile.nodes.unit_test_steps import Rows
-from engine.lake.quoted_names import quoted
 from engine.lake.table_writer import literal
+from engine.relations import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

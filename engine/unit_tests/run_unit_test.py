@@ -1,35 +1,94 @@
-"""Running unit tests: what each step is expected to do, against what it did."""
+"""Running unit tests: what each step is expected to do, against what it did.
+
+What a run needs for its unit tests: something that runs one.
+
+A history of full extracts under test: each step is a build with the rows that its inputs have then.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.compile import Manifest, Model, UnitTest
-from engine.compile.nodes.unit_test_steps import ExpectedResult, Rows
+from engine.compile.nodes.unit_test_steps import ExpectedResult, GivenRows, Rows, UnitTestStep
 from engine.compile.pipeline.unsupported import unsupported
 from engine.errors import Diagnostic, EngineError
 from engine.events import Status
-from engine.lake.quoted_names import quoted
+from engine.lake import table_writer as lake
+from engine.lake.commit_guard import ExpectedTable
 from engine.plan.test_passes.compile_overrides import Versions
+from engine.relations import quoted
+from engine.runtime.batch.history.build_history import spelled, take
+from engine.runtime.batch.history.ended_versions import Extract
 from engine.runtime.data_tests.run_data_test import DataTestVerdict
 from engine.runtime.spark_support.spark_errors import diagnose, spark_exceptions
 from engine.spark_master import runs_locally
 from engine.unit_tests.batch_harness import run_whole
-from engine.unit_tests.differences import TextTable, drawn, paired
-from engine.unit_tests.fixed_clock import shown
+from engine.unit_tests.fixed_clock import millis, shown
 from engine.unit_tests.given_inputs import feed_inputs
-from engine.unit_tests.history_harness import HistoryTrial
-from engine.unit_tests.likely_causes import causes, late_causes
+from engine.unit_tests.likely_causes import TextTable, causes, drawn, late_causes, paired
 from engine.unit_tests.row_values import typed
 from engine.unit_tests.step_metrics import StepMetrics
 from engine.unit_tests.stream_harness import Trial, trial
-from engine.unit_tests.temporary_lake import ThrowAway
+from engine.unit_tests.temporary_lake import ThrowAway, throw_away
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from engine.runtime.run_nodes import RunUnit
+
+
+# The time of a step that says none: a day after the one before.
+_FIRST = datetime(2000, 1, 1, tzinfo=UTC)
+_LATER = timedelta(days=1)
+_MARKERS = {"generation": "1", "fingerprint": "", "run-id": ""}
+
+
+@dataclass(slots=True)
+class HistoryTrial:
+    session: SparkSession
+    manifest: Manifest
+    model: Model
+    test: UnitTest
+    root: Path
+    seen: StepMetrics = field(default_factory=StepMetrics)
+    _given: dict[str, GivenRows] = field(default_factory=dict)
+    _at: datetime = _FIRST - _LATER
+    _number: int = 0
+    _expected: ExpectedTable | None = None
+
+    def __post_init__(self) -> None:
+        self._given = {rows.view: rows for rows in self.test.static}
+
+    def step(self, step: UnitTestStep) -> StepMetrics:
+        """Build with the rows of a step; an input that it leaves out keeps those that it had.
+
+        Raises:
+            RunError: see `engine.runtime.batch.history`.
+            pyspark.errors.PySparkException: Spark rejects or fails the query.
+        """
+        self._number += 1
+        self._given |= {rows.view: rows for rows in step.given}
+        self._at = datetime.fromtimestamp(millis(step.now) / 1000, UTC) if step.now else self._at + _LATER
+        now = f"{self._at:%Y-%m-%d %H:%M:%S.%f}"
+        whole = replace(self.test, static=tuple(self._given.values()), steps=())
+        fed = feed_inputs(self.session, self.manifest, self.model, whole, self.root)
+        rows, metrics = run_whole(self.session, fed, now)
+        model = self.model
+        markers = {**_MARKERS, "model": model.name}
+        extract = Extract(int(self._at.timestamp() * 1_000_000), f"step {self._number}")
+        made = take(spelled(model, rows), rows, extract, markers, self._expected)
+        snapshot = made.snapshot if made is not None else self._expected.snapshot if self._expected else None
+        uuid = lake.table_uuid(self.session, model.relation.sql)
+        self._expected = ExpectedTable(model.name, uuid, snapshot)
+        self.seen = self.seen.with_step(metrics)
+        return metrics
+
 
 _FLOATS = {"float", "double"}
 
@@ -177,3 +236,9 @@ def _texts(frame: DataFrame, columns: list[tuple[str, str]]) -> tuple[tuple[str 
 
     cells = (f.col(quoted(name)).cast("string") for name, _ in columns)
     return tuple(tuple(row) for row in frame.select(*cells).collect())
+
+
+@contextmanager
+def run_units(versions: Versions, root: Path) -> Iterator[RunUnit]:
+    with throw_away() as lake:
+        yield UnitTests(versions, root, lake).run

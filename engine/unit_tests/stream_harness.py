@@ -15,12 +15,11 @@ from engine.runtime.quality.quarantine import Quarantine, quarantines
 from engine.runtime.sinks import Output, output_of, table_setup
 from engine.runtime.sinks.deleted_keys import Deleted
 from engine.runtime.spark_support.spark_errors import spark_exceptions
-from engine.runtime.streams.follow import stream_writer
 from engine.runtime.streams.groups_left_out import with_groups_left_out
-from engine.runtime.writer.batch_rules import rules_of
-from engine.runtime.writer.micro_batch_writer import BatchWriter, Rules, WrittenBatch, compute_only
+from engine.runtime.streams.run_stream import stream_writer
+from engine.runtime.writer.micro_batch_writer import BatchWriter, Rules, WrittenBatch, compute_only, rules_of
+from engine.spark.internals.plans import join_as_sql
 from engine.spark.internals.queries import recent_reports
-from engine.spark.internals.stream_joins import join_as_sql
 from engine.state import ModelState, TableState
 from engine.state import checkpoint as spark_checkpoint
 from engine.unit_tests.fixed_clock import FixedClock, millis

@@ -23,7 +23,7 @@ from engine import Project, kill_points
 from engine.api.warm_session import WarmSession
 from engine.compile import Target
 from engine.errors import EngineError
-from engine.runtime.context.needed_jars import CORE
+from engine.runtime.context.run_context import CORE
 from engine.spark.exceptions import spark_exceptions
 from tests.lab import REPOSITORY
 

@@ -17,10 +17,10 @@ from engine.plan.deployed.state_folder import next_state
 from engine.runtime.lifecycle.orphaned_tables import notes, orphans
 from engine.runtime.rebuild.tables_beside import Rebuild, begin_rebuild, discard, is_publishing
 from engine.state import ModelState, TableState
-from engine.state.moved_offsets import offsets_to_move
+from engine.state.checkpoint import digest_of
+from engine.state.first_offsets import offsets_to_move
 from engine.state.operations import PUBLISHING
 from engine.state.operations import Rebuild as Noted
-from engine.state.recorded_offsets import digest_of
 from tests.lab import EVENTS
 
 pytestmark = pytest.mark.slow

@@ -10,7 +10,7 @@ import pytest
 
 from engine.errors import ProjectError
 from engine.lake.catalog.catalog_settings import catalog_jars, spark_conf
-from engine.lake.catalog.postgres_parameters import postgres_parameters
+from engine.lake.clients.postgres_catalog import postgres_parameters
 from tests.project.small_projects import compiled
 
 RENEWED = {"token-exchange-enabled": "false"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.errors import ProjectError
-from engine.jinja import MacroFile, Sandbox, fast_render
+from engine.jinja import MacroFile, Sandbox, rendered_text
 from engine.jinja.sandbox import spliced
 
 QUICK = [
@@ -68,4 +68,4 @@ def test_a_failure_is_told_by_jinja(sandbox):
 
 
 def test_what_is_said_once_is_not_tried_twice():
-    assert fast_render.spliced("{{ log('a') }}", "f", lambda _: "v") is None
+    assert rendered_text.spliced("{{ log('a') }}", "f", lambda _: "v") is None

@@ -11,7 +11,7 @@ import pytest
 from engine.compile.artifacts.write_artifacts import write_artifacts
 from engine.compile.nodes.manifest import Severity
 from engine.compile.selection.select_nodes import select
-from engine.plan.actions.build_order import run_order
+from engine.plan.actions.action import run_order
 from engine.runtime.scheduler import dependencies
 from tests.project.small_projects import clean, findings, line, only
 

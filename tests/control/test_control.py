@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 
-from engine.control import ControlServer, ask, messages, server, socket_path
-from engine.control.private_socket import address
+from engine import control as private_socket
+from engine.control import ControlServer, address, ask, socket_path
 from engine.errors import SetupError, StateError
 
 
@@ -204,7 +204,7 @@ def test_what_is_not_a_request_is_answered_and_the_server_lives(path: Path, data
 
 @pytest.mark.slow
 def test_half_lines_wait_for_their_end_and_for_a_bounded_time(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "REQUEST_SECONDS", 0.5)
+    monkeypatch.setattr(private_socket, "REQUEST_SECONDS", 0.5)
     with ControlServer(path, HANDLERS), raw(path) as slow, raw(path) as never, raw(path) as silent:
         for byte in b'{"do": "note", "to": 1}\n':
             slow.sendall(bytes([byte]))
@@ -218,7 +218,7 @@ def test_half_lines_wait_for_their_end_and_for_a_bounded_time(path: Path, monkey
 
 
 def test_a_line_without_an_end_is_cut_off(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(messages, "LONGEST", 100_000)
+    monkeypatch.setattr(private_socket, "LONGEST", 100_000)
     with ControlServer(path, HANDLERS), raw(path) as connection:
         with contextlib.suppress(OSError):
             for _ in range(100):
@@ -234,7 +234,7 @@ def test_a_hundred_clients_at_once_and_more_than_it_serves(path: Path, monkeypat
         with ThreadPoolExecutor(100) as pool:
             assert list(pool.map(lambda number: ask(path, "note", number=number), range(100))) == [os.getpid()] * 100
         assert sorted(request["number"] for request in CAME) == list(range(100))
-        monkeypatch.setattr(server, "CONNECTIONS", 2)
+        monkeypatch.setattr(private_socket, "CONNECTIONS", 2)
         waiting = [raw(path) for _ in range(2)]
         with pytest.raises(StateError) as caught:
             ask(path, "note")

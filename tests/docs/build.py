@@ -27,7 +27,7 @@ from engine.compile.nodes.manifest import Column, Macro
 from engine.compile.nodes.model_settings import TimeWindow
 from engine.compile.nodes.unit_test_steps import ExpectedResult, GivenRows, Rows, StepKind, UnitTestStep
 from engine.docs.site.last_run import read_results
-from engine.docs.site.site_data import Facts
+from engine.docs.site.shared_page_data import Facts
 from engine.docs.site.write_site import write_site
 from engine.errors import Diagnostic, Location
 from engine.sources import SourceSpec

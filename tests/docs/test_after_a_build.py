@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from engine.docs.site.site_data import moment
+from engine.docs.site.shared_page_data import moment
 from tests.docs.build import Site, dbt
 from tests.lab import EVENTS, Lab, Result
 

@@ -13,7 +13,7 @@ import pytest
 from engine.compile import Materialized, compile_project
 from engine.compile.nodes.manifest import Column, Macro
 from engine.docs.site.freshness_status import AgeBound, Fresh, FreshnessStatus, read_freshness, write_freshness
-from engine.docs.site.site_data import moment
+from engine.docs.site.shared_page_data import moment
 from engine.docs.site.table_statistics import Snapshot, StoredTable
 from engine.errors import Diagnostic, Level, Location
 from engine.project import load_project

@@ -58,7 +58,7 @@ def test_a_batch_of_each_kind_of_state_is_written_once(
             (shop.checkpoint(lab, model) / "offsets" / name).unlink()
     before = lab.snapshots()
     with monkeypatch.context() as planted:
-        planted.setattr("engine.runtime.streams.stream_inputs.take_back", lambda *_: False)
+        planted.setattr("engine.runtime.streams.prepare.take_back", lambda *_: False)
         lab.build("-s", " ".join(owing))
     assert lab.snapshots() == before, "Spark makes it up by itself"
     # One that keeps a count only is owed nothing.

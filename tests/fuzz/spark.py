@@ -91,7 +91,7 @@ def session(folder: Path) -> Iterator[Any]:
 
 def prepared(spark: Any, folder: Path) -> Judge:
     """The relations of the oracle, over a dozen rows in two files; a join that never writes its rows is refused."""
-    from engine.spark.internals.stream_joins import join_as_sql
+    from engine.spark.internals.plans import join_as_sql
 
     join_as_sql(spark)
     for name in ("a", "b"):

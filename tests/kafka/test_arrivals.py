@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from engine.sources.kafka.arrivals import arrivals
+from engine.sources.kafka.topic_offsets import arrivals
 from tests.kafka.conftest import Kafka
 
 # The broker is Java too, and runs in the process that has the others of its tests.

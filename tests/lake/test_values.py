@@ -13,7 +13,7 @@ from pyiceberg.exceptions import ValidationError
 from engine.cli.console.rows_text import format_rows
 from engine.lake.catalog.iceberg_types import spark_type
 from engine.lake.catalog.metadata_values import day_text, rows_of, time_text
-from engine.lake.catalog.variant import parse_metadata
+from engine.lake.catalog.warehouse_paths import parse_metadata
 
 DAYS = [
     (0, "1970-01-01"), (-719_162, "0001-01-01"), (2_932_896, "9999-12-31"), (-719_163, "0000-12-31"),

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from engine import events
-from engine.addresses.web_address import web_address
+from engine.addresses import web_address
 from engine.errors import ProjectError
 from engine.events import Event, NodeState, Status
 from engine.live.alerts import AlertRules, Alerts, alert_rules

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from engine.addresses.web_address import web_address
+from engine.addresses import web_address
 from engine.events import UP_TO_DATE, HeldInState, NodeState, Status
 from engine.live.alerts import AlertRules, Alerts
 from engine.live.lag import Lag

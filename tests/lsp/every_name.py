@@ -25,7 +25,7 @@ from engine.lsp.edits.renames import renamed_name
 from engine.lsp.names.named_places import Name
 from engine.lsp.names.project_names import places_in
 from engine.lsp.opened.open_project import OpenProject
-from engine.lsp.text.text_positions import location_of_position, offset_of, path_of
+from engine.lsp.text import location_of_position, offset_of, path_of
 from tests.lsp.conftest import ROOT, example
 from tests.lsp.renamed_project import renamed_project
 

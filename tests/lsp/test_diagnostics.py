@@ -9,7 +9,7 @@ import pytest
 
 from engine.compile.pipeline import worker_pool
 from engine.errors import Location
-from engine.lsp.text.text_positions import location_of_position, position_of
+from engine.lsp.text import location_of_position, position_of
 from tests.lsp.conftest import connected
 
 pytestmark = pytest.mark.slow

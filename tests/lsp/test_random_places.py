@@ -17,7 +17,7 @@ from engine.errors import Location
 from engine.lsp.answers.completions import completions
 from engine.lsp.answers.hovers import hover
 from engine.lsp.opened.open_project import OpenProject
-from engine.lsp.text.text_positions import position_of
+from engine.lsp.text import position_of
 from engine.schema.all_blocks import BLOCKS
 
 pytestmark = pytest.mark.slow

@@ -3,10 +3,9 @@
 import pytest
 
 from engine import Project
-from engine.lsp.answers.editor_answers import inlay_hints
-from engine.lsp.answers.header_tokens import LEGEND, header_tokens
+from engine.lsp.answers.editor_answers import inlay_hints, state_text
+from engine.lsp.answers.header_completions import LEGEND, header_tokens
 from engine.lsp.answers.hovers import hover
-from engine.lsp.answers.kept_state import state_text
 from engine.lsp.edits.renames import named_places
 from tests.lsp.test_rename import at, compiled
 

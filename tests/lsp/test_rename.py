@@ -13,7 +13,7 @@ from engine.errors import Location
 from engine.lsp.edits.renames import prepared, renamed, renamed_name
 from engine.lsp.names.named_places import Name, NameKind
 from engine.lsp.opened.open_project import OpenProject
-from engine.lsp.text.text_positions import location_of_position, offset_of, path_of, position_of
+from engine.lsp.text import location_of_position, offset_of, path_of, position_of
 from tests.lsp.conftest import connected
 from tests.lsp.renamed_project import renamed_project
 from tests.security.hostile_project import _metadata

@@ -12,7 +12,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from engine import Project
-from engine.mcp.bounded_answers import MOST_CHARACTERS, NOTICE, answer
+from engine.mcp.read_tools import MOST_CHARACTERS, NOTICE, answer
 from tests.lab import JAVA_OPTIONS
 from tests.lsp.conftest import example
 

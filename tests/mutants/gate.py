@@ -103,7 +103,7 @@ FAULTS = (
           "    folder.discard_before(done.generation)\n    folder.journal.end(Refresh)\n    folder.save(done)\n"
           '    kill_points.reach("noted", model.name)\n',
           "tests/runtime/test_refresh.py tests/runtime/test_refresh_interrupted.py tests/runtime/test_publish_crash.py"),
-    Fault("a rollback retires the newer generation first", "runtime/rollback/roll_back.py",
+    Fault("a rollback retires the newer generation first", "runtime/operations/roll_back.py",
           'Step("brought back", partial(folder.save, previous.state)),\n        Step("retired", partial(folder.retire, note.other)),\n',
           'Step("retired", partial(folder.retire, note.other)),\n        Step("brought back", partial(folder.save, previous.state)),\n',
           "tests/runtime/test_rollback.py"),
@@ -120,7 +120,7 @@ FAULTS = (
     Fault("a rebuild is noted as published before it is", "runtime/rebuild/cut_over.py",
           "steps = [Step(PUBLISHING), publish,", "steps = [Step(PUBLISHING), Step(PUBLISHED), publish,",
           "tests/runtime/test_rebuild.py"),
-    Fault("a clone is not noted before it begins", "runtime/clone/clone_models.py",
+    Fault("a clone is not noted before it begins", "runtime/clone.py",
           "                one.folder.journal.begin(_note(one, left[0], where))\n", "                pass\n",
           "tests/runtime/test_clone.py"),
     Fault("rows are published though a test has failed", _PUBLISH,

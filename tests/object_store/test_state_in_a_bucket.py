@@ -11,10 +11,9 @@ from engine.errors import SetupError
 from engine.object_store.s3_client import s3_client
 from engine.object_store.s3_settings import S3Settings
 from engine.state import checkpoint
-from engine.state.blob_store import Store
+from engine.state.blob_store import S3Store, Store
 from engine.state.lease import GONE_AFTER
 from engine.state.object_path import ObjectPath
-from engine.state.s3_store import S3Store
 from tests.services.s3 import S3Server
 from tests.state import test_lease, test_objects, test_state_path
 

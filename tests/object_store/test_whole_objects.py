@@ -12,7 +12,7 @@ from engine.errors import EngineError
 from engine.object_store import whole_objects
 from engine.object_store.s3_client import s3_client
 from engine.object_store.whole_objects import SUM, sum_of
-from engine.state.s3_store import S3Store
+from engine.state.blob_store import S3Store
 from tests.services.s3 import S3Server
 from tests.services.s3_faults import Fault, FaultProxy, Request
 

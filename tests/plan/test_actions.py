@@ -23,7 +23,7 @@ from engine.plan import (
     Reset,
     make_plan,
 )
-from engine.plan.actions.refused_build import refused_build
+from engine.plan.actions.action import refused_build
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts
 from engine.state import TableState
 from engine.state.file_log import Logged

@@ -11,8 +11,8 @@ from engine.api import Project, Selection
 from engine.errors import ProjectError, UsageError
 from engine.plan import changed_query, source_changes
 from engine.plan.comparison import Change, StreamsRead
+from engine.plan.deployed.checkpoint_facts import in_text
 from engine.plan.deployed.deployed_facts import LastWriter
-from engine.plan.deployed.recorded_streams import in_text
 from tests.lab import EVENTS
 from tests.plan.lake_by_hand import table
 from tests.plan.test_plan_command import alone, files, run, write
@@ -224,7 +224,7 @@ def test_a_table_that_is_built_here_later_is_another_source(shop: Path) -> None:
 
 
 def test_a_table_of_another_target_is_never_published_or_locked(shop: Path) -> None:
-    from engine.plan.actions.staged_rows import decided_by_tests
+    from engine.plan.actions.state_checks import decided_by_tests
 
     text = KINDS.replace(
         "select", "/*---\npublish: on_tests_pass\ncolumns: {kind: {tests: [not_null]}}\n---*/\nselect", 1

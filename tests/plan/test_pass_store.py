@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.plan.test_passes.pass_store import LastPass, read_passes, write_passes
+from engine.plan.test_passes.known_passes import LastPass, read_passes, write_passes
 from tests.lab import REPOSITORY
 
 ONE = LastPass("k1", "2026-11-23T10:00:00+00:00")
@@ -98,7 +98,7 @@ def test_what_cannot_be_written_is_no_error(cache: Path) -> None:
 WRITES = """
 import json, resource, signal, sys
 from pathlib import Path
-from engine.plan.test_passes.pass_store import LastPass, read_passes, write_passes
+from engine.plan.test_passes.known_passes import LastPass, read_passes, write_passes
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 try:

@@ -10,7 +10,7 @@ import pytest
 from engine.compile import Manifest
 from engine.errors import Diagnostic, Level
 from engine.plan import Action, ActionKind, DeployedModel, PlanOptions, make_plan
-from engine.plan.actions.refused_build import refused_build
+from engine.plan.actions.action import refused_build
 from engine.plan.new_checkpoint import ways
 from engine.plan.refresh.refresh_choice import refused_query
 from engine.state import Phase

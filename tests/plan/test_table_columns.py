@@ -16,8 +16,7 @@ from engine.lake.schema_match import type_text
 from engine.lake.table_facts import TableFacts
 from engine.plan import ActionKind, DeployedModel, PlanOptions, Reset, make_plan
 from engine.plan.comparison import Change, Comparison
-from engine.plan.tables.column_checks import given_before
-from engine.plan.tables.query_columns import model_struct, spark_document
+from engine.plan.tables.column_checks import given_before, model_struct, spark_document
 from engine.state import ModelState
 from tests.column_edits import CHANGED
 from tests.plan.deployed import SOURCE, batch, deployed, file, streaming, table

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.lake.table_facts import SnapshotFacts, TableFacts
-from engine.plan.deployed.deployed_facts import Deployed, DeployedModel, DeployedSource
-from engine.plan.deployed.work_size import LITTLE, is_little
+from engine.plan.deployed.deployed_facts import LITTLE, Deployed, DeployedModel, DeployedSource, is_little
 from engine.sources.files.listing import Listed
 
 

@@ -10,8 +10,8 @@ import pytest
 from engine.compile import Model
 from engine.lake.table_facts import SnapshotFacts, TableFacts
 from engine.plan import ActionKind, PlanOptions, Unread, make_plan
+from engine.plan.actions.action import written_rows
 from engine.plan.actions.unread_input import _snapshots
-from engine.plan.actions.written_rows import written_rows
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts
 from engine.plan.refresh.refresh_choice import RefreshChoice, Way
 from tests.plan.deployed import deployed, file, streaming

@@ -20,7 +20,7 @@ from unittest.mock import patch
 from engine import kill_points
 from engine.compile.refresh.changed_keys import follow
 from engine.compile.refresh.query_block import NotFollowedError
-from engine.lake.changes import arrow_changes, listed_files
+from engine.lake.changes import arrow_changes, file_replacement
 from engine.runtime.batch import affected_partitions, refresh_table
 from tests.fault_injection.points import kill
 from tests.lab import Lab
@@ -89,7 +89,7 @@ def worlds(
 
 @contextmanager
 def _by_spark() -> Iterator[None]:
-    with patch.object(arrow_changes, "_MOST_FILES", -1), patch.object(listed_files, "_MOST_FILES", -1):
+    with patch.object(arrow_changes, "_MOST_FILES", -1), patch.object(file_replacement, "_MOST_FILES", -1):
         yield
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from engine.relations import Partition
-from engine.runtime.batch.partition_values import PartitionValues
+from engine.runtime.batch.affected_partitions import PartitionValues
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LENGTH = {"hour": 13, "day": 10, "month": 7, "year": 4}

@@ -12,8 +12,8 @@ from engine.api import Project
 from engine.compile import Model
 from engine.errors import EngineError
 from engine.lake.table_facts import TableFacts
+from engine.runtime.backfill.backfill_model import Day, pieces
 from engine.runtime.backfill.backfill_request import TimeRange, check_model, read_range
-from engine.runtime.backfill.changed_days import Day, pieces
 from tests.lab import EVENTS
 
 COLUMNS = (("id", "int"), ("at", "timestamptz"), ("day", "date"), ("local", "timestamp"))

@@ -16,8 +16,7 @@ from engine.compile.pipeline.compile_project import Compiled
 from engine.lake.lake_reader import Lake
 from engine.plan import Action, ActionKind, Deployed, DeployedModel, Plan, PlanOptions
 from engine.plan.deployed.state_folder import table_state
-from engine.runtime.lifecycle.begun_refreshes import note_refreshes
-from engine.runtime.lifecycle.full_refresh import settle
+from engine.runtime.lifecycle.full_refresh import note_refreshes, settle
 from engine.state import ModelState, Phase, TableState
 from engine.state.operations import Refresh
 from tests.lab import EVENTS

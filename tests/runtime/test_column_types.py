@@ -11,7 +11,7 @@ import pytest
 from engine.compile import compile_project
 from engine.lake.catalog.iceberg_types import spark_struct
 from engine.lake.schema_match import type_text
-from engine.plan.tables.query_columns import model_struct
+from engine.plan.tables.column_checks import model_struct
 from engine.project import load_project
 from tests.column_edits import CHANGED
 from tests.lab import EVENTS, Lab, Result, event

@@ -13,7 +13,7 @@ import pytest
 from engine.cli.main import invoke
 from engine.docs.site.freshness_status import Fresh, read_freshness
 from engine.sources.files import file_samples
-from engine.sources.kafka import record_samples
+from engine.sources.kafka import topic_check
 from tests.lab import Lab, Result
 from tests.services.kafka import Broker
 
@@ -154,7 +154,7 @@ def test_of_a_topic_the_newest_records_are_read(lab: Lab, broker: Broker, monkey
         "sources/shop.yml",
         f"sources:\n  - name: shop\n    tables:\n      - name: events\n{body}        loaded_at_field: at\n",
     )
-    monkeypatch.setattr(record_samples, "NEWEST", 1)
+    monkeypatch.setattr(topic_check, "NEWEST", 1)
     model = (
         "/*---\nstreams: {shop.events: {on_bad_record: drop}}\n---*/\nselect id from {{ source('shop', 'events') }}\n"
     )

@@ -14,7 +14,7 @@ import pytest
 from engine.compile import compile_project
 from engine.lake.table_facts import SnapshotFacts, TableFacts
 from engine.project import load_project
-from engine.runtime.lifecycle.needed_snapshots import not_after
+from engine.runtime.lifecycle.expire_snapshots import not_after
 from engine.runtime.operations.maintain import Care, maintain
 from tests.fault_injection.points import reached
 from tests.lab import EVENTS, Lab

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engine.runtime.streams import follow
+from engine.runtime.streams import run_stream
 from engine.runtime.writer import query_progress
 from tests.lab import EVENTS, Lab, event
 from tests.runtime.test_streams import HOURLY
@@ -28,7 +28,7 @@ def test_a_query_that_ended_is_let_go(lab: Lab, monkeypatch: pytest.MonkeyPatch)
         seen.append(jvm.java.lang.ref.WeakReference(query._jsq.streamingQuery()))
         return query_progress.Progress(run, model, writer, query)
 
-    monkeypatch.setattr(follow, "Progress", watched)
+    monkeypatch.setattr(run_stream, "Progress", watched)
     lab.write("sources/shop.yml", EVENTS)
     lab.model("hourly", HOURLY)
     for number in range(2):

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from engine.compile.nodes.model_settings import TimeWindow
-from engine.runtime.context.timestamps import moment
-from engine.runtime.writer.next_window import next_close
+from engine.runtime.inputs.watermark_lag import moment
+from engine.runtime.writer.query_progress import next_close
 
 HOUR, DAY = (TimeWindow("tumbling", "at", size) for size in ("1 hours", "1 days"))
 SLIDING = TimeWindow("sliding", "at", "1 hours", "20 minutes")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from engine.plan import Action, ActionKind, Unread
-from engine.runtime.writer.read_amounts import read_amounts, unread_amounts
+from engine.runtime.writer.query_progress import read_amounts, unread_amounts
 
 
 def files_source(begin: int | None, end: int) -> dict[str, Any]:

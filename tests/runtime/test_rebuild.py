@@ -380,7 +380,7 @@ def test_the_lock_of_the_table_is_wanted_only_to_publish(lab: Lab, monkeypatch: 
     lab.model("paid", PAID.format(1))
     lab.build()
     lab.model("paid", PAID.format(2))
-    monkeypatch.setattr("engine.runtime.context.locks_when_free._WAIT_SECONDS", 2.0)
+    monkeypatch.setattr("engine.runtime.context.run_context._WAIT_SECONDS", 2.0)
     with locked([TableState(lab.root / ".engine" / "state", "lake", lab.schema, "paid")]):
         rebuild(lab, "-s", "paid", "--no-publish")
         assert rebuild(lab, "-s", "paid", code=1).codes() == ["table-locked"]

@@ -11,13 +11,11 @@ from typing import Any
 import pytest
 
 from engine.lake.changes.arrow_changes import DifferingFiles, differing_files
-from engine.lake.changes.file_replacement import FieldValues, partition_condition
-from engine.lake.changes.listed_files import listed_files
+from engine.lake.changes.file_replacement import FieldValues, listed_files, partition_condition
 from engine.lake.changes.snapshot_changes import SIDE, changed_files, forget, net_changes
 from engine.lake.table_writer import load
 from engine.relations import Partition
-from engine.runtime.batch.affected_partitions import _LISTED
-from engine.runtime.batch.partition_values import partition_values
+from engine.runtime.batch.affected_partitions import _LISTED, partition_values
 from engine.spark.internals.handles import each
 from tests.lab import Lab
 

@@ -300,7 +300,7 @@ def test_a_catalog_renames_only_what_was_looked_at(lab: Orphaned) -> None:
 
 
 def test_the_source_of_a_stream_is_known_by_its_uuid() -> None:
-    from engine.plan.deployed.recorded_streams import with_earlier_tables
+    from engine.plan.deployed.checkpoint_facts import with_earlier_tables
     from engine.plan.source_changes import StreamSource, difference, renames
 
     before = (StreamSource("model.old", "old", "table", {"table": "lake.s.old", "uuid": "u"}),)

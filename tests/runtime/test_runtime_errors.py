@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.runtime.spark_support.error_texts import explained
+from engine.runtime.spark_support.error_places import explained
 from tests.lab import EVENTS, Lab
 
 HUGE = "(99999999999999999999999999999999999999BD)"

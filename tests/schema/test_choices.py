@@ -28,7 +28,7 @@ from engine.schema.all_blocks import BLOCKS
 from engine.schema.format_keys import FORMATS
 from engine.schema.target_keys import OPENLINEAGE_TYPES
 from engine.sources import KINDS, OnBadRecord, kind_of
-from engine.sources.avro.value_options import Framing
+from engine.sources.avro.reader_schema import Framing
 from engine.sources.kafka.connection import _MECHANISMS
 from engine.sources.values import VALUE_FORMATS, value_format
 

@@ -19,7 +19,7 @@ from engine.project.parse_yaml import load_yaml
 from engine.schema import ConfigKey
 from engine.schema.all_blocks import BLOCKS
 from engine.sources.kafka.connection import read_connection
-from engine.sources.registry.registry_client import read_settings
+from engine.sources.registry import read_settings
 from tests.lab import REPOSITORY
 from tests.project.small_projects import compiled
 from tests.schema.key_places import BESIDE, ELSEWHERE, FILES, PLACES, REJECTED, VALUES, Files

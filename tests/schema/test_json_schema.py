@@ -16,7 +16,7 @@ from engine.cli.commands.init_command import TEMPLATES, create_project
 from engine.compile import compile_project
 from engine.compile.artifacts.write_artifacts import write_artifacts
 from engine.project import load_project
-from engine.project.model_file import open_model
+from engine.project.model_files import open_model
 from engine.project.parse_yaml import load_yaml
 from engine.schema import ConfigKey, ValueForm
 from engine.schema.all_blocks import BLOCKS, FILES_OF_A_PROJECT

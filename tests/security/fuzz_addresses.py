@@ -23,24 +23,23 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
 
-from engine.addresses.servers import AddressError
-from engine.addresses.web_address import web_address
+from engine.addresses import AddressError, web_address
 from engine.bounds.http_exchange import BodyEncodingError
 from engine.compile import Catalog
 from engine.compile.declarations.declared_addresses import check_block, check_catalog
-from engine.docs.openlineage.http_transport import http_transport
+from engine.docs.openlineage.background_delivery import http_transport
 from engine.errors import Diagnostic, EngineError
-from engine.lake.catalog.postgres_parameters import postgres_parameters
+from engine.lake.clients.postgres_catalog import postgres_parameters
 from engine.lake.clients.rest_session import RestSession
 from engine.live.alerts import AlertRules, Alerts, alert_rules
-from engine.object_store import aws_client
+from engine.object_store import s3_client
 from engine.object_store.s3_settings import S3Settings
 from engine.project.parse_yaml import load_yaml
 from engine.project.yaml_section import Section
 from engine.secrets.secret_places import places
+from engine.sources import registry
 from engine.sources.kafka.connection import reach, read_connection
-from engine.sources.registry import registry_client
-from engine.sources.registry.registry_client import Registry, read_settings
+from engine.sources.registry import Registry, read_settings
 from tests.security.java_addresses import JavaReader
 from tests.security.random_addresses import KINDS, random_address
 
@@ -96,7 +95,7 @@ def _webhook(text: str) -> object:
 
 def _store(text: str) -> object:
     login = S3Settings(text, "eu-central-1", "key", "a-secret", None, path_style_access=True)
-    return aws_client.aws_client(login).head_bucket(Bucket="bucket")
+    return s3_client.aws_client(login).head_bucket(Bucket="bucket")
 
 
 def _brokers(text: str) -> object:
@@ -249,9 +248,9 @@ def read_by_java(kind: str, text: str, java: JavaReader) -> str:
 
 def run(count: int, seed: int, java: JavaReader | None) -> tuple[int, int, list[str]]:
     """How many addresses were accepted, how many of these Java has read, and what is wrong."""
-    aws_client.ATTEMPTS = 1
+    s3_client.ATTEMPTS = 1
     # Longer than a call may take: what is not found is not asked for again.
-    registry_client._FIRST_PAUSE = 1e9
+    registry._FIRST_PAUSE = 1e9
     names = {kind: [n for n, s in SETTINGS.items() if s.kind == kind and n != _SELDOM] for kind in KINDS}
     accepted = by_java = 0
     wrong = []

@@ -33,11 +33,11 @@ from engine.errors import EngineError
 from engine.lake.clients import catalog_client, rest_session
 from engine.lake.clients.catalog_client import before_java, client
 from engine.lake.lake_reader import Lake
-from engine.object_store import aws_client
+from engine.object_store import s3_client as aws_client
 from engine.object_store.s3_client import s3_client
 from engine.object_store.s3_settings import S3Settings
 from engine.sources.files import s3_files
-from engine.sources.registry.registry_client import Registry, RegistrySettings
+from engine.sources.registry import Registry, RegistrySettings
 from tests.security import answers
 from tests.security.answering import Answering, answering
 from tests.security.damage import damaged_bytes, damaged_json, damaged_reply
@@ -96,8 +96,7 @@ def s3(place: Place, chance: random.Random) -> object:
     place.server.answers = {**known, chosen: damaged_reply(chance, known[chosen])}
     settings = S3Settings(place.server.url, "us-east-1", "id", f"secret{chance.random()}", path_style_access=True)
     s3_client.cache_clear()
-    from engine.lake.catalog.metadata_document import read_document
-    from engine.lake.catalog.object_warehouse import ObjectWarehouse
+    from engine.lake.catalog.object_warehouse import ObjectWarehouse, read_document
 
     files = ObjectWarehouse("s3://bucket/folder", lambda: settings)
     return [

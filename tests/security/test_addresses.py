@@ -11,9 +11,7 @@ from typing import Any
 
 import pytest
 
-from engine.addresses.postgres_address import postgres_address
-from engine.addresses.servers import AddressError, punycode
-from engine.addresses.web_address import token_address, web_address
+from engine.addresses import AddressError, postgres_address, punycode, token_address, web_address
 from engine.bounds import http_exchange
 from engine.bounds.http_exchange import OtherServerError, exchange
 from engine.compile import Catalog
@@ -21,7 +19,7 @@ from engine.errors import ProjectError, SetupError
 from engine.lake.catalog.server_settings import rejected
 from engine.lake.clients import catalog_client
 from engine.lake.clients.rest_session import RestSession
-from engine.object_store.aws_client import aws_client
+from engine.object_store.s3_client import aws_client
 from engine.object_store.s3_settings import S3Settings
 from engine.secrets import machine_logins
 from engine.secrets.secret_places import Gift, places
@@ -454,7 +452,7 @@ def test_a_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308, 400])
 def test_a_store_that_names_another_place_gets_no_second_request(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.object_store.aws_client.ATTEMPTS", 1)
+    monkeypatch.setattr("engine.object_store.s3_client.ATTEMPTS", 1)
 
     def write(handler: Any) -> None:
         handler.send_response(status)

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from engine.errors import SetupError
-from engine.sources.avro.reader_schema import prepare
+from engine.sources.avro.reader_schema import prepare, read_value
 from engine.sources.avro.schema_resolution import UnsuitableError, resolve
-from engine.sources.avro.value_options import read_value
 from engine.sources.avro_schema.avro_columns import ddl
 from engine.sources.avro_schema.avro_types import AvroError
 from engine.sources.avro_schema.parse_schema import parse

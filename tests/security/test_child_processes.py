@@ -21,7 +21,7 @@ from engine.spark.java import find_java
 from engine.spark.jvm import start_jvm
 from engine.spark.private_session import LOCAL_SETTINGS
 from engine.spark.session import REDACTION, SessionSettings, session_conf
-from engine.state.lock_keeper import LockKeeper
+from engine.state.lock import LockKeeper
 from engine.user_cache import own_folder, project_cache
 from tests.cli.processes import children, wait
 from tests.lab import REPOSITORY

@@ -13,9 +13,9 @@ import pytest
 from engine.compile import compile_project
 from engine.compile.config.session_settings import meaning
 from engine.errors import Diagnostic
-from engine.pinned_settings import PINNED
 from engine.plan.setting_changes import differences
 from engine.project import load_project
+from engine.spark_options import PINNED
 from tests.lab import PROJECT, Lab
 
 HOSTILE = (

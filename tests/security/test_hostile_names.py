@@ -11,7 +11,7 @@ import yaml
 from engine.compile.sql.schema_text import read_ddl
 from engine.compile.types import spark_types
 from engine.runtime.operations.inspect_source import _columns, declaration
-from engine.sources.avro import AvroColumn, quoted
+from engine.sources.avro.avro_values import AvroColumn, quoted
 from engine.sources.avro_schema.avro_columns import columns, ddl
 from engine.sources.avro_schema.avro_types import AvroError
 from engine.sources.avro_schema.parse_schema import parse

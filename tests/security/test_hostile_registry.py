@@ -15,15 +15,14 @@ from urllib.parse import unquote
 
 import pytest
 
-from engine.addresses.web_address import is_open
+from engine.addresses import is_open
 from engine.errors import EngineError, ProjectError, SetupError
-from engine.sources.avro.reader_schema import prepare
-from engine.sources.avro.value_options import read_value
-from engine.sources.registry.registry_answers import is_subject
-from engine.sources.registry.registry_client import (
+from engine.sources.avro.reader_schema import prepare, read_value
+from engine.sources.registry import (
     MissingSchemaError,
     Registry,
     RegistrySettings,
+    is_subject,
     read_settings,
 )
 from tests.project.small_projects import PROJECT, compiled

@@ -14,7 +14,7 @@ import pytest
 from engine.cli.main import invoke
 from engine.compile import Manifest
 from engine.compile.nodes.manifest import Source
-from engine.plan.deployed.recorded_streams import in_text
+from engine.plan.deployed.checkpoint_facts import in_text
 from engine.sources import credentials
 from tests.project.small_projects import PROJECT, compiled
 

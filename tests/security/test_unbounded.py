@@ -14,16 +14,14 @@ from typing import Any
 
 import pytest
 
-from engine.addresses.web_address import web_address
+from engine.addresses import web_address
 from engine.bounds.http_exchange import BodyTooLargeError, exchange
 from engine.errors import SetupError, StateError
-from engine.lake.catalog.metadata_document import read_document
-from engine.lake.catalog.object_warehouse import ObjectWarehouse
-from engine.object_store import aws_client, s3_client
+from engine.lake.catalog.object_warehouse import ObjectWarehouse, read_document
+from engine.object_store import s3_client
 from engine.object_store.s3_settings import S3Settings
 from engine.sources.files import s3_files
-from engine.state.blob_store import content
-from engine.state.s3_store import S3Store
+from engine.state.blob_store import S3Store, content
 from tests.lab import Lab
 from tests.security import answers
 from tests.security.answering import answering, endless
@@ -147,8 +145,8 @@ def test_a_file_of_the_state_is_regular_and_bounded(tmp_path: Path, what: str) -
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aws_client, "ANSWER_SECONDS", 0.5)
-    monkeypatch.setattr(aws_client, "ATTEMPTS", 1)
+    monkeypatch.setattr(s3_client, "ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(s3_client, "ATTEMPTS", 1)
     s3_client.s3_client.cache_clear()
 
 
@@ -213,8 +211,8 @@ def test_a_listing_that_is_none_is_a_diagnostic(quick: None, case: str) -> None:
 
 
 def test_a_listing_without_end_is_not_read_to_its_end(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aws_client, "ANSWER_SECONDS", 60.0)
-    monkeypatch.setattr(aws_client, "_MOST_BYTES", 1 << 16)
+    monkeypatch.setattr(s3_client, "ANSWER_SECONDS", 60.0)
+    monkeypatch.setattr(s3_client, "_MOST_BYTES", 1 << 16)
     with answering({"GET /bucket": endless(b"<a></a>" * 1000)}) as server:
         started = time.monotonic()
         with pytest.raises(SetupError, match="s3-unreachable"):
@@ -239,9 +237,9 @@ def test_what_is_unpacked_takes_no_more_memory_than_it_may() -> None:
 
 @pytest.mark.parametrize("what", ["metadata", "state"])
 def test_an_object_without_end_is_not_read_to_its_end(quick: None, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.state.s3_store.MOST_BYTES", 1 << 20)
-    monkeypatch.setattr("engine.lake.catalog.metadata_document.METADATA_BYTES", 1 << 20)
-    monkeypatch.setattr(aws_client, "ANSWER_SECONDS", 30.0)
+    monkeypatch.setattr("engine.state.blob_store.MOST_BYTES", 1 << 20)
+    monkeypatch.setattr("engine.lake.catalog.object_warehouse.METADATA_BYTES", 1 << 20)
+    monkeypatch.setattr(s3_client, "ANSWER_SECONDS", 30.0)
     with answering({"GET /bucket/x": endless(b" " * 65536, headers={"Content-Length": str(6 << 30)})}) as server:
         started = time.monotonic()
         if what == "state":

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from engine.spark._pyspark import pyspark_home
-from engine.spark.cluster.script_java import script_java_home
+from engine.spark.cluster import script_java_home
 from engine.spark.java import find_java
 from tests.services import process
 

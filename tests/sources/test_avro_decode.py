@@ -20,14 +20,13 @@ import pytest
 from engine.errors import SetupError
 from engine.runtime.spark_support.spark_errors import spark_exceptions
 from engine.sources.avro.decode_frames import decoded as decode
-from engine.sources.avro.reader_schema import AvroReading, prepare
+from engine.sources.avro.reader_schema import AvroReading, AvroValue, Framing, prepare, read_value
 from engine.sources.avro.schema_resolution import UnsuitableError, resolve
 from engine.sources.avro.unknown_schemas import told_by_worker
-from engine.sources.avro.value_options import AvroValue, Framing, read_value
 from engine.sources.avro_schema.avro_columns import columns
 from engine.sources.avro_schema.avro_types import AvroError, to_json
 from engine.sources.avro_schema.parse_schema import parse
-from engine.sources.registry.registry_client import Registry, RegistrySettings
+from engine.sources.registry import Registry, RegistrySettings
 from tests.services.registry import Gateway, running
 from tests.sources.avro_cases import read_cases, values_of
 from tests.sources.avro_random import Avro

@@ -151,7 +151,7 @@ def test_the_first_build_settles_the_columns_and_a_full_refresh_settles_them_ane
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ):
     # Three builds of one process within the seconds for which what a subject holds is kept.
-    monkeypatch.setattr("engine.sources.registry.registry_client._SUBJECT_SECONDS", 0.0)
+    monkeypatch.setattr("engine.sources.registry._SUBJECT_SECONDS", 0.0)
     topic = shop.topic()
     shop.send(topic, ORDER, [event(1)])
     shop.source("orders", AVRO, topic)

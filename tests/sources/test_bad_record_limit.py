@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.sources.bad_record_limit import BadRecordLimit, read_limit
+from engine.sources.spec import BadRecordLimit, read_limit
 
 DECISIONS = [
     # limit, bad, records, exceeded

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from engine.errors import EngineError, ProjectError, SetupError
-from engine.sources.registry.registry_client import MissingSchemaError, Registry, RegistrySettings, read_settings
+from engine.sources.registry import MissingSchemaError, Registry, RegistrySettings, read_settings
 from tests.services import certificates
 from tests.services.registry import Gateway, RegistryPart, running
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from engine.spark import internals
-from engine.spark.internals import connection, executions, handles, java_packages, plans, queries, run_sessions
-from engine.spark.internals.stream_joins import join_as_sql
+from engine.spark.internals import connection, executions, handles, plans, queries, run_sessions
+from engine.spark.internals.plans import join_as_sql
 from engine.spark.jars import jar_paths
 from engine.spark.java import find_java
 from engine.spark.session import Session, SessionSettings, open_session
@@ -425,8 +425,8 @@ def _(spark: SparkSession, _: Path) -> None:
     from py4j.java_gateway import JavaPackage
 
     jvm = handles.jvm_of(spark)
-    java_packages.know_packages(jvm)
-    for name in java_packages._PACKAGES:
+    connection.know_packages(jvm)
+    for name in connection._PACKAGES:
         package = jvm
         for part in name.split("."):
             package = vars(package)[part]

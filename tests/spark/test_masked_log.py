@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from engine import secrets
-from engine.spark.masked_log import LogMask
+from engine.spark.jvm import LogMask
 from tests.lab import LabSession
 
 SECRET = "planted-word-of-the-log"
@@ -59,8 +59,8 @@ def test_a_key_of_several_lines_keeps_its_line_ends(tmp_path: Path, monkeypatch:
 
 
 def test_a_secret_across_the_parts_that_are_read_is_masked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.spark.masked_log._CHUNK", 4096)
-    monkeypatch.setattr("engine.spark.masked_log._OVERLAP", 128)
+    monkeypatch.setattr("engine.spark.jvm._CHUNK", 4096)
+    monkeypatch.setattr("engine.spark.jvm._OVERLAP", 128)
     log = tmp_path / "spark.log"
     log.write_text("".join(f"{'x' * (number % 97)}{SECRET}\n" for number in range(500)))
     assert SECRET not in masked(log)

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from engine.errors import SetupError
-from engine.spark.cluster.executors import check_masters, executor_python
+from engine.spark.cluster import check_masters, executor_python
 from engine.spark.session import SessionSettings, session_conf
 from engine.spark_master import MasterKind, addresses, is_loopback, is_on_this_machine, kind_of
 from tests.services import process

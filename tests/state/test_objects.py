@@ -14,8 +14,7 @@ import pytest
 from engine.errors import StateError
 from engine.state import ModelState, Phase, TableState
 from engine.state.blob_store import Folder, Store
-from engine.state.object_path import ObjectPath
-from engine.state.read_once import ReadOnce
+from engine.state.object_path import ObjectPath, ReadOnce
 
 
 class Table:

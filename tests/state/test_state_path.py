@@ -15,12 +15,11 @@ from engine.errors import StateError
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts, read_checkpoint
 from engine.state import ModelState, Phase, TableState, checkpoint
 from engine.state.blob_store import Folder
-from engine.state.checkpoint_damage import find_damage
+from engine.state.checkpoint import find_damage
 from engine.state.file_log import file_sources, logged, reaches
 from engine.state.first_offsets import begun, keep_beginnings
 from engine.state.known_tables import remove, tables_in
-from engine.state.object_path import ObjectPath
-from engine.state.read_once import ReadOnce
+from engine.state.object_path import ObjectPath, ReadOnce
 from engine.state.state_path import StatePath, remove_tree, spark_location, store_of
 from engine.state.state_path import local as local_path
 from tests.state.test_objects import Table

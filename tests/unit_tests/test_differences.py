@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.unit_tests.differences import Pair, TextTable, drawn, paired, same
+from engine.unit_tests.likely_causes import Pair, TextTable, drawn, paired, same
 
 NAMES = ("id", "total")
 

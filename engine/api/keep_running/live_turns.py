@@ -211,7 +211,7 @@ def _stays(holder: LockHolder, results: RunResults, node: LiveNode) -> bool:
 
 def maintain_turn(shop: Workshop, compiled: Compiled, node: str, within: Sequence[str]) -> tuple[str, bool]:
     """Maintain the tables of a model; return what was done, in words, and whether it failed."""
-    from engine.runtime.context.needed_jars import jar_sets
+    from engine.runtime.context.run_context import jar_sets
     from engine.runtime.operations.maintain import Care, maintain
 
     manifest = compiled.manifest

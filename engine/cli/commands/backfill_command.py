@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from engine.characters import one_line
 from engine.cli.command_setup import CommandSettings, Failed, Warnings, compiled, log_file, named_model
-from engine.cli.console.amounts import amount
-from engine.cli.console.confirm import confirmed
-from engine.cli.console.safe_output import write, write_json
+from engine.cli.console.live_lines import amount
+from engine.cli.console.safe_output import confirmed, write, write_json
 from engine.compile import Manifest, Model, Target
 
 if TYPE_CHECKING:
@@ -52,8 +51,8 @@ def backfill_rows(
     """
     from engine.lake.catalog.moved_lake import check as lake_check
     from engine.runtime.backfill.backfill_model import carry_out, looked
-    from engine.runtime.backfill.read_input import rejected
-    from engine.runtime.context.needed_jars import jar_sets
+    from engine.runtime.backfill.backfill_request import rejected
+    from engine.runtime.context.run_context import jar_sets
     from engine.runtime.erasure.erase_model import opened
 
     with log_file(chosen):
@@ -97,8 +96,7 @@ def _model(manifest: Manifest, name: str) -> Model:
 
 def _range(target: Target, model: Model, times: tuple[str | None, str, str | None]) -> TimeRange:
     from engine.lake.lake_reader import Lake
-    from engine.runtime.backfill.backfill_request import read_range
-    from engine.runtime.backfill.read_input import rejected
+    from engine.runtime.backfill.backfill_request import read_range, rejected
 
     table = Lake(target.catalog).table(model.relation.schema, model.relation.name)
     if table is None:

@@ -7,7 +7,7 @@ from typing import Any
 from engine.cli.command_setup import CommandSettings, Warnings, compiled, log_file, named_model
 from engine.cli.console.rows_text import format_rows
 from engine.cli.console.safe_output import write, write_json
-from engine.runtime.rollback.compare_versions import ComparedColumn, VersionDifference, compare
+from engine.runtime.operations.compare_versions import ComparedColumn, VersionDifference, compare
 
 
 def show_difference(chosen: CommandSettings, name: str, output: str) -> None:

@@ -24,7 +24,7 @@ def debug(chosen: CommandSettings, *, spark_conf: bool = False) -> bool:
         _print([*machine(), Finding("project", False, finding.message, finding.hint)])
         return False
     if spark_conf:
-        from engine.runtime.operations.shown_conf import shown_conf
+        from engine.runtime.operations.submit import shown_conf
 
         result = compiled(chosen, warnings=Warnings.DAILY)
         for key, value in shown_conf(result.target, chosen.target_dir, result.manifest).items():

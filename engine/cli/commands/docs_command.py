@@ -1,9 +1,16 @@
-"""`engine docs` and `engine lineage`: the site, its server, and lineage in the terminal."""
+"""`engine docs` and `engine lineage`: the site, its server, and lineage in the terminal.
+
+The link to a served page, with its token: printed, and in a file below target/ that only the owner reads.
+"""
 
 from __future__ import annotations
 
+import os
 import secrets
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Thread
@@ -13,10 +20,49 @@ from engine.api import Selection
 from engine.characters import one_line
 from engine.cli.command_setup import CommandSettings, Warnings, check_project, compiled, selected, unhandled
 from engine.cli.console.safe_output import json_text, write
+from engine.docs.page_access import VARIABLE, others_read
+from engine.docs.serve import SiteServer
 from engine.errors import EngineError, UsageError
+from engine.target_folder import TargetFolder
 
 if TYPE_CHECKING:
     from engine.compile import Compiled
+
+
+@dataclass(frozen=True, slots=True)
+class LinkPlace:
+    fragment: str
+    file: str
+
+
+LIVE = LinkPlace("#/live", "live/page_link")
+SITE = LinkPlace("", "docs_link")
+
+
+@contextmanager
+def shown_link(server: SiteServer, place: LinkPlace, target_dir: Path) -> Iterator[str]:
+    """What to print while a page is served: its link, or where that is if others can read what is printed.
+
+    Raises:
+        ProjectError: `target-link`, `target-unwritable`.
+    """
+    link, address = server.link(place.fragment), f"{server.address}{place.fragment}"
+    content = f"{link}\n".encode()
+    with TargetFolder(target_dir) as folder:
+        folder.write(place.file, content)
+    try:
+        if os.environ.get(VARIABLE):
+            yield f"{address} (token: {VARIABLE})"
+        elif others_read(sys.stdout):
+            yield f"{address} (its link with the token: {target_dir / place.file})"
+        else:
+            yield link
+    finally:
+        with TargetFolder(target_dir) as folder:
+            # Another server may have written its own meanwhile.
+            if folder.read(place.file) == content:
+                folder.remove(place.file)
+
 
 _SITE = "docs"
 
@@ -33,9 +79,8 @@ def write_page(chosen: CommandSettings, result: Compiled) -> Path:
     from engine.compile.artifacts.write_artifacts import write_artifacts
     from engine.docs.catalog import write_catalog
     from engine.docs.site.freshness_status import read_freshness
-    from engine.docs.site.last_run import read_results
-    from engine.docs.site.site_data import Facts
-    from engine.docs.site.stream_watermarks import read_watermarks
+    from engine.docs.site.last_run import read_results, read_watermarks
+    from engine.docs.site.shared_page_data import Facts
     from engine.docs.site.table_statistics import read_tables
     from engine.docs.site.write_site import write_site
     from engine.runtime.context.run_results import read_results as stored_results
@@ -61,7 +106,6 @@ def serve(chosen: CommandSettings, port: int, *, reload: bool = True) -> None:
     Raises:
         UsageError: there is no site, it is a link, or the port is taken.
     """
-    from engine.cli.commands.page_link import SITE, shown_link
     from engine.docs.page_access import page_access
     from engine.docs.serve import serving
 

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 from engine.characters import one_line
 from engine.cli.command_setup import CommandSettings, Failed, Warnings, compiled, log_file
-from engine.cli.console.amounts import amount, bytes_text
-from engine.cli.console.confirm import confirmed
-from engine.cli.console.safe_output import json_text, write, write_json
+from engine.cli.console.live_lines import amount, bytes_text
+from engine.cli.console.safe_output import confirmed, json_text, write, write_json
 
 if TYPE_CHECKING:
     from engine.compile import Compiled, Target
-    from engine.plan.deployed.tables_in_state import KnownTable
+    from engine.plan.deployed.state_folder import KnownTable
     from engine.runtime.operations.drop_table import Drop, Part
 
 
@@ -64,8 +63,7 @@ def drop_tables(
     """
     from engine.lake.catalog.moved_lake import check as lake_check
     from engine.plan.deployed.state_folder import environment
-    from engine.runtime.operations.drop_checks import refusals
-    from engine.runtime.operations.drop_table import carry_out, drop_part, look, look_at_failing_rows
+    from engine.runtime.operations.drop_table import carry_out, drop_part, look, look_at_failing_rows, refusals
     from engine.state import locked
 
     with log_file(chosen):
@@ -103,7 +101,7 @@ def drop_tables(
 
 
 def _meant(result: Compiled, chosen: CommandSettings, names: Sequence[str]) -> tuple[KnownTable, ...]:
-    from engine.runtime.operations.drop_checks import everything, named
+    from engine.runtime.operations.drop_table import everything, named
 
     if names:
         return named(result.manifest, result.target, chosen.root, names)

@@ -6,15 +6,13 @@ from typing import TYPE_CHECKING
 
 from engine.characters import one_line
 from engine.cli.command_setup import CommandSettings, Failed, Warnings, compiled, log_file, named_model
-from engine.cli.console.amounts import amount
-from engine.cli.console.confirm import confirmed
-from engine.cli.console.safe_output import write, write_json
+from engine.cli.console.live_lines import amount
+from engine.cli.console.safe_output import confirmed, write, write_json
 from engine.compile import Manifest, Model, Target
 
 if TYPE_CHECKING:
-    from engine.runtime.erasure.erase_condition import EraseRequest
     from engine.runtime.erasure.erase_model import Erasure, FoundRows
-    from engine.runtime.erasure.other_copies import OtherCopy
+    from engine.runtime.erasure.erased_tables import EraseRequest, OtherCopy
 
 
 def erase_rows(
@@ -30,7 +28,7 @@ def erase_rows(
     """
     from engine.lake.catalog.moved_lake import check as lake_check
     from engine.runtime.erasure.erase_model import carry_out, look, opened
-    from engine.runtime.erasure.other_copies import other_copies
+    from engine.runtime.erasure.erased_tables import other_copies
 
     with log_file(chosen):
         result = compiled(chosen, warnings=Warnings.DAILY)
@@ -57,7 +55,7 @@ def erase_rows(
 
 
 def _model(manifest: Manifest, name: str) -> Model:
-    from engine.runtime.erasure.erase_condition import check_model
+    from engine.runtime.erasure.erased_tables import check_model
 
     model = named_model(manifest, name)
     check_model(model)
@@ -67,7 +65,7 @@ def _model(manifest: Manifest, name: str) -> Model:
 def _request(target: Target, model: Model, where: str, quarantine: str | None) -> EraseRequest | None:
     """The conditions, checked; None: the model has no table yet."""
     from engine.lake.lake_reader import Lake
-    from engine.runtime.erasure.erase_condition import read_request
+    from engine.runtime.erasure.erased_tables import read_request
     from engine.runtime.quality.quarantine import relation_of
 
     lake, relation = Lake(target.catalog), model.relation

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.api import RebuildOptions, Selection, runnable
-from engine.api.plan_report.beside_plan import NOTHING_BESIDE, BesidePlan, removed_record
 from engine.api.plan_report.durations import total_seconds
-from engine.api.plan_report.plan_markdown import plan_markdown
+from engine.api.plan_report.plan_markdown import NOTHING_BESIDE, BesidePlan, plan_markdown, removed_record
 from engine.api.plan_report.plan_output import plan_lines, plan_record, plan_summary, plan_word
 from engine.api.plan_report.plan_tree import TreeOptions, plan_tree
 from engine.characters import one_line
@@ -64,7 +63,7 @@ def show_plan(chosen: CommandSettings, selection: Selection, options: RebuildOpt
 
 
 def _shown(chosen: CommandSettings, selection: Selection, options: RebuildOptions, output: PlanOutput) -> bool:
-    from engine.plan.actions.refused_build import refused_build
+    from engine.plan.actions.action import refused_build
     from engine.runtime.lifecycle.orphaned_tables import begun_rebuilds
 
     result = compiled(chosen, heard=output.for_people, warnings=Warnings.SELECTED)

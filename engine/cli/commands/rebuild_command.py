@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from engine.api import Selection, runnable
 from engine.characters import whole_number
 from engine.cli.command_setup import CommandSettings, Warnings, compiled, log_file, selected
-from engine.cli.console.amounts import amount, bytes_text
+from engine.cli.console.live_lines import amount, bytes_text
 from engine.cli.console.safe_output import write, write_json
 from engine.cli.exits import terminable
 from engine.errors import Diagnostic, Level
@@ -113,7 +113,7 @@ def _show_sizes(chosen: CommandSettings, one: Rebuild) -> None:
 
 def _compare(one: Rebuild, output: str) -> None:
     from engine.cli.commands.compare_command import difference_record, difference_text
-    from engine.runtime.rebuild.compare_tables import compare_tables
+    from engine.runtime.rebuild.cut_over import compare_tables
 
     for name, difference in compare_tables(one):
         if output == "json":

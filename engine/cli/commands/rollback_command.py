@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 from engine.api import Selection
 from engine.characters import one_line
 from engine.cli.command_setup import CommandSettings, Failed, Warnings, compiled, log_file, selected
-from engine.cli.console.amounts import amount
-from engine.cli.console.confirm import confirmed
-from engine.cli.console.safe_output import write, write_json
+from engine.cli.console.live_lines import amount
+from engine.cli.console.safe_output import confirmed, write, write_json
 from engine.compile import Manifest, Model, Target
 from engine.times import time_text
 
 if TYPE_CHECKING:
-    from engine.runtime.rollback.rollback_checks import Rollback
+    from engine.runtime.operations.roll_back import Rollback
 
 
 def roll_tables_back(
@@ -29,7 +28,7 @@ def roll_tables_back(
         SetupError: Spark or the catalog cannot be had.
     """
     from engine.lake.catalog.moved_lake import check as lake_check
-    from engine.runtime.rollback.roll_back import opened, roll_back
+    from engine.runtime.operations.roll_back import opened, roll_back
 
     with log_file(chosen):
         result = compiled(chosen, warnings=Warnings.DAILY)
@@ -60,7 +59,7 @@ def roll_tables_back(
 def _found(
     chosen: CommandSettings, manifest: Manifest, target: Target, models: Sequence[Model], accept: Sequence[str]
 ) -> tuple[Rollback, ...]:
-    from engine.runtime.rollback.rollback_checks import rollbacks
+    from engine.runtime.operations.roll_back import rollbacks
 
     found, faults = rollbacks(manifest, target, models, accept)
     if faults:

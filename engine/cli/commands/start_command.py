@@ -137,8 +137,7 @@ def _page(
     if port is None:
         yield
         return
-    from engine.cli.commands.docs_command import write_page
-    from engine.cli.commands.page_link import LIVE, shown_link
+    from engine.cli.commands.docs_command import LIVE, shown_link, write_page
     from engine.docs.page_access import page_access
     from engine.live.live_server import serve
     from engine.live.live_site import LiveSite

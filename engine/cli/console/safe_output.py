@@ -3,6 +3,8 @@ r"""The one way out of a command: everything that is printed goes through `write
 What is printed holds names, messages and rows that somebody else wrote. Control characters and those that cannot be
 seen are written out (`\x1b`), so that none steers the terminal; commands to a CI system in a line of output are taken
 apart, so that none is obeyed; values of secrets are masked. Colours are the only sequences that stay, and only ours.
+
+Asking before something is done that cannot be undone.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import click
 
 from engine.characters import visible, without_commands
 from engine.cli.console.live_area import AREA
+from engine.errors import UsageError
 from engine.secrets import scrub, scrubber
 
 _NAMES = {math.inf: "Infinity", -math.inf: "-Infinity"}
@@ -145,3 +148,17 @@ def _finite(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return _NAMES.get(value, "NaN")
     return value
+
+
+def confirmed(command: str, question: str) -> bool:
+    """Ask a question; no answer is no.
+
+    Raises:
+        UsageError: there is no terminal.
+    """
+    if not sys.stdin.isatty():
+        message = f"{command} needs a confirmation, and there is no terminal to ask"
+        raise UsageError("usage", message, "Add --yes to confirm.")
+    write(f"{question} [y/N] ", end="")
+    sys.stdout.flush()
+    return sys.stdin.readline().strip().lower() in {"y", "yes"}

@@ -8,11 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from engine.addresses.postgres_address import BEGIN as POSTGRES
-from engine.addresses.postgres_address import postgres_address
-from engine.addresses.server_lists import kafka_server, listed
-from engine.addresses.servers import AddressError
-from engine.addresses.web_address import WebAddress, is_open, web_address
+from engine.addresses import BEGIN as POSTGRES
+from engine.addresses import AddressError, WebAddress, is_open, kafka_server, listed, postgres_address, web_address
 from engine.compile.templates.secret_settings import SecretSettings
 from engine.project.yaml_section import UNKNOWN, Section
 from engine.secrets.secret_places import MARK

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from engine.addresses.web_address import is_open
+from engine.addresses import is_open
 from engine.compile.declarations.declared_addresses import check_block
 from engine.compile.templates.secret_settings import SecretSettings
 from engine.errors import Diagnostic, Level

@@ -21,8 +21,8 @@ from engine.project.project_files import inside
 from engine.project.yaml_section import UNKNOWN, Section
 from engine.schema.source_keys import READING
 from engine.sources import KINDS, Kind, OnBadRecord, SourceSpec, SpecFault, ValueForm, answers_of, kind_of
-from engine.sources.bad_record_limit import BadRecordLimit, read_limit
 from engine.sources.files.listing import base, is_uri
+from engine.sources.spec import BadRecordLimit, read_limit
 
 # Keys that say how any source is read; a target may replace each.
 INDEPENDENT = tuple(key.name for key in READING.keys)
@@ -284,32 +284,34 @@ def with_schema_file(project: LoadedProject, spec: SourceSpec, chosen: Mapping[s
     if not isinstance(value, dict) or value.get("format") != "avro" or section is None:
         return spec
     # Loaded where a project has Avro: it takes some 40 ms.
-    from engine.sources import avro
+    from engine.sources.avro import avro_values
 
-    named = section.child(avro.SCHEMA_FILE)
+    named = section.child(avro_values.SCHEMA_FILE)
     if named is None:
         if not spec.schema and value.get("schema_registry"):
             _warn(section, spec.name)
         return spec
     text = _text(project, named)
-    return replace(spec, settings={**spec.settings, "value": {**value, avro.SCHEMA_TEXT: text}}) if text else spec
+    return (
+        replace(spec, settings={**spec.settings, "value": {**value, avro_values.SCHEMA_TEXT: text}}) if text else spec
+    )
 
 
 def _text(project: LoadedProject, named: Section) -> str | None:
     """The schema in its one form, so that a space or a comment changes no fingerprint."""
     if not isinstance(named.value, str) or not named.value:
         return None
-    from engine.sources import avro
+    from engine.sources.avro import avro_values
 
     beside = normpath(PurePosixPath(named.doc.file).parent / named.value)
     shown = next((name for name in (beside, normpath(named.value)) if name in project.texts), None)
     if shown is None:
-        schemas = [name for name in project.texts if name.endswith(avro.SUFFIX)]
+        schemas = [name for name in project.texts if name.endswith(avro_values.SUFFIX)]
         hint = near(named.value, schemas) or f"Put it in the folder {project.paths['sources']}/, beside this file."
         named.report("file-unreadable", f"schema file '{named.value}' not found", hint)
         return None
     try:
-        return avro.one_text(project.texts[shown], shown)
+        return avro_values.one_text(project.texts[shown], shown)
     except ProjectError as error:
         named.found.append(replace(error.diagnostic, node=named.node))
         return None

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from engine.compile.config.session_settings import TIME_ZONE, WAP, WAP_HINT, WAP_MESSAGE, is_utc
-from engine.pinned_settings import pinned
 from engine.project.yaml_section import Section
 from engine.schema.target_keys import SPARK
 from engine.spark_master import MasterKind, kind_of
+from engine.spark_options import pinned
 
 # Settings that Spark hands to executors as arguments of their processes, which everybody on their machines can list.
 _ARGUMENTS: Final = (

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from engine.bounds.json_document import parse_json
-from engine.bounds.regular_file import NotRegularError, read_regular
+from engine.bounds.regular_file import NotRegularError, parse_json, read_regular
 from engine.compile.artifacts.dbt_manifest import OWN, About, node_dict, own_id
 from engine.compile.nodes.manifest import Manifest, Node
 from engine.errors import UsageError

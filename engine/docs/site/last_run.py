@@ -1,21 +1,30 @@
-"""The last run, read from run_results.json: every key may be missing or of another type."""
+"""The last run, read from run_results.json: every key may be missing or of another type.
+
+How far streams are in event time, from their checkpoints; without Java.
+"""
 
 from __future__ import annotations
 
 import json
+import logging
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from engine.bounds.regular_file import read_regular
+from engine.compile import Target
 from engine.compile.artifacts.dbt_manifest import own_id
+from engine.compile.nodes.manifest import Manifest
 from engine.compile.nodes.materialization import Materialized
 from engine.docs.site import format_values
+from engine.errors import EngineError
 from engine.events import Status
+from engine.plan.deployed.state_folder import table_state
+from engine.state.checkpoint import next_watermark
 
 
 class Tone(StrEnum):
@@ -201,3 +210,29 @@ def _text(parent: Mapping[str, Any], key: str) -> str:
 
 def _number(value: Any) -> float | None:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+_log = logging.getLogger("engine.docs")
+
+
+def read_watermarks(manifest: Manifest, target: Target, only: Collection[str] | None = None) -> dict[str, datetime]:
+    """The watermark with which the next micro-batch of each model begins, by the models' ids; some have none.
+
+    Args:
+        manifest: of the project.
+        target: whose checkpoints are read.
+        only: ids of the models that are wanted; None: all.
+    """
+    watermarks = {}
+    for model in manifest.models:
+        if not model.streaming or (only is not None and model.id not in only):
+            continue
+        folder = table_state(target, model)
+        try:
+            state = folder.load()
+            mark = next_watermark(folder.checkpoint(state.generation)) if state else None
+            if mark is not None:
+                watermarks[model.id] = datetime.fromtimestamp(mark / 1000, UTC)
+        except (EngineError, OSError, ValueError, OverflowError) as error:
+            _log.warning("the watermark of %s cannot be shown: %s", model.name, error)
+    return watermarks

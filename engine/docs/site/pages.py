@@ -16,8 +16,7 @@ from engine.docs.site import format_values, page_header
 from engine.docs.site.column_trace import fields_of, own_columns
 from engine.docs.site.freshness_status import FreshnessStatus
 from engine.docs.site.last_run import Batch, NodeRun
-from engine.docs.site.shared_page_data import run_in_short
-from engine.docs.site.site_data import Facts, Record, SiteNode, moment, slim
+from engine.docs.site.shared_page_data import Facts, Record, SiteNode, moment, run_in_short, slim
 from engine.docs.site.table_statistics import Snapshot, StoredTable
 from engine.sources.credentials import shown
 

@@ -17,8 +17,7 @@ from engine.compile.nodes.exposure import Exposure
 from engine.compile.nodes.manifest import Model
 from engine.docs.site.column_trace import own_columns
 from engine.docs.site.pages import node_record
-from engine.docs.site.shared_page_data import index_record, lineage_records, macro_records
-from engine.docs.site.site_data import Facts, SiteNode
+from engine.docs.site.shared_page_data import Facts, SiteNode, index_record, lineage_records, macro_records
 from engine.secrets import scrubbed, scrubber
 from engine.target_folder import TargetFolder
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from engine.lake.quoted_names import quoted
+from engine.relations import quoted
 
 if TYPE_CHECKING:
     from pyiceberg.types import IcebergType

@@ -13,8 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from engine.addresses.servers import AddressError, Server
-from engine.addresses.web_address import web_address
+from engine.addresses import AddressError, Server, web_address
 
 # A path of plain parts: neither a query, a fragment nor a host.
 _PREFIX: Final = re.compile(r"(?:[\w.~%@!$&'()*+,;=:-]+(?:/[\w.~%@!$&'()*+,;=:-]+)*)?/?", re.ASCII)

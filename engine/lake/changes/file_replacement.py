@@ -1,20 +1,26 @@
-"""Replacing the data files of some partitions by staged files, in one marked commit."""
+"""Replacing the data files of some partitions by staged files, in one marked commit.
+
+The data files of a snapshot and their partitions, listed in this process: no job of Spark is started for them.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from engine.errors import RunError
+from engine.errors import EngineError, RunError
 from engine.lake.commit_guard import ExpectedTable, guard
 from engine.lake.commits import Commit, settled
+from engine.lake.lake_reader import Lake
 from engine.lake.table_writer import Staged, commit_marked
 from engine.relations import Partition
 from engine.spark.internals.handles import each, jvm_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
 
 # More values than this are in most of the manifests of a table.
 _MOST_VALUES = 100
@@ -95,3 +101,51 @@ def partition_condition(session: SparkSession, table: Any, among: FieldValues) -
 def _moved(table: Any, expected: ExpectedTable) -> RunError:
     message = f"{table.name()} was changed by another writer while '{expected.model}' was refreshed"
     return RunError("commit-conflict", message, f"Build again: engine build -s {expected.model}", node=expected.model)
+
+
+# PyIceberg lists some thousands of files in a second; Spark takes longer for few of them.
+_MOST_FILES = 5_000
+_log = logging.getLogger("engine.lake")
+
+
+@dataclass(frozen=True, slots=True)
+class ListedFile:
+    """`partition` holds text: days of dates and microseconds of times since 1970; None: NULL."""
+
+    path: str
+    spec: int
+    partition: tuple[str | None, ...]
+
+
+def listed_files(lake: Lake, schema: str, name: str, snapshot: int | None) -> list[ListedFile] | None:
+    """Return the data files of a snapshot; None: there are many, or PyIceberg cannot read of them."""
+    if snapshot is None:
+        return []
+    try:
+        with lake.opened(schema, name) as table:
+            found = table.snapshot_by_id(snapshot) if table is not None else None
+            if table is None or found is None:
+                return None
+            summary: Any = found.summary
+            if summary is None or int(summary["total-data-files"] or 0) > _MOST_FILES:
+                return None
+            tasks = table.scan(snapshot_id=snapshot).plan_files()
+            return [ListedFile(t.file.file_path, t.file.spec_id, _texts(t.file.partition)) for t in tasks]
+    # Equality deletes, a value that is none of the kinds below, bytes that are no Avro: Spark lists them, or says why.
+    except EngineError as error:
+        _log.debug("the files of %s.%s are listed by Spark: %s", schema, name, error)
+        return None
+
+
+def _texts(partition: Any) -> tuple[str | None, ...]:
+    return tuple(_text(partition[position]) for position in range(len(partition)))
+
+
+def _text(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):
+        return str(value)
+    raise TypeError(type(value).__name__)

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from engine.lake.changes.read_files import forget_tasks, read_tasks
-from engine.lake.quoted_names import quoted
 from engine.lake.table_writer import load
+from engine.relations import quoted
 from engine.spark.internals.handles import each
 
 if TYPE_CHECKING:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from engine.addresses.postgres_address import postgres_address
-from engine.addresses.servers import AddressError
-from engine.addresses.web_address import web_address
+from engine.addresses import AddressError, postgres_address, web_address
 from engine.errors import SetupError
 from engine.lake.catalog.catalog_settings import CatalogConfig
 from engine.secrets import scrub

@@ -1,6 +1,8 @@
 """Iceberg's JDBC catalog in a PostgreSQL database, without Java: fixed queries of one table.
 
 Spark writes the same table through the JDBC driver (Iceberg's JdbcCatalog, schema version V1). It is read with psycopg.
+
+The address of a JDBC catalog as parameters of PostgreSQL's C library, which Python connects with.
 """
 
 from __future__ import annotations
@@ -11,19 +13,44 @@ import socket
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from engine.addresses.servers import AddressError
+from engine.addresses import AddressError, postgres_address
 from engine.errors import SetupError
 from engine.lake.catalog.catalog_database import CatalogEntry
 from engine.lake.catalog.catalog_settings import CatalogConfig, warehouse
-from engine.lake.catalog.metadata_document import read_document
-from engine.lake.catalog.postgres_parameters import postgres_parameters
+from engine.lake.catalog.object_warehouse import read_document
 from engine.lake.clients.catalog_errors import denied, insecure, unreachable, unusable
 from engine.package_source import install_hint
 
 if TYPE_CHECKING:
     import psycopg
+
+
+# Of the JDBC driver's address: what the same setting of PostgreSQL's C library is called.
+_SAME: Final = ("sslmode", "sslrootcert", "sslcert", "sslkey")
+
+
+def postgres_parameters(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the parameters of PostgreSQL's C library that connect as a JDBC address does.
+
+    Raises:
+        AddressError: the address is not one of PostgreSQL.
+    """
+    address = postgres_address(settings.get("uri", ""))
+    options = address.options
+    made = {"host": address.server.host, "port": str(address.server.port), "dbname": address.database}
+    for key in ("user", "password"):
+        if f"jdbc.{key}" in settings:
+            made[key] = settings[f"jdbc.{key}"]
+    # The driver checks certificate and host where nothing else is set; PostgreSQL's library would not.
+    if options.get("ssl", "false").lower() in {"true", ""}:
+        made["sslmode"] = "verify-full"
+    made |= {key: value for key in _SAME if (value := settings.get(f"jdbc.{key}", options.get(key))) is not None}
+    if (schema := settings.get("jdbc.currentSchema", options.get("currentSchema"))) is not None:
+        made["options"] = f"-c search_path={schema}"
+    return made
+
 
 _CONNECT_SECONDS = "10"
 _STATEMENT_MS = 60_000

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from engine.addresses.web_address import WebAddress, token_address
+from engine.addresses import WebAddress, token_address
 from engine.bounds.http_exchange import HttpAnswer
-from engine.bounds.json_document import parse_json
+from engine.bounds.regular_file import parse_json
 from engine.errors import SetupError
 from engine.lake.catalog.catalog_settings import CatalogConfig
 from engine.lake.clients.catalog_errors import denied, unreachable, unusable

@@ -17,10 +17,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, unquote, urlencode
 
-from engine.addresses.servers import AddressError
-from engine.addresses.web_address import WebAddress, web_address
+from engine.addresses import AddressError, WebAddress, web_address
 from engine.bounds.http_exchange import BodyEncodingError, BodyTooLargeError, HttpAnswer, authorities, exchange
-from engine.bounds.json_document import MOST_BYTES, parse_json
+from engine.bounds.regular_file import MOST_BYTES, parse_json
 from engine.errors import EngineError
 from engine.lake.catalog.catalog_settings import CatalogConfig
 from engine.lake.catalog.server_settings import client_settings, server_settings

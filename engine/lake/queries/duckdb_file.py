@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from engine.errors import UsageError
-from engine.lake.queries.duckdb_queries import copy_rows, quoted
-from engine.lake.queries.open_table import OpenTable, opened
+from engine.lake.queries.duckdb_queries import OpenTable, copy_rows, opened, quoted
 
 if TYPE_CHECKING:
     from engine.lake.lake_reader import Lake

@@ -1,19 +1,32 @@
-"""What may be written at a place of a model: keys of the header, models, sources, columns, macros, functions."""
+"""What may be written at a place of a model: keys of the header, models, sources, columns, macros, functions.
+
+Spark's functions as an editor shows them.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 
 from lsprotocol import types
 
 from engine.compile import Model
+from engine.compile.types.builtin_functions import BUILTIN
+from engine.compile.types.function_signatures import SIGNATURES
 from engine.lsp.answers.header_completions import header_completions, item
-from engine.lsp.answers.spark_functions import signatures
-from engine.lsp.opened.known_columns import KnownColumn, at_path, fields_of, input_columns
+from engine.lsp.opened.header_places import KnownColumn, at_path, fields_of, input_columns
 from engine.lsp.opened.open_project import OpenProject
-from engine.lsp.text.text_positions import location_of_position, offset_of
-from engine.lsp.text.text_segments import TextKind, segment_at
+from engine.lsp.text import TextKind, location_of_position, offset_of, segment_at
+
+
+@cache
+def signatures() -> dict[str, str]:
+    """Return the signature of each function of Spark by its name; `name(...)` for one that takes any arguments."""
+    pairs = (line.split(" ", 1)[1] for line in SIGNATURES.strip().splitlines())
+    written = {signature.split("(", 1)[0]: signature for signature in pairs}
+    return {name: written.get(name, f"{name}(...)") for name in sorted({*BUILTIN, *written})}
+
 
 _REF = re.compile(r"ref\(\s*['\"]?\w*$")
 _SOURCE = re.compile(r"source\([\w', \"]*$")

@@ -1,4 +1,7 @@
-"""What an editor asks beside diagnostics, answered from what was compiled last."""
+"""What an editor asks beside diagnostics, answered from what was compiled last.
+
+How long a streaming model keeps state, in event time, as far as its windows and watermarks say.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,36 @@ from lsprotocol import types
 from engine.compile import Model, Source
 from engine.compile.pipeline.edited_model import EditedModel, NamePlace
 from engine.errors import Location
-from engine.lsp.answers.kept_state import state_text
 from engine.lsp.opened.header_places import header_place, meaning
 from engine.lsp.opened.open_project import OpenProject
-from engine.lsp.text.text_positions import location_of_position, offset_of, range_at, range_word
-from engine.lsp.text.text_segments import TextKind, segment_at
+from engine.lsp.text import TextKind, location_of_position, offset_of, range_at, range_word, segment_at
 from engine.project.model_header import location_of
+from engine.times import duration_seconds, duration_text, parse_duration
+
+
+def state_text(model: Model) -> str:
+    """Return `stateful: keeps 90 minutes`; empty: it keeps no state."""
+    if not model.stateful:
+        return ""
+    streams = [item for item in model.inputs if item.stream]
+    marks = [item.watermark for item in streams if item.watermark]
+    if len(streams) > 1 or not marks:
+        return "stateful" if marks else "stateful: nothing expires, as there is no watermark"
+    delay = duration_seconds(marks[0].delay)
+    sizes = [_seconds(window.size) for window in model.windows.values()]
+    if any(window.varies or size is None for window, size in zip(model.windows.values(), sizes, strict=True)):
+        return "stateful"
+    # A row of a session keeps it for its gap, a row of a window until its end, a row to compare with for the delay.
+    longest = max((size or 0 for size in sizes), default=0)
+    if not sizes and not streams[0].dedup:
+        return "stateful"
+    return f"stateful: keeps {duration_text(longest + delay)}"
+
+
+def _seconds(text: str) -> float | None:
+    parsed = parse_duration(text)
+    return duration_seconds(parsed) if parsed else None
+
 
 # So many characters of a type are shown.
 _SHOWN = 40

@@ -1,4 +1,7 @@
-"""What may be written at a place of a model's header; the YAML need not be whole."""
+"""What may be written at a place of a model's header; the YAML need not be whole.
+
+Semantic colours of a model's header: keys, models and sources, columns, windows, values that the schema lists.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,21 @@ from collections.abc import Iterable, Iterator
 from lsprotocol import types
 
 from engine.compile import Model, Source
-from engine.lsp.opened.header_places import OF_OUTPUT, OF_STREAM, schema_at
-from engine.lsp.opened.known_columns import KnownColumn, columns_known, columns_of, input_columns
+from engine.errors import Location
+from engine.lsp.opened.header_places import (
+    OF_OUTPUT,
+    OF_STREAM,
+    HeaderWord,
+    KnownColumn,
+    columns_known,
+    columns_of,
+    header_place,
+    input_columns,
+    meaning,
+    schema_at,
+)
 from engine.lsp.opened.open_project import OpenProject
+from engine.lsp.text import TextKind, position_of, segments
 from engine.schema import ConfigKey, ValueForm
 
 _PAIR = re.compile(r"\s*(?:- )?([\w.]+):(?:\s|$)")
@@ -142,3 +157,38 @@ def _pair_key(text: str) -> str:
 
 def _last_key(opened: list[tuple[str, str]]) -> str:
     return opened[-1][1] if opened and opened[-1][0] == "[" else ""
+
+
+# In the order of their numbers in the protocol's answer.
+LEGEND = ("property", "class", "variable", "type", "enumMember")
+_WORD = re.compile(r"[A-Za-z_][\w.]*")
+
+
+def header_tokens(opened: OpenProject, file: str) -> list[int]:
+    """Return the tokens of a file's header in the protocol's form: five numbers each, relative to the one before."""
+    model, text = opened.model_of(file), opened.text(file)
+    part = next((one for one in segments(text) if one.kind is TextKind.HEADER), None)
+    if model is None or part is None:
+        return []
+    data: list[int] = []
+    last = (0, 0)
+    for number, line in enumerate(text[: part.end].split("\n"), 1):
+        for found in _WORD.finditer(line):
+            place = header_place(text, Location(file, number, found.start() + 1))
+            said = meaning(opened, model, *place) if place else None
+            if place is None or said is None:
+                continue
+            kind = _kind(said, is_key=place[1].is_key)
+            at = position_of(Location(file, number, found.start() + 1), text)
+            same_line = at.line == last[0]
+            data += [at.line - last[0], at.character - (last[1] if same_line else 0), len(found[0]), kind, 0]
+            last = (at.line, at.character)
+    return data
+
+
+def _kind(said: HeaderWord, *, is_key: bool) -> int:
+    if said.key is not None:
+        return LEGEND.index("property" if is_key else "enumMember")
+    if said.node:
+        return LEGEND.index("class")
+    return LEGEND.index("type" if said.window else "variable")

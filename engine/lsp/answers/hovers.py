@@ -11,14 +11,12 @@ from engine.compile import Model, Source
 from engine.compile.nodes.manifest import Column, Macro
 from engine.compile.pipeline.edited_model import NamePlace
 from engine.errors import Location
+from engine.lsp.answers.completions import signatures
 from engine.lsp.answers.editor_answers import name_at, node_at
-from engine.lsp.answers.spark_functions import signatures
-from engine.lsp.opened.header_places import HeaderWord, header_place, meaning
-from engine.lsp.opened.known_columns import KnownColumn, columns_of
+from engine.lsp.opened.header_places import HeaderWord, KnownColumn, columns_of, header_place, meaning
 from engine.lsp.opened.last_runs import last_run_text
 from engine.lsp.opened.open_project import OpenProject
-from engine.lsp.text.text_positions import location_of_position, offset_of, range_at, range_word
-from engine.lsp.text.text_segments import TextKind, segment_at
+from engine.lsp.text import TextKind, location_of_position, offset_of, range_at, range_word, segment_at
 from engine.schema import ConfigKey
 from engine.times import duration_seconds, duration_text, parse_duration
 

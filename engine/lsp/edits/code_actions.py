@@ -9,10 +9,17 @@ from lsprotocol import types
 
 from engine.lsp.answers.editor_commands import EXPLAIN
 from engine.lsp.answers.hovers import output_at
-from engine.lsp.edits.header_edits import header_text, with_key, with_test, with_watermark, with_window
-from engine.lsp.edits.text_changes import TextChange, workspace_edit
+from engine.lsp.edits.header_edits import (
+    TextChange,
+    header_text,
+    with_key,
+    with_test,
+    with_watermark,
+    with_window,
+    workspace_edit,
+)
 from engine.lsp.opened.open_project import OpenProject
-from engine.lsp.text.text_positions import location_of_position, range_word
+from engine.lsp.text import location_of_position, range_word
 
 _MEANT = re.compile(r"Did you mean ((?:'[^']+'(?: or )?)+)\?")
 _QUOTE = re.compile(r'Quote it: ("[^"]+")\.')

@@ -14,7 +14,7 @@ from engine.compile import Compiled, Model, Source
 from engine.compile.nodes.unit_test_steps import UnitTest
 from engine.compile.sql.lexer.lexemes import Kind, lexemes
 from engine.errors import EngineError
-from engine.lsp.edits.text_changes import ProjectChange, changed_texts
+from engine.lsp.edits.header_edits import ProjectChange, changed_texts
 from engine.lsp.names.named_places import Name, NameKind
 from engine.lsp.opened.open_project import OpenProject
 

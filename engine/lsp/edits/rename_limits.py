@@ -11,7 +11,7 @@ from engine.lsp.names.jinja_places import computed_names, local_names, strings_o
 from engine.lsp.names.named_places import Name, NamedPlace, NameKind
 from engine.lsp.names.project_names import places_in
 from engine.lsp.opened.open_project import OpenProject
-from engine.lsp.text.text_segments import TextKind, segments
+from engine.lsp.text import TextKind, segments
 from engine.project.model_header import location_of
 from engine.project.parse_yaml import load_yaml
 

@@ -11,13 +11,19 @@ from lsprotocol import types
 from engine.compile import Model, Source
 from engine.lsp.answers.editor_answers import references
 from engine.lsp.edits import rename_checks
-from engine.lsp.edits.header_edits import header_text, with_key, with_renamed_column
+from engine.lsp.edits.header_edits import (
+    ProjectChange,
+    TextChange,
+    header_text,
+    moving_edit,
+    with_key,
+    with_renamed_column,
+)
 from engine.lsp.edits.rename_limits import limit
-from engine.lsp.edits.text_changes import ProjectChange, TextChange, moving_edit
 from engine.lsp.names.named_places import Name, NamedPlace, NameKind
 from engine.lsp.names.project_names import place_at, places_in, places_of
 from engine.lsp.opened.open_project import OpenProject
-from engine.lsp.text.text_positions import location_of_position, range_at
+from engine.lsp.text import location_of_position, range_at
 from engine.project.model_header import location_of
 from engine.project.yaml_section import is_name, is_table_name
 

@@ -8,12 +8,10 @@ from collections.abc import Iterator
 from engine.compile import Model
 from engine.lsp.names.jinja_places import dotted_source
 from engine.lsp.names.named_places import Name, NamedPlace, NameKind
-from engine.lsp.names.test_places import test_name
-from engine.lsp.names.yaml_places import relation
+from engine.lsp.names.yaml_places import relation, test_name
 from engine.lsp.opened.header_places import HeaderWord, header_place, meaning
 from engine.lsp.opened.open_project import OpenProject
-from engine.lsp.text.text_positions import offset_of
-from engine.lsp.text.text_segments import TextKind, segments
+from engine.lsp.text import TextKind, offset_of, segments
 from engine.project.model_header import location_of, split_header
 from engine.project.parse_yaml import Path, Yaml
 

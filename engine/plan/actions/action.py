@@ -1,15 +1,26 @@
-"""What a build does to a node, and the plan of a build."""
+"""What a build does to a node, and the plan of a build.
+
+What an action writes, in a phrase, and how many rows its table has now.
+
+The error of a build that cannot be done as it is asked for: nothing is started, and all is said at once.
+
+The order of a build.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from engine.errors import Diagnostic
+from engine.compile import DataTest, Manifest, Model, Source, UnitTest
+from engine.compile.nodes.model_settings import History, OutputMode, Overwrite, Publish, Refresh
+from engine.compile.nodes.topological_order import ancestors
+from engine.errors import Diagnostic, EngineError, Level
 from engine.plan.comparison import Comparison
 from engine.plan.deployed.renamed_tables import Renaming
+from engine.plan.refresh.refresh_choice import RefreshChoice, Way
 
 if TYPE_CHECKING:
     from engine.sources.kafka.native_client import ClusterOffsets
@@ -144,3 +155,109 @@ class Plan:
 
     def rejected(self) -> Iterator[str]:
         yield from (node for node, action in self.actions.items() if action.refusals)
+
+
+_NEW = {
+    ActionKind.CREATE: "creates the table",
+    ActionKind.EMPTY: "creates the table without rows",
+    ActionKind.RESET: "keeps the rows of the table and adds what the new checkpoint reads",
+}
+
+
+def written_rows(
+    model: Model, kind: ActionKind, rows: int | None, choice: RefreshChoice | None = None, *, edited: bool = False
+) -> str:
+    """Return what a build writes for a model; None: the rows now, or the choice, are not known."""
+    if model.computed_when_read:
+        return "creates the view" if kind is ActionKind.CREATE else "replaces the view"
+    if kind in _NEW:
+        return _NEW[kind]
+    every = "all rows" if rows is None else f"all {rows:,} {'row' if rows == 1 else 'rows'}"
+    if kind is ActionKind.REFRESH:
+        text = f"replaces {every}"
+    else:
+        text = _of_stream(model, every) if model.streaming else _of_batch(model, every, choice, edited=edited)
+    staged = model.write.publish is Publish.ON_TESTS_PASS
+    return f"{text}, published when its tests pass" if staged else text
+
+
+def _of_stream(model: Model, every: str) -> str:
+    write = model.write
+    if write.history:
+        return f"appends versions of rows by {', '.join(write.unique_key)}"
+    if write.output_mode is OutputMode.COMPLETE:
+        return f"replaces {every}"
+    return f"inserts or updates rows by {', '.join(write.unique_key)}" if write.unique_key else "appends rows"
+
+
+def _of_batch(model: Model, every: str, choice: RefreshChoice | None, *, edited: bool) -> str:
+    write = model.write
+    if write.history:
+        what = "changes" if write.history is History.CHANGES else "versions"
+        return f"appends {what} of rows by {', '.join(write.unique_key)}"
+    if write.overwrite is Overwrite.PARTITIONS:
+        return "replaces the partitions that the query returns"
+    if edited or write.refresh is Refresh.FULL or (choice is not None and choice.way is Way.FULL):
+        return f"replaces {every}"
+    if choice is not None and choice.partitions:
+        return "replaces the affected partitions"
+    return f"replaces the affected rows, at most {every}"
+
+
+_SHOWN = 20
+
+
+def refused_build(manifest: Manifest, plan: Plan) -> EngineError | None:
+    """Return all that forbids a build, with what would be built without it; None: nothing forbids it."""
+    found = plan.refusals
+    if not found:
+        return None
+    rejected = [node for node in plan.rejected() if isinstance(manifest.nodes[node], Model)]
+    others = list(_others(manifest, plan, rejected))
+    return EngineError.of((*found, _left_out(rejected, others)) if rejected and others else found)
+
+
+def _others(manifest: Manifest, plan: Plan, rejected: list[str]) -> Iterable[str]:
+    parents = {node: set(manifest.parents(node)) for node in manifest.order}
+    for node, action in plan.actions.items():
+        if action.unchanged or not isinstance(manifest.nodes[node], Model):
+            continue
+        if not {node, *ancestors(parents, node)}.intersection(rejected):
+            yield node
+
+
+def _left_out(rejected: list[str], others: list[str]) -> Diagnostic:
+    names = [node.partition(".")[2] for node in others]
+    shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+    without = " ".join(f"{node.partition('.')[2]}+" for node in rejected)
+    number = f"{len(rejected)} model{' is' if len(rejected) == 1 else 's are'} rejected"
+    message = f"nothing was started, because {number}; without that this would be built: {shown}"
+    return Diagnostic("build-rejected", message, f"To build the others add: --exclude {without}", Level.NOTE)
+
+
+def run_order(manifest: Manifest, nodes: Iterable[str]) -> list[str]:
+    """The selected nodes in order: each model after its unit tests, before its data tests (as early as possible)."""
+    chosen = {i for i in nodes if not isinstance(n := manifest.nodes[i], Model) or n.in_catalog}
+    units: dict[str, list[str]] = {}
+    for node in manifest.order:
+        if node in chosen and isinstance(unit := manifest.nodes[node], UnitTest):
+            units.setdefault(unit.model, []).append(node)
+    tests = [t for t in manifest.order if t in chosen and isinstance(manifest.nodes[t], DataTest)]
+    # Those of sources come before what reads the sources.
+    order = [t for t in tests if _is_of_sources(manifest, t) and not set(manifest.parents(t)) & chosen]
+    placed: set[str] = set(order)
+    for node in manifest.order:
+        if node not in chosen:
+            order += units.get(node, ())
+        elif node not in tests and not isinstance(manifest.nodes[node], UnitTest):
+            order += [*units.get(node, ()), node]
+            placed.add(node)
+            ready = [t for t in tests if t not in placed and not (set(manifest.parents(t)) & chosen) - placed]
+            order += ready
+            placed.update(ready)
+    return order + [t for t in tests if t not in placed]
+
+
+def _is_of_sources(manifest: Manifest, test_id: str) -> bool:
+    test = manifest.nodes[test_id]
+    return isinstance(test, DataTest) and isinstance(manifest.nodes[test.model], Source)

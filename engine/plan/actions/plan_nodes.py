@@ -11,7 +11,7 @@ from engine.compile.nodes.model_settings import History, OnSchemaChange, Overwri
 from engine.errors import Diagnostic, Location
 from engine.lake.table_facts import TableFacts
 from engine.plan import setting_changes
-from engine.plan.actions.action import Action, ActionKind, Plan, PlanOptions
+from engine.plan.actions.action import Action, ActionKind, Plan, PlanOptions, written_rows
 from engine.plan.actions.file_checks import file_faults
 from engine.plan.actions.refresh_checks import (
     rebuilds,
@@ -19,12 +19,10 @@ from engine.plan.actions.refresh_checks import (
     refresh_reasons,
     refresh_refusals,
 )
-from engine.plan.actions.reset_checks import reset_of_model
+from engine.plan.actions.reset_checks import reset_of_model, topic_faults
 from engine.plan.actions.state_checks import table_faults
-from engine.plan.actions.topic_checks import topic_faults
 from engine.plan.actions.unchanged import REWRITTEN, batch_inputs_now, has_columns, work_left
 from engine.plan.actions.unread_input import unread_inputs
-from engine.plan.actions.written_rows import written_rows
 from engine.plan.compare_models import compare_model
 from engine.plan.comparison import Change, Comparison
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts
@@ -35,7 +33,7 @@ from engine.plan.deployed.read_deployed import read_by
 from engine.plan.deployed.renamed_tables import interrupted
 from engine.plan.refresh.batch_inputs import same_rows
 from engine.plan.refresh.refresh_choice import RefreshChoice, Way, refresh_choice, refused, refused_query
-from engine.plan.tables.upstream_checks import upstream_faults
+from engine.plan.tables.upstream_tables import upstream_faults
 from engine.state import Phase
 from engine.state.operations import Drop, Rename, Rollback
 from engine.times import time_text
@@ -219,8 +217,7 @@ def _column_faults(
     if not edited and has_columns(known.written, known.state) and _same_names(model, known):
         return
     # Types are read, which only edited models and their readers need.
-    from engine.plan.tables.column_checks import column_faults, given_before
-    from engine.plan.tables.query_columns import query_columns
+    from engine.plan.tables.column_checks import column_faults, given_before, query_columns
 
     query = query_columns(manifest, model, deployed, before)
     if query is not None:

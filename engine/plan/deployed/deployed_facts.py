@@ -1,13 +1,22 @@
-"""What is deployed, as records: no field reads anything."""
+"""What is deployed, as records: no field reads anything.
+
+Columns of a table that the next build gives another name: `renamed_from` of a column names what the table has.
+
+Iceberg knows columns by numbers: a rename changes no file, and streams that read the table continue. Until it is done
+the plan looks at the table as it will be then.
+
+How much a build could have to read, as far as files and the catalog tell.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from engine.compile import Manifest, Source
+from engine.characters import whole_number
+from engine.compile import Manifest, Model, Source
 from engine.errors import Diagnostic
 from engine.lake.table_facts import TableFacts, ViewFacts
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts
@@ -124,3 +133,46 @@ class Deployed:
             if source.topics is not None and isinstance(node := manifest.nodes[id_], Source):
                 found[node.spec.name] = source.topics
         return found
+
+
+def earlier_names(model: Model) -> dict[str, str]:
+    """Return the names that columns of a model have now, by those that they had, in lower case."""
+    return {column.renamed_from.lower(): column.name for column in model.columns if column.renamed_from}
+
+
+def with_column_names(model: Model, known: DeployedModel) -> DeployedModel:
+    wanted = earlier_names(model)
+    if not wanted or known.table is None or known.state is None or known.table.uuid != known.state.uuid:
+        return known
+    there = {name.lower(): name for name, _ in known.table.columns}
+    names = {there[old]: new for old, new in wanted.items() if old in there and new.lower() not in there}
+    if not names:
+        return known
+    now = {old.lower(): new for old, new in names.items()}
+    written = known.written.with_names(names) if known.written is not None else None
+    state = replace(known.state, columns=tuple(now.get(name.lower(), name) for name in known.state.columns))
+    return replace(known, table=known.table.with_names(names), written=written, state=state, columns_renamed=names)
+
+
+# 111 MB took 121 s with both of Java's compilers and longer with the first alone; this is a third of them.
+LITTLE: Final = 32_000_000
+
+
+def is_little(deployed: Deployed) -> bool:
+    """Return whether all that a build could read, old and new, is at most `LITTLE` bytes; False if unknown."""
+    sizes = [_size_of_source(source) for source in deployed.sources.values()]
+    sizes += [_size_of_table(model.written or model.table) for model in deployed.models.values()]
+    return None not in sizes and sum(size for size in sizes if size is not None) <= LITTLE
+
+
+def _size_of_source(source: DeployedSource) -> int | None:
+    """The bytes of its files or of its table; None for topics, clocks and file systems of others."""
+    if source.files is not None:
+        return sum(file.size for file in source.files)
+    return _size_of_table(source.table) if source.table is not None else None
+
+
+def _size_of_table(table: TableFacts | None) -> int | None:
+    if table is None or not table.history:
+        return 0
+    return whole_number(table.history[0].summary.get("total-files-size", ""))

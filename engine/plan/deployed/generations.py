@@ -2,18 +2,26 @@
 
 A generation has a number, which names its folder and its staging table, and a random id, which its commits carry.
 Numbers can come again (a table outlives a lost state), ids cannot.
+
+What becomes of a full refresh that was interrupted.
+
+Of one table the marker of its last commit decides. That all tables of the run are rebuilt is noted beside the state of
+each before the first of them is touched, and forgotten when the table is: what streams from a rebuilt table has to be
+rebuilt, too, so that the next build finishes what was begun.
 """
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
+from dataclasses import replace
 
 from engine.characters import whole_number
+from engine.compile import Model
 from engine.lake.table_facts import SnapshotFacts, TableFacts
-from engine.state import ModelState, TableState
+from engine.state import ModelState, Phase, TableState
+from engine.state.checkpoint import DIGEST
 from engine.state.operations import Refresh
-from engine.state.recorded_offsets import DIGEST
 
 # Of a commit's summary, and of the properties of a table, without the prefix `engine.`.
 ID = "generation-id"
@@ -77,3 +85,26 @@ def next_number(folder: TableState, table: TableFacts | None) -> int:
         said = [*(s.marker(NUMBER) or "" for s in table.history), table.properties.get(f"engine.{NUMBER}", "")]
         seen += [number for text in said if (number := whole_number(text)) is not None]
     return max(seen) + 1
+
+
+def published_refresh(model: Model, pending: ModelState, table: TableFacts | None) -> ModelState | None:
+    """Return the state of a generation whose marker is in the model's table; None: the one before still counts."""
+    if table is None or not has_published(table.history, pending):
+        return None
+    return as_published(model, pending, table.uuid, table.snapshot)
+
+
+def as_published(model: Model, state: ModelState, uuid: str, snapshot: int | None) -> ModelState:
+    return replace(state, table=str(model.relation), phase=Phase.PUBLISHED, uuid=uuid, snapshot=snapshot)
+
+
+def begun_refresh(folder: TableState, state: ModelState | None) -> Refresh | None:
+    """Return the full refresh that the next build has to finish.
+
+    Raises:
+        StateError: `state-unreadable`.
+    """
+    begun = folder.journal.begun(Refresh)
+    if begun is None or (state is not None and state.phase is Phase.PUBLISHED and state.generation > begun.before):
+        return None
+    return begun

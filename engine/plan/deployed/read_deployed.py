@@ -22,12 +22,9 @@ from engine.lake.commits import STAGED
 from engine.lake.lake_reader import Lake
 from engine.lake.table_facts import TableFacts
 from engine.plan import source_changes
-from engine.plan.deployed.checkpoint_facts import read_checkpoint
-from engine.plan.deployed.column_names import with_column_names
-from engine.plan.deployed.deployed_facts import Deployed, DeployedModel, DeployedSource, LastWriter
-from engine.plan.deployed.generations import has_commits
-from engine.plan.deployed.killed_refresh import begun_refresh, published_refresh
-from engine.plan.deployed.recorded_streams import in_text, recorded, with_earlier_tables
+from engine.plan.deployed.checkpoint_facts import in_text, read_checkpoint, recorded, with_earlier_tables
+from engine.plan.deployed.deployed_facts import Deployed, DeployedModel, DeployedSource, LastWriter, with_column_names
+from engine.plan.deployed.generations import begun_refresh, has_commits, published_refresh
 from engine.plan.deployed.renamed_tables import Renaming, moved_facts, moved_state, renamings, state_now
 from engine.plan.deployed.state_folder import environment, table_state
 from engine.plan.source_changes import StreamSource

@@ -17,9 +17,7 @@ from engine.compile.nodes.fingerprint import fingerprint
 from engine.errors import Diagnostic, Location, StateError
 from engine.lake.clients.catalog_client import client
 from engine.lake.lake_reader import Lake
-from engine.plan.deployed.ownership_marks import role_beside
-from engine.plan.deployed.state_folder import table_state
-from engine.plan.deployed.tables_in_state import KnownTable, built_tables
+from engine.plan.deployed.state_folder import KnownTable, built_tables, role_beside, table_state
 from engine.state import ModelState, Phase, TableState
 from engine.state.operations import Drop, Refresh, Rename, Rollback
 

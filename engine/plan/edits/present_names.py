@@ -19,7 +19,7 @@ from engine.compile.columns.name_uses import UseKind
 from engine.compile.sql.dialect import tree_of
 from engine.compile.sql.normalize import spelling_of
 from engine.compile.templates.template_names import REF, SOURCE
-from engine.plan.deployed.column_names import earlier_names
+from engine.plan.deployed.deployed_facts import earlier_names
 
 Names = Mapping[str, str]
 _LISTS = ("unique_key", "sequence_by", "check", "exclude")

@@ -1,20 +1,181 @@
-"""The passes of earlier runs that still count, and those of this one."""
+"""The passes of earlier runs that still count, and those of this one.
+
+The passes of tests, as they are kept from one command to the next: hashes and times, no text and no row.
+
+They are kept in the user's cache of the project, which `engine clean` removes: a file that comes with the project is
+not believed. There is one file a target, for its owner only, written at once or not at all.
+
+Where the tables, views and files are that a data test reads: from the catalog and from listings, without Java.
+"""
 
 from __future__ import annotations
 
+import fcntl
+import os
+import re
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from engine.compile import DataTest, Manifest, Target, UnitTest
-from engine.errors import EngineError
+import msgspec
+
+from engine.bounds.regular_file import MOST_OF_A_CACHE, read_regular
+from engine.compile import DataTest, Manifest, Model, Source, Target, UnitTest
+from engine.compile.artifacts.node_json import digest
+from engine.errors import EngineError, ProjectError
+from engine.lake.commits import STAGED
 from engine.lake.lake_reader import Lake
+from engine.lake.table_facts import TableFacts, names_refs
+from engine.plan.actions.state_checks import waits
 from engine.plan.deployed.deployed_facts import DeployedSource
 from engine.plan.deployed.read_deployed import read_sources
-from engine.plan.test_passes.pass_store import LastPass, read_passes, write_passes
-from engine.plan.test_passes.read_positions import ReadPositions
+from engine.plan.deployed.state_folder import table_state
+from engine.plan.refresh.batch_inputs import volatile
 from engine.plan.test_passes.test_keys import data_test_key, kept_key, unit_test_key
+from engine.state import Phase
+from engine.target_folder import TargetFolder
+from engine.user_cache import is_own
+
+Position = Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class ReadPositions:
+    """What data tests would read now; each table is looked at once. `staged`: models of which rows are staged."""
+
+    manifest: Manifest
+    target: Target
+    lake: Lake
+    sources: Mapping[str, DeployedSource]
+    staged: set[str] = field(default_factory=set)
+    _known: dict[tuple[str, bool], Position | None] = field(default_factory=dict)
+
+    def of(self, nodes: Iterable[str], sql: str) -> dict[str, Position | None]:
+        """Return the positions of what a query reads, by id; None: its rows may differ and nobody can tell."""
+        refs = names_refs(sql)
+        for node in nodes:
+            if (node, refs) not in self._known:
+                try:
+                    self._known[node, refs] = self._position(node, refs=refs)
+                except EngineError:
+                    # What is wrong with it is reported by the test.
+                    self._known[node, refs] = None
+        return {node: self._known[node, refs] for node in nodes}
+
+    def stored(self, test: DataTest | UnitTest) -> Position | None:
+        """Return where the table of a test's failing rows is; None: the test keeps none."""
+        if not isinstance(test, DataTest) or test.stored is None:
+            return None
+        try:
+            table = self.lake.table(test.stored.schema, test.stored.name)
+        except EngineError:
+            table = None
+        return table.position() if table is not None else {}
+
+    def _position(self, node_id: str, *, refs: bool) -> Position | None:
+        node = self.manifest.nodes[node_id]
+        if isinstance(node, Source):
+            return self._source(node)
+        if not isinstance(node, Model):
+            return None
+        if node.computed_when_read:
+            return self._view(node)
+        table = self._table(node)
+        return table.position(refs=refs) if table is not None else None
+
+    def _source(self, source: Source) -> Position | None:
+        found = self.sources.get(source.id)
+        # What a connection sets is rendered when the source is read.
+        if found is None or found.fault is not None or "connection" in source.spec.settings:
+            return None
+        return found.position()
+
+    def _table(self, model: Model) -> TableFacts | None:
+        relation = model.relation
+        if not waits(model):
+            return self.lake.table(relation.schema, relation.name)
+        pending = table_state(self.target, model).pending()
+        table = self.lake.table(relation.schema, relation.name, STAGED)
+        whole = pending is not None and pending.phase is Phase.STAGED
+        if whole or (table is not None and STAGED in table.branches):
+            self.staged.add(model.id)
+        # A refresh that waits is another table, and becomes this one when it is published.
+        return None if whole else table
+
+    def _view(self, view: Model) -> Position | None:
+        state = table_state(self.target, view).load()
+        found = self.lake.view(view.relation.schema, view.relation.name)
+        if found is None or state is None or state.fingerprint != view.fingerprint or volatile(self.manifest, view):
+            return None
+        inner = self.of([item.node for item in view.inputs], view.sql)
+        if any(position is None for position in inner.values()):
+            return None
+        self.staged.update({view.id} if self.staged.intersection(inner) else ())
+        return {"view": found.version, **inner}
+
+
+FOLDER = "passes"
+_LOCK = "lock"
+_FORM = 1
+
+
+@dataclass(frozen=True, slots=True)
+class LastPass:
+    """The last pass of a test: a hash of all that decided on it, and its time in UTC."""
+
+    key: str
+    at: str
+
+
+class _Content(msgspec.Struct, frozen=True):
+    form: int
+    passes: dict[str, LastPass]
+
+
+def read_passes(cache: Path | None, target: str) -> dict[str, LastPass]:
+    """Return the passes for a target by the ids of their tests; none if there is no file of ours that can be read."""
+    if cache is None or not is_own(cache / FOLDER, private=True):
+        return {}
+    path = cache / FOLDER / _name(target)
+    with suppress(OSError, ValueError, RecursionError, msgspec.MsgspecError):
+        if is_own(path, private=True):
+            content = msgspec.json.decode(read_regular(path, MOST_OF_A_CACHE), type=_Content)
+            return content.passes if content.form == _FORM else {}
+    return {}
+
+
+def write_passes(
+    cache: Path, target: str, passed: Mapping[str, LastPass], others: Collection[str], tests: Collection[str]
+) -> None:
+    """Keep passes beside those of other runs, of the project's `tests` only; a failed write is not an error."""
+    with suppress(OSError, ProjectError), TargetFolder(cache / FOLDER) as folder:
+        folder.make("")
+        with _alone(cache / FOLDER):
+            before = read_passes(cache, target)
+            kept = {**before, **passed}
+            kept = {test: kept[test] for test in sorted(kept) if test in tests and test not in others}
+            if kept != before:
+                folder.write(_name(target), msgspec.json.encode(_Content(_FORM, kept)))
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(folder / _LOCK, flags, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _name(target: str) -> str:
+    # What is asked for by --target need not be a file's name.
+    return f"{target if re.fullmatch(r'[a-z][a-z0-9_]{0,60}', target) else digest(target)}.json"
+
 
 Test = DataTest | UnitTest
 

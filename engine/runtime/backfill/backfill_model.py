@@ -4,43 +4,169 @@ The input is what the stream has read and committed; its checkpoint, its offsets
 that it continues as if nothing had happened. Each commit replaces the rows of some days, and can be repeated: a day
 whose rows are those of the query is left alone, which is how the same command finishes after a kill. Streams of the
 table are moved behind each commit; the locks of all of them are held.
+
+How the rows of a range differ from those that its table has, by day, and the commits that replace them.
+
+Streams of a table whose rows were replaced continue behind the replacement, which brings them no row.
+
+A backfill makes an `overwrite` and a `replace` behind it. A stream that has read all rows before both is moved to the
+second; what a stream has not read would be lost, so that it has to read it first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import date, datetime, time
 from typing import TYPE_CHECKING
 
 from engine import kill_points
 from engine.compile import Model
 from engine.compile.nodes.model_settings import OnFail, OnSchemaChange
-from engine.errors import RunError
+from engine.errors import Diagnostic, Location, RunError, StateError
 from engine.lake.changes.range_replacement import replace_range
 from engine.lake.commit_guard import ExpectedTable
-from engine.lake.quoted_names import quoted
 from engine.lake.table_facts import BACKFILL, TableFacts
 from engine.plan.actions.state_checks import check_table
-from engine.plan.deployed.checkpoint_facts import read_checkpoint
-from engine.plan.deployed.recorded_streams import recorded
-from engine.runtime.backfill.backfill_request import TimeRange, check_model
-from engine.runtime.backfill.changed_days import Day, days_of, pieces
-from engine.runtime.backfill.pass_readers import check_unread, pass_readers
-from engine.runtime.backfill.read_input import ReadInput, rejected
-from engine.runtime.context.repeated_markers import repeated_markers
+from engine.plan.deployed.checkpoint_facts import read_checkpoint, recorded
+from engine.relations import quoted
+from engine.runtime.backfill.backfill_request import ReadInput, TimeRange, check_model, day_after, rejected
+from engine.runtime.context.ownership import repeated_markers
 from engine.runtime.context.run_context import Run
+from engine.runtime.erasure.stream_positions import StreamPosition, move_past, positions, unread_faults
 from engine.runtime.inputs.register_inputs import register
 from engine.runtime.operations.drop_table import check_finished
 from engine.runtime.quality import expectations
 from engine.runtime.sinks import table_setup
-from engine.runtime.sinks.frame_schema import match_table
+from engine.runtime.sinks.deleted_keys import match_table
 from engine.runtime.spark_support.spark_errors import diagnose, spark_exceptions
 from engine.runtime.streams.stream_query import open_session
 from engine.state import ModelState, Phase
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+UNREAD = "backfill-unread"
+
+
+def pass_readers(run: Run, owner: Model, table: TableFacts) -> None:
+    """Move the streams of a table, whose locks are held, behind the replacements that follow on what they read."""
+    for position in positions(run.manifest, run.target):
+        behind = _behind_replacements(position, owner, table)
+        if behind is not None and move_past(position, owner, owner.relation, behind):
+            kill_points.reach("reader moved", owner.relation.name, where=position.reader.name)
+
+
+def _behind_replacements(position: StreamPosition, owner: Model, table: TableFacts) -> TableFacts | None:
+    """The table as it was right after the replacements that follow on where a stream is; None: none does."""
+    ids = [snapshot.id for snapshot in table.history]
+    offsets = position.offsets_in(table)
+    reached = {offset["snapshot_id"] for offset in offsets} if offsets else {position.initial(owner)}
+    if len(reached) != 1 or (at := next(iter(reached))) not in ids:
+        return None
+    newer = ids.index(at)
+    if any(unread_faults((position,), owner, owner.relation, _from(table, newer))):
+        # It has read that snapshot in part, or is about to read more.
+        return None
+    last = newer
+    while last and (table.history[last - 1].backfills or table.history[last - 1].rewrites_files):
+        last -= 1
+    return _from(table, last) if any(one.backfills for one in table.history[last:newer]) else None
+
+
+def _from(table: TableFacts, newest: int) -> TableFacts:
+    return replace(table, history=table.history[newest:])
+
+
+def check_unread(run: Run, owner: Model, table: TableFacts) -> None:
+    """Check that the streams of a table have read all of its rows.
+
+    Raises:
+        StateError: `backfill-unread` with each stream; nothing was changed.
+    """
+    found = list(_unread(run, owner, table))
+    if found:
+        raise StateError.of(found)
+
+
+def _unread(run: Run, owner: Model, table: TableFacts) -> Iterator[Diagnostic]:
+    models = {model.name: model for model in run.manifest.models}
+    for one in unread_faults(positions(run.manifest, run.target), owner, owner.relation, table):
+        hint = f"It reads rows before they are replaced. Build it first: engine build -s {one.node}"
+        yield replace(one, code=UNREAD, hint=hint).at(Location(models[one.node or owner.name].file))
+
+
+_HASH = "__hash"
+# All that a table holds of a value, NULLs and microseconds too.
+_AS_JSON = {
+    "ignoreNullFields": "false",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """The rows of a day (UTC) in a range; the last day that Python has stands for all later ones too."""
+
+    day: date
+    before: int
+    after: int
+    same: bool
+
+
+def days_of(before: DataFrame, after: DataFrame, within: TimeRange) -> tuple[Day, ...]:
+    """Compare the rows of a range by day, in order."""
+    there, come = _summed(before, within), _summed(after, within)
+    none = (0, None)
+    return tuple(
+        Day(day, there.get(day, none)[0], come.get(day, none)[0], there.get(day, none) == come.get(day, none))
+        for day in sorted({*there, *come})
+    )
+
+
+def _summed(frame: DataFrame, within: TimeRange) -> dict[date, tuple[int, object]]:
+    """The number of rows of each day, and a sum that is another one for other rows."""
+    from pyspark.sql import functions as f
+
+    # Spark hashes no maps, and takes -0.0 for 0.0.
+    hashed = f.xxhash64(f.to_json(f.struct("*"), _AS_JSON)).cast("decimal(38,0)").alias(_HASH)
+    day = f.least(f.expr(within.day), f.lit(date.max)).alias("day")
+    rows = frame.select(day, hashed)
+    found = rows.groupBy("day").agg(f.count(f.lit(1)), f.sum(_HASH)).collect()
+    return {row[0]: (row[1], row[2]) for row in found}
+
+
+def pieces(days: Sequence[Day], within: TimeRange, most: int) -> Iterator[tuple[TimeRange, int, int]]:
+    """Yield the ranges that are replaced, each in a commit, with their rows before and after.
+
+    A range is of whole days, or of the part of a day that is in the range; of several days only if they follow on each
+    other and have few rows.
+
+    `most`: rows of a commit, unless a day has more.
+    """
+    begun: list[Day] = []
+    for day in days:
+        together = max(sum(d.before for d in (*begun, day)), sum(d.after for d in (*begun, day)))
+        if begun and (day.same or together > most):
+            yield _piece(begun, within)
+            begun = []
+        if not day.same:
+            begun.append(day)
+    if begun:
+        yield _piece(begun, within)
+
+
+def _piece(days: Sequence[Day], within: TimeRange) -> tuple[TimeRange, int, int]:
+    begin = max(within.begin, datetime.combine(days[0].day, time()))
+    last, end = days[-1].day, within.end
+    if last < date.max:
+        after = day_after(datetime.combine(last, time()))
+        end = after if end is None else min(end, after)
+    return replace(within, begin=begin, end=end), sum(d.before for d in days), sum(d.after for d in days)
+
 
 _LEFT_OUT = (OnFail.DROP, OnFail.QUARANTINE)
 

@@ -1,16 +1,185 @@
-"""What `engine backfill` is asked for: a range of times of a column, checked before Java starts."""
+"""What `engine backfill` is asked for: a range of times of a column, checked before Java starts.
+
+The input that a stream has read and committed, as batches: no row more, and none less.
+
+What has landed since is left to the stream: it would be in the table twice. How far each source was read is in Spark's
+checkpoint: its log of files, Kafka's offsets, the snapshot of a table.
+"""
 
 from __future__ import annotations
 
+import json
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
+from typing import TYPE_CHECKING, Any
 
-from engine.compile import Model
-from engine.errors import UsageError, near
-from engine.lake.quoted_names import quoted
+from engine import local_paths
+from engine.compile import Input, Model, Source
+from engine.errors import Location, StateError, UsageError, near
+from engine.lake.changes.read_files import forget_tasks, read_tasks
 from engine.lake.table_facts import TableFacts
+from engine.lake.table_writer import load
+from engine.plan.actions.file_checks import number, some_files
 from engine.plan.edits.backfill_obstacles import not_recomputed
-from engine.runtime.backfill.read_input import rejected
+from engine.plan.source_changes import StreamSource
+from engine.plan.tables.upstream_tables import Upstream, start_of
+from engine.relations import quoted
+from engine.runtime.context.run_context import Run
+from engine.runtime.inputs.source_file_check import modified
+from engine.runtime.inputs.stream_sources import read_upstreams
+from engine.sources import KINDS, SourceSpec, answers_of
+from engine.sources.files import file_source, listing
+from engine.sources.iceberg import iceberg_source
+from engine.spark.internals.handles import each
+from engine.state import ModelState
+from engine.state import checkpoint as spark_checkpoint
+from engine.state.file_log import accepted_times, logged, reaches
+from engine.state.state_path import StatePath
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+REJECTED = "backfill-rejected"
+
+
+def rejected(model: Model, message: str, hint: str = "") -> StateError:
+    """Return why rows of a model cannot be computed again; without a hint a full refresh is what is left."""
+    hint = hint or f"To compute all rows from the input that is left: engine build -f -s {model.name}"
+    return StateError(REJECTED, message, hint, node=model.name, location=Location(model.file))
+
+
+@dataclass(frozen=True, slots=True)
+class ReadInput:
+    """Gives the rows that a stream has read; the last micro-batch is committed, `streams` in order of its offsets."""
+
+    run: Run
+    model: Model
+    state: ModelState
+    session: SparkSession
+    checkpoint: StatePath
+    batch: int
+    streams: Sequence[StreamSource]
+    stack: ExitStack
+
+    def rows(self, item: Input) -> DataFrame | None:
+        """Return the rows of an input that is read as a stream; None: it is a static one.
+
+        Raises:
+            StateError: `backfill-rejected`, `source-gap`: not all of them can be read again.
+        """
+        if not item.stream:
+            return None
+        node = self.run.manifest.nodes[item.node]
+        spec = node.spec if isinstance(node, Source) else None
+        answers = answers_of(spec.format) if spec is not None else None
+        if spec is None or answers is None or answers.is_table:
+            return self._table(item, spec)
+        lines = [line for line, stream in enumerate(self.streams) if stream.node == item.node]
+        if answers.reads_files:
+            return self._files(spec, lines)
+        if answers.records_between is not None:
+            return self._between(spec, lines, answers.records_between)
+        raise rejected(self.model, f"records of '{item.name}' (format {spec.format}) cannot be read again")
+
+    def _files(self, spec: SourceSpec, lines: Sequence[int]) -> DataFrame:
+        times = self._same(spec.name, [self._logged(self.streams[line].number) for line in lines])
+        elsewhere = {uri for uri in times if listing.local(uri) is None}
+        there = listing.times_now(elsewhere, [spec], self.run.place) if elsewhere else {}
+        lost = []
+        for uri, then in times.items():
+            path = listing.local(uri)
+            # Of other file systems Spark finds out what is gone.
+            known = path is not None or there is not None
+            if known and (modified(path) if path is not None else (there or {}).get(uri)) != then:
+                lost.append(uri)
+        if lost:
+            names = some_files(lost, self.run.place.root)
+            message = f"{number(len(lost), 'file')} of '{spec.name}' changed or gone since they were read: {names}"
+            hint = "Put them back as they were (with their modification times), and run the command again."
+            raise rejected(self.model, message, hint)
+        return file_source.read_files(self.session, spec, self.run.place, times)
+
+    def _logged(self, source: int) -> dict[str, int]:
+        accepted = accepted_times(self.checkpoint.parent)
+        files = logged(self.checkpoint, source, to=reaches(self.checkpoint, source, self.batch))
+        return {uri: accepted.get(uri, file.modified) for file in files for uri in [local_paths.decoded(file.uri)]}
+
+    def _between(self, spec: SourceSpec, lines: Sequence[int], bounded: Callable[..., SourceSpec]) -> DataFrame:
+        offsets = spark_checkpoint.offset_lines(self.checkpoint, self.batch)
+        end = self._same(spec.name, [offsets[line] or {} for line in lines])
+        begin = self._same(spec.name, [self._beginning(self.streams[line].number) for line in lines])
+        try:
+            read = bounded(self.session, spec, self.run.place, begin, end)
+        except StateError as error:
+            found = error.diagnostic
+            raise StateError.of([found.at(Location(self.model.file), self.model.name)]) from error
+        return KINDS[spec.format].read_batch(self.session, read, self.run.place)
+
+    def _beginning(self, source: int) -> dict[str, Any]:
+        path = self.checkpoint / "sources" / str(source) / "0"
+        try:
+            # A version line, and JSON (Spark class HDFSMetadataLog).
+            found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8", errors="replace").splitlines()[-1])
+        except (OSError, ValueError, IndexError) as error:
+            raise rejected(self.model, f"{path}, which says where the stream began, cannot be read") from error
+        return found
+
+    def _same(self, name: str, found: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """What two streams of one source have read: they end at different places in the middle of a build only."""
+        if not found or any(one != found[0] for one in found):
+            hint = f"Build it first: engine build -s {self.model.name}"
+            raise rejected(self.model, f"it is not known how far '{name}' was read", hint)
+        return found[0]
+
+    def _table(self, item: Input, spec: SourceSpec | None) -> DataFrame:
+        upstream = next(one for one in read_upstreams(self.run, self.model) if one.node == item.node)
+        snapshot = self._snapshot(upstream)
+        name = ".".join(map(quoted, upstream.table))
+        frame = self.session.table(name)
+        if snapshot is None:
+            frame = frame.where("false")
+        elif snapshot != upstream.facts.snapshot:
+            table, read = load(self.session, name), f"{upstream.full}#read-{uuid.uuid4().hex}"
+            tasks = list(each(table.newScan().useSnapshot(snapshot).planFiles()))
+            self.stack.callback(forget_tasks, self.session, table, read)
+            # As the columns are now: those of the snapshot may have had other names.
+            frame = read_tasks(self.session, table, tasks, read) if tasks else frame.where("false")
+        return iceberg_source.as_declared(frame, spec, self.run.place) if spec is not None else frame
+
+    def _snapshot(self, upstream: Upstream) -> int | None:
+        """The snapshot of a table that has all rows that were read; None: none were."""
+        start, facts = start_of(self.state, upstream), upstream.facts
+        if start.uuid != facts.uuid or (start.at is not None and start.seed is None):
+            message = f"'{self.model.name}' has not read {upstream.full} from its first row on"
+            raise rejected(self.model, message)
+        ids = [snapshot.id for snapshot in facts.history]
+        offsets = [
+            o for o in spark_checkpoint.source_offsets(self.checkpoint, self.batch) if o.get("snapshot_id") in ids
+        ]
+        reached = {int(offset["snapshot_id"]) for offset in offsets}
+        if len(reached) > 1 or any(_is_partly_read(facts, offset) for offset in offsets):
+            hint = f"Build it first: engine build -s {self.model.name}"
+            raise rejected(self.model, f"'{self.model.name}' has read {upstream.full} in part", hint)
+        if not reached and start.snapshot is None and any(self._other(upstream)):
+            raise rejected(self.model, f"it is not known how far {upstream.full} was read")
+        return next(iter(reached), start.snapshot)
+
+    def _other(self, upstream: Upstream) -> list[Mapping[str, Any]]:
+        lines = spark_checkpoint.offset_lines(self.checkpoint, self.batch)
+        own = [lines[n] for n, stream in enumerate(self.streams) if stream.node == upstream.node and n < len(lines)]
+        return [offset for offset in own if offset is not None and offset.get("snapshot_id", -1) != -1]
+
+
+def _is_partly_read(table: TableFacts, offset: Mapping[str, Any]) -> bool:
+    snapshot = next(one for one in table.history if one.id == offset["snapshot_id"])
+    files = snapshot.summary.get("total-data-files" if offset.get("scan_all_files") else "added-data-files", "0")
+    position = offset.get("position")
+    return snapshot.operation == "append" and isinstance(position, int) and position < int(files)
+
 
 # By the type of a column as PyIceberg prints it, what begins a literal of Spark's.
 _TIMES = {"timestamptz": "TIMESTAMP", "timestamp": "TIMESTAMP_NTZ", "date": "DATE"}

@@ -1,24 +1,152 @@
-"""Computing again the partitions of a table that hold rows that may have changed."""
+"""Computing again the partitions of a table that hold rows that may have changed.
+
+Values of partition fields, as Iceberg computes them, and literal conditions by which files are skipped.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from engine.lake import table_writer as lake
-from engine.lake.changes.file_replacement import FieldValues, replace_files
-from engine.lake.changes.listed_files import listed_files
+from engine.lake.changes.file_replacement import FieldValues, listed_files, replace_files
 from engine.lake.commit_guard import ExpectedTable
 from engine.lake.commits import Commit
-from engine.lake.quoted_names import quoted
 from engine.lake.table_layout import same_partitions
+from engine.lake.table_writer import literal
+from engine.relations import Partition, quoted
 from engine.runtime.batch.followed_changes import Affected, FollowedChanges, FullRefreshError, no_commit
-from engine.runtime.batch.partition_values import PartitionValues, field_sql, partition_values
 from engine.runtime.sinks import table_setup
+from engine.times import CYCLE_DAYS, CYCLE_YEARS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+
+Values = tuple[str | None, ...]
+_FUNCTIONS = {"year": "years", "month": "months", "day": "days", "hour": "hours"}
+_PLAIN = {"boolean", "tinyint", "smallint", "int", "bigint", "float", "double"}
+_DAY = 86_400_000_000
+_MICROSECONDS = {"day": _DAY, "hour": 3_600_000_000}
+# Of a time that Spark has, in microseconds.
+_MOST = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionValues:
+    """Partitions of a table, by the values of their fields, as text (see `as_text`); None: NULL."""
+
+    parts: tuple[Partition, ...]
+    types: tuple[str, ...]
+    values: tuple[Values, ...]
+
+    def where(self, expressions: Sequence[str]) -> str:
+        """Return a condition for rows of these partitions; there is at least one."""
+        if len(self.parts) == 1:
+            return self._among(expressions[0], [values[0] for values in self.values], 0)
+        each = (
+            " AND ".join(self._among(text, [values[i]], i) for i, text in enumerate(expressions))
+            for values in self.values
+        )
+        return " OR ".join(f"({one})" for one in each)
+
+    def _among(self, expression: str, texts: Sequence[str | None], index: int) -> str:
+        given = ", ".join(as_literal(text, self.types[index]) for text in texts if text is not None)
+        found = [f"{expression} IN ({given})"] if given else []
+        found += [f"{expression} IS NULL"] if None in texts else []
+        return f"({' OR '.join(found)})"
+
+    def ranges(self, column_types: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
+        """Return by column in which ranges its times are, from and to as SQL, where that follows from `where`."""
+        found: dict[str, list[tuple[str, str]]] = {}
+        for index, (part, kind) in enumerate(zip(self.parts, column_types, strict=True)):
+            texts = {values[index] for values in self.values}
+            if part.transform not in _FUNCTIONS or None in texts or kind not in {"timestamp", "date"}:
+                continue
+            spans = _merged(_span(part.transform, int(text)) for text in texts if text is not None)
+            if any(abs(end) > _MOST for span in spans for end in span):
+                continue
+            make = _timestamp if kind == "timestamp" else _date
+            found[part.column.lower()] = [(make(begin), make(end)) for begin, end in spans]
+        return found
+
+
+def field_sql(part: Partition, catalog: str) -> str:
+    column = quoted(part.column)
+    if part.transform == "identity":
+        return column
+    name = _FUNCTIONS.get(part.transform, part.transform)
+    number = f"{part.number}, " if part.number is not None else ""
+    return f"{quoted(catalog)}.system.{name}({number}{column})"
+
+
+def partition_values(rows: DataFrame, parts: Sequence[Partition], catalog: str, most: int) -> PartitionValues | None:
+    """Return the partitions that some rows fall into; None: more than `most`, or of values that have no literal."""
+    fields = rows.selectExpr(*(f"{field_sql(part, catalog)} AS p{i}" for i, part in enumerate(parts)))
+    types = tuple(field.dataType.simpleString() for field in fields.schema.fields)
+    if any(as_text("x", kind) is None for kind in types):
+        return None
+    texts = fields.selectExpr(*(f"{as_text(f'p{i}', kind)} AS p{i}" for i, kind in enumerate(types)))
+    found = texts.distinct().limit(most + 1).collect()
+    if len(found) > most:
+        return None
+    return PartitionValues(tuple(parts), types, tuple(tuple(row) for row in found))
+
+
+def as_text(column: str, kind: str) -> str | None:
+    """Return SQL for a value as text that can be read back as the same value; None: there is none for its type."""
+    if kind in _PLAIN or kind == "string" or kind.startswith("decimal"):
+        return f"CAST({column} AS string)"
+    return {"date": f"CAST(unix_date({column}) AS string)", "timestamp": f"CAST(unix_micros({column}) AS string)",
+            "binary": f"hex({column})"}.get(kind)  # fmt: skip
+
+
+def as_literal(text: str, kind: str) -> str:
+    if kind == "string":
+        return literal(text)
+    if kind == "binary":
+        return f"X'{text}'"
+    return {"date": f"date_from_unix_date({text})", "timestamp": f"timestamp_micros({text})"}.get(
+        kind, f"CAST('{text}' AS {kind})"
+    )
+
+
+def _span(transform: str, value: int) -> tuple[int, int]:
+    """Begin and end (exclusive) of a partition by time, in microseconds; all count from 1970.
+
+    Not by `datetime`, which ends with the year 9999: milliseconds that were read as seconds are in the year 50000.
+    """
+    if transform in _MICROSECONDS:
+        return value * _MICROSECONDS[transform], (value + 1) * _MICROSECONDS[transform]
+    months, length = (value * 12, 12) if transform == "year" else (value, 1)
+    return _month(months) * _DAY, _month(months + length) * _DAY
+
+
+def _month(number: int) -> int:
+    years, month = divmod(number, 12)
+    cycles, year = divmod(1970 + years - 2000, CYCLE_YEARS)
+    return (date(2000 + year, month + 1, 1) - date(1970, 1, 1)).days + cycles * CYCLE_DAYS
+
+
+def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    for begin, end in sorted(spans):
+        if found and found[-1][1] == begin:
+            found[-1] = (found[-1][0], end)
+        else:
+            found.append((begin, end))
+    return found
+
+
+def _timestamp(at: int) -> str:
+    return f"timestamp_micros({at})"
+
+
+def _date(at: int) -> str:
+    return f"date_from_unix_date({at // _DAY})"
+
 
 # Partitions that are named in conditions; more are not a small part of a table.
 _MOST_PARTITIONS = 1_000

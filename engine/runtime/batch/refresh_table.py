@@ -9,12 +9,19 @@ from engine.compile import Manifest, Model
 from engine.compile.nodes.model_settings import Refresh
 from engine.compile.refresh.changed_keys import InputState, follow
 from engine.lake.lake_reader import Lake
-from engine.lake.quoted_names import quoted
 from engine.lake.table_facts import TableFacts
 from engine.plan.refresh.refresh_choice import RefreshChoice, plain
+from engine.relations import quoted
 from engine.runtime.batch.affected_partitions import affected_partitions
-from engine.runtime.batch.followed_changes import Affected, FollowedChanges, FullRefreshError, no_commit, state_name
-from engine.runtime.batch.input_differences import InputReading, table_of
+from engine.runtime.batch.followed_changes import (
+    Affected,
+    FollowedChanges,
+    FullRefreshError,
+    InputReading,
+    no_commit,
+    state_name,
+    table_of,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,24 +1,60 @@
-"""Recreating a batch table, and its quarantine before it; what must not be ends it before anything is written."""
+"""Recreating a batch table, and its quarantine before it; what must not be ends it before anything is written.
+
+What a batch model reads at this moment.
+
+How a batch table is committed: rewritten in full, or only the partitions that its rows fall into.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from engine.compile import Model
+from engine.compile import Model, Source
+from engine.compile.nodes.model_settings import Overwrite
+from engine.errors import Location, StateError, errors_at
 from engine.events import Diagnosed, Metrics
+from engine.lake import table_writer as lake
 from engine.lake.commits import Commit
+from engine.lake.staged_replacement import stage_replacement
+from engine.lake.table_facts import TableFacts
+from engine.lake.table_layout import same_partitions
+from engine.plan.refresh.batch_inputs import batch_positions
 from engine.runtime.context.run_context import Run
-from engine.runtime.quality import bad_records, expectations, too_many_bad_records
+from engine.runtime.quality import bad_records, expectations
 from engine.runtime.quality.bad_records import Watched
 from engine.runtime.quality.quarantine import quarantine_of, quarantines
-from engine.runtime.sinks.commit_batch_table import Committing
+from engine.runtime.sinks import table_setup
+from engine.sources import KINDS
 from engine.spark.internals import executions
 from engine.state import ModelState
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+
+Committing = Callable[["DataFrame", Mapping[str, str]], Commit | None]
+
+
+def committing(model: Model, table: TableFacts | None, branch: str | None = None) -> Committing:
+    """What commits the rows of a batch table, once, beside those of `table`; no commit if no partition is touched."""
+    relation, options = model.relation.sql, model.write.write_options
+    if model.write.overwrite is Overwrite.TABLE or table is None:
+        layout = table_setup.layout(model, 1)
+        if branch is not None:
+            return lambda rows, markers: stage_replacement(rows, relation, layout, markers, options)
+        return lambda rows, markers: lake.replace(rows, relation, layout, markers, options)
+
+    def partitions(rows: DataFrame, markers: Mapping[str, str]) -> Commit | None:
+        fitted, _ = table_setup.fitted(model, rows)
+        if not same_partitions(lake.load(rows.sparkSession, relation), table_setup.layout(model, 1)):
+            message = f"{model.relation} is not partitioned as 'partition_by' declares"
+            hint = f"Only whole partitions can be replaced; rebuild the table: engine build -f -s {model.name}"
+            raise StateError("table-schema", message, hint, node=model.name, location=Location(model.file))
+        return lake.overwrite_partitions(lake.stage(fitted, relation, options), markers, branch)
+
+    return partitions
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +97,7 @@ def replace_table(
         refusal = bad_records.refused(session, execution, watched, seen)
         refusal = refusal or expectations.refused(execution, checks, failed)
         if refusal is None:
-            refusal = too_many_bad_records.TakenOut().refused(session, execution, watched, seen)
+            refusal = bad_records.TakenOut().refused(session, execution, watched, seen)
         if refusal is not None:
             raise refusal
         parts = list(bad_records.to_quarantine(session, execution, watched, seen))
@@ -77,6 +113,19 @@ def replace_table(
         failed_checks={name: count for name, count in failed.items() if count},
         quarantined=aside,
     )
-    for warning in too_many_bad_records.warnings(model.name, watched, counted.bad_records):
+    for warning in bad_records.warnings(model.name, watched, counted.bad_records):
         run.emit(Diagnosed(warning))
     return Replaced(done, done.counted(counted) if done else counted)
+
+
+def positions(run: Run, model: Model) -> dict[str, Any]:
+    def of_source(source: Source) -> Mapping[str, Any]:
+        kind = KINDS[source.spec.format]
+        with errors_at(source.location):
+            kind.check(source.spec, run.place)
+            return kind.position(run.spark, source.spec, run.place)
+
+    def of_table(node: Model) -> TableFacts | None:
+        return run.lake.table(node.relation.schema, node.relation.name)
+
+    return batch_positions(run.manifest, model, of_source, of_table)

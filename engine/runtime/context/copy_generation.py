@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from engine.plan.deployed.recorded_streams import RECORD, recorded
+from engine.plan.deployed.checkpoint_facts import RECORD, recorded
 from engine.plan.source_changes import StreamSource
 from engine.state import TableState
 from engine.state.file_log import ACCEPTED

@@ -3,24 +3,31 @@
 A staging table (`<table>__g<n>`) or an initial snapshot (`<table>__seed<n>_..`) says so in its properties. Those that
 were made before there were such marks are known by the model and the number of the generation, unless a model of the
 project keeps a state for a table of that name.
+
+What a table must be when a model commits to it: see `engine.lake.commit_guard`.
+
+The markers of commits other than micro-batches: those of the last commit of the table's owner are repeated.
+
+After a kill before `model.json` hears of such a commit, or once the snapshot before it has expired, the table itself
+still says which micro-batch its writer has reached.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from engine.compile import Model, Relation
 from engine.errors import Location, StateError
 from engine.lake import table_writer as lake
-from engine.lake.table_facts import TableFacts
-from engine.plan.deployed.ownership_marks import ROLES, SEED, STAGING
+from engine.lake.table_facts import BACKFILL, ERASE, SnapshotFacts, TableFacts
+from engine.plan.deployed.state_folder import ROLES, SEED, STAGING
+from engine.runtime.context.run_context import Run
 from engine.state import TableState
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from engine.runtime.context.run_context import Run
 
 _WHAT = {STAGING: "a rebuild", SEED: "an initial snapshot"}
 
@@ -71,3 +78,51 @@ def drop_beside(
         hint = f"Rename or drop {relation}, or give '{model.name}' another 'alias'."
         raise StateError("name-taken", message, hint, node=model.name, location=Location(model.file))
     lake.drop_table(session, relation.sql)
+
+
+def descends_in(run: Run, relation: Relation, branch: str | None = None) -> Callable[[int, int], bool]:
+    """Tell whether a snapshot of a table has another one for an ancestor, also where others expired what is between."""
+
+    def descends(head: int, ancestor: int) -> bool:
+        table = run.lake.table(relation.schema, relation.name, branch, back_to=ancestor)
+        if table is None or not table.holds(ancestor):
+            return False
+        ids = [snapshot.id for snapshot in table.history]
+        return head in ids and (ancestor not in ids or ids.index(head) <= ids.index(ancestor))
+
+    return descends
+
+
+def check_alone(model: Model, relation: Relation, table: TableFacts | None, begun: SnapshotFacts) -> None:
+    """Check that the files of a commit are still those of its rows alone, so that they can be replaced.
+
+    Raises:
+        StateError: `batch-unfinished`.
+    """
+    newer = []
+    for snapshot in table.history if table is not None else ():
+        if snapshot.id == begun.id:
+            break
+        newer.append(snapshot)
+    if all(snapshot.operation == "append" for snapshot in newer):
+        return
+    message = (
+        f"micro-batch {begun.marker('batch-id')} of '{model.name}' was started by another version of the model, "
+        f"whose rows in {relation} (snapshot {begun.id}) were rewritten since"
+    )
+    hint = (
+        "Restore that version of the model and build once to finish the micro-batch, then change it again. Or "
+        f"rebuild the table: engine build -f -s {model.name}"
+    )
+    raise StateError("batch-unfinished", message, hint, node=model.name)
+
+
+_NOT_CARRIED = ("lease", "fence", ERASE, BACKFILL)
+
+
+def repeated_markers(run: Run, owner: Model, facts: TableFacts) -> dict[str, str]:
+    last = next((s for s in facts.history if s.marker("generation") is not None), None)
+    summary = last.summary if last is not None else {}
+    known = {key.removeprefix("engine."): text for key, text in summary.items() if key.startswith("engine.")}
+    carried = {key: text for key, text in known.items() if key not in _NOT_CARRIED}
+    return {**carried, "model": owner.name, "run-id": run.id, **run.lease_marker(owner)}

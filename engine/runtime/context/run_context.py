@@ -1,24 +1,37 @@
-"""What all parts of one run share, and how a model's turn ends."""
+"""What all parts of one run share, and how a model's turn ends.
+
+Which jars a session needs for what runs in it.
+
+What a session needs so that Spark writes checkpoints to a bucket.
+
+The locks of tables that others write in turns: a command that needs them waits for its own.
+"""
 
 from __future__ import annotations
 
+import logging
 import threading
+import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine import __version__
-from engine.compile import Manifest, Model, Target
+from engine.compile import DataTest, Manifest, Model, Source, Target
+from engine.errors import StateError
 from engine.events import Emit, Event
 from engine.lake.fencing.table_fence import MARKER
 from engine.lake.lake_reader import Lake
+from engine.object_store.s3_settings import S3Settings, hadoop_conf
 from engine.plan import Plan, Reset
 from engine.plan.deployed import generations
 from engine.plan.deployed.state_folder import environment, table_state
-from engine.sources import Place
-from engine.state import ModelState, TableState
+from engine.sources import KINDS, Place
+from engine.spark.checkpoint_files import OBJECT_SETTINGS
+from engine.state import ModelState, TableState, locked
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -91,3 +104,58 @@ class Run:
             **self.lease_marker(model),
         }
         return known if batch is None else {**known, "batch-id": str(batch)}
+
+
+CORE = ("core",)
+
+
+def jar_sets(manifest: Manifest, nodes: Iterable[Model | DataTest]) -> tuple[str, ...]:
+    read = (manifest.nodes[i] for node in nodes for i in _read_by(node))
+    specs = [node.spec for node in read if isinstance(node, Source)]
+    return (*CORE, *sorted({name for spec in specs for name in KINDS[spec.format].jars(spec)}))
+
+
+def _read_by(node: Model | DataTest) -> Iterable[str]:
+    return node.depends_on if isinstance(node, DataTest) else (item.node for item in node.inputs)
+
+
+JARS = ("s3",)
+
+
+def state_jars(target: Target) -> tuple[str, ...]:
+    return () if isinstance(target.state, Path) else JARS
+
+
+def state_conf(target: Target) -> Mapping[str, str]:
+    if isinstance(target.state, Path):
+        return {}
+    return {**hadoop_conf(target.s3() if target.s3 is not None else S3Settings()), **OBJECT_SETTINGS}
+
+
+_log = logging.getLogger("engine.runtime")
+
+# How long to wait for a turn of `engine start`, or for a build.
+_WAIT_SECONDS, _POLL_SECONDS = 600.0, 1.0
+
+
+@contextmanager
+def locked_when_free(states: Sequence[TableState]) -> Iterator[tuple[int, ...]]:
+    """Hold the locks of tables, after the turn of whoever writes them.
+
+    Raises:
+        StateError: `table-locked`.
+    """
+    deadline, waits = time.monotonic() + _WAIT_SECONDS, False
+    with ExitStack() as stack:
+        while True:
+            try:
+                locks = stack.enter_context(locked(states))
+                break
+            except StateError as error:
+                if error.diagnostic.code != "table-locked" or time.monotonic() > deadline:
+                    raise
+                if not waits:
+                    _log.info("waiting: %s", error.diagnostic.message)
+                waits = True
+                time.sleep(_POLL_SECONDS)
+        yield locks

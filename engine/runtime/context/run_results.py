@@ -4,6 +4,8 @@ What dbt has no word for is under `adapter_response`: the numbers of a stream, i
 `progress`, `unchanged` where there was nothing new (dbt's status is then `success`), and `cached` for a test of which
 an earlier pass counts, with its time. What is said of no node of the
 run is under `args`: dbt's form has no other place for it.
+
+How the turn of a model ends for which the plan is certain that there is nothing to do.
 """
 
 from __future__ import annotations
@@ -16,12 +18,14 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from engine.compile import Manifest, Model
+from engine.compile import Manifest, Model, Target
 from engine.compile.artifacts.dbt_manifest import unique_id
 from engine.compile.artifacts.write_artifacts import artifact_metadata, write_text
 from engine.errors import Diagnostic
-from engine.events import BatchCommitted, Event, ModelFinished, RunResults, Status, TestFinished, fold
-from engine.plan.actions.build_order import run_order
+from engine.events import BatchCommitted, Event, ModelFinished, Outcome, RunResults, Status, TestFinished, fold
+from engine.plan import Plan
+from engine.plan.actions.action import run_order
+from engine.plan.deployed.state_folder import table_state
 from engine.target_folder import TargetFolder
 
 FILE = "run_results.json"
@@ -163,3 +167,20 @@ def _timing(result: ModelFinished | TestFinished) -> list[dict[str, str]]:
         return []
     begin = datetime.fromisoformat(result.at) - timedelta(seconds=result.seconds)
     return [{"name": "execute", "started_at": begin.isoformat(timespec="seconds"), "completed_at": result.at}]
+
+
+def nothing_new(plan: Plan, target: Target, model: Model) -> Outcome | None:
+    """Return the outcome of a model without work; None: it has some, or only Spark and the systems behind it know.
+
+    The plan is of the time at which the tables were locked: what comes later waits for the next build.
+    """
+    action = plan.actions.get(model.id)
+    if action is None or not action.unchanged:
+        return None
+    folder = table_state(target, model)
+    state = folder.load()
+    if action.inputs is not None and state is not None:
+        # Older snapshots may expire: none of the rows that the model reads changed since.
+        folder.save(replace(state, inputs=action.inputs))
+    snapshot = state.snapshot if state is not None else None
+    return Outcome(Status.UNCHANGED, "no new data", snapshot_id=snapshot, note="; ".join(action.notes))

@@ -1,15 +1,30 @@
-"""Running data tests: each is a query that returns the failing rows."""
+"""Running data tests: each is a query that returns the failing rows.
+
+One look at a table for several data tests: those of which no row fails need no query of their own.
+
+What data tests read of sources: a bounded read, which begins and ends once for all tests of a run.
+
+Files are those that are there when the first test asks, Kafka's partitions end where they end then, a table is read at
+its snapshot of the moment of each query. Nothing of it is a stream: no checkpoint, no watermark, no dedup.
+"""
 
 from __future__ import annotations
 
+import logging
 import operator
-from dataclasses import dataclass
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from engine.compile import DataTest, Severity
+from engine.compile import DataTest, Manifest, Severity, Source
 from engine.compile.declarations.failing_rows import FAILING_ROWS
-from engine.errors import Diagnostic
+from engine.errors import Diagnostic, errors_at
 from engine.events import Status
+from engine.runtime.context.run_context import Run
+from engine.runtime.lifecycle import publish
+from engine.runtime.spark_support.spark_errors import spark_exceptions
+from engine.sources import BAD, KINDS, ORIGIN, Place, answers_of, mark_bad_records
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,3 +81,90 @@ def judged(test: DataTest, failures: int) -> Status:
 def _holds(bound: str, failures: int) -> bool:
     parts = (part.partition(" ") for part in (bound or "!= 0").split(" or "))
     return any(_SIGNS[sign](failures, int(number)) for sign, _, number in parts)
+
+
+_log = logging.getLogger("engine.runtime")
+
+
+@dataclass(slots=True)
+class SharedScan:
+    """At least two tests that look at the same rows; the first that runs looks for all of them."""
+
+    tests: tuple[DataTest, ...]
+    _clean: frozenset[str] | None = None
+    _guard: threading.Lock = field(default_factory=threading.Lock)
+
+    def clean(self, run: Run, test: DataTest, session: SparkSession) -> bool:
+        with self._guard:
+            if self._clean is None:
+                self._clean = _look(run, self.tests, session)
+            return test.id in self._clean
+
+
+def shared(tests: Iterable[DataTest]) -> Mapping[str, SharedScan]:
+    by_rows: dict[str, list[DataTest]] = {}
+    for test in tests:
+        if test.look is not None:
+            by_rows.setdefault(test.look.rows, []).append(test)
+    groups = (SharedScan(tuple(group)) for group in by_rows.values() if len(group) > 1)
+    return {test.id: group for group in groups for test in group.tests}
+
+
+def _look(run: Run, tests: tuple[DataTest, ...], session: SparkSession) -> frozenset[str]:
+    looks = [test.look for test in tests if test.look is not None]
+    rows = publish.reading_what_waits(run, replace(tests[0], sql=looks[0].rows))
+    query = f"SELECT {', '.join(look.failing for look in looks)}\nFROM {rows}"
+    try:
+        found = session.sql(query).collect()[0]
+    except spark_exceptions():
+        # A fault of one of them is shown by its own query.
+        if run.stop.is_set():
+            raise
+        _log.info("no common query for the tests of %s", tests[0].model, exc_info=True)
+        return frozenset()
+    return frozenset(test.id for test, failing in zip(tests, found, strict=True) if not failing)
+
+
+def sources_of(manifest: Manifest, tests: Iterable[DataTest]) -> Mapping[str, Source]:
+    found = (manifest.nodes[i] for test in tests for i in test.depends_on)
+    return {node.id: node for node in found if isinstance(node, Source)}
+
+
+@dataclass(slots=True)
+class SourceRows:
+    spark: SparkSession
+    manifest: Manifest
+    place: Place
+    _session: SparkSession | None = None
+    _views: set[str] = field(default_factory=set)
+    _guard: threading.Lock = field(default_factory=threading.Lock)
+
+    def session(self, test: DataTest) -> SparkSession:
+        """The session in which a test runs: it has a view for each source that the test reads.
+
+        Raises:
+            EngineError: there is nothing to read, or it cannot be read as it is declared.
+            pyspark.errors.PySparkException: Spark cannot read it.
+        """
+        wanted = sources_of(self.manifest, [test])
+        if not wanted:
+            return self.spark
+        with self._guard:
+            if self._session is None:
+                self._session = self.spark.newSession()
+            for source in (source for i, source in wanted.items() if i not in self._views):
+                self._register(self._session, source)
+                self._views.add(source.id)
+            return self._session
+
+    def _register(self, session: SparkSession, source: Source) -> None:
+        spec, kind = source.spec, KINDS[source.spec.format]
+        with errors_at(source.location):
+            kind.check(spec, self.place)
+            spec = answers_of(spec.format).until_now(session, spec, self.place)
+            frame = kind.read_batch(session, spec, self.place)
+        if BAD in frame.columns:
+            frame = mark_bad_records.without_bad(
+                frame, source.name, f"bad records of {source.name}", spec.on_bad_record
+            )
+        frame.drop(ORIGIN).createOrReplaceTempView(f"`{source.name}`")

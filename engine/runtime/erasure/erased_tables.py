@@ -1,19 +1,28 @@
-"""The tables that hold rows of a model: its own, and what the engine keeps beside it."""
+"""The tables that hold rows of a model: its own, and what the engine keeps beside it.
+
+What `engine erase` is asked for: a condition over the columns of a table, checked before Java starts.
+
+Where else the rows that `engine erase` removes from a model's tables may be, found by lineage.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.compile import Model, Relation
-from engine.errors import UsageError
+from engine.compile import Manifest, Model, Relation, Source
+from engine.compile.config.condition_config import condition_columns, condition_fault
+from engine.compile.nodes.column_facts import Derivation
+from engine.compile.sql.determinism import deterministic_text
+from engine.compile.sql.dialect import tokenize
+from engine.errors import UsageError, near
 from engine.lake.table_facts import TableFacts
 from engine.plan.actions.state_checks import check_ours
-from engine.plan.deployed.ownership_marks import SEED
+from engine.plan.deployed.state_folder import SEED
+from engine.relations import quoted
 from engine.runtime.context.run_context import Run
-from engine.runtime.erasure.erase_condition import WHERE, EraseRequest, within
 from engine.runtime.erasure.matching_rows import MATCHES, Judge, by_columns, by_fields, by_json, every_row
 from engine.runtime.erasure.stream_positions import positions
 from engine.runtime.quality import quarantine
@@ -22,6 +31,84 @@ from engine.runtime.sinks import deleted_keys
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
+
+
+WHERE, QUARANTINE = "--where", "--quarantine"
+_FORM = "Write one SQL condition over the columns of {0}, such as {1}."
+
+
+@dataclass(frozen=True, slots=True)
+class EraseRequest:
+    """The rows that are to be erased.
+
+    Attributes:
+        where: the condition over the columns of its table; NULL is not a match.
+        columns: of the table that it names; of a field of a struct the struct.
+        quarantine: another condition, over the columns of the quarantine itself; None: there is none.
+    """
+
+    model: Model
+    where: str
+    columns: tuple[str, ...]
+    quarantine: str | None = None
+
+
+def check_model(model: Model) -> None:
+    """Check that a model has a table of its own in this target.
+
+    Raises:
+        UsageError: it has none.
+    """
+    kind = model.materialized
+    if not kind.traits.keeps_rows:
+        names = [item.name for item in model.inputs]
+        hint = f"Erase the rows from what it reads: {', '.join(names)}" if names else ""
+        raise UsageError("usage", f"'{model.name}' is {_article(kind.value)} and stores no rows", hint)
+
+
+def _article(word: str) -> str:
+    return f"{'an' if word[0] in 'aeiou' else 'a'} {word}"
+
+
+def read_request(
+    model: Model, table: TableFacts, quarantined: TableFacts | None, where: str, quarantine: str | None
+) -> EraseRequest:
+    """Check the conditions of a command.
+
+    Raises:
+        UsageError: `condition-syntax`, `unknown-column`; of the quarantine `usage` if there is none.
+    """
+    columns = _checked(WHERE, where, str(model.relation), table, "customer_id = 42")
+    if quarantine is not None:
+        if quarantined is None:
+            raise UsageError("usage", f"'{model.name}' has no quarantine", f"Remove {QUARANTINE}.")
+        _checked(QUARANTINE, quarantine, f"{model.relation}__quarantine", quarantined, "row like '%jane@example.com%'")
+    return EraseRequest(model, where.strip(), columns, quarantine.strip() if quarantine is not None else None)
+
+
+def _checked(option: str, text: str, relation: str, table: TableFacts, example: str) -> tuple[str, ...]:
+    form = _FORM.format(relation, example)
+    fault = condition_fault(text)
+    if fault:
+        raise UsageError("condition-syntax", f"{option} {text!r} {fault}", form)
+    if not deterministic_text(f"SELECT {text}"):
+        message = f"{option} {text!r} reads the clock, draws random numbers or calls a function that is not Spark's own"
+        raise UsageError("condition-syntax", message, f"A repeated erase must match the same rows. {form}")
+    known = {name.lower(): name for name, _ in table.columns}
+    named = list(condition_columns(text))
+    if not named:
+        message = f"{option} {text!r} names no column, so that it matches all rows or none"
+        raise UsageError("condition-syntax", message, f"{form} To remove all rows: engine drop, or engine build -f.")
+    if unknown := [name for name in named if name.lower() not in known]:
+        hint = near(unknown[0], known.values())
+        raise UsageError("unknown-column", f"{option} names '{unknown[0]}', which is not a column of {relation}", hint)
+    return tuple(known[name.lower()] for name in named)
+
+
+def within(columns: Iterable[str], others: Iterable[str]) -> bool:
+    """Return whether some columns are among others, whatever their case."""
+    return {name.lower() for name in columns} <= {name.lower() for name in others}
+
 
 _SEEDS = re.compile(r"__seed\d+_\w+")
 
@@ -115,3 +202,108 @@ def _check_type(session: SparkSession, request: EraseRequest) -> None:
     if kind != "boolean":
         message = f"{WHERE} {request.where!r} is {kind}, not boolean"
         raise UsageError("condition-syntax", message, "Write a condition that is true for the rows to erase.")
+
+
+# Columns of the condition: their names in another table.
+_Names = Mapping[str, str]
+_PLAIN = "abcdefghijklmnopqrstuvwxyz0123456789_"
+
+
+@dataclass(frozen=True, slots=True)
+class OtherCopy:
+    """A place that may have the rows; `command` removes them there; empty: there is none."""
+
+    node: str
+    what: str
+    command: str = ""
+
+
+def other_copies(manifest: Manifest, request: EraseRequest) -> tuple[OtherCopy, ...]:
+    return (*_state(request.model), *_downstream(manifest, request), *_upstream(manifest, request))
+
+
+def _state(model: Model) -> Iterator[OtherCopy]:
+    if model.stateful:
+        what = "state of its query (windows, joins, dedup) until the watermark passes it"
+        yield OtherCopy(model.name, what, f"engine build -f -s {model.name}")
+
+
+def _downstream(manifest: Manifest, request: EraseRequest) -> Iterator[OtherCopy]:
+    """The models that read the table, or what was made of it, near ones first."""
+    names: dict[str, _Names | None] = {request.model.id: {name: name for name in request.columns}}
+    for reader in manifest.models:
+        above = [node for node in reader.depends_on if node in names]
+        if not above or reader.id in names:
+            continue
+        passed = [{there: here for here, there in reversed(_copies(reader, node).items())} for node in above]
+        names[reader.id] = _renamed(names[above[0]], passed[0]) if len(above) == 1 else None
+        if reader.keeps_rows:
+            yield _copy_in(reader, request, names[reader.id])
+
+
+def _copy_in(reader: Model, request: EraseRequest, names: _Names | None) -> OtherCopy:
+    if names is not None:
+        after = f"engine build -s {reader.name}, then " if not reader.streaming else ""
+        return OtherCopy(reader.name, "rows that were read from it", f"{after}{erase_command(reader, request, names)}")
+    what = "rows computed from it" + (", and state of its query" if reader.stateful else "")
+    return OtherCopy(reader.name, what, f"engine build -f -s {reader.name}")
+
+
+def _upstream(manifest: Manifest, request: EraseRequest) -> Iterator[OtherCopy]:
+    """The models and sources that the rows came from: a full refresh reads them again."""
+    names: dict[str, _Names | None] = {request.model.id: {name: name for name in request.columns}}
+    waiting = [request.model]
+    while waiting:
+        model = waiting.pop(0)
+        for above in manifest.parents(model.id):
+            node = manifest.nodes[above]
+            if above in names:
+                continue
+            names[above] = _renamed(names[model.id], _copies(model, above))
+            if isinstance(node, Source):
+                what = f"records of the source ({node.spec.format}): a full refresh reads them again"
+                yield OtherCopy(node.name, what)
+            elif isinstance(node, Model):
+                waiting.append(node)
+                if node.keeps_rows:
+                    known = names[above]
+                    command = erase_command(node, request, known) if known is not None else ""
+                    yield OtherCopy(node.name, "rows that it was made from: a full refresh reads them again", command)
+
+
+def _copies(model: Model, above: str) -> dict[str, str]:
+    found = {}
+    for column in model.columns:
+        origins = [origin for origin in column.origins if origin.kind == "direct"]
+        copied = column.derivation is Derivation.COPY and len(origins) == 1 and origins[0].node == above
+        if copied and "." not in origins[0].column:
+            found[column.name] = origins[0].column
+    return found
+
+
+def _renamed(names: _Names | None, others: _Names) -> _Names | None:
+    """The columns of the condition under other names; None: not all of them have one."""
+    known = {old.lower(): new for old, new in others.items()}
+    if names is None or not {name.lower() for name in names.values()} <= known.keys():
+        return None
+    return {name: known[there.lower()] for name, there in names.items()}
+
+
+def erase_command(model: Model, request: EraseRequest, names: Mapping[str, str]) -> str:
+    where = with_names(request.where, names).replace("\\", "\\\\").replace('"', '\\"')
+    return f'engine erase {model.name} --where "{where}"'
+
+
+def with_names(condition: str, names: Mapping[str, str]) -> str:
+    other = {old.lower(): new for old, new in names.items()}
+    tokens, parts, at = tokenize(condition), [], 0
+    for index, token in enumerate(tokens):
+        new = other.get(token.text.lower())
+        before = condition[tokens[index - 1].start : tokens[index - 1].end + 1] if index else ""
+        after = condition[tokens[index + 1].start : tokens[index + 1].end + 1] if index + 1 < len(tokens) else ""
+        is_text = condition[token.start] in "'\""
+        if new is None or is_text or before == "." or after == "(" or new.lower() == token.text.lower():
+            continue
+        parts += [condition[at : token.start], new if set(new.lower()) <= set(_PLAIN) else quoted(new)]
+        at = token.end + 1
+    return "".join([*parts, condition[at:]])

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from engine import local_paths
 from engine.compile import Relation
 from engine.lake.changes.erase_files import current_files, files_on_disk
-from engine.lake.quoted_names import quoted
 from engine.lake.table_facts import TableFacts
+from engine.relations import quoted
 from engine.runtime.spark_support.spark_errors import spark_exceptions
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from engine.lake.table_facts import SnapshotFacts, TableFacts
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts, read_checkpoint
 from engine.plan.deployed.renamed_tables import state_now
 from engine.state import ModelState, TableState
-from engine.state.moved_offsets import offsets_to_move
+from engine.state.first_offsets import offsets_to_move
 
 UNREAD = "erase-unread"
 

@@ -20,15 +20,15 @@ from engine.compile import Model, Relation
 from engine.errors import Diagnostic, Level
 from engine.events import Diagnosed
 from engine.lake import table_writer as lake
-from engine.lake.quoted_names import quoted
 from engine.lake.table_facts import TableFacts
 from engine.lake.table_layout import TableLayout
-from engine.plan.deployed import ownership_marks
+from engine.plan.deployed import state_folder
 from engine.plan.deployed.checkpoint_facts import read_checkpoint
 from engine.plan.tables.upstream_tables import TableReading, Upstream, beginning, continued, decided, start_of
+from engine.relations import quoted
 from engine.runtime.context import ownership
 from engine.runtime.context.run_context import Run
-from engine.runtime.inputs.read_upstreams import read_upstreams
+from engine.runtime.inputs.stream_sources import read_upstreams
 from engine.sources.iceberg import snapshot_history
 from engine.sources.iceberg.snapshot_history import Start
 from engine.state import ModelState, TableState
@@ -90,7 +90,7 @@ def clear(run: Run, model: Model, session: SparkSession) -> None:
         facts = run.lake.table(relation.schema, name) if number not in there else None
         if facts is None:
             continue
-        if ownership.made_beside(model, folder, name, facts.properties, ownership_marks.SEED, number):
+        if ownership.made_beside(model, folder, name, facts.properties, state_folder.SEED, number):
             lake.drop_table(session, Relation(relation.catalog, relation.schema, name).sql)
 
 
@@ -121,9 +121,9 @@ def _make(run: Run, model: Model, session: SparkSession, state: ModelState, upst
     then = run.lake.names_at(schema, name, start.snapshot or -1)
     kept = {now: old for now, old in then.items() if old is not None}
     rows = rows.select(*(f.col(quoted(old)).alias(now) for now, old in kept.items()))
-    ownership.drop_beside(session, model, run.state(model), relation, ownership_marks.SEED, state.generation)
+    ownership.drop_beside(session, model, run.state(model), relation, state_folder.SEED, state.generation)
     own = {"engine.model": model.name, "engine.generation": str(state.generation)}
-    properties = {**own, ownership_marks.SEED: "true"}
+    properties = {**own, state_folder.SEED: "true"}
     lake.create_table(session, relation.sql, rows, TableLayout(properties=properties))
     markers = {**run.markers(model, state), _MARK: mark}
     lake.append(lake.stage(rows, relation.sql), markers)

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 from engine.compile import Input, Manifest, Model, Source, Watermark
 from engine.compile.nodes.model_settings import OnNull, OnUpstreamDelete
 from engine.errors import RunError, errors_at
-from engine.lake.quoted_names import quoted
 from engine.plan.tables.upstream_tables import TableReading
+from engine.relations import quoted
 from engine.runtime.inputs.watermark_lag import Timed, observed, timed
 from engine.runtime.quality.bad_records import Watched
-from engine.sources import KINDS, ORIGIN, OnBadRecord, Place, answers_of, event_time, iceberg, limited, mark_bad_records
-from engine.sources.bad_record_limit import BadRecordLimit
-from engine.sources.iceberg.stream_reader import table_stream
+from engine.sources import KINDS, ORIGIN, OnBadRecord, Place, answers_of, limited, mark_bad_records
+from engine.sources.iceberg import iceberg_source
+from engine.sources.iceberg.snapshot_history import table_stream
+from engine.sources.spec import BadRecordLimit
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -59,10 +60,10 @@ def register(
             frame = frame.where(f"unix_millis({ORIGIN}.{time}) >= {since}")
         mark = _mark(frame, item)
         if mark is not None:
-            frame = event_time.with_event_time(frame, mark.column, mark.expression, mark.max_future)
+            frame = mark_bad_records.with_event_time(frame, mark.column, mark.expression, mark.max_future)
         if mark is not None and item.needs_time:
             drop = mark.on_null is OnNull.DROP
-            frame = event_time.with_null_times(frame, mark.column, mark.expression, drop=drop)
+            frame = mark_bad_records.with_null_times(frame, mark.column, mark.expression, drop=drop)
         if mark_bad_records.marked(frame):
             once = item.stream or not model.streaming
             found = Watched(item.name, item.view, _policy(item, manifest), once, _limit(item, manifest))
@@ -111,8 +112,8 @@ def _read(
     node = manifest.nodes[item.node]
     if isinstance(node, Source):
         if reading is not None:
-            frame = _table(session, iceberg.full_name(node.spec, place), item, reading, node.spec.options)
-            return iceberg.as_declared(frame, node.spec, place)
+            frame = _table(session, iceberg_source.full_name(node.spec, place), item, reading, node.spec.options)
+            return iceberg_source.as_declared(frame, node.spec, place)
         spec = limited(node.spec, item.max_files_per_trigger)
         kind = KINDS[spec.format]
         read = kind.read_stream if item.stream and not bounded else kind.read_batch

@@ -3,6 +3,8 @@
 Spark numbers the leaves of the analysed plan from left to right, definitions of CTEs first (measured, Spark 4.1.4); a
 relation that is there twice (`one union all one`) has one number and two offsets. A generation records the order when
 it begins, and each later start compares it before anything is written.
+
+The tables that a model reads as streams, as they are at this moment.
 """
 
 from __future__ import annotations
@@ -14,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 from engine import local_paths
 from engine.compile import Input, Model, Source
 from engine.errors import Location, StateError
+from engine.lake.table_facts import TableFacts
 from engine.plan import new_checkpoint, source_changes
-from engine.plan.deployed.recorded_streams import (
+from engine.plan.deployed.checkpoint_facts import (
     RECORD,
     identified_stream,
     in_text,
@@ -24,11 +27,12 @@ from engine.plan.deployed.recorded_streams import (
     with_earlier_tables,
 )
 from engine.plan.source_changes import Recorded, StreamSource
+from engine.plan.tables.upstream_tables import Upstream, upstreams_of
 from engine.runtime.context.run_context import Run
-from engine.runtime.inputs.read_upstreams import read_upstreams
 from engine.sources import answers_of
+from engine.sources.answers import normalized
 from engine.sources.files import listing
-from engine.sources.stream_identity import normalized
+from engine.sources.iceberg import iceberg_source
 from engine.spark.internals.plans import analysed
 from engine.state import ModelState, TableState
 from engine.state import checkpoint as spark_checkpoint
@@ -37,6 +41,23 @@ from engine.state.state_path import StatePath, remove_tree
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+
+def read_upstreams(run: Run, model: Model) -> tuple[Upstream, ...]:
+    """Return the tables, each once.
+
+    Raises:
+        StateError: `upstream-history`, a model's table does not exist.
+        SetupError: `source-table`, a source's does not.
+    """
+
+    def of_source(source: Source) -> tuple[tuple[str, str, str], TableFacts]:
+        return iceberg_source.table_parts(source.spec, run.place), iceberg_source.facts(source.spec, run.place)
+
+    def of_model(node: Model) -> TableFacts | None:
+        return run.lake.table(node.relation.schema, node.relation.name)
+
+    return upstreams_of(run.manifest, model, of_source, of_model)
 
 
 def in_plan(frame: DataFrame, run: Run, model: Model, uuids: Mapping[str, str]) -> tuple[StreamSource, ...]:

@@ -4,23 +4,35 @@ Spark has one watermark a query: the smallest of its inputs', each the newest ev
 has given no row since the query was started holds it where it is, whatever it gave in earlier builds (measured on
 Spark 4.1.4). Nothing says so: windows stay open and outer rows do not come. It never goes back: a row with a time in
 the future, milliseconds that were read as seconds, say, makes late rows of all that follow.
+
+Times of Spark as Python's, which has the years 1 to 9999.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from engine.compile import Model
 from engine.errors import Diagnostic, Level
-from engine.lake.quoted_names import quoted
-from engine.runtime.context.timestamps import moment
+from engine.relations import quoted
 from engine.times import SECONDS, duration_seconds, time_millis
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SECOND = 1_000_000
+_FIRST, _LAST = -62_135_596_800 * _SECOND, 253_402_300_799 * _SECOND
+
+
+def moment(micros: int) -> datetime:
+    """The time of some microseconds since 1970, in UTC; the nearest that Python has."""
+    return _EPOCH + timedelta(microseconds=min(max(micros, _FIRST), _LAST))
+
 
 _NEWEST = "newest"
 _POLICY = "spark.sql.streaming.multipleWatermarkPolicy"

@@ -1,35 +1,117 @@
 """Expiry of old snapshots at the end of a build, so that a table's metadata stays bounded without `engine maintain`.
 
 Each commit writes the list of all snapshots again: 600 micro-batches left 600 of them, in a file of 676 KB.
+
+The snapshots of a table that must not expire: what its model wrote last, and what its readers have read.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from engine.compile import Model
-from engine.errors import Diagnostic, EngineError, Level
+from engine.compile import Manifest, Model, Relation, Target
+from engine.errors import Diagnostic, EngineError, Level, RunError
 from engine.events import Diagnosed
 from engine.lake import maintenance_procedures
 from engine.lake.commits import STAGED
-from engine.lake.table_facts import TableFacts
-from engine.runtime.lifecycle.needed_snapshots import (
-    AGE,
-    RETAIN,
-    needed_snapshots,
-    not_after,
-    number_of,
-    relations_of,
-)
+from engine.lake.table_facts import SnapshotFacts, TableFacts
+from engine.plan.deployed.renamed_tables import state_now
+from engine.plan.deployed.state_folder import next_state, table_state
+from engine.runtime.quality import quarantine
+from engine.runtime.sinks import deleted_keys
 from engine.runtime.spark_support.spark_errors import spark_exceptions, summary
 from engine.secrets import scrub
+from engine.state import checkpoint as spark_checkpoint
 
 if TYPE_CHECKING:
-    from engine.compile import Relation
     from engine.runtime.context.run_context import Run
+
+
+WRITTEN = "engine_written"
+READ = "engine_read_by_"
+_DAY = 24 * 60 * 60
+# Iceberg's defaults of the table properties of these names.
+AGE = ("history.expire.max-snapshot-age-ms", 5 * _DAY * 1000)
+RETAIN = ("history.expire.min-snapshots-to-keep", 1)
+
+
+def number_of(table: TableFacts, known: tuple[str, int]) -> int:
+    """Return a property of a table that is a number.
+
+    Raises:
+        RunError: `maintenance-skipped`: it is something else; Iceberg would fail on it, too.
+    """
+    name, default = known
+    value = table.properties.get(name, str(default))
+    try:
+        return int(value)
+    except ValueError as error:
+        message = f"the table property '{name}' is '{value}', which is not a number"
+        hint = f"Correct it under table_properties: {{{name}: '{default}'}}"
+        raise RunError("maintenance-skipped", message, hint) from error
+
+
+def relations_of(model: Model) -> tuple[Relation, ...]:
+    beside = (quarantine.SUFFIX, deleted_keys.SUFFIX)
+    return (model.relation, *(replace(model.relation, name=model.relation.name + suffix) for suffix in beside))
+
+
+def needed_snapshots(
+    manifest: Manifest, target: Target, model: Model, relation: Relation, table: TableFacts
+) -> dict[str, SnapshotFacts]:
+    needed: dict[str, SnapshotFacts | None] = {WRITTEN: _last_written(target, model, relation, table)}
+    by_id = {snapshot.id: snapshot for snapshot in table.history}
+    for reader in manifest.models:
+        if relation != model.relation and not reader.streaming:
+            continue
+        read = _positions(target, reader) if reader.streaming else _computed_from(target, reader, model)
+        positions = [by_id[i] for i in read if i in by_id]
+        if positions:
+            needed[READ + reader.name] = min(positions, key=lambda snapshot: snapshot.at)
+    return {tag: snapshot for tag, snapshot in needed.items() if snapshot is not None}
+
+
+def not_after(table: TableFacts, needed: Collection[SnapshotFacts]) -> float:
+    """Return the time in ms before which snapshots may expire so that some and all after them stay; infinite: of none.
+
+    A clock that was set back makes a snapshot older than its parent, by up to a minute (Iceberg rejects more).
+    """
+    ids = {snapshot.id for snapshot in needed}
+    oldest = max((index for index, snapshot in enumerate(table.history) if snapshot.id in ids), default=-1)
+    return min((snapshot.at for snapshot in table.history[: oldest + 1]), default=math.inf)
+
+
+def _last_written(target: Target, model: Model, relation: Relation, table: TableFacts) -> SnapshotFacts | None:
+    state = table_state(target, model).load() if relation == model.relation else None
+    noted = next((s for s in table.history if state is not None and s.id == state.snapshot), None)
+    return noted or next((s for s in table.history if s.marker("model") == model.name), None)
+
+
+def _computed_from(target: Target, reader: Model, model: Model) -> Iterator[int]:
+    state = state_now(target, reader).load() if reader.recomputed else None
+    at = state.inputs.get(model.id) if state is not None and state.pinned else None
+    if isinstance(at, Mapping) and isinstance(at.get("snapshot"), int):
+        yield at["snapshot"]
+
+
+def _positions(target: Target, reader: Model) -> Iterator[int]:
+    """The snapshots that the generations of a reader have read up to; one that is being built is a reader too.
+
+    One that is kept for a rollback is not: a table that is written all the time would keep each snapshot for days.
+    """
+    # A rebuild beside the table (`engine build --rebuild`) has a folder of its own.
+    folders = (state_now(target, reader), next_state(target, reader))
+    for checkpoint in (folder.checkpoint(number) for folder in folders for number in folder.generations()):
+        for offset in spark_checkpoint.standing(checkpoint):
+            snapshot = offset.get("snapshot_id")
+            if isinstance(snapshot, int):
+                yield snapshot
+
 
 _log = logging.getLogger("engine.runtime")
 

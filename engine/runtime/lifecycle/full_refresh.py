@@ -4,35 +4,84 @@ Generation n+1 writes into `<table>__g<n+1>` with a checkpoint of its own. One C
 SELECT then puts its rows, schema, partitioning and properties into the table itself; the commit carries the
 generation and its last micro-batch as markers. A kill on either side of that commit is decided by the marker:
 with it the generation is the table's, without it the old one still is.
+
+What a full refresh replaces is kept: the version of the table by a tag, the checkpoint by a note beside it.
+
+Both are written before the table is replaced. What the note says counts only for a generation that has not written
+since (`TableState.discard_before`): a refresh that was killed before the replacement leaves it behind.
+
+A full refresh of several tables as one: noted beside the state of each before the first of them is touched.
+
+Streams of a rebuilt table cannot continue with it. Whatever ends a run between two tables, the next build finds the
+notes and rebuilds the rest (see `engine.plan.deployed.generations`). They are written against the order of
+references: where a kill leaves some of them, no stream is without one whose input has one.
 """
 
 from __future__ import annotations
 
 import re
+import time
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from msgspec import structs
 
 from engine import kill_points
-from engine.compile import Model, Relation
+from engine.compile import Manifest, Model, Relation, Target
+from engine.compile.nodes.topological_order import ancestors
+from engine.errors import Diagnostic, Level
+from engine.events import Diagnosed, Emit
 from engine.lake import table_writer as lake
 from engine.lake import view_writer
+from engine.lake.changes.put_back import keep_version
+from engine.lake.fencing.table_fence import fence_of
 from engine.lake.lake_reader import Lake
 from engine.lake.table_facts import TableFacts
 from engine.lake.table_replacement import without_lost_partitions
-from engine.plan.deployed import generations, ownership_marks
-from engine.plan.deployed.killed_refresh import as_published, begun_refresh, published_refresh
-from engine.plan.deployed.previous_generation import discard_expired
+from engine.plan import Plan, PlanOptions
+from engine.plan.actions.action import ActionKind
+from engine.plan.deployed import generations, state_folder
+from engine.plan.deployed.deployed_facts import Deployed
+from engine.plan.deployed.generations import as_published, begun_refresh, published_refresh
+from engine.plan.deployed.previous_generation import (
+    discard_expired,
+    discard_others,
+    kept_now,
+    kept_seconds,
+    save_previous,
+)
+from engine.plan.deployed.state_folder import table_state
 from engine.runtime.context import ownership
 from engine.runtime.context.run_context import Run
-from engine.runtime.lifecycle.keep_previous import keep_previous
 from engine.runtime.sinks import table_setup
-from engine.state import ModelState, TableState
+from engine.state import ModelState, Phase, TableState
 from engine.state.operations import Refresh
+from engine.times import time_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+def keep_previous(run: Run, model: Model, session: SparkSession, table: TableFacts | None) -> None:
+    """Keep the generation of a table that is about to be replaced, in place of those that were kept before.
+
+    `run`: that holds the lock of the table.
+
+    Raises:
+        StateError: `lease-lost`; nothing was changed.
+    """
+    folder = run.state(model)
+    state, seconds = folder.load(), kept_seconds(model)
+    published = state is not None and state.phase is Phase.PUBLISHED and state.query_id is not None
+    ours = table is not None and state is not None and table.uuid == state.uuid
+    if state is None or not published or not ours or not seconds:
+        discard_others(folder, 0)
+        return
+    version = keep_version(session, model.relation.sql, seconds, fence_of(run.lease_marker(model)))
+    discard_others(folder, state.generation)
+    if version is not None:
+        save_previous(folder, kept_now(state, version, seconds))
 
 
 def staging(model: Model, generation: int) -> Relation:
@@ -72,7 +121,7 @@ def clear_staging(run: Run, model: Model, session: SparkSession) -> None:
         if match is None or facts is None:
             continue
         number = int(match[1])
-        if ownership.made_beside(model, folder, name, facts.properties, ownership_marks.STAGING, number):
+        if ownership.made_beside(model, folder, name, facts.properties, state_folder.STAGING, number):
             lake.drop_table(session, staging(model, number).sql)
 
 
@@ -130,3 +179,54 @@ def _record(model: Model, folder: TableState, done: ModelState) -> ModelState:
     folder.discard_before(done.generation)
     kill_points.reach("noted", model.name)
     return done
+
+
+def note_refreshes(
+    target: Target, models: Sequence[Model], plan: Plan, deployed: Deployed, said: PlanOptions
+) -> frozenset[str]:
+    """Note which tables a run rebuilds, and forget what the user discards.
+
+    The locks of the models are held. Return the ids of those whose refresh begins with this run.
+    """
+    new: set[str] = set()
+    at = time_text(int(time.time()) * 1000)
+    for model in reversed(models):
+        known, kind = deployed.models[model.id], plan.actions[model.id].kind
+        if kind is not ActionKind.REFRESH:
+            if known.refresh is not None and (said.discard_refresh or kind is ActionKind.RESET):
+                table_state(target, model).journal.end(Refresh)
+        elif known.state is not None or known.table is not None or known.view is not None:
+            published = known.state is not None and known.state.phase is Phase.PUBLISHED
+            before = known.state.generation if known.state is not None and published else 0
+            begun = known.refresh or Refresh(at, before=before)
+            accept = tuple(dict.fromkeys((*begun.accept, *said.accept)))
+            table_state(target, model).journal.begin(structs.replace(begun, accept=accept))
+            if known.refresh is None:
+                new.add(model.id)
+    return frozenset(new)
+
+
+def forget_untouched(
+    target: Target, manifest: Manifest, plan: Plan, noted: Collection[str], skipped: Collection[str]
+) -> None:
+    parents = {node: manifest.parents(node) for node in manifest.order}
+    stopped = {*noted} & {*skipped}
+    for node in stopped:
+        above = {node, *ancestors(parents, node)}
+        rebuilt = {i for i in above if i in plan.actions and plan.actions[i].kind is ActionKind.REFRESH}
+        model = manifest.nodes[node]
+        if rebuilt <= stopped and isinstance(model, Model):
+            table_state(target, model).journal.end(Refresh)
+
+
+def tell_resumed(emit: Emit, models: Iterable[Model], plan: Plan, deployed: Deployed, said: PlanOptions) -> None:
+    begun = {
+        model.name: refresh.at
+        for model in models
+        if plan.actions[model.id].kind is ActionKind.REFRESH and (refresh := deployed.models[model.id].refresh)
+    }
+    if begun and not said.full_refresh:
+        names = ", ".join(f"'{name}'" for name in begun)
+        message = f"the full refresh of {min(begun.values())} (UTC) was not finished; it continues with {names}"
+        hint = "To discard it and continue with the tables as they are: engine build --discard-refresh"
+        emit(Diagnosed(Diagnostic("refresh-unfinished", message, hint, Level.NOTE)))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from engine.compile import Manifest, Model, Target
 from engine.errors import Diagnostic, Level
-from engine.plan.deployed.tables_in_state import KnownTable, built_tables
+from engine.plan.deployed.state_folder import KnownTable, built_tables
 from engine.sources import answers_of, location
 
 # After that many, one note says how many more there are.

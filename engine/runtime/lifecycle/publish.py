@@ -22,10 +22,10 @@ from engine.lake.commits import STAGED
 from engine.lake.fencing.table_fence import fence_of
 from engine.lake.table_facts import TableFacts
 from engine.node_ids import shown_name
-from engine.plan.actions.staged_rows import HELD, WAYS, decided_by_tests, deciding, staged_fault, waits
+from engine.plan.actions.state_checks import HELD, WAYS, decided_by_tests, deciding, staged_fault, waits
 from engine.runtime.context.run_context import Run
 from engine.runtime.lifecycle import full_refresh
-from engine.runtime.sinks.table_comments import describe
+from engine.runtime.sinks.table_setup import describe
 from engine.state import ModelState, Phase, TableState
 from engine.state.operations import Refresh
 

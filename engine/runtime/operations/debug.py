@@ -10,7 +10,7 @@ from importlib import metadata
 from pathlib import Path
 
 from engine import __version__
-from engine.addresses.web_address import is_open
+from engine.addresses import is_open
 from engine.compile import DataTest, Manifest, Model, Target
 from engine.errors import EngineError
 from engine.lake.catalog.catalog_settings import catalog_jars, is_local, warehouse
@@ -19,11 +19,10 @@ from engine.lake.catalog.object_warehouse import ObjectWarehouse
 from engine.lake.clients.catalog_client import client
 from engine.lake.clients.catalog_errors import address
 from engine.plan.deployed.state_folder import state_root
-from engine.runtime.context.needed_jars import CORE, jar_sets
-from engine.runtime.context.remote_state import state_jars
+from engine.runtime.context.run_context import CORE, jar_sets, state_jars
 from engine.runtime.lifecycle.orphaned_tables import orphans
 from engine.sources.kafka.connection import reach, read_connection
-from engine.sources.registry.registry_client import Registry, read_settings
+from engine.sources.registry import Registry, read_settings
 from engine.sources.spec import reader_options
 from engine.spark import archive, archive_writer
 from engine.spark.jars import JarState, status

@@ -20,7 +20,7 @@ from engine.plan.deployed.state_folder import table_state
 from engine.runtime.build import spark_session
 from engine.runtime.spark_support.shown_values import Shown, shown
 from engine.runtime.spark_support.spark_errors import spark_exceptions, summary
-from engine.runtime.spark_support.state_operators import JOIN, meaning_of
+from engine.runtime.writer.query_progress import JOIN, meaning_of
 from engine.state.checkpoint import last_committed, operators
 from engine.state.state_path import StatePath, spark_location
 

@@ -11,11 +11,12 @@ from engine.compile import Manifest, Source, Target
 from engine.errors import Diagnostic, RunError
 from engine.lake.catalog import catalog_settings
 from engine.runtime.build import spark_session
-from engine.runtime.context.needed_jars import CORE
+from engine.runtime.context.run_context import CORE
 from engine.runtime.spark_support.spark_errors import spark_exceptions, summary
-from engine.sources import KINDS, avro
+from engine.sources import KINDS
+from engine.sources.avro import avro_values
 from engine.sources.credentials import shown, shown_setting
-from engine.sources.sample import known_columns, sampled
+from engine.sources.spark_reader import known_columns, sampled
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
@@ -53,7 +54,7 @@ def inspect(source: Source, target: Target, root: Path, target_dir: Path) -> str
     return declaration(source, columns)
 
 
-def _sampled(source: Source, target: Target, root: Path, target_dir: Path) -> tuple[avro.AvroColumn, ...]:
+def _sampled(source: Source, target: Target, root: Path, target_dir: Path) -> tuple[avro_values.AvroColumn, ...]:
     spec, place = source.spec, target.place(root)
     KINDS[spec.format].check(spec, place)
     catalog_settings.prepare(target.catalog)
@@ -66,9 +67,9 @@ def _sampled(source: Source, target: Target, root: Path, target_dir: Path) -> tu
             raise RunError("source-unreadable", message, hint) from error
 
 
-def _columns(schema: StructType) -> tuple[avro.AvroColumn, ...]:
+def _columns(schema: StructType) -> tuple[avro_values.AvroColumn, ...]:
     fields = [field for field in schema.fields if not field.name.startswith("_")]
-    return tuple(avro.AvroColumn(f.name, _type(f.dataType)) for f in fields)
+    return tuple(avro_values.AvroColumn(f.name, _type(f.dataType)) for f in fields)
 
 
 def _type(type_: DataType) -> str:
@@ -76,7 +77,7 @@ def _type(type_: DataType) -> str:
     from pyspark.sql.types import ArrayType, MapType, StructType
 
     if isinstance(type_, StructType):
-        return f"struct<{', '.join(f'{avro.quoted(f.name)}: {_type(f.dataType)}' for f in type_.fields)}>"
+        return f"struct<{', '.join(f'{avro_values.quoted(f.name)}: {_type(f.dataType)}' for f in type_.fields)}>"
     if isinstance(type_, ArrayType):
         return f"array<{_type(type_.elementType)}>"
     if isinstance(type_, MapType):
@@ -84,14 +85,14 @@ def _type(type_: DataType) -> str:
     return type_.simpleString().replace(",", ", ")
 
 
-def declaration(source: Source, columns: tuple[avro.AvroColumn, ...]) -> str:
+def declaration(source: Source, columns: tuple[avro_values.AvroColumn, ...]) -> str:
     spec = source.spec
     said: dict[str, Any] = {"name": source.table, "format": spec.format}
     kind = KINDS[spec.format]
     said |= {key: _plain(shown_setting(spec.settings[key], key)) for key in kind.KEYS if key in spec.settings}
     said |= {"options": shown(spec.options)} if spec.options else {}
     said |= {key: value for key, value in (("timezone", spec.timezone), ("stream", spec.stream)) if value is not None}
-    said["schema"] = _Lines(",\n".join(f"{avro.quoted(column.name)} {column.type}" for column in columns) + "\n")
+    said["schema"] = _Lines(",\n".join(f"{avro_values.quoted(column.name)} {column.type}" for column in columns) + "\n")
     if docs := {column.name: column.doc for column in columns if column.doc}:
         said["columns"] = docs
     tree = {"sources": [{"name": source.source, "tables": [said]}]}
@@ -100,5 +101,5 @@ def declaration(source: Source, columns: tuple[avro.AvroColumn, ...]) -> str:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: inner for key, inner in value.items() if key != avro.SCHEMA_TEXT}
+        return {key: inner for key, inner in value.items() if key != avro_values.SCHEMA_TEXT}
     return list(value) if isinstance(value, tuple) else value

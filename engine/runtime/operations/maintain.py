@@ -25,7 +25,7 @@ from engine.lake.commits import STAGED
 from engine.lake.lake_reader import Lake
 from engine.lake.table_facts import TableFacts
 from engine.runtime.build import OpenSession, spark_session
-from engine.runtime.lifecycle.needed_snapshots import (
+from engine.runtime.lifecycle.expire_snapshots import (
     AGE,
     READ,
     RETAIN,

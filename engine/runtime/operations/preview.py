@@ -11,7 +11,7 @@ from engine.errors import RunError, UsageError, near
 from engine.lake.catalog import catalog_settings
 from engine.lake.catalog.moved_lake import check as lake_check
 from engine.runtime.build import spark_session
-from engine.runtime.context.needed_jars import CORE, jar_sets
+from engine.runtime.context.run_context import CORE, jar_sets
 from engine.runtime.inputs.register_inputs import register
 from engine.runtime.spark_support.shown_values import Shown, shown
 from engine.runtime.spark_support.spark_errors import diagnose, spark_exceptions

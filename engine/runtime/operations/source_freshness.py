@@ -17,13 +17,12 @@ from engine.errors import EngineError
 from engine.lake.catalog import catalog_settings
 from engine.plan.deployed.state_folder import table_state
 from engine.runtime.build import spark_session
-from engine.runtime.context.needed_jars import CORE
-from engine.runtime.context.timestamps import moment
-from engine.runtime.spark_support.spark_errors import spark_exceptions, summary
-from engine.runtime.spark_support.unreadable_files import unreadable
+from engine.runtime.context.run_context import CORE
+from engine.runtime.inputs.watermark_lag import moment
+from engine.runtime.spark_support.spark_errors import spark_exceptions, summary, unreadable
 from engine.secrets import scrub
 from engine.sources import BAD, KINDS, Place, answers_of
-from engine.sources.freshness_probe import newest
+from engine.sources.spark_reader import newest
 from engine.sources.spec import SourceSpec
 from engine.state import checkpoint as spark_checkpoint
 

@@ -1,4 +1,7 @@
-"""`engine submit`: a command of the engine as an application of spark-submit, with the project and its jars."""
+"""`engine submit`: a command of the engine as an application of spark-submit, with the project and its jars.
+
+`engine debug --show-spark-conf`: all that a target gives to Spark, without starting it.
+"""
 
 from __future__ import annotations
 
@@ -9,24 +12,55 @@ import subprocess
 import sys
 import tarfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
 import engine
-from engine.compile import Manifest, Target
+from engine.compile import DataTest, Manifest, Model, Target
 from engine.errors import Location, ProjectError, SetupError, UsageError
+from engine.lake.catalog import catalog_settings
 from engine.project import load_project
 from engine.project.followed_files import read_files
-from engine.runtime.operations.shown_conf import masked, submitted_settings
-from engine.secrets import MASK, is_credential, names_credential, names_secret_setting, without_secrets
-from engine.spark._command import AVRO_LIMITS, STACK, write_properties
+from engine.runtime.build import target_conf
+from engine.runtime.context.run_context import jar_sets, state_jars
+from engine.secrets import MASK, is_credential, names_credential, names_secret_setting, scrub, without_secrets
+from engine.spark._command import AVRO_LIMITS, STACK, driver_conf, write_properties
 from engine.spark._pyspark import pyspark_home
-from engine.spark.cluster.script_java import script_java_home
-from engine.spark.java import find_java
-from engine.spark.session import session_conf
+from engine.spark.cluster import script_java_home
+from engine.spark.jars import status
+from engine.spark.java import NO_JAVA, find_java
+from engine.spark.session import SessionSettings, session_conf
 from engine.spark_master import MasterKind, is_loopback, kind_of, runs_locally
+
+
+def masked(target: Target) -> Target:
+    if target.secrets is None:
+        return target
+    secrets = target.secrets.masking()
+    s3 = replace(target.s3, secrets=secrets) if target.s3 is not None else None
+    store = s3 if target.catalog.store is not None else None
+    return replace(target, secrets=secrets, catalog=replace(target.catalog, secrets=secrets, store=store), s3=s3)
+
+
+def shown_conf(target: Target, target_dir: Path, manifest: Manifest) -> dict[str, str]:
+    """Return the settings of the session of a build of the whole project, secrets masked, in the order of their names.
+
+    What is known only when it starts is not among them: Java's temporary folder, and the partitions of a cluster.
+    """
+    conf = driver_conf(session_conf(submitted_settings(masked(target), target_dir, manifest)), None, "warn")
+    hidden = {key: MASK if names_secret_setting(key) and value else scrub(value) for key, value in conf.items()}
+    return dict(sorted(hidden.items()))
+
+
+def submitted_settings(target: Target, target_dir: Path, manifest: Manifest) -> SessionSettings:
+    """Return the settings of a session that another process starts; its jars may not have been fetched."""
+    read = [node for node in manifest.nodes.values() if isinstance(node, Model | DataTest)]
+    sets = (*jar_sets(manifest, read), *catalog_settings.catalog_jars(target.catalog), *state_jars(target))
+    jars = tuple(dict.fromkeys(path for _, path, _ in status(sets)))
+    return SessionSettings(NO_JAVA, target_dir / "logs", jars, target.master, conf=target_conf(target))
+
 
 COMMANDS: Final = ("build", "run", "test", "show", "maintain", "publish")
 _WITH_UNIT_TESTS: Final = ("build", "test")

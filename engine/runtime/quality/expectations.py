@@ -4,6 +4,8 @@ A row fails a check unless the check is TRUE: NULL fails, and so does a check wh
 rows of each check are counted in the execution itself. Rows that fail a `drop` check leave in the query; those that
 fail a `quarantine` check (which wins over `drop`, so that nothing it names goes unseen) come out with a column that
 says which checks they fail.
+
+Rows of a micro-batch that stand for groups that the query leaves out by now (see `groups_left_out`).
 """
 
 from __future__ import annotations
@@ -11,18 +13,28 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from engine.compile.nodes.manifest import Manifest, Model
 from engine.compile.nodes.model_settings import Expectation, OnFail
 from engine.compile.nodes.personal_data import hidden_columns, personal_columns
 from engine.errors import RunError
-from engine.runtime.quality.left_out import LEFT_OUT, left_out
 from engine.sources import mark_bad_records
 from engine.spark.internals import executions
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+
+# boolean; without the column all rows are those of the query.
+LEFT_OUT: Final = "__left_out"
+
+
+def left_out(frame: DataFrame) -> Column:
+    from pyspark.sql import functions as f
+
+    return f.col(LEFT_OUT) if LEFT_OUT in frame.columns else f.lit(False)
+
 
 OBSERVED = "expectations"
 # array<boolean>: for each check of the model whether the row fails it.

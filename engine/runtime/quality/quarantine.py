@@ -19,7 +19,7 @@ from engine.lake.commit_guard import ExpectedTable
 from engine.lake.table_facts import SnapshotFacts, TableFacts
 from engine.lake.table_layout import TableLayout
 from engine.runtime.context import ownership
-from engine.runtime.context.expected_table import check_alone, descends_in
+from engine.runtime.context.ownership import check_alone, descends_in
 from engine.runtime.context.run_context import Run
 from engine.runtime.quality import expectations
 from engine.runtime.quality.bad_records import Watched

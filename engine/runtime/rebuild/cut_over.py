@@ -4,35 +4,152 @@ Order: the locks of the models' own tables, one more bounded run; then, as steps
 them any more; for each model its checkpoint is copied, and its rows are published as those of a full refresh are; when
 all are, the tables beside them go. After a kill at any moment the same command finishes: the marker of the commit says
 which are published.
+
+The generation that was built beside a table, as one of that table: its checkpoint copied, its inputs by their names.
+
+What was built with it is read from the published tables afterwards. A stream that has read all of `<table>__next` has
+read all of the commit that publishes those rows.
+
+What a rebuild has beside its table becomes the model's own: remembered deletes and quarantined records.
+
+It is appended before the rows are published, once, as the outputs of a micro-batch are.
+
+How rebuilt tables differ from those that are there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from engine import kill_points
-from engine.compile import Model
+from engine.compile import Model, Relation
 from engine.errors import StateError
 from engine.lake.lake_reader import Lake
+from engine.lake.table_facts import SnapshotFacts, TableFacts
+from engine.plan.deployed import generations
 from engine.plan.deployed.checkpoint_facts import read_checkpoint
 from engine.plan.deployed.state_folder import next_relation, next_state, table_state
 from engine.runtime.build import spark_session
-from engine.runtime.context.locks_when_free import locked_when_free
-from engine.runtime.context.run_context import Run, command_run
+from engine.runtime.context.copy_generation import copy_generation
+from engine.runtime.context.run_context import Run, command_run, locked_when_free
 from engine.runtime.erasure.stream_positions import StreamPosition, unread_faults
 from engine.runtime.lifecycle import full_refresh
 from engine.runtime.lifecycle.fence_previous_owner import raise_fences
-from engine.runtime.rebuild.copied_generation import PublishedInput, copied, published_input
+from engine.runtime.operations.compare_versions import VersionDifference, compare_relations
+from engine.runtime.quality.quarantine import SUFFIX as QUARANTINE
+from engine.runtime.quality.quarantine import quarantine_of
 from engine.runtime.rebuild.tables_beside import Rebuild, drop, run_once, steps_completed
-from engine.runtime.rebuild.taken_over import take_over
-from engine.state import ModelState, locked
+from engine.runtime.sinks.deleted_keys import SUFFIX as DELETED
+from engine.runtime.sinks.deleted_keys import deleted_of
+from engine.sources.iceberg.snapshot_history import Start
+from engine.state import ModelState, Phase, TableState, locked
+from engine.state.first_offsets import offsets_to_move
 from engine.state.operations import PUBLISHED, PUBLISHING, Step, carry_out
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+def take_over(run: Run, session: SparkSession, model: Model, state: ModelState, made: Relation) -> None:
+    """Take over what a rebuild has beside its table.
+
+    `run`: that holds the locks.
+
+    Raises:
+        StateError: `name-taken`.
+    """
+    batch = generations.NO_BATCH if state.batch is None else state.batch
+    markers = run.markers(model, state, batch)
+    deleted, rows = deleted_of(run, model), replace(made, name=made.name + DELETED)
+    if deleted is not None and _is_missing(run, deleted.relation, rows, state):
+        deleted.take_over(session, session.table(rows.sql), state.remembers or state.query_id or "", markers)
+    rows = replace(made, name=made.name + QUARANTINE)
+    quarantine = quarantine_of(run, model)
+    if _is_missing(run, quarantine.relation, rows, state):
+        quarantine.take_over(session, session.table(rows.sql), markers)
+
+
+def _is_missing(run: Run, own: Relation, made: Relation, state: ModelState) -> bool:
+    if run.lake.table(made.schema, made.name) is None:
+        return False
+    table = run.lake.table(own.schema, own.name)
+    return table is None or not generations.has_published(table.history, state)
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedInput:
+    """A table that was rebuilt and published, for those that stream from it and were rebuilt with it.
+
+    Attributes:
+        snapshot: the commit that published its rows.
+        before: the snapshots of the table in which they were made.
+    """
+
+    relation: str
+    uuid: str
+    snapshot: SnapshotFacts
+    before: frozenset[int]
+
+    @property
+    def files(self) -> int:
+        text = self.snapshot.summary.get("added-data-files", "0")
+        return int(text) if text.isdecimal() else 0
+
+
+def published_input(model: Model, state: ModelState, table: TableFacts, made: TableFacts) -> PublishedInput:
+    """Find the commit that published a rebuilt table.
+
+    Raises:
+        StateError: `rebuild-unfinished`: the commit has expired.
+    """
+    first = next((s for s in reversed(table.history) if generations.wrote(state, s) and s.parent is None), None)
+    if first is None:
+        message = f"the commit that published the rebuilt rows of {model.relation} has expired"
+        hint = (
+            "Streams that were rebuilt with it cannot continue from it. Discard the rebuild (engine build --rebuild "
+            f"--discard -s {model.name}+), and rebuild them: engine build -f -s {model.name}+"
+        )
+        raise StateError("rebuild-unfinished", message, hint, node=model.name)
+    before = frozenset({*(snapshot.id for snapshot in made.history), *made.snapshots})
+    return PublishedInput(str(model.relation), table.uuid, first, before)
+
+
+def copied(run: Run, model: Model, beside: TableState, inputs: Mapping[str, PublishedInput]) -> ModelState:
+    """Make the generation that was built beside a model's table the pending one of that table.
+
+    `run`: that holds the locks of both tables.
+    `beside`: the state of the table in which it was made; its last micro-batch is committed.
+    `inputs`: the tables that were rebuilt and published before, by the id of their model.
+
+    Raises:
+        StateError: `state-unreadable`, `lease-lost`.
+    """
+    made, folder = beside.load(), run.state(model)
+    if made is None:
+        raise ValueError(model.name)
+    table = run.lake.table(model.relation.schema, model.relation.name)
+    number = generations.next_number(folder, table)
+    starts = {node: _start(start, inputs.get(node)) for node, start in made.starts.items()}
+    state = replace(run.signed(model, made), generation=number, phase=Phase.BUILDING, starts=starts)
+    # A generation without model.json is nobody's to remove: a kill in the middle of the copy leaves half a checkpoint.
+    folder.discard(number)
+    folder.save(state)
+    tables = {node: (one.relation, one.uuid) for node, one in inputs.items()}
+    copy_generation(beside, made.generation, folder, number, tables)
+    for one in inputs.values():
+        found = offsets_to_move(folder.checkpoint(number), one.before, one.snapshot.id, one.files)
+        state = state if found is None else found.write(folder, state)
+    folder.save_facts(number, state.fingerprint, model.facts)
+    return state
+
+
+def _start(start: Mapping[str, object], read: PublishedInput | None) -> Mapping[str, object]:
+    return start if read is None else asdict(Start(read.uuid))
+
 
 _RUNS = 3
 
@@ -126,3 +243,22 @@ def _publish_one(run: Run, spark: SparkSession, model: Model, inputs: Mapping[st
     take_over(run, session, model, state, relation)
     kill_points.reach("taken over", model.name)
     full_refresh.publish(run, model, run.state(model), session, state, relation)
+
+
+def compare_tables(one: Rebuild) -> Iterator[tuple[str, VersionDifference]]:
+    """Yield the difference of each table that exists, with the name of its model.
+
+    Raises:
+        RunError: `query-failed`.
+        SetupError: Spark or the catalog cannot be had.
+    """
+    lake = Lake(one.target.catalog)
+    models = [one.model(node) for node in one.models]
+    models = [m for m in models if (t := lake.table(m.relation.schema, m.relation.name)) is not None and t.history]
+    if not models:
+        return
+    with spark_session(one.target, one.target_dir) as spark:
+        for model in models:
+            relation = next_relation(model.relation)
+            what = "the rebuilt table, with the one that readers see"
+            yield model.name, compare_relations(spark.newSession(), model, what, model.relation.sql, relation.sql)

@@ -13,7 +13,8 @@ from engine.lake.lake_reader import Lake
 from engine.plan.deployed.renamed_tables import state_now
 from engine.plan.deployed.state_folder import next_relation, next_state, table_state
 from engine.plan.tables.upstream_tables import decided, upstreams_of
-from engine.sources import Place, iceberg
+from engine.sources import Place
+from engine.sources.iceberg import iceberg_source
 from engine.state.operations import Rebuild
 
 UNAVAILABLE = "rebuild-unavailable"
@@ -88,7 +89,7 @@ def _initial_snapshots(
         found = upstreams_of(
             manifest,
             others,
-            lambda source: (iceberg.table_parts(source.spec, place), iceberg.facts(source.spec, place)),
+            lambda source: (iceberg_source.table_parts(source.spec, place), iceberg_source.facts(source.spec, place)),
             lambda node: lake.table(node.relation.schema, node.relation.name),
         )
         read = [u for u in found if decided(model, u, "", {}).seed is not None]

@@ -14,8 +14,7 @@ from engine.compile import Manifest, Model, Relation, Target
 from engine.compile.nodes.model_settings import Publish
 from engine.errors import EngineError, StateError
 from engine.events import Emit, RunResults
-from engine.plan.deployed.state_folder import environment, next_relation, next_state
-from engine.plan.deployed.tables_in_state import KnownTable
+from engine.plan.deployed.state_folder import KnownTable, environment, next_relation, next_state
 from engine.runtime.build import Options, Turn, build
 from engine.runtime.operations.drop_table import Part, carry_out, look
 from engine.state import locked, operations

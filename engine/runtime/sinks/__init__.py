@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from engine.compile import Model
 from engine.compile.nodes.model_settings import OnSchemaChange, OutputMode
-from engine.runtime.sinks.append_output import Appends, Rewrites
 from engine.runtime.sinks.deleted_keys import Deleted
 from engine.runtime.sinks.merge_output import Merges
-from engine.runtime.sinks.output import Output
+from engine.runtime.sinks.output import Appends, Output, Rewrites
 
 __all__ = ["Output", "output_of"]
 

@@ -6,31 +6,55 @@ everything else of it, marked like it and with the id of Spark's query, as those
 The column `query_id` says for which rows of the table a delete counts: it is the id of the query that began them, also
 where the checkpoint was reset since. Deletes of tables that were rebuilt, or of a query that was discarded, count
 for nothing.
+
+The columns of a frame beside those of a table, both as Iceberg stores them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from engine.compile import Model, Relation
 from engine.errors import StateError
 from engine.lake import table_writer as lake
 from engine.lake.commit_guard import ExpectedTable
 from engine.lake.commits import CONFLICTS, until_committed
-from engine.lake.quoted_names import quoted
-from engine.lake.schema_match import SchemaMatch, shown_path
+from engine.lake.schema_match import SchemaMatch, match, shown_path
 from engine.lake.table_facts import SnapshotFacts, TableFacts
-from engine.lake.table_layout import TableLayout
+from engine.lake.table_layout import TableLayout, iceberg_schema
+from engine.lake.table_writer import load
 from engine.plan.deployed.generations import identity
+from engine.relations import quoted
 from engine.runtime.context import ownership
-from engine.runtime.context.expected_table import check_alone, descends_in
+from engine.runtime.context.ownership import check_alone, descends_in
 from engine.runtime.context.run_context import Run
-from engine.runtime.sinks.frame_schema import match_table
+from engine.spark.internals.handles import jvm_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
+
+
+def match_table(frame: DataFrame, relation: str) -> SchemaMatch:
+    """Compare the columns of a frame, streaming or not, with those of an existing table."""
+    session = frame.sparkSession
+    table = load(session, relation).schema()
+    return match(_stored(session, iceberg_schema(session, frame)), _stored(session, table))
+
+
+def _stored(session: SparkSession, schema: Any) -> Mapping[str, Any]:
+    """An Iceberg schema as Spark reads it: tinyint is int there, varchar is string."""
+    convert = jvm_of(session).org.apache.iceberg.spark.SparkSchemaUtil.convert
+    read: Mapping[str, Any] = json.loads(convert(schema).json())
+    return read
+
+
+def spelled(frame: DataFrame, names: Iterable[str]) -> DataFrame:
+    wanted = list(names)
+    return frame if frame.columns == wanted else frame.toDF(*wanted)
+
 
 SUFFIX = "__deleted"
 _QUERY = "query-id"

@@ -20,11 +20,10 @@ from engine.lake import staging_branch
 from engine.lake.commit_guard import ExpectedTable
 from engine.lake.commits import Commit, batch_of
 from engine.lake.merge_statement import Merge, Range, merge
-from engine.lake.quoted_names import quoted
-from engine.runtime.quality.left_out import LEFT_OUT, left_out
+from engine.relations import quoted
+from engine.runtime.quality.expectations import LEFT_OUT, left_out
 from engine.runtime.sinks.deleted_keys import Deleted, as_struct
-from engine.runtime.sinks.history_output import same_keys, versions
-from engine.runtime.sinks.latest_per_key import COPIES, named, newest
+from engine.runtime.sinks.history_output import COPIES, named, newest, same_keys, versions
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -1,32 +1,41 @@
-"""Making the tables of streaming models: an empty table and the state of its generation, together."""
+"""Making the tables of streaming models: an empty table and the state of its generation, together.
+
+What the project says of a model and its columns, written to its table (`persist_docs`).
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from engine import kill_points
 from engine.compile import Model, Relation
 from engine.compile.nodes.model_settings import OnSchemaChange
 from engine.compile.output.contract import declared_faults
 from engine.compile.output.storable_types import GivenColumn, storable_faults
-from engine.errors import RunError, StateError
+from engine.errors import Diagnostic, Level, Location, RunError, StateError
+from engine.events import Diagnosed
 from engine.lake import table_writer as lake
-from engine.lake.quoted_names import quoted
+from engine.lake.comments import comment_table, comment_view
 from engine.lake.schema_match import SchemaMatch, same_names, shown_path
 from engine.lake.table_facts import TableFacts
 from engine.lake.table_layout import TableLayout
-from engine.plan.actions.descriptions import changed_properties, table_comment, table_properties
-from engine.plan.deployed import generations, ownership_marks
+from engine.plan.actions.descriptions import changed_properties, comments_of, table_comment, table_properties
+from engine.plan.deployed import generations, state_folder
 from engine.plan.tables.column_checks import column_fault, gone
+from engine.relations import quoted
 from engine.runtime.context import ownership
 from engine.runtime.quality.condition_check import check_conditions
-from engine.runtime.sinks.frame_schema import match_table, spelled
+from engine.runtime.sinks.deleted_keys import match_table, spelled
 from engine.runtime.sinks.history_output import with_validity
 from engine.state import ModelState, Phase, TableState
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from engine.runtime.context.run_context import Run
 
 
 def layout(model: Model, generation: int) -> TableLayout:
@@ -50,7 +59,7 @@ def make(model: Model, relation: Relation, generation: int, folder: TableState, 
         StateError: `name-taken`: the staging table's name is somebody else's; nothing was changed.
     """
     if relation != model.relation:
-        ownership.drop_beside(frame.sparkSession, model, folder, relation, ownership_marks.STAGING, generation)
+        ownership.drop_beside(frame.sparkSession, model, folder, relation, state_folder.STAGING, generation)
     folder.discard(generation)
     return remake(model, relation, new_state(relation, generation), folder, frame)
 
@@ -72,7 +81,7 @@ def remake(model: Model, relation: Relation, state: ModelState, folder: TableSta
         # Only what the model made reaches this: no table, or an empty one (see `state_checks.fresh`).
         lake.recreate_table(session, relation.sql, columns, made, folder.lease)
     else:
-        made = replace(made, properties={**made.properties, ownership_marks.STAGING: "true"})
+        made = replace(made, properties={**made.properties, state_folder.STAGING: "true"})
         lake.drop_table(session, relation.sql)
         lake.create_table(session, relation.sql, columns, made)
     return replace(building, uuid=lake.table_uuid(session, relation.sql))
@@ -177,3 +186,30 @@ def set_properties(model: Model, session: SparkSession, table: TableFacts) -> No
     """Bring the properties of an earlier table to what the project says; those it does not name stay."""
     if changed := changed_properties(model, table):
         lake.set_properties(session, model.relation.sql, changed)
+
+
+_log = logging.getLogger("engine.runtime")
+
+
+def describe(run: Run, model: Model) -> None:
+    """Bring the comments of a model's table or view up to date; what cannot be written is only a warning."""
+    from py4j.protocol import Py4JError
+
+    persist, relation = model.operation.persist_docs, model.relation
+    if not (persist.relation or persist.columns):
+        return
+    wanted = comments_of(model)
+    try:
+        if model.computed_when_read:
+            comment_view(run.spark, relation.catalog, relation.schema, relation.name, wanted)
+        else:
+            kill_points.reach("describing", model.name)
+            comment_table(run.spark, relation.sql, wanted)
+    except Py4JError:
+        _log.exception("descriptions of %s", model.name)
+        message = f"the descriptions of '{model.name}' were not written to {relation}"
+        hint = "The rows were written. The next build retries; the log has the reason."
+        place = Location(model.file)
+        run.emit(
+            Diagnosed(Diagnostic("comments-failed", message, hint, Level.WARNING, node=model.name, location=place))
+        )

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from engine.compile import Model
 from engine.compile.config.session_settings import TIME_ZONE, WAP_HINT, WAP_MESSAGE, is_utc
 from engine.errors import Location, RunError
-from engine.pinned_settings import PINNED
 from engine.runtime.spark_support.spark_errors import summary
 from engine.spark.exceptions import spark_exceptions
+from engine.spark_options import PINNED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,23 +1,144 @@
-"""Spark's errors in one line, at the place in the user's file."""
+"""Spark's errors in one line, at the place in the user's file.
+
+Queries for which the stack of Java's threads has no room: where they are deepest, and how to continue.
+
+Java ends in the middle of a run: out of memory, or by somebody else's hand.
+
+What to tell about a file that Spark cannot read: which one, why, and how to continue.
+"""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from engine import local_paths
 from engine.compile import DataTest, Model, Source
+from engine.compile.sql.dialect import parse_tokens, tokenize
+from engine.compile.sql.parse import first_offset
 from engine.errors import Diagnostic, EngineError, Location
 from engine.lake.clients.outage import is_denial, is_outage
 from engine.lake.table_writer import plain_name
 from engine.node_ids import rest_of
 from engine.object_store.java_errors import is_bucket_missing, is_store_denial, is_store_outage
 from engine.runtime.quality.bad_records import from_text
-from engine.runtime.spark_support.error_places import READERS, ErrorSpot, called, place_in_model, place_in_test
-from engine.runtime.spark_support.error_texts import deepest, explained, summary
-from engine.runtime.spark_support.too_deep import too_deep
-from engine.runtime.spark_support.unreadable_files import unreadable
+from engine.runtime.spark_support.error_places import (
+    READERS,
+    ErrorSpot,
+    called,
+    deepest,
+    explained,
+    place_in_model,
+    place_in_test,
+    summary,
+)
 from engine.secrets import scrub
-from engine.sources import avro, socket
+from engine.sources import socket
+from engine.sources.avro import avro_values
 from engine.spark.exceptions import spark_exceptions
+from engine.spark.internals.handles import jvm_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+_FILE = re.compile(r"while reading file\s++((?:(?!while reading file).)+?)\.\s")
+_MISMATCH = re.compile(
+    r"Parquet column \[((?:(?!Parquet column \[).)+?)\]. Expected Spark type ([^\s,]++(?:,[^\s,]++)*), "
+    r"actual Parquet type (\S+?)\."
+)
+_CAUSES = re.compile(
+    r"^[^\S\n]*+Caused by: [\w.$]++: (.++(?:\n++(?![^\S\n]*+(?:at |\.\.\. |Caused by: )).*+)*)", re.MULTILINE
+)
+# Java's words for what is nothing but an end before its time.
+_SILENT = re.compile(r"^[^\S\n]*+Caused by: java\.lang\.NullPointerException", re.MULTILINE)
+# What Parquet stores, as the types that are stored so.
+_PHYSICAL = {
+    "BINARY": "string, binary or decimal",
+    "FIXED_LEN_BYTE_ARRAY": "decimal or binary",
+    "BOOLEAN": "boolean",
+    "DOUBLE": "double",
+    "FLOAT": "float",
+    "INT32": "int, date or decimal",
+    "INT64": "bigint, timestamp or decimal",
+    "INT96": "timestamp",
+}
+_HEADER = re.compile(r"CSV file: \S+")
+
+
+def unreadable(error: Exception) -> tuple[str, str] | None:
+    """Message and hint for Spark's error; None if it is not an error of a file."""
+    text = str(error)
+    found = _FILE.search(text) if "FAILED_READ_FILE" in text else None
+    if found is None:
+        return None
+    # Only Java's trace has the causes, where Spark does not print it.
+    text = f"{text}\n{getattr(error, '_stackTrace', None) or ''}"
+    where = local_paths.decoded(found[1])
+    path = local_paths.of_location(where) or where
+    hint = (
+        "Replace it by a complete file, or by an empty one to continue without its rows; the next build reads it again."
+    )
+    if "CSV header" in text:
+        hint = (
+            "CSV columns are read by position: list them in the schema in the order of the file's header. Or "
+            "correct the file: "
+        ) + hint
+    elif mismatch := _MISMATCH.search(text):
+        stored = _PHYSICAL.get(mismatch[3], "another type")
+        message = f"{path}: the column '{mismatch[1]}' is {stored} in the file and declared as {mismatch[2]}"
+        return message, f"Correct the source's schema. Or replace the file: {hint}"
+    return f"{path} cannot be read: {_reason(text)}", hint
+
+
+def _reason(text: str) -> str:
+    causes = _CAUSES.findall(text)
+    if not causes or _SILENT.search(text):
+        return "it is damaged or truncated"
+    return " ".join(_HEADER.sub("", causes[-1]).split()).rstrip(".")
+
+
+CODE = "query-too-deep"
+_SIGNS = ("StackOverflowError", "FAILED_TO_PARSE_TOO_COMPLEX")
+_HINT = (
+    "Make a part of it a separate model; write many values of one column as IN (..), many terms of a sum as "
+    "aggregate(array(a, b), 0D, (x, y) -> x + y). Or increase the stack of Java's threads: spark: {conf: "
+    "{spark.driver.extraJavaOptions: -Xss32m}}."
+)
+
+
+def too_deep(error: Exception, node: Model | Source) -> Diagnostic | None:
+    """What to tell of a stack that overflowed; None if it did not."""
+    # The error of a stream has its cause in Java's trace only.
+    text = f"{error}\n{getattr(error, '_stackTrace', None) or ''}"
+    if not any(sign in text for sign in _SIGNS):
+        return None
+    message = "the query is too deep for the stack of Java's threads, mostly here"
+    place = _deepest(node) if isinstance(node, Model) else None
+    return Diagnostic(CODE, message, _HINT, node=node.name, location=place)
+
+
+def _deepest(model: Model) -> Location:
+    try:
+        tree = parse_tokens(tokenize(model.sql), model.sql)[0]
+    except (SqlglotError, RecursionError):
+        return Location(model.file)
+    if tree is None:
+        return Location(model.file)
+    depths: dict[int, int] = {}
+    deepest = tree
+    for node in tree.walk():
+        depths[id(node)] = depths.get(id(node.parent), 0) + 1 if node.parent is not None else 0
+        deepest = node if depths[id(node)] > depths[id(deepest)] else deepest
+    while deepest.parent is not None and not isinstance(deepest.parent, (exp.Query, exp.Where, exp.Having)):
+        deepest = deepest.parent
+    return model.positions.locate(model.file, first_offset(deepest))
+
 
 __all__ = ["diagnose", "diagnose_test", "spark_exceptions", "summary"]
 
@@ -101,7 +222,7 @@ def diagnose(error: Exception, model: Model | Source) -> tuple[Diagnostic, ...]:
     if isinstance(error, EngineError):
         return tuple(d.at(Location(model.file), model.name) for d in error.diagnostics)
     text = plain_name(str(error))
-    told = from_text(text) or avro.told_by_worker(text) or socket.told_by_worker(text)
+    told = from_text(text) or avro_values.told_by_worker(text) or socket.told_by_worker(text)
     if told is not None:
         return tuple(d.at(Location(model.file), model.name) for d in told.diagnostics)
     if (around := surroundings(text)) is not None:
@@ -167,3 +288,36 @@ def surroundings(text: str) -> Diagnostic | None:
         if any(sign in text for sign in signs):
             return Diagnostic(code, message, f"{hint} Spark's message: {scrub(deepest(text))}")
     return None
+
+
+# What the JVM prints as its last line when it ends itself.
+_OUT_OF_MEMORY = "Terminating due to java.lang.OutOfMemoryError"
+_TAIL_BYTES = 4096
+
+
+def java_ended(spark: SparkSession, log: Path) -> Diagnostic | None:
+    """Say that the Java of a session is gone, with the reason that its log gives; None: it is there."""
+    try:
+        jvm_of(spark).java.lang.System.nanoTime()
+    except spark_exceptions():
+        pass
+    else:
+        return None
+    if _OUT_OF_MEMORY in _tail(log):
+        message = "the Java process ran out of memory"
+        hint = (
+            "Increase the driver's memory ('driver_memory: 4g' under 'spark' of the target), or reduce "
+            f"micro-batches (max_files_per_trigger). The next build continues from here. See {log}."
+        )
+        return Diagnostic("java-ended", message, hint)
+    hint = f"The operating system may have killed it for lack of memory. The next build continues from here. See {log}."
+    return Diagnostic("java-ended", "the Java process ended during the run", hint)
+
+
+def _tail(log: Path) -> str:
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
+            return file.read().decode(errors="replace")
+    except OSError:
+        return ""

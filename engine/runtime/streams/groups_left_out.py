@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from engine.compile import Model
 from engine.compile.nodes.model_settings import OutputMode
 from engine.errors import Location, RunError
-from engine.runtime.quality.left_out import LEFT_OUT
+from engine.runtime.quality.expectations import LEFT_OUT
 from engine.spark.internals.handles import each, frame_of
 from engine.spark.internals.plans import (
     PlanMaker,

@@ -9,24 +9,41 @@ After a kill each of these may be there without the next, in this order:
    rows is owed;
 5. the times of accepted files; the facts of the query and the order of its sources;
 6. the table of remembered deletes, new columns and wider types, properties of the table.
+
+The inputs of a query that is about to start: they are those of its checkpoint, and nothing unread is missing.
+
+Where Spark has begun to read tables, against where a generation should: looked at before a micro-batch is committed.
+
+Iceberg's stream begins with the oldest snapshot that is left when Spark starts it. Whoever expires snapshots between
+our look at the table and that moment takes the first rows away, without a word (measured, Iceberg 1.12.0). Spark keeps
+the beginning in `sources/<n>/offsets/0` of the checkpoint; a table without rows to read is -1 there, and begins later.
+
+Before a query starts: do its sources still have what it has not read?
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from engine.compile import Model
-from engine.errors import EngineError
+from engine import kill_points
+from engine.compile import Model, Source
+from engine.errors import EngineError, StateError
+from engine.events import Diagnosed
 from engine.plan import ActionKind
+from engine.plan.actions.reset_checks import of_reader
 from engine.plan.deployed import generations
 from engine.plan.tables.column_checks import given_before
-from engine.runtime.context.expected_table import descends_in
+from engine.plan.tables.upstream_tables import TableReading, unread
+from engine.runtime.context.ownership import descends_in
 from engine.runtime.context.run_context import Run
-from engine.runtime.inputs.begin_check import Beginnings
+from engine.runtime.inputs import initial_snapshot, stream_sources
+from engine.runtime.inputs.no_data_batch import take_back
 from engine.runtime.inputs.register_inputs import refresh_static
-from engine.runtime.inputs.source_file_check import Landed
+from engine.runtime.inputs.source_file_check import Landed, verify
+from engine.runtime.inputs.stream_sources import read_upstreams
 from engine.runtime.lifecycle import full_refresh, reset_checkpoint
 from engine.runtime.quality import expectations
 from engine.runtime.quality.quarantine import Quarantine, quarantine_of, quarantines
@@ -34,13 +51,122 @@ from engine.runtime.sinks import output_of, table_setup
 from engine.runtime.sinks.deleted_keys import Deleted, deleted_of
 from engine.runtime.streams.generation import Generation, open_generation
 from engine.runtime.streams.groups_left_out import EveryGroup, with_groups_left_out
-from engine.runtime.streams.stream_inputs import StreamInputs, open_inputs
 from engine.runtime.streams.stream_query import StreamQuery, open_query, open_session
-from engine.runtime.writer.batch_rules import rules_of
-from engine.runtime.writer.micro_batch_writer import BatchWriter, Rules
+from engine.runtime.writer.micro_batch_writer import BatchWriter, Rules, rules_of
+from engine.sources import KINDS
+from engine.state import ModelState, TableState
+from engine.state import checkpoint as spark_checkpoint
+from engine.state.state_path import StatePath
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def resume_sources(
+    run: Run, model: Model, session: SparkSession, state: ModelState, folder: TableState
+) -> Mapping[str, Any]:
+    """Ask each source that is read as a stream; what they find worth knowing is shown.
+
+    Returns:
+        What is to be remembered of each, by node.
+
+    Raises:
+        StateError: a source lacks records that were not read; nothing was read or written.
+    """
+    kill_points.reach("resuming", model.name)
+    offsets = spark_checkpoint.standing(folder.checkpoint(state.generation))
+    remembered = dict(state.sources)
+    for item in model.inputs:
+        node = run.manifest.nodes[item.node]
+        if not item.stream or not isinstance(node, Source):
+            continue
+        try:
+            found = KINDS[node.spec.format].resume(
+                session, node.spec, run.place, state.sources.get(node.id, {}), offsets
+            )
+        except EngineError as error:
+            error.diagnostics = tuple(of_reader(found, model, node) for found in error.diagnostics)
+            raise
+        for note in found.notes:
+            run.emit(Diagnosed(of_reader(note, model, node)))
+        if found.known:
+            remembered[node.id] = dict(found.known)
+    return remembered
+
+
+_NOWHERE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Beginnings:
+    run: Run
+    model: Model
+    readings: Mapping[str, TableReading]
+    checkpoint: StatePath
+
+    def rejected(self, batch: int) -> EngineError | None:
+        """Why a micro-batch cannot be committed: rows before it are missing; None: there are none."""
+        begun = _begun_at(self.checkpoint, batch)
+        open_ones = {node for node, reading in self.readings.items() if not reading.begun}
+        if not open_ones or not begun:
+            return None
+        firsts = {reading.first for reading in self.readings.values()}
+        if firsts.issuperset(begun):
+            return None
+        try:
+            for upstream in read_upstreams(self.run, self.model):
+                if upstream.node in open_ones:
+                    unread(self.model, upstream, self.readings[upstream.node].start)
+        except StateError as error:
+            found = error.diagnostic
+            hint = "Nothing of the micro-batch was written; build again to read every row of the table."
+            return StateError(found.code, f"{found.message} while the model was starting", hint, node=self.model.name)
+        return None
+
+
+def _begun_at(checkpoint: StatePath, batch: int) -> set[int]:
+    """The snapshots with which a micro-batch begins, where that is a beginning; -1: with the first that it finds."""
+    if batch == 0:
+        offsets = spark_checkpoint.beginnings(checkpoint)
+    else:
+        offsets = spark_checkpoint.source_offsets(checkpoint, batch - 1)
+    ids = {o["snapshot_id"] for o in offsets if isinstance(o.get("snapshot_id"), int)}
+    return ids if batch == 0 else ids & {_NOWHERE}
+
+
+@dataclass(frozen=True, slots=True)
+class StreamInputs:
+    readings: Mapping[str, TableReading]
+    remembered: Mapping[str, Any]
+    landed: Landed
+
+
+def open_inputs(query: StreamQuery, generation: Generation) -> tuple[StreamQuery, Generation, StreamInputs]:
+    """Find where each input continues, and compare the inputs with those of the checkpoint.
+
+    What is written, in this order: initial snapshots and where tables begin, the last micro-batch taken back if one
+    without rows is owed, the times of accepted files, the facts of the query with the order of its sources.
+
+    Returns:
+        The query over its tables, the generation with its state as it is now, and what is read.
+
+    Raises:
+        StateError: an input is not what the checkpoint has read, or lacks what was not read.
+    """
+    run, model, folder, session = query.run, query.model, query.folder, query.session
+    state = stream_sources.renamed(run, model, generation.state, folder)
+    state, readings = initial_snapshot.begin(run, model, session, state, folder)
+    if any(reading.elsewhere for reading in readings.values()):
+        query = query.over(readings)
+    written = generation.table is not None
+    state, streams = stream_sources.checked(run, model, folder, state, query.frame, written=written)
+    generation = replace(generation, state=state)
+    take_back(run, model, folder.checkpoint(state.generation))
+    remembered = resume_sources(run, model, session, state, folder)
+    landed = verify(run, model, session, folder, state.generation, generation.reached, query.place.folders)
+    dedup = {item.name: item.dedup for item in model.inputs if len(item.dedup) > 1}
+    stream_sources.record(folder, state.generation, model, replace(streams, order=query.order, dedup=dedup))
+    return query, generation, StreamInputs(readings, remembered, landed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,30 +1,232 @@
-"""A model's query over its inputs, as Spark's analyser has it: nothing is started, read or written."""
+"""A model's query over its inputs, as Spark's analyser has it: nothing is started, read or written.
+
+The order of `dedup` keys: Spark keeps them as one row, by position, and compares types but not names.
+
+Two keys of one type in another order are other keys (measured, Spark 4.1.4: duplicates are written and new rows
+dropped). A new generation uses one order, however the header has it, and records it (`sources.json`); one that was
+begun by a version that recorded none continues in the order that the state itself has. Columns that have another name
+now keep their place.
+
+Spark stores the aggregates of a group by position: an edited SELECT list runs in the order of the state.
+
+The order is recorded when a checkpoint begins (`sources.json`), as aggregates over the columns of the inputs, and with
+each later query in the names of that query. So an edit is compared with what the state holds, whatever became of the
+text with which it began.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from engine.compile import Model
+from engine.compile import Input, Model
 from engine.compile.nodes.model_settings import StateProvider
+from engine.compile.stateful.aggregate_order import aggregate_orders, reorderings
+from engine.compile.stateful.stateful_steps import UnprovableError, meaning
+from engine.compile.stateful.stored_order import Groups, same_order
+from engine.errors import Location, StateError
 from engine.plan import ActionKind
-from engine.plan.deployed.column_names import earlier_names
+from engine.plan.changed_query import with_present_names
+from engine.plan.comparison import StreamsRead
+from engine.plan.deployed.checkpoint_facts import RECORD, recorded
+from engine.plan.deployed.deployed_facts import LastWriter, earlier_names
 from engine.plan.tables.upstream_tables import TableReading
 from engine.runtime.context.run_context import Run
-from engine.runtime.inputs import dedup_keys, stream_sources
+from engine.runtime.inputs import stream_sources
 from engine.runtime.inputs.register_inputs import register
+from engine.runtime.inputs.stream_sources import present_streams
 from engine.runtime.lifecycle import reset_checkpoint
 from engine.runtime.quality.bad_records import Watched
 from engine.runtime.sinks import table_setup
 from engine.runtime.spark_support import hooks
-from engine.runtime.streams.state_order import in_order_of_state
+from engine.runtime.spark_support.aggregate_trees import stored_aggregates
+from engine.runtime.streams.groups_left_out import with_groups_left_out
 from engine.sources import Place
-from engine.spark.internals.stream_joins import join_as_sql
+from engine.spark.internals.plans import join_as_sql
 from engine.state import ModelState, TableState
+from engine.state import checkpoint as spark_checkpoint
+from engine.state.state_path import StatePath
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+_Facts = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class OrderedQuery:
+    """A query whose aggregates come in the order of its state.
+
+    Attributes:
+        model: with the text that runs.
+        frame: the rows of that.
+        order: what its generation records; None: nothing in its state has an order.
+    """
+
+    model: Model
+    frame: DataFrame
+    order: _Facts | None
+
+
+def in_order_of_state(
+    run: Run, session: SparkSession, model: Model, folder: TableState, state: ModelState | None
+) -> OrderedQuery:
+    """Return a query whose aggregates come in the order in which its state holds them.
+
+    `state`: that the query resumes; None: its state begins.
+
+    Raises:
+        StateError: `model-changed`: no order of the SELECT list gives that of the state, or that is not known.
+        pyspark.errors.PySparkException: Spark rejects the query.
+    """
+    if "state" not in model.facts:
+        return OrderedQuery(model, session.sql(model.sql), None)
+    known = recorded(folder, state.generation) if state is not None and state.fingerprint else None
+    order = known.order if known is not None else None
+    if order is not None and (order["fingerprint"], order["spark"]) == (model.fingerprint, session.version):
+        ran = replace(model, sql=order["sql"]) if order["moved"] else model
+        return OrderedQuery(ran, session.sql(ran.sql), order)
+    frame = session.sql(model.sql)
+    now = _groups(model, frame)
+    before = _before(run, model, folder, state, now) if state is not None and state.fingerprint else None
+    if before is None or not (now or before["groups"]):
+        return OrderedQuery(model, frame, _record(model, now, frame) if now else None)
+    if now is not None and _fits(before, now, model):
+        return OrderedQuery(model, frame, _record(model, now, frame))
+    for text in _reordered(before, model):
+        other = replace(model, sql=text)
+        frame = session.sql(text)
+        now = _groups(other, frame)
+        if now is not None and _fits(before, now, other):
+            return OrderedQuery(other, frame, {**_record(other, now, frame), "moved": True})
+    message = f"the aggregates of '{model.name}' are in another order than in its state, which stores them by position"
+    hint = f"Restore the order of the columns, or rebuild the table: engine build -f -s {model.name}"
+    raise _changed(model, message, hint)
+
+
+def _record(model: Model, groups: Groups, frame: DataFrame) -> dict[str, Any]:
+    made = {"groups": groups, "fingerprint": model.fingerprint, "spark": frame.sparkSession.version, "moved": False}
+    return {**model.facts["state"], "sql": model.sql, **made}
+
+
+def _groups(model: Model, frame: DataFrame) -> Groups | None:
+    return stored_aggregates(with_groups_left_out(model, frame).frame, _views(model.facts["state"]))
+
+
+def _views(facts: _Facts) -> dict[str, int]:
+    return {str(item["view"]).replace("`", "").lower(): number for number, item in enumerate(facts["inputs"])}
+
+
+def _before(run: Run, model: Model, folder: TableState, state: ModelState, now: Groups | None) -> _Facts | None:
+    """The query that has the order of a state, with the names of now and its `groups`; None: the state has no order."""
+    facts = folder.facts(state)
+    if facts is None or "state" not in facts:
+        # The plan compares such facts as text: it is the same.
+        return None
+    known = recorded(folder, state.generation)
+    if known is not None and known.order is not None:
+        writer = LastWriter(state.fingerprint, facts, known)
+        read = StreamsRead.of(model, writer, present_streams(run, model, known.streams))
+        return dict(with_present_names(run.manifest, model, facts, writer, read)["began"])
+    if not now:
+        return None
+    message = f"the state of '{model.name}' does not record the order of its aggregates, which it stores by position"
+    path = folder.generation(state.generation) / RECORD
+    hint = f"Restore {path} from a backup, or rebuild the table: engine build -f -s {model.name}"
+    raise _changed(model, message, hint)
+
+
+def _fits(before: _Facts, now: Groups, model: Model) -> bool:
+    said = {**model.facts["state"], "sql": model.sql}
+    same = same_order(before["groups"], before["inputs"], now, said["inputs"])
+    if same is not None:
+        return same
+    try:
+        return aggregate_orders(meaning(before)) == aggregate_orders(meaning(said))
+    except UnprovableError:
+        return False
+
+
+def _reordered(before: _Facts, model: Model) -> list[str]:
+    try:
+        return reorderings(model.sql, meaning(before), meaning({**model.facts["state"], "sql": model.sql}))
+    except UnprovableError:
+        return []
+
+
+def _changed(model: Model, message: str, hint: str) -> StateError:
+    return StateError("model-changed", message, hint, node=model.name, location=Location(model.file))
+
+
+_OPERATORS = {"dedupe", "dedupeWithinWatermark"}
+
+
+def ordered(
+    model: Model,
+    checkpoint: StatePath | None,
+    recorded: Mapping[str, Sequence[str]] | None = None,
+    renamed: Mapping[str, Mapping[str, str]] | None = None,
+) -> Model:
+    """Return the model with the keys of each input in the order of its checkpoint, or in that of a new one.
+
+    `recorded`: the keys that the generation has recorded, by the name that an input has now.
+    `renamed`: for each input the names that columns have now, by the earlier ones in lower case.
+
+    Raises:
+        StateError: `model-changed`: the order of the state is not known.
+    """
+    if not any(len(item.dedup) > 1 for item in model.inputs):
+        return model
+    in_state = list(_recorded(checkpoint)) if checkpoint is not None else []
+    inputs = []
+    for item in model.inputs:
+        names, columns = {key.lower(): key for key in item.dedup}, (renamed or {}).get(item.name, {})
+        known = [recorded[item.name]] if recorded and item.name in recorded else in_state
+        orders = [[key if key in names else columns.get(key, key).lower() for key in map(str.lower, keys)]
+                  for keys in known]  # fmt: skip
+        order = next((keys for keys in orders if sorted(keys) == sorted(names)), None)
+        if order is None and len(names) > 1 and orders:
+            raise _unknown(model, item)
+        inputs.append(replace(item, dedup=tuple(names[key] for key in order or sorted(names))))
+    return replace(model, inputs=tuple(inputs))
+
+
+def _unknown(model: Model, item: Input) -> StateError:
+    message = (
+        f"the order in which the state of '{model.name}' holds the dedup keys of '{item.name}' "
+        f"({', '.join(item.dedup)}) is not known"
+    )
+    hint = (
+        "Restore the names that the columns had when it was last built, or rebuild the table: "
+        f"engine build -f -s {model.name}"
+    )
+    return StateError("model-changed", message, hint, node=model.name, location=Location(model.file))
+
+
+def _recorded(checkpoint: StatePath) -> Iterator[tuple[str, ...]]:
+    """The keys of each dedup step, in lower case and in the order of its state; none where they cannot be read."""
+    for step, name in spark_checkpoint.operator_folders(checkpoint).items():
+        if name not in _OPERATORS:
+            continue
+        schemas = (_key_columns(schema.read_bytes()) for schema in sorted(step.glob("*/_metadata/schema")))
+        yield next(filter(None, schemas), ())
+
+
+def _key_columns(content: bytes) -> tuple[str, ...]:
+    """The names of the first schema in Spark's file: JSON between lengths (Spark class SchemaHelper)."""
+    text = content.decode("utf-8", errors="replace")
+    start = text.find('{"type":"struct"')
+    if start < 0:
+        return ()
+    try:
+        schema, _ = json.JSONDecoder().raw_decode(text, start)
+        return tuple(str(column["name"]).lower() for column in schema["fields"])
+    except (ValueError, LookupError, TypeError):
+        return ()
+
 
 _HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 # Spark keeps this many progress records; more than can come between two polls.
@@ -94,21 +296,19 @@ def open_query(
     events_from = reset_checkpoint.events_from(known)
     watched = register(session, run.manifest, model, place, bounded=False, since=since, events_from=events_from)
     resumed = known if run.plan.actions[model.id].kind is ActionKind.RESUME else None
-    ordered = in_order_of_state(run, session, model, folder, resumed)
-    table_setup.check_declared(ordered.model, ordered.frame)
-    return StreamQuery(
-        run, ordered.model, session, folder, place, since, events_from, watched, ordered.frame, ordered.order
-    )
+    query = in_order_of_state(run, session, model, folder, resumed)
+    table_setup.check_declared(query.model, query.frame)
+    return StreamQuery(run, query.model, session, folder, place, since, events_from, watched, query.frame, query.order)
 
 
 def _as_begun(run: Run, model: Model, folder: TableState, known: ModelState | None) -> tuple[Model, Place]:
     if known is None:
-        return dedup_keys.ordered(model, None), replace(run.place, settled={}, folders={})
+        return ordered(model, None), replace(run.place, settled={}, folders={})
     settled = stream_sources.renamed(run, model, known, folder).settled if known.batch is not None else {}
-    ordered = dedup_keys.ordered(model, None)
+    begun = ordered(model, None)
     if run.plan.actions[model.id].kind is ActionKind.RESUME:
         recorded = stream_sources.recorded_dedup(run, model, folder, known.generation)
         columns = {item.name: earlier_names(node) for item in model.inputs
                    if isinstance(node := run.manifest.nodes[item.node], Model)}  # fmt: skip
-        ordered = dedup_keys.ordered(model, folder.checkpoint(known.generation), recorded, columns)
-    return ordered, replace(run.place, settled=dict(settled), folders={})
+        begun = ordered(model, folder.checkpoint(known.generation), recorded, columns)
+    return begun, replace(run.place, settled=dict(settled), folders={})

@@ -6,10 +6,17 @@ a batch without rows commits nothing. The order is deleted keys, quarantine, tab
 crash in between the batch comes again, with the same id and rows; markers say what has been written. A batch whose
 marker is in the table is computed once more into Spark's `noop` sink: returning early would leave its state uncommitted
 and lose its watermark (STATE_STORE_COMMIT_VALIDATION_FAILED, measured).
+
+The offsets of a micro-batch: those that Spark computes it from, and those in its checkpoint, must be the same.
+
+The rules of a model's writer, in builds and in unit tests alike.
+
+Whether computing a query again over the same input gives the same rows.
 """
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
@@ -17,26 +24,71 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from engine import kill_points
-from engine.compile import Expectation
-from engine.errors import EngineError
+from engine.compile import Expectation, Model
+from engine.errors import EngineError, StateError
 from engine.events import Metrics
 from engine.lake.commit_guard import ExpectedTable
 from engine.runtime.quality import bad_records, expectations
-from engine.runtime.quality.bad_records import Observed, Watched
+from engine.runtime.quality.bad_records import Observed, TakenOut, Watched
 from engine.runtime.quality.quarantine import Quarantine
-from engine.runtime.quality.too_many_bad_records import TakenOut
 from engine.runtime.sinks import Output
-from engine.runtime.sinks.append_output import Appends
-from engine.runtime.writer.batch_offsets import offsets_of_batch
+from engine.runtime.sinks.output import Appends
 from engine.runtime.writer.kept_batches import KeptBatch, KeptBatches
 from engine.spark.internals import executions
+from engine.spark.internals.queries import end_offsets
 from engine.state import ModelState, TableState
-from engine.state.recorded_offsets import digest_of, ended, markers_of
-from engine.state.state_path import StatePath
+from engine.state.checkpoint import digest_of, ended, markers_of
+from engine.state.state_path import StatePath, content
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+
+
+def repeatable(model: Model) -> bool:
+    """Whether a micro-batch that is computed again has the same rows.
+
+    A static side is read again, and what a stateful step gives may depend on the order of its rows: which of two
+    repeats a dedup keeps, the last digits of a sum.
+    """
+    whole = all(item.stream for item in model.inputs)
+    return whole and not model.stateful and model.deterministic
+
+
+_NO_OFFSET = "-"
+
+
+def offsets_of_batch(checkpoint: StatePath, query: StreamingQuery, batch: int) -> bytes:
+    """Return the content of `offsets/<n>`, which is there when the micro-batch is written.
+
+    Raises:
+        StateError: `checkpoint-changed`: it is not there, or names other offsets than the micro-batch has.
+    """
+    path = checkpoint / "offsets" / str(batch)
+    try:
+        written = content(path)
+    except OSError as error:
+        raise _changed(path, f"cannot be read: {error.strerror or error}", batch) from error
+    lines = written.decode(errors="replace").splitlines()
+    if [_value(line) for line in lines[2:]] != [
+        _value(_NO_OFFSET if text is None else text) for text in end_offsets(query)
+    ]:
+        raise _changed(path, "has other offsets than the micro-batch was computed from", batch)
+    return written
+
+
+def _value(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _changed(path: StatePath, what: str, batch: int) -> StateError:
+    message = f"{path} {what}"
+    hint = f"Nothing of micro-batch {batch} was written. Find out what else writes to the checkpoint, and build again."
+    return StateError("checkpoint-changed", message, hint)
+
 
 # Spark calls the writer a moment before it has told who the query is.
 _SOON = 60.0
@@ -249,3 +301,10 @@ def _failed(kept: KeptBatch | None, execution: Any, checks: tuple[Expectation, .
 def compute_only(frame: DataFrame) -> None:
     """Run a batch without writing it anywhere."""
     frame.write.format("noop").mode("overwrite").save()
+
+
+def rules_of(model: Model, watched: tuple[Watched, ...], quarantine: Quarantine | None, batches: StatePath) -> Rules:
+    """Return what must be known of a batch before its commit; `batches` keeps those that cannot be computed again."""
+    several = expectations.splits(model.expectations) or model.write.delete_when is not None
+    kept = KeptBatches(batches, model.fingerprint) if several and not repeatable(model) else None
+    return Rules(watched, model.expectations, quarantine, kept)

@@ -1,28 +1,129 @@
-"""What a streaming query reports of its micro-batches, with what the writer knows of them."""
+"""What a streaming query reports of its micro-batches, with what the writer knows of them.
+
+When the next window of a query will be written: the question everybody has after the first build.
+
+How much unread input a query has, and how much of it a micro-batch read, in units that are counted.
+
+Spark's names of the steps of a query that keep state, in plain words, and what its progress says they hold.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from engine.compile import Model
-from engine.events import BatchCommitted, Diagnosed, Metrics, Outcome, Status
-from engine.plan import Change
+from engine.errors import StateError
+from engine.events import BatchCommitted, Diagnosed, HeldInState, Metrics, Outcome, Status
+from engine.plan import Action, Change
 from engine.runtime.context.run_context import Run
 from engine.runtime.inputs.watermark_lag import EventTimes, ahead_of_clock, policy_of, timed
-from engine.runtime.quality import too_many_bad_records
+from engine.runtime.quality import bad_records
 from engine.runtime.quality.bad_records import by_name, reasons_by_name
-from engine.runtime.spark_support.state_operators import held_in_state
 from engine.runtime.writer.micro_batch_writer import BatchWriter, WrittenBatch
-from engine.runtime.writer.next_window import next_close
-from engine.runtime.writer.read_amounts import read_amounts, unread_amounts
 from engine.spark.internals.queries import recent_reports
+from engine.state.file_log import files_of_entries
+from engine.state.state_path import StatePath
+from engine.times import duration_seconds
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
+
+
+JOIN: Final = "symmetricHashJoin"
+_KEYS = ("keys of dedup", "keys that were read; a row that repeats one is dropped")
+# What each holds, and what that is for.
+_WORDS: Final = {
+    "stateStoreSave": ("open groups", "groups of GROUP BY, one a window and key, that later rows can still change"),
+    "sessionWindowStateStoreSaveExec": ("open sessions", "session windows that later rows can still extend"),
+    "dedupe": _KEYS,
+    "dedupeWithinWatermark": _KEYS,
+    "globalLimit": ("rows counted by LIMIT", "how many rows LIMIT has let through"),
+    JOIN: ("rows that may still find a match", "rows of both sides of a join that later rows of the other can match"),
+}
+
+
+def meaning_of(operator: str) -> str:
+    return _WORDS.get(operator, (operator, ""))[0]
+
+
+def held_in_state(record: Mapping[str, Any]) -> tuple[HeldInState, ...]:
+    found = []
+    for item in record.get("stateOperators") or ():
+        operator = str(item.get("operatorName", ""))
+        meaning, explanation = _WORDS.get(operator, (operator, ""))
+        count, memory = (max(0, int(item.get(key) or 0)) for key in ("numRowsTotal", "memoryUsedBytes"))
+        found.append(HeldInState(operator, meaning, explanation, count, memory))
+    return tuple(found)
+
+
+FILES, OFFSETS = "files", "offsets"
+# What an offset of another form, or a log that was edited, raises where it is read.
+_OTHER = (StateError, OSError, ValueError, LookupError, TypeError, AttributeError)
+
+
+def unread_amounts(action: Action) -> dict[str, int]:
+    """Return how much the inputs of a model have that it has not read, by unit, as far as the plan counted it."""
+    sums: dict[str, int] = {}
+    for unread in action.unread:
+        if unread.what and unread.count:
+            sums[unread.what] = sums.get(unread.what, 0) + unread.count
+    return sums
+
+
+def read_amounts(record: Mapping[str, Any], wanted: Iterable[str], checkpoint: StatePath) -> dict[str, int]:
+    """Return how many files and offsets a micro-batch read; files are looked up in a local checkpoint only."""
+    found: dict[str, int] = {}
+    try:
+        for line, source in enumerate(record.get("sources") or ()):
+            begin, end = (_offset(source.get(key)) for key in ("startOffset", "endOffset"))
+            if OFFSETS in wanted and isinstance(begin, dict) and (count := sum(_offsets(begin, end))):
+                found[OFFSETS] = found.get(OFFSETS, 0) + count
+            if FILES in wanted and isinstance(end, dict) and "logOffset" in end and isinstance(checkpoint, Path):
+                first = int(begin["logOffset"]) if isinstance(begin, dict) else -1
+                count = files_of_entries(checkpoint, line, first, int(end["logOffset"]))
+                found[FILES] = found.get(FILES, 0) + count
+    except _OTHER:
+        return {}
+    return found
+
+
+def _offset(value: Any) -> Any:
+    """An offset as a value: Spark's record has it as JSON or as a string of JSON."""
+    return json.loads(value) if isinstance(value, str) else value
+
+
+def _offsets(begin: Mapping[str, Any], end: Any) -> Iterator[int]:
+    for topic, partitions in end.items():
+        if isinstance(partitions, dict):
+            before = begin.get(topic) or {}
+            yield from (int(at) - int(before[p]) for p, at in partitions.items() if p in before)
+
+
+def next_close(model: Model, watermark: str | None, state_rows: int) -> str:
+    """One sentence on when the next window closes, or nothing; `watermark`: Spark's, ISO text in UTC."""
+    delays = {item.watermark.delay for item in model.inputs if item.watermark}
+    # Without an offset they begin at multiples of their slide since 1970 (Spark, TimeWindow).
+    windows = [w for w in model.windows.values() if w.kind != "session" and not w.start]
+    if watermark is None or state_rows == 0 or len(delays) != 1 or not len(windows) == len(model.windows) == 1:
+        return ""
+    size = round(duration_seconds(windows[0].size) * 1000)
+    slide = round(duration_seconds(windows[0].slide or windows[0].size) * 1000)
+    delay = timedelta(seconds=duration_seconds(delays.pop()))
+    try:
+        at = round(datetime.fromisoformat(watermark).timestamp() * 1000)
+        end = ((at - size) // slide + 1) * slide + size
+        closes = datetime.fromtimestamp(end / 1000, UTC)
+        passed = closes + delay
+    except (ValueError, OverflowError):
+        # A time beyond the year 9999: nobody waits for the next one.
+        return ""
+    return f"the window that ends at {closes:%Y-%m-%d %H:%M} closes when event time passes {passed:%Y-%m-%d %H:%M}"
+
 
 _EPOCH = "1970-01-01T00:00:00.000Z"
 
@@ -115,7 +216,7 @@ class Progress:
         fresh = action.comparison is not None and action.comparison.change is Change.NEW
         read = self.total.rows_in > 0 or changed or fresh
         total = self._shown(self.total)
-        for warning in too_many_bad_records.warnings(self.model.name, self.writer.rules.watched, total.bad_records):
+        for warning in bad_records.warnings(self.model.name, self.writer.rules.watched, total.bad_records):
             self.run.emit(Diagnosed(warning))
         return Outcome(
             status=Status.SUCCESS if read else Status.UNCHANGED,

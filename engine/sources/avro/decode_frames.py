@@ -12,13 +12,11 @@ from collections.abc import Callable
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
-from engine.sources.avro.cast_columns import fitted
-from engine.sources.avro.reader_schema import AvroReading, Writer
+from engine.sources.avro.reader_schema import AvroReading, Framing, Writer, fitted
 from engine.sources.avro.unknown_schemas import HEADER_BYTES, corrupt, translate
-from engine.sources.avro.value_options import Framing
 from engine.sources.avro_schema.avro_types import Field, Primitive, to_json
 from engine.sources.avro_schema.parse_schema import parse
-from engine.sources.registry.registry_client import RegistrySettings
+from engine.sources.registry import RegistrySettings
 from engine.sources.spec import BAD, ORIGIN, RAW
 
 if TYPE_CHECKING:

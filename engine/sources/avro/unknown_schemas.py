@@ -19,7 +19,7 @@ from engine.sources.avro.reader_schema import incompatible
 from engine.sources.avro.schema_resolution import Resolution, UnsuitableError, resolve
 from engine.sources.avro_schema.binary_encoding import CorruptError
 from engine.sources.avro_schema.parse_schema import parse
-from engine.sources.registry.registry_client import MissingSchemaError, Registry, RegistrySettings
+from engine.sources.registry import MissingSchemaError, Registry, RegistrySettings
 
 HEADER_BYTES: Final = 5
 # A schema that is missing may be registered at any time.

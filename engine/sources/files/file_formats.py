@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
-from engine.lake.quoted_names import quoted
+from engine.relations import quoted
 from engine.sources.files import folder_columns, listing
 from engine.sources.spec import BAD, ORIGIN, RAW, Place, SourceSpec, SpecFault, reader_faults
 from engine.sources.values import json_values, plain_values

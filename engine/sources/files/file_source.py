@@ -19,7 +19,7 @@ from engine.errors import SetupError
 from engine.object_store.s3_settings import is_s3
 from engine.schema import ValueForm
 from engine.schema.format_keys import FILE_KEYS
-from engine.sources.answers import Answers, ColumnsBy, KnownNow
+from engine.sources.answers import Answers, ColumnsBy, KnownNow, normalized
 from engine.sources.credentials import identified, masked, shown
 from engine.sources.files import file_formats, file_samples, file_schema, listing, s3_files
 from engine.sources.spec import (
@@ -31,7 +31,6 @@ from engine.sources.spec import (
     connection_leads,
     connection_line,
 )  # fmt: skip
-from engine.sources.stream_identity import normalized
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

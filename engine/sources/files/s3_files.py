@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from engine.addresses.web_address import web_address
+from engine.addresses import web_address
 from engine.ignored_file_names import holds_rows, is_listed
 from engine.object_store.s3_client import listing, s3_client
 from engine.object_store.s3_settings import S3Settings, bucket_and_key

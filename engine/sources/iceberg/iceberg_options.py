@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from engine.schema import ValueForm
 from engine.schema.format_keys import ICEBERG_KEYS
-from engine.sources.spec import SourceSpec, SpecFault, reader_faults
-from engine.sources.starting_offsets import starting_milliseconds
+from engine.sources.spec import SourceSpec, SpecFault, reader_faults, starting_milliseconds
 from engine.spark_options import ICEBERG_READ
 
 KEYS: Mapping[str, ValueForm] = ICEBERG_KEYS.forms

@@ -3,16 +3,26 @@
 Iceberg's own stream begins with the oldest snapshot that is left, so a reader that comes after a compaction and an
 expiry silently misses rows (5 rows, 1 read, or none; measured, Iceberg 1.12.0). Asked to begin from a time, it takes
 the oldest commit of that time or later; among commits of one millisecond it takes the newest.
+
+Reading an Iceberg table as a stream, with the rows of its seed before it.
+
+The columns of a table against those that a stream of it began with.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from engine.errors import StateError
+from engine.errors import Diagnostic, StateError
 from engine.lake.table_facts import SnapshotFacts, TableFacts
+from engine.relations import quoted
 from engine.times import time_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
 
 # The option of Iceberg's reader.
 FROM = "stream-from-timestamp"
@@ -109,3 +119,74 @@ def first_read(history: Sequence[SnapshotFacts], at: int) -> SnapshotFacts | Non
 
 def time_of(snapshot: SnapshotFacts) -> str:
     return time_text(snapshot.at)
+
+
+SKIP_DELETES = "streaming-skip-delete-snapshots"
+
+
+def table_stream(
+    session: SparkSession,
+    name: str,
+    start: Start | None,
+    *,
+    begun: bool = False,
+    skip_deletes: bool = False,
+    options: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """The rows of each commit of a table; a micro-batch takes whole commits, all unread ones.
+
+    Args:
+        session: that reads.
+        name: of the table, with its catalog.
+        start: where the stream begins; None: with the first commit that the table knows.
+        begun: the checkpoint is in the table. The time to begin from is left out then, because Iceberg measures
+            the newest commit against it also when it continues (iceberg#10156).
+        skip_deletes: snapshots that only delete are skipped.
+        options: of Iceberg's reader.
+    """
+    chosen = dict(options or {})
+    if start is not None and start.at is not None and not begun:
+        chosen[FROM] = str(start.at)
+    if skip_deletes:
+        chosen[SKIP_DELETES] = "true"
+    frame = session.readStream.format("iceberg").options(**chosen).load(name)
+    if start is None or start.seed is None:
+        return frame
+    return _like(session.readStream.format("iceberg").load(start.seed), frame).union(frame)
+
+
+def _like(seed: DataFrame, frame: DataFrame) -> DataFrame:
+    """The seed with the columns that the table has by now; those that it got later are NULL in older rows."""
+    from pyspark.sql import functions as f
+
+    known = set(seed.columns)
+    return seed.select(
+        *(
+            f.col(quoted(field.name)) if field.name in known else f.lit(None).cast(field.dataType).alias(field.name)
+            for field in frame.schema.fields
+        )
+    )
+
+
+def changed_columns(table: str, reader: str, before: Mapping[str, str], now: Mapping[str, str]) -> Diagnostic | None:
+    """Return how the columns of a table differ from those at the last start of a stream; None: all are there.
+
+    Args:
+        table: its full name.
+        reader: name of the model.
+        before: the columns at the last start, with their types.
+        now: those that there are.
+    """
+    wrong = [
+        f"{name} {type_}: " + (f"is {now[name]} now" if name in now else "is gone")
+        for name, type_ in before.items()
+        if now.get(name) != type_
+    ]
+    if not wrong:
+        return None
+    message = f"{table} has changed since '{reader}' last read it: {'; '.join(wrong)}"
+    hint = (
+        "Declare the new columns ('schema:' of the source), undo the change of the table, or rebuild the "
+        f"table: engine build -f -s {reader}"
+    )
+    return Diagnostic("source-columns", message, hint)

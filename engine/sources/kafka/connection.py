@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.addresses.server_lists import kafka_server, listed
-from engine.addresses.servers import AddressError
+from engine.addresses import AddressError, kafka_server, listed
 from engine.errors import ProjectError, SetupError, near
 from engine.schema.target_keys import CONNECTION, SECURITY
 

@@ -10,8 +10,7 @@ from engine.errors import near
 from engine.schema import ValueForm
 from engine.schema.format_keys import KAFKA_KEYS
 from engine.sources.kafka.connection import PREFIX, consumer_faults
-from engine.sources.spec import SourceSpec, SpecFault, reader_faults
-from engine.sources.starting_offsets import starting_milliseconds
+from engine.sources.spec import SourceSpec, SpecFault, reader_faults, starting_milliseconds
 from engine.sources.values import VALUE_FORMATS, value_format
 from engine.spark_options import KAFKA
 

@@ -2,17 +2,24 @@
 
 Spark continues silently in a topic that was deleted and recreated, once that is longer than the old one was; and
 with failOnDataLoss=false it skips what retention has deleted without counting it.
+
+A part of the records of topics: the newest of them, and the columns that are seen in them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from engine.errors import Diagnostic, Level, StateError
+from engine.sources.inferred_types import as_strings, kept, no_arrays
 from engine.sources.kafka.kafka_options import starting_offsets
-from engine.sources.spec import Resumption, SourceSpec
+from engine.sources.spec import BAD, Resumption, SourceSpec
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,3 +190,43 @@ def _new_topics(spec: SourceSpec, known: Mapping[str, Any], topics: Mapping[str,
     if new:
         message = f"'{spec.name}' has new topics, read from their first record: {', '.join(new)}"
         yield Diagnostic("source-new-topic", message, "", Level.WARNING, spec.name)
+
+
+# Of so many records of each partition the newest time is looked for.
+NEWEST = 1000
+# Records that are looked at for columns.
+SAMPLE = 1000
+
+
+def newest(spec: SourceSpec, position: Mapping[str, Mapping[str, Any]]) -> SourceSpec:
+    """The source from its newest records on.
+
+    Args:
+        spec: as it is declared.
+        position: by topic, the first and the end offset of each partition, and the topic's id.
+    """
+    starts: dict[str, dict[str, int]] = {}
+    for topic, found in position.items():
+        partitions = {key: value for key, value in found.items() if key != "id"}
+        starts[topic] = {partition: max(first, end - NEWEST) for partition, (first, end) in partitions.items()}
+    settings = {key: value for key, value in spec.settings.items() if key != "starting_timestamp"}
+    return replace(spec, settings={**settings, "starting_offsets": starts})
+
+
+def as_text(spec: SourceSpec) -> SourceSpec:
+    return replace(spec, schema="", settings={**spec.settings, "value": {"format": "string"}})
+
+
+def of_json(session: SparkSession, source: str, texts: DataFrame) -> StructType:
+    """The columns of some of the values of a source, which are JSON.
+
+    Raises:
+        RunError: `source-unreadable`, a record is an array.
+    """
+    rows = texts.where(f"{BAD} is null").select("value").limit(SAMPLE).collect()
+    frame = session.createDataFrame([(row[0], "a record") for row in rows], "value string, place string")
+    no_arrays(frame, source)
+    lines = session.sparkContext.parallelize([row[0] for row in rows], 1)
+    reader = session.read.options(inferTimestamp="true", mode="DROPMALFORMED")
+    found = reader.json(lines).schema
+    return kept(reader.schema(cast("StructType", as_strings(found))).json(lines), found, json=True)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import StateError
 from engine.sources.answers import Answers, ColumnsBy
-from engine.sources.kafka import record_samples, topic_check, topic_offsets
+from engine.sources.kafka import topic_check, topic_offsets
 from engine.sources.kafka.cluster import Cluster
 from engine.sources.kafka.cluster import cluster as asked
 from engine.sources.kafka.connection import Connection, reach, read_connection
@@ -38,8 +38,7 @@ from engine.sources.kafka.kafka_options import (
 from engine.sources.kafka.topic_check import Topic
 from engine.sources.kafka.topic_offsets import ISOLATION, PolledTopics, client_of, names_of, stand_of
 from engine.sources.kafka.unread_times import UnreadTimes
-from engine.sources.spec import BAD, ORIGIN, RAW, Place, Resumption, SourceSpec
-from engine.sources.starting_offsets import begun_at, starting_milliseconds
+from engine.sources.spec import BAD, ORIGIN, RAW, Place, Resumption, SourceSpec, begun_at, starting_milliseconds
 from engine.sources.values import value_format
 
 if TYPE_CHECKING:
@@ -274,21 +273,21 @@ def _columns_now(spec: SourceSpec, place: Place) -> list[tuple[str, str, str]] |
     value = spec.settings.get("value")
     if not isinstance(value, Mapping) or value.get("format") != "avro":
         return None
-    from engine.sources import avro
+    from engine.sources.avro import avro_values
 
-    found = avro.columns_now(replace(spec, schema=""), value, place)
+    found = avro_values.columns_now(replace(spec, schema=""), value, place)
     return [(column.name, column.type, column.doc) for column in found]
 
 
 def _newest(session: SparkSession, spec: SourceSpec, place: Place) -> DataFrame:
-    return read_batch(session, record_samples.newest(spec, position(session, spec, place)), place)
+    return read_batch(session, topic_check.newest(spec, position(session, spec, place)), place)
 
 
 def _sampled(session: SparkSession, spec: SourceSpec, place: Place) -> StructType:
     if columns(spec):
         return read_batch(session, spec, place).drop(BAD).schema
-    texts = read_batch(session, record_samples.as_text(spec), place)
-    return record_samples.of_json(session, spec.name, texts)
+    texts = read_batch(session, topic_check.as_text(spec), place)
+    return topic_check.of_json(session, spec.name, texts)
 
 
 def _waiting(there: Mapping[str, Any], stands: Sequence[Mapping[str, Any]]) -> int:

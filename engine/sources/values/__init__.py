@@ -38,7 +38,7 @@ VALUE_FORMATS = {
     "json": "engine.sources.values.json_values",
     "string": "engine.sources.values.plain_values",
     "bytes": "engine.sources.values.plain_values",
-    "avro": "engine.sources.avro",
+    "avro": "engine.sources.avro.avro_values",
 }
 
 __all__ = ["VALUE_FORMATS", "ValueFormat", "value_format"]

@@ -18,13 +18,10 @@ from engine.lake.commits import Commit
 from engine.lake.table_facts import TableFacts
 from engine.plan.refresh.refresh_choice import RefreshChoice, Way
 from engine.runtime.batch.changed_inputs import read_markers
-from engine.runtime.batch.history.change_log import ResultDifference, take_changes
-from engine.runtime.batch.history.changed_rows import changed_rows
-from engine.runtime.batch.history.ended_versions import take_versions
-from engine.runtime.batch.history.extract import Extract
-from engine.runtime.batch.input_positions import positions
-from engine.runtime.batch.replace_table import replace_table
-from engine.runtime.context.expected_table import descends_in
+from engine.runtime.batch.history.change_log import ResultDifference, changed_rows, take_changes
+from engine.runtime.batch.history.ended_versions import Extract, take_versions
+from engine.runtime.batch.replace_table import positions, replace_table
+from engine.runtime.context.ownership import descends_in
 from engine.runtime.context.run_context import Run
 from engine.runtime.inputs.register_inputs import register
 from engine.runtime.lifecycle import replaced_materialization
@@ -32,8 +29,8 @@ from engine.runtime.quality.bad_records import Watched
 from engine.runtime.sinks import table_setup
 from engine.runtime.spark_support import explain
 from engine.sources import OnBadRecord
-from engine.sources.files import extracts
-from engine.sources.files.extracts import ExtractFile
+from engine.sources.files import listing
+from engine.sources.files.listing import ExtractFile
 from engine.state import ModelState, Phase, TableState
 
 if TYPE_CHECKING:
@@ -133,10 +130,10 @@ def build_history(
     else:
         taken = dict(state.extracts) if table is not None else {}
         with errors_at(source.location):
-            files = extracts.waiting(session, source.spec, run.place, taken)
+            files = listing.waiting(session, source.spec, run.place, taken)
         for file in files:
             totals = _sum(totals, building.take(_only(run.manifest, source, file), Extract(file.at, f"'{file.name}'")))
-            taken = extracts.with_taken(taken, file)
+            taken = listing.with_taken(taken, file)
             building.state = replace(building.state, extracts=taken)
             folder.save(building.state)
         if not files and building.table is None:

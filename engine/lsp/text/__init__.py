@@ -1,1 +1,0 @@
-"""Places and parts of texts."""

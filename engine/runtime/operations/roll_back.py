@@ -1,0 +1,288 @@
+"""`engine rollback`: the generation that a full refresh has replaced is the table's again, with its checkpoint.
+
+Steps: what the table is now is noted as kept and one commit puts the table back (no row is copied), the state of the
+earlier generation, that of the other one goes. After a kill at any moment the same command finishes; a build of that
+table ends with `rollback-unfinished` until then. The other generation takes the place of the one that came back: a
+second rollback undoes the first.
+
+What a rollback of some models brings back, and why it must not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from engine import kill_points
+from engine.compile import Manifest, Model, Source, Target
+from engine.errors import Diagnostic, Location, StateError
+from engine.lake.changes.put_back import put_back, version_of
+from engine.lake.commits import PREVIOUS, STAGED
+from engine.lake.fencing.table_fence import fence_of
+from engine.lake.lake_reader import Lake
+from engine.lake.table_facts import TableFacts
+from engine.plan.actions.refresh_checks import DOWNSTREAM_STOPS
+from engine.plan.actions.state_checks import check_table
+from engine.plan.deployed.checkpoint_facts import read_checkpoint
+from engine.plan.deployed.previous_generation import (
+    PreviousGeneration,
+    kept_now,
+    kept_seconds,
+    noted_previous,
+    previous_generation,
+    save_previous,
+)
+from engine.plan.deployed.renamed_tables import state_now
+from engine.plan.deployed.state_folder import table_state
+from engine.runtime.build import spark_session
+from engine.runtime.context.run_context import Run, command_run
+from engine.runtime.lifecycle.fence_previous_owner import raise_fences
+from engine.runtime.sinks import deleted_keys
+from engine.state import TableState, locked, operations
+from engine.state import checkpoint as spark_checkpoint
+from engine.state.operations import Step, carry_out
+
+UNAVAILABLE = "rollback-unavailable"
+
+
+@dataclass(frozen=True, slots=True)
+class Rollback:
+    """A table that goes back to the generation before."""
+
+    model: Model
+    folder: TableState
+    previous: PreviousGeneration
+    table: TableFacts
+    begun: bool = False
+
+    @property
+    def rows(self) -> int | None:
+        """The rows that readers see then; None: not known."""
+        return self.table.rows
+
+
+def rollbacks(
+    manifest: Manifest, target: Target, models: Sequence[Model], accept: Collection[str]
+) -> tuple[tuple[Rollback, ...], tuple[Diagnostic, ...]]:
+    """Return which of some models go back, and what forbids it.
+
+    `models`: that are chosen; those without an earlier generation are left out if another one has one.
+
+    Raises:
+        StateError: `state-unreadable`.
+        SetupError: the catalog cannot be read.
+    """
+    lake = Lake(target.catalog)
+    found: list[Rollback] = []
+    missing: list[Diagnostic] = []
+    computed: list[Diagnostic] = []
+    faults: list[Diagnostic] = []
+    for model in models:
+        if not model.streaming or not model.in_catalog:
+            computed.append(_unavailable(model, _NOT_STREAMING.format(model.name), _BATCH))
+            continue
+        one = _rollback(target, lake, model)
+        if isinstance(one, Diagnostic):
+            missing.append(one)
+        else:
+            found.append(one)
+            faults += _faults(manifest, lake, one)
+    if not found:
+        # What is downstream of a stream is computed again anyway.
+        return (), tuple(missing or computed)
+    faults += (fault for one in found if (fault := _unread_gone(manifest, lake, one, found)) is not None)
+    if DOWNSTREAM_STOPS not in accept:
+        faults += _stopped(manifest, target, found)
+    return tuple(found), tuple(faults)
+
+
+_NOT_STREAMING = "'{0}' is not a streaming table, and no generation of it is kept"
+_BATCH = "Undo the edit and build it: a batch table or view is computed from its query."
+
+
+def _unavailable(model: Model, message: str, hint: str) -> Diagnostic:
+    return Diagnostic(UNAVAILABLE, message, hint, node=model.name, location=Location(model.file))
+
+
+def _rollback(target: Target, lake: Lake, model: Model) -> Rollback | Diagnostic:
+    folder, relation = table_state(target, model), model.relation
+    begun = folder.journal.begun(operations.Rollback)
+    previous = noted_previous(folder, begun.to) if begun is not None else previous_generation(folder)
+    table = lake.table(relation.schema, relation.name, PREVIOUS)
+    if begun is not None and table is not None and previous is not None and table.snapshot != previous.table.snapshot:
+        # It is the table again; the tag has what it replaced.
+        table = lake.table(relation.schema, relation.name)
+    hint = "A full refresh keeps what it replaces for as long as 'keep_previous' says. To rebuild it: engine build -f "
+    hint += f"-s {model.name}"
+    if previous is None or table is None:
+        return _unavailable(model, f"no earlier generation of '{model.name}' is kept", hint)
+    kept = begun is not None or table.snapshot == previous.table.snapshot
+    if not kept or previous.table.snapshot not in table.snapshots:
+        return _unavailable(model, f"the earlier version of {relation} has expired", hint)
+    return Rollback(model, folder, previous, table, begun is not None)
+
+
+def _faults(manifest: Manifest, lake: Lake, one: Rollback) -> Iterator[Diagnostic]:
+    if one.begun:
+        return
+    model, state, table = one.model, one.previous.state, one.table
+    build = f"engine build -s {model.name}"
+    if (
+        STAGED in table.branches
+        or one.folder.pending() is not None
+        or one.folder.journal.begun(operations.Refresh) is not None
+    ):
+        message = f"a build of '{model.name}' is not finished, or its rows are staged"
+        yield _unavailable(model, message, f"Finish it first: {build}, or engine publish {model.name} --accept")
+        return
+    hint = f"Undo the edit and rebuild the table: engine build -f -s {model.name}"
+    try:
+        check_table(model, state, read_checkpoint(one.folder, state.generation, files=False), table)
+    except StateError as error:
+        yield _unavailable(model, f"the earlier generation cannot continue: {error.diagnostic.message}", hint)
+    for item in model.inputs:
+        node = manifest.nodes[item.node]
+        if item.stream and isinstance(node, Source) and "after_reading" in node.spec.settings:
+            message = f"files of '{item.name}' that were read since the full refresh are archived or deleted"
+            hint = (
+                f"The earlier generation of '{model.name}' would never read them. Undo the edit and rebuild the table."
+            )
+            yield _unavailable(model, message, hint)
+    if model.write.delete_when is not None and _deletes_gone(lake, one):
+        message = f"the deleted keys of the earlier generation of '{model.name}' are gone: their types changed"
+        yield _unavailable(model, message, f"Undo the edit and rebuild the table: engine build -f -s {model.name}")
+
+
+def _unread_gone(manifest: Manifest, lake: Lake, one: Rollback, found: Sequence[Rollback]) -> Diagnostic | None:
+    """Say so if a table that a model streams from has no longer what the earlier generation had not read of it."""
+    read = [manifest.nodes[item.node] for item in one.model.inputs if item.stream]
+    if one.begun or not all(isinstance(node, Model) for node in read):
+        return None
+    back = {other.model.id: other.table for other in found}
+    state, folder = one.previous.state, one.folder
+    relations = [node.relation for node in read if isinstance(node, Model) and node.id not in back]
+    names = [(relation.schema, relation.name) for relation in relations]
+    # The tables with their first rows.
+    seeds = (str(start.get("seed") or "") for start in state.starts.values())
+    names += [(folder.schema, seed.rpartition(".")[2]) for seed in seeds if seed]
+    tables = [*(table for name in names if (table := lake.table(*name)) is not None), *back.values()]
+    known = {number for table in tables for snapshot in table.history for number in (snapshot.id, snapshot.parent)}
+    positions = (offset.get("snapshot_id") for offset in spark_checkpoint.standing(folder.checkpoint(state.generation)))
+    if all(position in known for position in positions if isinstance(position, int)):
+        return None
+    names_read = ", ".join(f"'{node.name}'" for node in read)
+    message = (
+        f"what '{one.model.name}' had not read of {names_read} before its full refresh has expired or was replaced"
+    )
+    return _unavailable(one.model, message, f"Undo the edit and rebuild the table: engine build -f -s {one.model.name}")
+
+
+def _deletes_gone(lake: Lake, one: Rollback) -> bool:
+    """Whether the table of deleted keys was replaced since: that commit is of no micro-batch."""
+    relation = one.model.relation
+    table = lake.table(relation.schema, relation.name + deleted_keys.SUFFIX)
+    commits = table.history if table is not None else ()
+    # A refresh begins before it replaces.
+    since = max((s.at for s in one.table.history[:1]), default=0)
+    return any(s.marker("model") is not None and s.marker("batch-id") is None and s.at >= since for s in commits)
+
+
+def _stopped(manifest: Manifest, target: Target, found: Sequence[Rollback]) -> Iterator[Diagnostic]:
+    back = {one.model.id: one for one in found}
+    for one in found:
+        if one.begun:
+            continue
+        then = {snapshot.id for snapshot in one.table.history} | {s.parent for s in one.table.history}
+        gone = one.table.snapshots - then
+        names = [
+            reader.name
+            for reader in manifest.models
+            if any(item.stream and item.node == one.model.id for item in reader.inputs)
+            and gone & set(_positions(target, reader, back.get(reader.id)))
+        ]
+        if names:
+            yield _stopping(one.model, names)
+
+
+def _positions(target: Target, reader: Model, back: Rollback | None) -> Iterator[int]:
+    folder = state_now(target, reader)
+    state = back.previous.state if back is not None else folder.load()
+    for offset in spark_checkpoint.standing(folder.checkpoint(state.generation)) if state is not None else ():
+        if isinstance(snapshot := offset.get("snapshot_id"), int):
+            yield snapshot
+
+
+def _stopping(model: Model, names: Sequence[str]) -> Diagnostic:
+    one, shown = len(names) == 1, ", ".join(f"'{name}'" for name in names)
+    message = f"{shown} {'has' if one else 'have'} read rows of '{model.name}' that it will not have, and cannot resume"
+    hint = (
+        f"Roll {'it' if one else 'them'} back too: engine rollback {model.name}+. Where no earlier generation of "
+        f"{'it is' if one else 'them is'} kept: --accept {DOWNSTREAM_STOPS}, and rebuild {'it' if one else 'them'}"
+    )
+    return Diagnostic(DOWNSTREAM_STOPS, message, hint, node=model.name, location=Location(model.file))
+
+
+@contextmanager
+def opened(manifest: Manifest, target: Target, root: Path, models: Sequence[Model], target_dir: Path) -> Iterator[Run]:
+    """Open the session of a command, with the locks of some models.
+
+    Raises:
+        StateError: `table-locked`, `state-unwritable`.
+        SetupError: Spark or the catalog cannot be had.
+    """
+    with (
+        locked([table_state(target, model) for model in models]) as locks,
+        spark_session(target, target_dir, locks) as spark,
+    ):
+        run = command_run(manifest, target, root, spark)
+        raise_fences(run, models)
+        yield run
+
+
+def roll_back(run: Run, one: Rollback) -> None:
+    """Bring the earlier generation of a table back, or finish that.
+
+    Args:
+        run: with the session and the lock of the table.
+        one: what comes back, as it was found under the lock.
+
+    Raises:
+        StateError: `lease-lost`, `state-unreadable`.
+    """
+    model, folder, previous = one.model, run.state(one.model), one.previous
+    note = folder.journal.begun(operations.Rollback)
+    if note is None:
+        state = folder.load()
+        if state is None:
+            raise ValueError(model.name)
+        note = operations.Rollback(previous.state.generation, state.generation)
+    # In this order: as long as both have a model.json, the newer counts, and the note says that it does not.
+    steps = [
+        Step("put back", partial(_exchange, run, one, note.other)),
+        Step("brought back", partial(folder.save, previous.state)),
+        Step("retired", partial(folder.retire, note.other)),
+    ]
+    carry_out([(folder.journal, note)], steps, model.name)
+    kill_points.reach("unnoted", model.name)
+    folder.forget_previous(note.to)
+
+
+def _exchange(run: Run, one: Rollback, other: int) -> None:
+    """Put the table back, and keep what it is now; done before, it stays as it is."""
+    model, folder, previous = one.model, run.state(one.model), one.previous
+    relation, session = model.relation, run.spark.newSession()
+    table = run.lake.table(relation.schema, relation.name)
+    if table is not None and table.holds(previous.table.snapshot):
+        return
+    state = next((state for state in [folder.load()] if state is not None and state.generation == other), None)
+    if state is None or noted_previous(folder, previous.state.generation) is None:
+        message = f"the state of {relation} is not the one that the rollback began with"
+        raise StateError(
+            "state-copied", message, f"Rebuild the table: engine build -f -s {model.name}", node=model.name
+        )
+    seconds = kept_seconds(model)
+    save_previous(folder, kept_now(state, version_of(session, relation.sql), seconds))
+    put_back(session, relation.sql, previous.table, seconds, fence_of(run.lease_marker(model)))

@@ -1,1 +1,0 @@
-"""Bringing back what a full refresh has replaced."""

@@ -1,0 +1,271 @@
+"""Iceberg tables as sources: foreign ones, and those of other projects, in the target's catalog.
+
+    iceberg_options   keys, options and their faults
+    snapshot_history  where a stream of a table begins, from its snapshots
+    stream_reader     reading a table as a stream, with the seed before it
+    column_changes    how its columns differ from those that a stream began with
+
+What a stream has read of a table is compared in `plan.tables.upstream_tables`, for models and sources alike.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import RunError, SetupError, StateError
+from engine.lake.lake_reader import Lake, TableColumn
+from engine.lake.table_facts import TableFacts
+from engine.relations import quoted
+from engine.schema import ValueForm
+from engine.sources.answers import TABLE, Answers, ColumnsBy, KnownNow, StreamIdentity
+from engine.sources.iceberg import iceberg_options, snapshot_history
+from engine.sources.iceberg.snapshot_history import SKIP_DELETES, Start, changed_columns, table_stream
+from engine.sources.spec import ORIGIN, Place, Resumption, SourceSpec, SpecFault, begun_at, starting_milliseconds
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+FORMATS: tuple[str, ...] = ("iceberg",)
+KEYS: Mapping[str, ValueForm] = iceberg_options.KEYS
+ONE_OF: tuple[tuple[str, ...], ...] = (iceberg_options.STARTS,)
+MEANING: tuple[str, ...] = ("table",)
+REPLAYABLE = True
+LISTED = False
+
+_NO_CATALOG = "Add 'catalog' to the target in project.yml."
+# Numbers hold all values of these.
+_WIDER = {("int", "bigint"), ("float", "double")}
+
+
+def faults(spec: SourceSpec) -> Iterator[SpecFault]:
+    return iceberg_options.faults(spec)
+
+
+def jars(_: SourceSpec) -> tuple[str, ...]:
+    return ()
+
+
+def columns(_: SourceSpec) -> str:
+    return ""
+
+
+def origin(_: SourceSpec) -> str:
+    return "struct<table: string>"
+
+
+def location(spec: SourceSpec) -> str:
+    return str(spec.settings.get("table", ""))
+
+
+def full_name(spec: SourceSpec, place: Place) -> str:
+    catalog, schema, name = table_parts(spec, place)
+    return f"{catalog}.{schema}.{name}"
+
+
+def table_parts(spec: SourceSpec, place: Place) -> tuple[str, str, str]:
+    if place.catalog is None:
+        raise SetupError("catalog-unusable", f"no catalog is configured for the source '{spec.name}'", _NO_CATALOG)
+    *levels, name = iceberg_options.parts(spec)
+    if len(levels) > 1 and levels[0] == place.catalog.name:
+        levels = levels[1:]
+    return place.catalog.name, ".".join(levels), name
+
+
+def facts(spec: SourceSpec, place: Place) -> TableFacts:
+    """The table as it is.
+
+    Raises:
+        SetupError: `source-table`, there is none; `catalog-unusable`.
+    """
+    found = _lake(place).table(*table_parts(spec, place)[1:])
+    if found is None:
+        raise _missing(spec, place)
+    return found
+
+
+def _lake(place: Place) -> Lake:
+    if place.catalog is None:
+        raise SetupError("catalog-unusable", "no catalog is configured", _NO_CATALOG)
+    return Lake(place.catalog)
+
+
+def _missing(spec: SourceSpec, place: Place) -> SetupError:
+    _, schema, _ = table_parts(spec, place)
+    message = f"the table {full_name(spec, place)} of source '{spec.name}' does not exist"
+    known = _lake(place).names(schema)
+    there = f"'{schema}' has {', '.join(sorted(known)[:10])}" if known else f"'{schema}' has no tables"
+    return SetupError("source-table", message, f"Correct 'table', or create it first; {there}.")
+
+
+def check(spec: SourceSpec, place: Place) -> None:
+    """Make sure that the table exists.
+
+    Raises:
+        SetupError: `source-table`; `catalog-unusable`.
+    """
+    facts(spec, place)
+
+
+def position(_: SparkSession, spec: SourceSpec, place: Place) -> dict[str, Any]:
+    return facts(spec, place).position()
+
+
+def columns_now(spec: SourceSpec, place: Place) -> tuple[TableColumn, ...]:
+    """The columns of the table, without a JVM.
+
+    Raises:
+        SetupError: `source-table`; `catalog-unusable`.
+    """
+    found = _lake(place).columns(*table_parts(spec, place)[1:])
+    if found is None:
+        raise _missing(spec, place)
+    return found
+
+
+def committed_at(spec: SourceSpec, place: Place) -> datetime | None:
+    """When rows were last added, by the time of the snapshot; None: there is no such snapshot any more."""
+    added = (s for s in facts(spec, place).history if s.operation in snapshot_history.ADDING)
+    newest = next(added, None)
+    return datetime.fromtimestamp(newest.at / 1000, UTC) if newest else None
+
+
+def ignores_deletes(spec: SourceSpec) -> bool:
+    return spec.settings.get("on_upstream_delete") == "ignore"
+
+
+def start(spec: SourceSpec, table: TableFacts) -> Start | None:
+    """Where the declaration says that a stream begins; None: with the first row.
+
+    Raises:
+        StateError: `upstream-history` if the table does not know (any more) what was committed from then on.
+    """
+    said = spec.settings
+    if "starting_timestamp" in said:
+        return snapshot_history.from_time(spec.name, table, starting_milliseconds(said))
+    if "starting_snapshot" in said:
+        return snapshot_history.from_snapshot(spec.name, table, int(said["starting_snapshot"]))
+    return None
+
+
+def script(spec: SourceSpec, *, stream: bool) -> list[str]:
+    options = dict(spec.options)
+    if stream and "starting_timestamp" in spec.settings:
+        options[snapshot_history.FROM] = str(starting_milliseconds(spec.settings))
+    if stream and ignores_deletes(spec):
+        options[SKIP_DELETES] = "true"
+    return [
+        f'spark.{"readStream" if stream else "read"}.format("iceberg")',
+        *(f".option({json.dumps(k)}, {json.dumps(v, ensure_ascii=False)})" for k, v in options.items()),
+        f".load({json.dumps(location(spec), ensure_ascii=False)})",
+    ]
+
+
+def read_batch(session: SparkSession, spec: SourceSpec, place: Place) -> DataFrame:
+    """The rows of the current snapshot; in a stream each micro-batch sees those of its moment."""
+    frame = session.read.format("iceberg").options(**spec.options).load(full_name(spec, place))
+    return as_declared(frame, spec, place)
+
+
+def read_stream(session: SparkSession, spec: SourceSpec, place: Place) -> DataFrame:
+    """The rows of each commit, from the first that the table knows; a model's stream begins as its generation says."""
+    name = full_name(spec, place)
+    frame = table_stream(session, name, None, skip_deletes=ignores_deletes(spec), options=spec.options)
+    return as_declared(frame, spec, place)
+
+
+def as_declared(frame: DataFrame, spec: SourceSpec, place: Place) -> DataFrame:
+    """The declared columns of a frame over the table, or all it has, and where the rows came from.
+
+    Raises:
+        RunError: `source-columns` with each column that is missing, or has another type.
+    """
+    from pyspark.sql import functions as f
+    from pyspark.sql.types import StructType
+
+    if spec.schema:
+        wanted: Any = StructType.fromDDL(spec.schema)
+        have = {field.name.lower(): field.dataType for field in frame.schema.fields}
+        wrong = [
+            f"{field.name} {field.dataType.simpleString()}: "
+            + (f"the table has {found.simpleString()}" if found else "the table has no such column")
+            for field in wanted.fields
+            if not _holds(field.dataType, found := have.get(field.name.lower()))
+        ]
+        if wrong:
+            message = (
+                f"{full_name(spec, place)} does not match the declaration of source '{spec.name}': {'; '.join(wrong)}"
+            )
+            hint = f"'engine source inspect {spec.name}' prints the declaration with the columns of the table."
+            raise RunError("source-columns", message, hint)
+        frame = frame.select(*(f.col(quoted(i.name)).cast(i.dataType).alias(i.name) for i in wanted.fields))
+    table = f.lit(full_name(spec, place)).alias("table")
+    return frame.select("*", f.struct(table).alias(ORIGIN))
+
+
+def _holds(wanted: Any, found: Any) -> bool:
+    from pyspark.sql.types import DecimalType
+
+    if found is None:
+        return False
+    names = found.simpleString(), wanted.simpleString()
+    if isinstance(wanted, DecimalType) and isinstance(found, DecimalType):
+        return wanted.scale == found.scale and wanted.precision >= found.precision
+    return names[0] == names[1] or names in _WIDER
+
+
+def resume(
+    _: SparkSession, spec: SourceSpec, place: Place, known: Mapping[str, Any], __: Sequence[Mapping[str, Any]]
+) -> Resumption:
+    """Compare the columns of an undeclared table with those that were there at the last start.
+
+    A new column is not an error: the query reads it, or not. A column that was dropped or has another type would be
+    written as NULL, or break the write.
+
+    Raises:
+        StateError: `source-columns` with each difference; nothing was read.
+    """
+    if spec.schema:
+        return Resumption()
+    now = {column.name: column.type for column in columns_now(spec, place)}
+    if (changed := changed_columns(full_name(spec, place), "<model>", known.get("columns", {}), now)) is not None:
+        raise StateError.of((changed,))
+    return Resumption({"columns": now})
+
+
+def _identity(_: str, settings: Mapping[str, Any]) -> StreamIdentity:
+    return StreamIdentity(TABLE, {"table": str(settings.get("table", ""))})
+
+
+def _placed(spec: SourceSpec, place: Place) -> dict[str, str]:
+    return {"table": full_name(spec, place)}
+
+
+def _known_now(spec: SourceSpec, place: Place) -> KnownNow:
+    found, parts = facts(spec, place), table_parts(spec, place)
+    columns = {} if spec.schema else {column.name: column.type for column in columns_now(spec, place)}
+    return KnownNow(table=found, parts=parts, columns=columns)
+
+
+def _described(spec: SourceSpec, place: Place) -> list[tuple[str, str, str]]:
+    return [(column.name, column.type, column.doc) for column in columns_now(spec, place)]
+
+
+ANSWERS: Mapping[str, Answers] = {
+    "iceberg": Answers(
+        is_table=True,
+        columns_by=ColumnsBy.NAME,
+        caseless=True,
+        marks_bad=False,
+        identity=_identity,
+        placed=_placed,
+        begun_at=begun_at,
+        start_is_repeatable=True,
+        known_now=_known_now,
+        committed_at=committed_at,
+        knows_columns=True,
+        columns_now=_described,
+    )
+}

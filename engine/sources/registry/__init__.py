@@ -1,1 +1,0 @@
-"""The client of schema registries."""

@@ -1,1 +1,0 @@
-"""Spark where its executors are other processes than the driver."""
