@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.lab import EVENTS, REPOSITORY, Lab
+from tests.lab import REPOSITORY, Lab
 
 pytestmark = pytest.mark.spark
 
@@ -17,7 +17,6 @@ ORCHESTRATORS = ("airflow", "dagster")
 
 
 def test_the_code_of_the_page(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("orders", "/*---\nstreams: [shop.events]\n---*/\nselect id, amount from {{ source('shop', 'events') }}\n")
     lab.model(
         "order_sums",

@@ -22,6 +22,7 @@ from engine.state.first_offsets import offsets_to_move
 from engine.state.operations import PUBLISHING
 from engine.state.operations import Rebuild as Noted
 from tests.lab import EVENTS
+from tests.projects import write_files
 
 pytestmark = pytest.mark.slow
 
@@ -49,10 +50,7 @@ left join {{ ref('total') }} o on p.id = o.id
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    for name, text in FILES.items():
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+    write_files(tmp_path, FILES)
     (tmp_path / "landing" / "events").mkdir(parents=True)
     return Project(tmp_path)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,7 +16,7 @@ from pyiceberg.utils.concurrent import ExecutorFactory
 from engine import Project, events
 from engine.errors import EngineError, SetupError
 from engine.events import Event, ModelFinished, ModelStarted, RunFinished, RunStarted, Status, Step, StepStarted
-from tests.lab import EVENTS, JAVA_OPTIONS, Lab, LabSession, run_alone, wait_for_locks
+from tests.lab import JAVA_OPTIONS, Lab, LabSession, run_alone, wait_for_locks, wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -41,7 +40,6 @@ def shop_in(root: Path) -> Lab:
         f"name: shop\ntarget: dev\ntargets:\n  dev: {{catalog: {catalog}, schema: {lab.schema}, spark: {conf}}}\n"
         f"  small: {{catalog: {catalog}, schema: {lab.schema}, spark: {small}}}\n",
     )
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("events", "/*---\nstreams: [shop.events]\n---*/\nselect id, amount from {{ source('shop', 'events') }}\n")
     lab.model(
         "sums", "/*---\ncolumns: {n: {tests: [not_null]}}\n---*/\nselect sum(amount) as n from {{ ref('events') }}"
@@ -95,13 +93,10 @@ def test_builds_in_another_thread_one_after_another(shop: Lab, tmp_path: Path) -
 
     assert handlers == [signal.getsignal(number) for number in SIGNALS]
     assert dict(os.environ) == environment
-    deadline = time.monotonic() + 30
     # PyIceberg keeps its readers for the process.
     threads |= ExecutorFactory.get_or_create()._threads
     # Those of PySpark that listened to Java end by themselves, a moment later.
-    while set(threading.enumerate()) - threads and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert set(threading.enumerate()) <= threads
+    assert wait_until(lambda: set(threading.enumerate()) <= threads)
 
 
 @pytest.mark.nightly

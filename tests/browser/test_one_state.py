@@ -29,6 +29,7 @@ from tests.browser.conftest import Window
 from tests.docs.build import written
 from tests.live.sequences import started, state, text, turn
 from tests.project.small_projects import write
+from tests.projects import sources_yaml
 
 ACCESS = PageAccess("a-token-of-this-test-only", "the-session-of-this-test")
 ORDERS, TOTALS, ALERTS = "model.orders", "model.totals", "model.alerts"
@@ -42,15 +43,7 @@ targets:
     schema: main
     spark: {master: "local[2]"}
 """
-SOURCES = """
-sources:
-  - name: shop
-    tables:
-      - name: events
-        format: json
-        path: landing/events
-        schema: "id string, amount int"
-"""
+SOURCES = sources_yaml(events="id string, amount int")
 STREAM = """/*---
 streams: [shop.events]
 ---*/

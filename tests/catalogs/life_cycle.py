@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tests.catalogs.conftest import CatalogLab
-from tests.lab import EVENTS, event
+from tests.lab import event
 
 PLAIN = "/*---\nstreams: [shop.events]\n---*/\nselect id, at, kind, amount from {{ source('shop', 'events') }}\n"
 LATEST = """/*---
@@ -38,7 +38,6 @@ def build_plan_show_maintain_and_drop(lab: CatalogLab, data_files: Callable[[str
         lab: An empty project.
         data_files: Gives the files in the warehouse that belong to a table.
     """
-    lab.write("sources/shop.yml", EVENTS)
     for name, text in _MODELS.items():
         lab.model(name, text)
     lab.land("a", [event(1), event(2)])

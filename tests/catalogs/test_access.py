@@ -18,6 +18,7 @@ from engine.lake.clients import catalog_client, rest_session
 from tests.catalogs.conftest import CatalogLab, block, jdbc_catalog, rest_catalog
 from tests.catalogs.life_cycle import PLAIN
 from tests.lab import EVENTS, REPOSITORY, LabSession, event, run_alone, share_session
+from tests.security.answering import answer, answering
 from tests.services import process
 from tests.services.iceberg_rest import Door, RestServer
 from tests.services.postgres import Postgres
@@ -31,7 +32,6 @@ def planned(root: Path, capsys: pytest.CaptureFixture[str], catalog: Catalog, **
     """What a plan in a catalog reports: code, file and line; and all that it prints."""
     lab = CatalogLab(root, None, capsys, catalog=catalog, written=block(Catalog(
         catalog.type, catalog.name, catalog.path, {**catalog.keys, **keys})))  # fmt: skip
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("plain", PLAIN)
     lab.land("a", [event(1)])
     begin = time.monotonic()
@@ -99,20 +99,8 @@ def test_a_server_that_does_not_answer_is_not_waited_for_without_end(
 
 
 def test_a_server_that_is_no_catalog(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    class Page(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(b"<html>hello</html>")
-
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
-        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-        url = f"http://127.0.0.1:{server.server_address[1]}"
-        codes, text = planned(tmp_path, capsys, Catalog("rest", "r", tmp_path, {"uri": url}))
-        server.shutdown()
+    with answering({"GET ": lambda handler: answer(handler, 200, b"<html>hello</html>")}) as server:
+        codes, text = planned(tmp_path, capsys, Catalog("rest", "r", tmp_path, {"uri": server.url}))
     assert codes == [f"catalog-unusable {PLACE}"], text
 
 
@@ -241,7 +229,6 @@ def test_a_secret_is_in_no_argument_of_a_process(
     catalog = rest_catalog(door.url, rest_server, credential=f"shop:{SECRET}")
     written = block(catalog).replace(f"shop:{SECRET}", "{{ env_var('ENGINE_SECRET_CATALOG') }}")
     lab = CatalogLab(tmp_path, None, capsys, catalog=catalog, written=written)
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("plain", PLAIN)
     lab.land("a", [event(1)])
     script = """
@@ -262,9 +249,7 @@ kill_points.listen(look)
             assert not path.is_file() or SECRET.encode() not in path.read_bytes(), path
 
 
-def test_a_table_of_others_is_neither_replaced_nor_dropped(
-    shared: CatalogLab,
-) -> None:
+def test_a_table_of_others_is_neither_replaced_nor_dropped(shared: CatalogLab) -> None:
     lab = shared
     spark = lab.session.spark  # type: ignore[union-attr]
     names = ".".join(f"`{part}`" for part in lab.schema.split("."))
@@ -273,7 +258,6 @@ def test_a_table_of_others_is_neither_replaced_nor_dropped(
         spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {lab.catalog.name}.{name}")
     spark.sql(f"CREATE TABLE {lab.catalog.name}.{names}.plain (id int) USING iceberg")
     spark.sql(f"INSERT INTO {lab.catalog.name}.{names}.plain VALUES (42)")
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("plain", PLAIN)
     lab.land("a", [event(1)])
     for arguments in ((), ("-f",)):

@@ -13,7 +13,7 @@ from engine.lake.clients import outage
 from tests.catalogs.conftest import CatalogLab
 from tests.catalogs.life_cycle import LATEST, PLAIN
 from tests.fault_injection.points import killing, reached
-from tests.lab import EVENTS, event, killed_alone
+from tests.lab import event, killed_alone
 from tests.services.iceberg_rest import Door, RestServer
 from tests.services.postgres import Postgres
 
@@ -29,7 +29,6 @@ ALL = {"plain": PLAIN, "latest": LATEST, "staged": STAGED, "batch": BATCH}
 
 
 def prepare(lab: CatalogLab, *names: str) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     for name in names:
         lab.model(name, ALL[name])
     lab.land("a", [event(1), event(2)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -92,3 +93,12 @@ def wait(until: Callable[[], object], process: subprocess.Popen[str] | None = No
             raise AssertionError(process.communicate())
         time.sleep(0.02)
     raise AssertionError("waited in vain")
+
+
+def read_until(terminal: int, word: bytes, seconds: float = 60) -> bytes:
+    """Return what a terminal shows until there is a word, or for a while."""
+    shown, end = b"", time.monotonic() + seconds
+    while word not in shown and time.monotonic() < end:
+        if select.select([terminal], [], [], 0.2)[0]:
+            shown += os.read(terminal, 4096)
+    return shown

@@ -13,23 +13,12 @@ import pytest
 
 from engine.cli.main import invoke
 from tests.lab import REPOSITORY
+from tests.projects import SMALL as PROJECT
+from tests.projects import sources_yaml
 
 pytestmark = pytest.mark.slow
 
-PROJECT = """
-name: small
-target: dev
-targets:
-  dev:
-    catalog: {type: sqlite, name: lake, path: .engine/lake}
-    schema: small
-"""
-SOURCES = """
-sources:
-  - name: shop
-    tables:
-      - {name: events, format: json, path: landing, schema: "id int, at timestamp"}
-"""
+SOURCES = sources_yaml(events={"path": "landing", "schema": "id int, at timestamp"})
 
 
 @pytest.fixture

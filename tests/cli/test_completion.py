@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
-import select
 import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.cli.processes import engine
+from tests.cli.processes import engine, read_until
 from tests.lab import REPOSITORY
+from tests.projects import write_files
 
 pytestmark = pytest.mark.slow
 
@@ -29,9 +29,7 @@ def shop(tmp_path: Path) -> Path:
         "models/marts/orders_hourly.sql": "this is no SQL {{\n",
         "models/other.sql": "select 1 as id\n",
     }
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
+    write_files(tmp_path, files)
     return tmp_path
 
 
@@ -51,28 +49,46 @@ def completed(folder: Path, line: str) -> list[str]:
     return [item.partition(",")[2] for item in ended.stdout.split()]
 
 
-@pytest.mark.parametrize(
-    ("line", "offered"),
-    [
-        ("engine bu", ["build"]),
-        ("engine build --full", ["--full-refresh"]),
-        ("engine build -s ord", ["orders", "orders_hourly"]),
-        ("engine build -s other ord", ["orders", "orders_hourly"]),
-        ("engine build ot", ["other"]),
-        ("engine build --exclude ot", ["other"]),
-        ("engine test -s 2+orders_", ["2+orders_hourly"]),
-        ("engine test -s @ot", ["@other"]),
-        ("engine run source:shop.o", ["source:shop.offers", "source:shop.orders"]),
-        ("engine show oth", ["other"]),
-        ("engine drop other oth", ["other"]),
-        ("engine source inspect shop.of", ["shop.offers"]),
-        ("engine build -t p", ["prod"]),
-        ("engine explain unbounded-comp", ["unbounded-complete"]),
-        ("engine build -s nothing", []),
-    ],
-)
-def test_what_is_offered(shop, line, offered):
+# Each line in a fork of a process that has loaded the engine.
+EACH = """
+import json, os, runpy, sys
+import engine.cli.main
+for line in json.loads(sys.argv[1]):
+    if os.fork() == 0:
+        os.environ |= {"COMP_WORDS": line, "COMP_CWORD": str(line.count(" ")), "_ENGINE_COMPLETE": "bash_complete"}
+        sys.argv = ["engine"]
+        runpy.run_module("engine", run_name="__main__", alter_sys=True)
+    os.wait()
+    print("--", flush=True)
+"""
+OFFERED = {
+    "engine bu": ["build"],
+    "engine build --full": ["--full-refresh"],
+    "engine build -s ord": ["orders", "orders_hourly"],
+    "engine build -s other ord": ["orders", "orders_hourly"],
+    "engine build ot": ["other"],
+    "engine build --exclude ot": ["other"],
+    "engine test -s 2+orders_": ["2+orders_hourly"],
+    "engine test -s @ot": ["@other"],
+    "engine run source:shop.o": ["source:shop.offers", "source:shop.orders"],
+    "engine show oth": ["other"],
+    "engine drop other oth": ["other"],
+    "engine source inspect shop.of": ["shop.offers"],
+    "engine build -t p": ["prod"],
+    "engine explain unbounded-comp": ["unbounded-complete"],
+    "engine build -s nothing": [],
+}
+
+
+def test_what_is_offered(shop):
+    line, offered = next(iter(OFFERED.items()))
     assert completed(shop, line) == offered
+    command = [sys.executable, "-c", EACH, json.dumps([*OFFERED])]
+    env = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    ended = subprocess.run(command, cwd=shop, env=env, capture_output=True, text=True, check=True)
+    assert ended.stderr == ""
+    each = [[item.partition(",")[2] for item in text.split()] for text in ended.stdout.split("--\n")[:-1]]
+    assert dict(zip(OFFERED, each, strict=True)) == OFFERED
 
 
 def test_another_folder_and_no_project(shop, tmp_path_factory):
@@ -125,22 +141,13 @@ def test_zsh_completes_at_the_tab_key(shop, env):
     try:
         # The echo of the line that is typed does not have the word as it is printed.
         os.write(terminal, b"autoload -Uz compinit; compinit -u -D; eval \"$(engine completion zsh)\"; echo rea''dy\n")
-        assert b"ready" in until(terminal, b"ready")
+        assert b"ready" in read_until(terminal, b"ready")
         os.write(terminal, b"engine build -s orders_\t")
-        assert b"engine build -s orders_hourly" in until(terminal, b"orders_hourly")
+        assert b"engine build -s orders_hourly" in read_until(terminal, b"orders_hourly")
     finally:
         os.kill(process, signal.SIGKILL)
         os.waitpid(process, 0)
         os.close(terminal)
-
-
-def until(terminal: int, word: bytes) -> bytes:
-    """What a terminal shows until there is a word, for a minute at most."""
-    shown, end = b"", time.monotonic() + 60
-    while word not in shown and time.monotonic() < end:
-        if select.select([terminal], [], [], 0.2)[0]:
-            shown += os.read(terminal, 4096)
-    return shown
 
 
 def test_bash_completes_with_the_script(shop, env):

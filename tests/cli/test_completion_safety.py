@@ -16,9 +16,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.processes import read_until
 from tests.cli.test_completion import completed
 from tests.lab import REPOSITORY
 from tests.project.small_projects import compiled, line, lines
+from tests.projects import write_files
 
 pytestmark = pytest.mark.slow
 
@@ -60,9 +62,7 @@ def project(root: Path) -> Path:
         **{f"models/{name}.sql": "select 1 as id\n" for name in HOSTILE},
         "sub$(touch pwned_g)/file": "",
     }
-    for file, text in files.items():
-        (root / file).parent.mkdir(parents=True, exist_ok=True)
-        (root / file).write_text(text)
+    write_files(root, files)
     return root
 
 
@@ -89,21 +89,12 @@ def shell(name: str, folder: Path, programs: Path, code: str = ENGINE) -> Iterat
     try:
         time.sleep(0.5)
         os.write(terminal, f"{setup}\n".encode() + READY[name])
-        assert b"ready" in until(terminal, b"ready")
+        assert b"ready" in read_until(terminal, b"ready")
         yield terminal
     finally:
         os.kill(process, signal.SIGKILL)
         os.waitpid(process, 0)
         os.close(terminal)
-
-
-def until(terminal: int, word: bytes, seconds: float = 60) -> bytes:
-    """What a terminal shows until there is a word, or for a while."""
-    shown, end = b"", time.monotonic() + seconds
-    while word not in shown and time.monotonic() < end:
-        if select.select([terminal], [], [], 0.2)[0]:
-            shown += os.read(terminal, 4096)
-    return shown
 
 
 def quiet(terminal: int) -> bytes:
@@ -121,7 +112,7 @@ def typed(terminal: int, line: str) -> bytes:
     os.write(terminal, b"\t")
     shown = quiet(terminal)
     os.write(terminal, b"\necho en''ded\n")
-    return shown + until(terminal, b"ended")
+    return shown + read_until(terminal, b"ended")
 
 
 @pytest.mark.nightly_except("zsh")

@@ -29,8 +29,10 @@ from engine.cli.sql.lake_queries import LakeQueries
 from engine.cli.sql.prompt import candidates
 from engine.lake.lake_reader import Lake
 from engine.lake.queries.duckdb_queries import DuckDBQueries
+from tests.fixtures import read_rows
 from tests.lab import REPOSITORY, Lab, writable_catalog
 
+FIXTURE = Path(__file__).parent / "fixtures/queries.txt"
 pytestmark = pytest.mark.slow
 
 TABLE = "/*---\nmaterialized: table\n---*/\nselect 1 as id"
@@ -116,31 +118,7 @@ def test_the_next_query_reads_the_next_commit(own_shop: Lab) -> None:
         assert reading.run(queries, count, None).rows == [(6,)]
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        "select * from sales limit 1",
-        "select * from sales offset 2",
-        "select distinct product from sales order by product limit 2",
-        "select id from sales where id = 3 limit 1",
-        "select product from sales group by product having count(*) = 1 limit 1",
-        "select id from sales qualify row_number() over (order by id desc) = 1 limit 1",
-        "select count(*) as n from sales limit 1",
-        "select count(*) as n from sales where false",
-        "select * exclude (id) from sales order by sold",
-        "select s from sales s where s.id = 3",
-        "with sales as (select 7 as id) select * from sales",
-        "with q as (select * from sales) select q.id, sales.product from q join sales using (id) order by all",
-        "select id from sales a where exists (select 1 from sales b where b.id = a.id + 1) order by id",
-        "select x from (select id as x, price as y from sales) order by x",
-        "select unnest(tags) as tag from sales",
-        "from sales select id order by id desc limit 2",
-        "select columns('p.*') from sales order by id",
-        "select date_trunc('hour', sold) as hour, count(*) as n from sales group by all",
-        "select 1 as id from sales natural join sales b",
-        "values (1, 'a')",
-    ],
-)
+@pytest.mark.parametrize("query", [sql for (sql,) in read_rows(FIXTURE, "answered", 1)])
 def test_queries_give_what_duckdb_gives_over_the_whole_table(shop: Lab, query: str) -> None:
     """Only the needed columns and first rows are read, which must not show."""
     database = duckdb.connect()
@@ -167,31 +145,7 @@ def test_only_the_needed_columns_and_rows_are_read(shop: Lab) -> None:
         assert (kept.columns, kept.limit) == ({"sold"}, 2)
 
 
-REJECTED = {
-    "insert into sales values (1)": "only queries are run here",
-    "create table x as select 1": "only queries are run here",
-    "drop table sales": "only queries are run here",
-    "attach '/tmp/x.db'": "only queries are run here",
-    "copy sales to '/tmp/x.csv'": "only queries are run here",
-    "set enable_external_access = true": "only queries are run here",
-    "install httpfs": "only queries are run here",
-    "select 1; drop table sales": "only queries are run here",
-    "select 1; select 2": "2 statements",
-    "select * from read_text('/etc/passwd')": "file system operations are disabled",
-    "select * from '/etc/passwd'": "not found",
-    "select * from glob('/*')": "file system operations are disabled",
-    "select * from query('select * from shop.unread')": "does not exist",
-    "select nope from sales": 'Referenced column "nope" not found',
-    "select * from sale": "table 'sale' not found",
-    "select * from other.shop.sales": 'Catalog "other" does not exist',
-    "select * from {{ ref('sale') }}": "model 'sale' not found",
-    "select * from {{ ref('seen') }}": "'seen' is a view",
-    "select * from seen": "'seen' is a view",
-    "select * from {{ source('raw', 'sales') }}": "read by Spark alone",
-    "show tables": "DuckDB's own tables",
-    "select id from": "syntax error",
-    " ": "0 statements",
-}
+REJECTED = {" ": "0 statements"} | dict(read_rows(FIXTURE, "rejected", 2))
 
 
 @pytest.mark.parametrize("query", REJECTED)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.conftest import STORE_SECRET, ClusterLab, events
-from tests.lab import EVENTS, event
+from tests.lab import event
 from tests.services.spark_cluster import SparkCluster, arguments
 
 pytestmark = pytest.mark.spark
@@ -91,7 +91,6 @@ def a_busy_executor(
 def test_an_executor_and_then_a_worker_are_killed_in_the_middle_of_a_batch(cluster_lab: ClusterLab) -> None:
     lab, cluster = cluster_lab, cluster_lab.cluster
     assert cluster is not None
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("hourly", HOURLY)
     lab.write("tests/unit.yml", UNIT)
     expected = land(lab)
@@ -135,7 +134,6 @@ def test_an_executor_and_then_a_worker_are_killed_in_the_middle_of_a_batch(clust
 def test_the_master_is_gone_when_a_build_starts(cluster_lab: ClusterLab) -> None:
     lab, cluster = cluster_lab, cluster_lab.cluster
     assert cluster is not None
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("hourly", HOURLY)
     land(lab)
     cluster.stop_master(kill=True)

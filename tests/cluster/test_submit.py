@@ -164,7 +164,6 @@ def test_what_is_shipped_is_enough_to_run_a_command(shop, tmp_path_factory, monk
 @pytest.mark.spark
 def test_a_command_runs_in_the_session_that_spark_submit_started(cluster_lab: ClusterLab) -> None:
     lab = cluster_lab
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("m", "select * from {{ source('shop', 'events') }}")
     query = "select sum(id * 2) as total from range(10, 20)"
     command = [sys.executable, "-m", "engine", "submit", "--project-dir", str(lab.root), "show", "--inline", query]
@@ -190,7 +189,6 @@ SEEN = (
 def test_executors_of_a_submitted_command_get_no_variable_of_the_driver(cluster_lab: ClusterLab) -> None:
     lab = cluster_lab
     assert lab.cluster is not None
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("m", "select * from {{ source('shop', 'events') }}")
     command = [sys.executable, "-m", "engine", "submit", "--project-dir", str(lab.root), "show", "--inline", SEEN]
     # Core files are allowed where the command begins.

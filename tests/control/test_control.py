@@ -12,7 +12,7 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ import pytest
 from engine import control as private_socket
 from engine.control import ControlServer, address, ask, socket_path
 from engine.errors import SetupError, StateError
+from tests.lab import wait_until
 
 
 @pytest.fixture
@@ -90,13 +91,6 @@ def received(connection: socket.socket) -> list[dict[str, object]]:
         while data := connection.recv(65536):
             text += data
     return [json.loads(line) for line in text.splitlines()]
-
-
-def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def answers(path: Path) -> bool:
@@ -241,7 +235,7 @@ def test_a_hundred_clients_at_once_and_more_than_it_serves(path: Path, monkeypat
         assert caught.value.diagnostic.code == "process-lost"
         for connection in waiting:
             connection.close()
-        until(lambda: threading.active_count() == before + 1)
+        assert wait_until(lambda: threading.active_count() == before + 1)
         assert answers(path)
     assert threading.active_count() == before
 
@@ -256,7 +250,7 @@ def test_closing_waits_for_what_runs_and_not_for_ever(path: Path) -> None:
     control = ControlServer(path, {"waits": wait})
     with ThreadPoolExecutor(1) as pool:
         asking = pool.submit(ask, path, "waits")
-        until(lambda: control._workers)
+        assert wait_until(lambda: control._workers)
         threading.Timer(0.3, going_on.set).start()
         control.close()
         assert asking.result(20) == os.getpid()
@@ -264,7 +258,7 @@ def test_closing_waits_for_what_runs_and_not_for_ever(path: Path) -> None:
     control = ControlServer(path, {"waits": wait})
     with raw(path) as connection:
         connection.sendall(b'{"do": "waits"}\n')
-        until(lambda: control._workers)
+        assert wait_until(lambda: control._workers)
         begin = time.monotonic()
         control.close(0.2)
         assert time.monotonic() - begin < 10

@@ -9,7 +9,7 @@ import pytest
 
 from engine.docs.site.shared_page_data import moment
 from tests.docs.build import Site, dbt
-from tests.lab import EVENTS, Lab, Result
+from tests.lab import Lab, Result
 
 pytestmark = pytest.mark.spark
 
@@ -49,7 +49,6 @@ def told(lab: Lab) -> Lab:
 @pytest.fixture
 def built(told: Lab) -> tuple[Lab, Result]:
     lab = told
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("hourly", HOURLY)
     lab.model("newest", NEWEST)
     lab.model("total", TOTAL)

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from engine.cli.main import invoke
+from tests.projects import write_files
 
 pytestmark = pytest.mark.slow
 
@@ -37,10 +38,7 @@ select id, amount, at from {{ source('web', 'orders') }}
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
-    for name, text in FILES.items():
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+    write_files(tmp_path, FILES)
     return tmp_path
 
 

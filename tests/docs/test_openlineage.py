@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -16,11 +14,12 @@ from engine.docs.openlineage.background_delivery import delivering
 from engine.errors import Diagnostic
 from engine.events import BatchCommitted, ModelFinished, ModelStarted, RunFinished, RunStarted, Status
 from tests.project.small_projects import compiled, only
-from tests.security.answering import answering, endless, redirect
+from tests.security.answering import Answering, answer, answering, endless, redirect
 
 pytestmark = pytest.mark.slow
 
 AT = "2026-11-21T12:00:00+00:00"
+PATH = "POST /api/v1/lineage"
 RUN = "0190a4b2-3c4d-7e5f-8a9b-0c1d2e3f4a5b"
 PROJECT = """\
 name: shop
@@ -208,43 +207,14 @@ def test_a_target_that_names_no_place_sends_nothing(tmp_path):
     assert send(made, tmp_path, a_run()) == []
 
 
-class Endpoint:
-    """A real endpoint that answers as it is told."""
-
-    def __init__(self) -> None:
-        self.bodies: list[dict] = []
-        self.keys: list[str | None] = []
-        self.status, self.wait = 201, 0.0
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                time.sleep(outer.wait)
-                outer.bodies.append(json.loads(body))
-                outer.keys.append(self.headers["Authorization"])
-                assert self.path == "/api/v1/lineage"
-                self.send_response(outer.status)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-
-
 @pytest.fixture
-def endpoint() -> Iterator[Endpoint]:
-    made = Endpoint()
-    thread = threading.Thread(target=made.server.serve_forever, args=(0.01,))
-    thread.start()
-    yield made
-    made.server.shutdown()
-    made.server.server_close()
-    thread.join()
+def endpoint() -> Iterator[Answering]:
+    with answering({PATH: (201, b"")}) as server:
+        yield server
+
+
+def bodies(endpoint: Answering) -> list[dict]:
+    return [json.loads(request.body) for request in endpoint.asked]
 
 
 def test_events_reach_an_endpoint_with_the_key_in_its_header(tmp_path, endpoint, monkeypatch):
@@ -257,18 +227,18 @@ def test_events_reach_an_endpoint_with_the_key_in_its_header(tmp_path, endpoint,
     happening = a_run()
     happening[5] = finished("totals", 2, Status.ERROR, message="no: open-sesame-7")
     assert send(made, tmp_path, happening[:6] + happening[7:]) == []
-    assert [body["eventType"] for body in endpoint.bodies] == ["START", "START", "COMPLETE", "START", "FAIL", "FAIL"]
-    assert set(endpoint.keys) == {"Bearer open-sesame-7"}
-    assert "sesame" not in json.dumps(endpoint.bodies)
+    assert [body["eventType"] for body in bodies(endpoint)] == ["START", "START", "COMPLETE", "START", "FAIL", "FAIL"]
+    assert {request.headers["Authorization"] for request in endpoint.asked} == {"Bearer open-sesame-7"}
+    assert "sesame" not in json.dumps(bodies(endpoint))
 
 
 def test_an_endpoint_that_refuses_is_told_and_left_alone(tmp_path, endpoint):
-    endpoint.status = 403
+    endpoint.answers[PATH] = (403, b"")
     made = project(tmp_path, f"{{type: http, url: 'http://user:hunter2@{endpoint.url.removeprefix('http://')}'}}")
     found = only(tuple(send(made, tmp_path, a_run()[:6])))
     assert (found.code, found.is_error) == ("openlineage-failed", False)
     assert found.message == f"6 of 6 OpenLineage events were not delivered to {endpoint.url}: the endpoint answered 403"
-    assert len(endpoint.bodies) == 3
+    assert len(endpoint.asked) == 3
     assert "hunter2" not in repr(found)
 
 
@@ -295,15 +265,9 @@ def test_an_answer_without_end_is_not_read_to_its_end(tmp_path):
 def test_what_fails_for_a_moment_is_sent_again(tmp_path):
     with answering() as server:
         statuses = iter([503, 201])
-        server.answers["POST /"] = lambda handler: _answer(handler, next(statuses, 201))
+        server.answers["POST /"] = lambda handler: answer(handler, next(statuses, 201))
         assert send(project(tmp_path, f"{{type: http, url: '{server.url}'}}"), tmp_path, a_run()[:2]) == []
     assert len({request.body for request in server.asked}) == len(server.asked) - 1
-
-
-def _answer(handler, status: int) -> None:
-    handler.send_response(status)
-    handler.send_header("Content-Length", "0")
-    handler.end_headers()
 
 
 def test_an_endpoint_that_is_not_there_holds_nothing_up(tmp_path):
@@ -316,7 +280,7 @@ def test_an_endpoint_that_is_not_there_holds_nothing_up(tmp_path):
 
 def test_a_slow_endpoint_is_not_waited_for_for_ever(tmp_path, endpoint, monkeypatch):
     monkeypatch.setattr("engine.docs.openlineage.background_delivery._PATIENCE_SECONDS", 0.3)
-    endpoint.wait = 1.0
+    endpoint.answers[PATH] = lambda handler: (time.sleep(1.0), answer(handler, 201))
     made = project(tmp_path, f"{{type: http, url: '{endpoint.url}'}}")
     begin = time.monotonic()
     found = only(tuple(send(made, tmp_path, a_run()[:6])))

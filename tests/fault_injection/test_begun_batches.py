@@ -11,7 +11,7 @@ import pytest
 
 from engine.errors import RunError
 from tests.fault_injection.points import reached
-from tests.lab import EVENTS, Lab, event
+from tests.lab import Lab, event
 
 pytestmark = pytest.mark.spark
 
@@ -53,7 +53,6 @@ def failing_before(batch: int) -> Iterator[None]:
 
 @pytest.mark.gate
 def test_a_kept_batch_is_finished_and_its_counts_are_those_of_the_first_time(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("latest", KEPT)
     lab.land("a", [event(1, "10:00"), event(2, "10:00")])
     lab.land("b", [event(3, "12:00")])
@@ -74,7 +73,6 @@ def test_a_kept_batch_is_finished_and_its_counts_are_those_of_the_first_time(lab
 
 @pytest.mark.nightly
 def test_a_batch_between_whose_outputs_the_model_was_edited_follows_one_version(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("latest", EDITED)
     lab.land("a", [event(8, "09:00", amount=700.0), event(9, "09:00", "deleted")])
     lab.build()
@@ -105,7 +103,6 @@ select hour.start as hour, count(*) as n from {{ source('shop', 'events') }} gro
 
 @pytest.mark.gate
 def test_a_batch_is_repeated_only_if_its_files_are_there(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("hourly", WINDOWED)
     lab.land("a", [event(1, "10:00"), event(2, "10:01")])
     file = lab.land("b", [event(3, "12:00")])

@@ -13,7 +13,7 @@ import pytest
 from engine.lake import merge_statement
 from tests.fault_injection import shop
 from tests.fault_injection.points import reached
-from tests.lab import EVENTS, Lab, run_alone
+from tests.lab import Lab, run_alone
 
 pytestmark = pytest.mark.spark
 
@@ -88,7 +88,6 @@ select id, at, amount from {{ source('shop', 'events') }}
 def test_a_merge_that_meets_a_compaction_is_made_again(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("latest", LATEST)
     lab.land("a", [shop.paid(1, "10:00"), shop.paid(2, "10:00")])
     lab.build()
@@ -154,7 +153,6 @@ kill_points.listen(hold)
 
 @pytest.mark.nightly
 def test_a_rebuild_is_not_lost_where_the_catalog_is_held_as_it_is_published(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("paid", "/*---\nstreams: [shop.events]\n---*/\nselect id from {{ source('shop', 'events') }}\n")
     lab.land("a", [{"id": 1}])
     lab.build()

@@ -10,6 +10,7 @@ from engine.state import checkpoint as spark_checkpoint
 from tests.fault_injection.points import killing
 from tests.kafka.conftest import Kafka, event
 from tests.lab import Lab, killed_alone
+from tests.projects import sources_yaml
 from tests.services.kafka import Broker
 
 pytestmark = pytest.mark.spark
@@ -75,15 +76,12 @@ def test_kafka_and_tables_take_effect_once_in_every_output(lab: Lab, broker: Bro
     assert lab.snapshots() == again
 
 
-NOT_REPLAYABLE = """
-sources:
-  - name: shop
-    tables:
-      - {name: clock, format: rate, rows_per_second: 10}
-      - {name: clock_whole, format: rate, rows_per_second: 3, stream: false}
-      - {name: other, format: spark.rate-micro-batch, schema: value bigint, options: {rowsPerBatch: 4}}
-      - {name: other_whole, format: spark.xml, path: landing/x, schema: "value bigint", options: {rowTag: event}}
-"""
+NOT_REPLAYABLE = sources_yaml(
+    clock={"format": "rate", "rows_per_second": 10},
+    clock_whole={"format": "rate", "rows_per_second": 3, "stream": False},
+    other={"format": "spark.rate-micro-batch", "schema": "value bigint", "options": {"rowsPerBatch": 4}},
+    other_whole={"format": "spark.xml", "path": "landing/x", "schema": "value bigint", "options": {"rowTag": "event"}},
+)
 
 
 def test_a_clock_and_other_readers_reach_every_output(lab: Lab) -> None:

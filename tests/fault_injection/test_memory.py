@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.fault_injection import shop
-from tests.lab import EVENTS, Lab, run_alone
+from tests.lab import Lab, run_alone
 
 pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 
@@ -22,7 +22,6 @@ PLAIN = "/*---\nstreams: [big]\n---*/\nselect id from {{ ref('big') }}\n"
 def test_a_build_without_memory_says_so_and_the_next_goes_on(lab: Lab) -> None:
     text = (lab.root / "project.yml").read_text()
     lab.write("project.yml", text.replace("spark: {", "spark: {driver_memory: 480m, "))
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("big", BIG)
     lab.model("plain", PLAIN)
     lab.land("a", [shop.paid(1, "10:00")])

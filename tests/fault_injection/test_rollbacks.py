@@ -15,7 +15,7 @@ import pytest
 from engine.errors import StateError
 from engine.lake import commit_guard, merge_statement, table_writer
 from tests.fault_injection.points import reached
-from tests.lab import EVENTS, Lab, event
+from tests.lab import Lab, event
 
 pytestmark = pytest.mark.spark
 
@@ -55,7 +55,6 @@ def roll_back(lab: Lab, name: str) -> None:
 
 
 def test_a_table_that_is_rolled_back_while_its_stream_runs_ends_the_model(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("paid", PAID)
     lab.model("latest", LATEST)
     lab.model("staged", STAGED)
@@ -91,7 +90,6 @@ end;
 
 @pytest.mark.gate
 def test_a_commit_whose_answer_was_lost_is_made_once(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("paid", PAID)
     lab.model("latest", LATEST)
     land(lab, 1, 2)
@@ -179,7 +177,6 @@ end;
 
 @pytest.mark.nightly
 def test_old_deletes_are_forgotten_beside_another_writer(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("latest", FORGETFUL)
     lab.land("a", [{"id": 1, "at": "2024-05-01T10:00:00Z", "kind": "deleted"}])
     lab.build()
@@ -200,7 +197,6 @@ def test_old_deletes_are_forgotten_beside_another_writer(lab: Lab) -> None:
 
 
 def test_a_clock_that_was_set_back_is_named(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("paid", PAID)
     land(lab, 1)
     lab.build()

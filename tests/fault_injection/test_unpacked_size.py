@@ -8,15 +8,11 @@ import zlib
 import pytest
 
 from tests.lab import Lab, run_alone
+from tests.projects import sources_yaml
 
 pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 
-SOURCE = """
-sources:
-  - name: shop
-    tables:
-      - {name: events, format: avro, path: landing, schema: "id int"}
-"""
+SOURCE = sources_yaml(events={"format": "avro", "path": "landing", "schema": "id int"})
 MODEL = "/*---\nstreams: [shop.events]\n---*/\nselect id from {{ source('shop', 'events') }}\n"
 SCHEMA = {"type": "record", "name": "event", "fields": [{"name": "id", "type": "int"}]}
 SYNC = b"sixteen bytes..."

@@ -14,6 +14,7 @@ from engine.sources.kafka.topic_offsets import topics_now
 from engine.sources.kafka.topics import PolledTopics
 from engine.sources.spec import Place, SourceSpec
 from tests.kafka.conftest import Kafka
+from tests.lab import wait_until
 
 # The broker is Java too, and runs in the process that has the others of its tests.
 pytestmark = pytest.mark.spark
@@ -44,7 +45,7 @@ def test_ends_change_with_records_partitions_and_topics_and_survive_the_broker(k
     assert (second["one"], second["part"]) == (first["one"], first["part"])
     assert second["both"] != first["both"]
     broker.widen(topic, 2)
-    assert _until(lambda: now()["one"] != second["one"])
+    assert wait_until(lambda: now()["one"] != second["one"])
     topics_now({"one": specs["one"]}, place)
     assert list(native_client._clients.values()) == clients, "plans and polls share a client"
 
@@ -56,26 +57,17 @@ def test_ends_change_with_records_partitions_and_topics_and_survive_the_broker(k
         sending = Timer(0.5, broker.send, (other, ["x"] * count), {"partition": partition})
         sending.start()
         begin = time.monotonic()
-        assert _until(lambda: polled.wait(0.5))
+        assert wait_until(lambda: polled.wait(0.5))
         assert time.monotonic() - begin < 5.0
         sending.join()
         now()
-        assert _until(lambda: not polled.wait(1.0))
+        assert wait_until(lambda: not polled.wait(1.0))
 
     broker.stop()
-    assert _until(lambda: now() == {})
+    assert wait_until(lambda: now() == {})
     broker.start()
-    assert _until(lambda: now().keys() == first.keys())
+    assert wait_until(lambda: now().keys() == first.keys())
 
 
 def _spec(**settings: object) -> SourceSpec:
     return SourceSpec("shop.events", "kafka", "", settings={"connection": "main", **settings})
-
-
-def _until(condition) -> bool:
-    deadline = time.monotonic() + 60
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.2)
-    return True

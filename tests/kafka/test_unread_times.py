@@ -11,6 +11,7 @@ from engine.sources.kafka.topic_offsets import topics_now
 from engine.sources.kafka.unread_times import UnreadTimes
 from engine.sources.spec import Place, SourceSpec
 from tests.kafka.conftest import Kafka
+from tests.lab import wait_until
 
 # The broker is Java too, and runs in the process that has the others of its tests.
 pytestmark = pytest.mark.spark
@@ -51,11 +52,7 @@ def test_the_oldest_unread_record_of_each_partition(kafka: Kafka) -> None:
     broker.start()
     broker.send(topic, ["c"], partition=2, timestamp=7_000_000)
     # The kept client meets the connection that the broker has closed: the first answer may be that nobody can tell.
-    deadline = time.monotonic() + 30
-    while not (asked := topics_now({"one": spec}, place)) and time.monotonic() < deadline:
-        time.sleep(0.2)
+    asked = wait_until(lambda: topics_now({"one": spec}, place))
     behind = ({topic: {"0": 3, "1": 1, "2": 0}},)
-    while not (found := times.oldest(spec, place, behind, asked["one"])) and time.monotonic() < deadline:
-        time.sleep(0.2)
-    assert found == {(topic, 2): 7000.0}
+    assert wait_until(lambda: times.oldest(spec, place, behind, asked["one"])) == {(topic, 2): 7000.0}
     times.close()

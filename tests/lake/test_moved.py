@@ -13,12 +13,7 @@ from engine.compile import compile_project
 from engine.lake.catalog.catalog_settings import prepare
 from engine.project import load_project
 from tests.lab import Lab, Result, writable_catalog
-
-PROJECT = """
-name: lab
-targets: {dev: {catalog: {type: sqlite, name: lake, path: .engine/lake}, schema: s}}
-"""
-
+from tests.projects import LAB as PROJECT
 
 READING = [["build"], ["plan"], ["show", "m"], ["show", "--table", "base"], ["maintain"], ["sql", "select * from base"]]
 

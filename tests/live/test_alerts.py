@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -20,42 +18,28 @@ from engine.events import Event, NodeState, Status
 from engine.live.alerts import AlertRules, Alerts, alert_rules
 from engine.live.lag import Lag
 from engine.live.status import LiveStatus
+from tests.lab import wait_until
 from tests.live.sequences import BEGIN, ORDERS, batch, started, state, turn
-from tests.security.answering import answering, redirect
+from tests.security.answering import Answering, answer, answering, redirect
 
 
-class Hook(HTTPServer):
+class Hook:
     """A webhook that answers with these statuses first, then with 200."""
 
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Answering)
+    def __init__(self, server: Answering) -> None:
         self.answers: list[int] = []
-        self.got: list[tuple[dict[str, Any], str | None]] = []
-        self.url = f"http://127.0.0.1:{self.server_port}/hook"
+        self.asked, self.url = server.asked, f"{server.url}/hook"
+        server.answers["POST /hook"] = lambda handler: answer(handler, self.answers.pop(0) if self.answers else 200)
 
-
-class Answering(BaseHTTPRequestHandler):
-    server: Hook
-
-    def do_POST(self) -> None:
-        content = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.got.append((json.loads(content), self.headers.get("Authorization")))
-        self.send_response(self.server.answers.pop(0) if self.server.answers else 200)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *_: Any) -> None:
-        pass
+    @property
+    def got(self) -> list[tuple[dict[str, Any], str | None]]:
+        return [(json.loads(request.body), request.headers.get("Authorization")) for request in self.asked]
 
 
 @pytest.fixture
 def hook() -> Iterator[Hook]:
-    with Hook() as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
+    with answering() as server:
+        yield Hook(server)
 
 
 def status_of(*happened: Event, at: float = BEGIN) -> LiveStatus:
@@ -158,10 +142,10 @@ def test_a_webhook_that_is_away_is_tried_again_and_one_that_rejects_is_not(hook:
     hook.answers = [503, 429]
     alerts = Alerts(AlertRules(url=web_address(hook.url)), tmp_path, waits=(0.01, 0.01, 0.01))
     alerts.look(bad)
-    wait_for(lambda: len(hook.got) == 3)
+    assert wait_until(lambda: len(hook.got) == 3)
     alerts.close()
     assert alerts.failed == ""
-    hook.got.clear()
+    hook.asked.clear()
     hook.answers = [403, 403]
     rejected = Alerts(AlertRules(url=web_address(hook.url)), tmp_path, waits=(0.01, 0.01))
     rejected.look(bad)
@@ -180,15 +164,6 @@ def test_a_redirect_carries_no_token_elsewhere_and_is_no_delivery(tmp_path: Path
     assert "secret-of-hook" in server.seen()
     assert elsewhere.asked == []
     assert f"rejects alerts with {status}" in alerts.failed
-
-
-def wait_for(condition: Any) -> None:
-    ended = threading.Event()
-    for _ in range(500):
-        if condition():
-            return
-        ended.wait(0.02)
-    pytest.fail("it did not happen")
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from engine.events import Event, NodeState
 from engine.live.lag import Lag
 from engine.live.observer import line_of
 from engine.live.status import LiveStatus, healthy
+from tests.lab import wait_until
 from tests.project.small_projects import STREAM, clean, model
 
 ROOT = Path(__file__).parents[2]
@@ -62,13 +63,6 @@ def following(live: LiveProject, project: Project) -> Iterator[None]:
         thread.join(60)
 
 
-def until(condition: Callable[[], object], seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)
-
-
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     clean(tmp_path, {**model(STREAM, name="a"), **model(STREAM, name="b")})
@@ -92,8 +86,8 @@ def test_the_waiting_process_says_so_once_for_each_model_and_once_when_it_takes_
         return [one for one in found if all(getattr(one, key) == value for key, value in fields.items())]
 
     with holding(root) as other, following(live, project):
-        until(lambda: len(of("NodeStateChanged", state=NodeState.STANDBY)) == 2)
-        until(lambda: min(entry.turns for entry in live.queue.entries.values()) > 10)
+        assert wait_until(lambda: len(of("NodeStateChanged", state=NodeState.STANDBY)) == 2)
+        assert wait_until(lambda: min(entry.turns for entry in live.queue.entries.values()) > 10)
         assert not of("Diagnosed")
         assert len(of("NodeTurnStarted")) == len(of("NodeTurnFinished")) == 2
         assert len([line for line in map(live_line, list(events)) if "standby" in line]) == 2
@@ -105,8 +99,8 @@ def test_the_waiting_process_says_so_once_for_each_model_and_once_when_it_takes_
         assert other.stdin is not None
         other.stdin.close()
         other.wait(60)
-        until(lambda: len(of("NodeStateChanged", took_over=True)) == 2)
-        until(lambda: len(of("NodeTurnFinished", message="there is no Java here")) >= 2)
+        assert wait_until(lambda: len(of("NodeStateChanged", took_over=True)) == 2)
+        assert wait_until(lambda: len(of("NodeTurnFinished", message="there is no Java here")) >= 2)
     taken = [line for line in map(live_line, events) if "took over from process" in line]
     assert len(taken) == 2
     assert not healthy(status.to_json())

@@ -19,6 +19,7 @@ from engine.live import turn_history
 from engine.live.lag import Lag
 from engine.live.live_server import _Answers
 from engine.live.observer import observing
+from tests.lab import wait_until
 from tests.live.sequences import ORDERS, batch, started, state, turn
 
 
@@ -34,13 +35,6 @@ def shown(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str
     return code, capsys.readouterr().out
 
 
-def until(condition: object, seconds: float = 20) -> None:
-    end = time.monotonic() + seconds
-    while not condition():  # type: ignore[operator]
-        assert time.monotonic() < end
-        time.sleep(0.05)
-
-
 @pytest.mark.slow
 def test_exit_codes_follow_what_happens(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert shown(capsys) == (3, "engine start does not run, and has not run with this target folder\n")
@@ -48,12 +42,12 @@ def test_exit_codes_follow_what_happens(project: Path, capsys: pytest.CaptureFix
         now = time.time()
         for event in (started(at=now), *turn(at=now, rows=5)):
             observer.on_event(event)
-        until(lambda: "3 files" in shown(capsys)[1])
+        assert wait_until(lambda: "3 files" in shown(capsys)[1])
         code, text = shown(capsys)
         assert (code, "1 idle" in text, "orders" in text) == (0, True, True)
         for event in turn(number=2, at=now, status=Status.ERROR, message="the broker is away"):
             observer.on_event(event)
-        until(lambda: "the broker is away" in shown(capsys, "--output", "json")[1])
+        assert wait_until(lambda: "the broker is away" in shown(capsys, "--output", "json")[1])
         code, text = shown(capsys, "--output", "json")
         record = json.loads(text)
         assert (code, record["running"], record["nodes"][0]["state"]) == (1, True, "backing off")
@@ -71,12 +65,12 @@ def test_liveness_and_health_are_two_questions(project: Path, capsys: pytest.Cap
         probe = _Answers(observer, Event()).answer
         for event in (started(at=time.time()), *turn(at=time.time(), status=Status.ERROR, message="no broker")):
             observer.on_event(event)
-        until(lambda: "no broker" in shown(capsys)[1])
+        assert wait_until(lambda: "no broker" in shown(capsys)[1])
         assert (shown(capsys)[0], shown(capsys, "--live")) == (1, (0, "engine start works\n"))
         answers = [probe(path, "") for path in ("/livez", "/readyz", "/healthz")]
         assert [answer.status for answer in answers if answer] == [200, 200, 503]
         beats[0] -= 301
-        until(lambda: shown(capsys, "--live")[0] == 1)
+        assert wait_until(lambda: shown(capsys, "--live")[0] == 1)
         assert json.loads(shown(capsys, "--live", "--output", "json")[1]) == {"running": True, "alive": False}
         hung = probe("/livez", "")
         assert hung is not None

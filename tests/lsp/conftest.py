@@ -12,6 +12,9 @@ from pygls.protocol import default_converter
 from pytest_lsp import LanguageClient
 from pytest_lsp.client import register_lsp_features
 
+from engine import Project
+from engine.lsp.opened.open_project import OpenProject
+
 ROOT = Path(__file__).parents[2]
 # It writes and compiles the functions that read and write each kind of message, at the first of its kind.
 CONVERTER = default_converter()
@@ -88,3 +91,20 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     root = tmp_path / "project"
     root.mkdir()
     return example(root)
+
+
+def compiled(root: Path) -> OpenProject:
+    found = OpenProject(Project(root))
+    found.compile_all()
+    assert not found.manifest.errors
+    return found
+
+
+@pytest.fixture(scope="module")
+def example_opened(tmp_path_factory: pytest.TempPathFactory):
+    """The example, compiled, for tests that only read it."""
+    folder = tmp_path_factory.mktemp("example")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ENGINE_CACHE", str(folder / "cache"))
+        (folder / "project").mkdir()
+        yield compiled(example(folder / "project"))

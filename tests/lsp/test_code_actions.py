@@ -9,14 +9,11 @@ from engine.lsp.edits.code_actions import code_actions
 from engine.lsp.language_server import _shown
 from engine.lsp.opened.open_project import OpenProject
 from tests.lsp.test_rename import applied, at, compiled
+from tests.projects import sources_yaml
 
 pytestmark = pytest.mark.slow
 
-SOURCES = """\
-sources:
-  - name: shop
-    tables: [{name: orders, format: json, path: landing, schema: "id int, at timestamp, kind string, amount double"}]
-"""
+SOURCES = sources_yaml(orders={"path": "landing", "schema": "id int, at timestamp, kind string, amount double"})
 COUNTS = "select kind, count(*) as n from {{ source('shop', 'orders') }} group by kind\n"
 WINDOWS = "select window(at, '1 hour').start as hour, count(*) as n from {{ source('shop', 'orders') }} group by window(at, '1 hour')\n"
 ROWS = "select id, kind from {{ source('shop', 'orders') }}\n"

@@ -7,7 +7,8 @@ from engine.lsp.answers.editor_answers import inlay_hints, state_text
 from engine.lsp.answers.header_completions import LEGEND, header_tokens
 from engine.lsp.answers.hovers import hover
 from engine.lsp.edits.renames import named_places
-from tests.lsp.test_rename import at, compiled
+from tests.lsp.conftest import compiled
+from tests.lsp.test_rename import at
 
 pytestmark = pytest.mark.slow
 
@@ -15,8 +16,8 @@ FILE = "models/marts/departures_hourly.sql"
 
 
 @pytest.fixture
-def opened(project):
-    return compiled(project)
+def opened(example_opened):
+    return example_opened
 
 
 def named(opened, file, words, offset):
@@ -86,7 +87,8 @@ def test_hints_between_the_lines_are_types_and_state(opened):
     assert labels == ["timestamp ", "string ", "bigint ", "double ", "stateful: keeps 90 minutes"]
 
 
-def test_a_model_tells_how_its_last_run_ended(opened):
+def test_a_model_tells_how_its_last_run_ended(project):
+    opened = compiled(project)
     target = opened.root / "target"
     target.mkdir()
     (target / "run_results.json").write_text(

@@ -8,13 +8,11 @@ import pytest
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
-from engine import Project
 from engine.errors import Location
 from engine.lsp.edits.renames import prepared, renamed, renamed_name
 from engine.lsp.names.named_places import Name, NameKind
-from engine.lsp.opened.open_project import OpenProject
 from engine.lsp.text import location_of_position, offset_of, path_of, position_of
-from tests.lsp.conftest import connected
+from tests.lsp.conftest import compiled, connected
 from tests.lsp.renamed_project import renamed_project
 from tests.security.hostile_project import _metadata
 
@@ -24,13 +22,6 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def opened(project):
     return compiled(project)
-
-
-def compiled(root):
-    found = OpenProject(Project(root))
-    found.compile_all()
-    assert not found.manifest.errors
-    return found
 
 
 def at(opened, file, words, offset=0):
@@ -105,8 +96,8 @@ def test_an_alias_is_renamed_with_its_header_and_the_rows_of_unit_tests(opened):
         ("models/marts/routes.sql", "share(", "share", "is taken"),
     ],
 )
-def test_what_would_change_meaning_is_rejected(opened, file, words, new, reason):
-    assert reason in renamed(opened, file, at(opened, file, words, 3), new)
+def test_what_would_change_meaning_is_rejected(example_opened, file, words, new, reason):
+    assert reason in renamed(example_opened, file, at(example_opened, file, words, 3), new)
 
 
 def test_a_macro_is_renamed_where_it_is_defined_and_called(opened):

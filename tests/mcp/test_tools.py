@@ -15,6 +15,7 @@ from engine import Project
 from engine.mcp.read_tools import MOST_CHARACTERS, NOTICE, answer
 from tests.lab import JAVA_OPTIONS
 from tests.lsp.conftest import example
+from tests.projects import sources_yaml, write_files
 
 pytestmark = pytest.mark.slow
 
@@ -33,11 +34,7 @@ targets:
     schema: shop
     spark: {{master: "local[2]", conf: {{spark.driver.extraJavaOptions: "{JAVA_OPTIONS}"}}}}
 """
-SOURCES = """
-sources:
-  - name: shop
-    tables: [{name: orders, format: json, path: landing, schema: "id int, note string"}]
-"""
+SOURCES = sources_yaml(orders={"path": "landing", "schema": "id int, note string"})
 TESTS = """
 unit_tests:
   - name: notes_are_kept
@@ -103,9 +100,7 @@ def shop(root: Path) -> Path:
         "models/orders.sql": f"/*---\ndescription: '{INJECTED} {SECRET}'\n---*/\nselect id, note from {{{{ source('shop', 'orders') }}}}\n",
         "landing/a.json": "".join(json.dumps({"id": i, "note": f"{INJECTED}{SECRET}"}) + "\n" for i in range(300)),
     }  # fmt: skip
-    for name, text in files.items():
-        (root / name).parent.mkdir(exist_ok=True)
-        (root / name).write_text(text)
+    write_files(root, files)
     return root
 
 

@@ -6,7 +6,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from tests.lab import EVENTS, Lab, event
+from tests.lab import Lab, event
 
 ORDERS = "/*---\nstreams: [shop.events]\n---*/\nselect id, kind, at from {{ source('shop', 'events') }}\n"
 CELLS = {
@@ -35,7 +35,6 @@ def texts(cell: nbformat.NotebookNode) -> str:
 @pytest.mark.nightly
 @pytest.mark.spark
 def test_queries_and_tables_are_data_frames_and_mistakes_have_no_traceback(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("orders", ORDERS)
     lab.model("named", "/*---\nmaterialized: view\n---*/\nselect id from {{ ref('orders') }}\n")
     lab.land("a", [event(1, kind="x"), event(2, kind="y")])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab import EVENTS, REPOSITORY, Lab, event
+from tests.lab import REPOSITORY, Lab, event
 from tests.pages.command_lines import engine_commands
 from tests.pages.page_blocks import Block, blocks_of
 
@@ -38,7 +38,6 @@ def numbers(lab: Lab, name: str, column: str) -> list[object]:
 
 
 def test_a_rebuild_beside_the_table_and_back(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     totals = PAID.replace("kind{}", "kind, {} as version")
     lab.model("totals", totals.format(1))
     lab.model("totals_by_day", "/*---\nstreams: [totals]\n---*/\nselect id, version from {{ ref('totals') }}\n")
@@ -56,7 +55,6 @@ def test_a_rebuild_beside_the_table_and_back(lab: Lab) -> None:
 
 
 def test_back_to_before_a_full_refresh(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.land("a", [event(1), event(2)])
     lab.model("totals", PAID.format(""))
     lab.build()
@@ -69,7 +67,6 @@ def test_back_to_before_a_full_refresh(lab: Lab) -> None:
 
 
 def test_a_renamed_model_and_a_renamed_column(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.land("a", [event(1), event(2)])
     lab.model("paid", PAID.format(""))
     lab.build()
@@ -89,7 +86,6 @@ def test_a_renamed_model_and_a_renamed_column(lab: Lab) -> None:
 
 
 def test_a_backfill(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.land("a", [event(day, f"2024-05-0{day}T10:00") for day in range(1, 6)])
     orders = PAID.replace("kind{}", "kind, {} as version")
     lab.model("orders", orders.format(1))

@@ -22,29 +22,27 @@ from engine.plan.deployed.state_folder import table_state
 from engine.plan.test_passes.known_passes import KnownPasses
 from engine.state import ModelState, Phase
 from tests.plan.test_unit_test_passes import write
+from tests.projects import sources_yaml
 
 pytestmark = pytest.mark.slow
 
 PROJECT = "name: s\n"
-SOURCES = """
-sources:
-  - name: shop
-    tables:
-      - name: kinds
-        format: csv
-        path: landing/kinds
-        schema: "kind string"
-        stream: false
-        columns: {kind: {tests: [unique]}}
-      - name: topic
-        format: rate
-        columns: {value: {tests: [not_null]}}
-      - name: orders
-        format: iceberg
-        table: others.orders
-        schema: "id int"
-        columns: {id: {tests: [not_null]}}
-"""
+SOURCES = sources_yaml(
+    kinds={
+        "format": "csv",
+        "path": "landing/kinds",
+        "schema": "kind string",
+        "stream": False,
+        "columns": {"kind": {"tests": ["unique"]}},
+    },
+    topic={"format": "rate", "columns": {"value": {"tests": ["not_null"]}}},
+    orders={
+        "format": "iceberg",
+        "table": "others.orders",
+        "schema": "id int",
+        "columns": {"id": {"tests": ["not_null"]}},
+    },
+)
 PAID = """/*---
 materialized: table
 columns: {id: {tests: [not_null, {expression: {expression: "> 0", name: positive, store_failures: true}}]}}
@@ -314,7 +312,7 @@ def test_a_source_is_the_files_that_are_there(lake: LakeByHand) -> None:
 
 def test_how_a_source_is_read_counts(lake: LakeByHand) -> None:
     passed(lake)
-    write(lake.root, {"sources/shop.yml": SOURCES.replace("format: csv", "format: csv\n        options: {sep: ';'}")})
+    write(lake.root, {"sources/shop.yml": SOURCES.replace("format: csv", "format: csv, options: {sep: ';'}")})
     assert KINDS not in counting(lake)
     lake.table("others", "orders", **at(1, 2))
     assert counting(lake) == OF_PAID

@@ -10,17 +10,16 @@ import pytest
 from engine.schema.all_blocks import BLOCKS
 from engine.schema.config_key import ValueForm
 from tests.project.small_projects import clean
+from tests.projects import sources_yaml
 
-KAFKA = """
-sources:
-  - name: shop
-    tables:
-      - name: events
-        format: kafka
-        connection: kafka
-        topic: events
-        value: {format: avro, schema_file: events.avsc}
-"""
+KAFKA = sources_yaml(
+    events={
+        "format": "kafka",
+        "connection": "kafka",
+        "topic": "events",
+        "value": {"format": "avro", "schema_file": "events.avsc"},
+    }
+)
 PROJECT = """
 name: lab
 targets:

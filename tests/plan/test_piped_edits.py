@@ -9,14 +9,12 @@ import pytest
 from engine.plan import Change, LastWriter
 from engine.plan.compare_models import Comparison, compare_model
 from tests.project.small_projects import clean, model
+from tests.projects import sources_yaml
 
-SOURCES = """
-sources:
-  - name: shop
-    tables:
-      - {name: events, format: json, path: events, schema: "id bigint, at timestamp, kind string, amount double"}
-      - {name: paid, format: json, path: paid, schema: "event bigint, at timestamp, sum double"}
-"""
+SOURCES = sources_yaml(
+    events={"path": "events", "schema": "id bigint, at timestamp, kind string, amount double"},
+    paid={"path": "paid", "schema": "event bigint, at timestamp, sum double"},
+)
 HOUR = "streams: {shop.events: {watermark: at delay 10 minutes}}\nwindows: {hour: 'tumbling(at, 1 hour)'}"
 DEDUP = "streams: {shop.events: {watermark: at delay 10 minutes, dedup: [id]}}"
 BOTH = "streams: {shop.events: {watermark: at delay 10 minutes}, shop.paid: {watermark: at delay 10 minutes}}"

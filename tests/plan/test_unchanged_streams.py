@@ -18,18 +18,16 @@ from tests.plan.deployed import SOURCE, batch, deployed, file, streaming, table
 from tests.plan.test_actions import TOTAL, of_m, project
 from tests.plan.test_plan import PLAIN
 from tests.project.small_projects import clean
+from tests.projects import sources_yaml
 
 A, B = file("a"), file("b")
 PROJECT_FILE = """
 name: lab
 targets: {dev: {schema: s, connections: {main: {bootstrap_servers: "localhost:1"}}}}
 """
-KAFKA = """
-sources:
-  - name: shop
-    tables:
-      - {name: events, format: kafka, connection: main, topic: events, schema: "id int, kind string"}
-"""
+KAFKA = sources_yaml(
+    events={"format": "kafka", "connection": "main", "topic": "events", "schema": "id int, kind string"}
+)
 KEPT = {"topics": {"events": "t1"}, "start": "starting_offsets: earliest", "cluster": "c"}
 
 
@@ -107,9 +105,7 @@ def codes(root: Path, *, committed: bool, written: bool, entry: int) -> list[str
         ends = {"started": 1, "committed": 1 if committed else 0}
         batch = 1 if written else 0
         return replace(
-            found,
-            checkpoint=replace(found.checkpoint, logs=(log,), **ends),
-            state=replace(found.state, batch=batch),
+            found, checkpoint=replace(found.checkpoint, logs=(log,), **ends), state=replace(found.state, batch=batch)
         )
 
     return [refusal.code for refusal in of_m(root, change, now=[A, file("b", 2000)]).refusals]

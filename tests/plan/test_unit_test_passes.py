@@ -12,6 +12,7 @@ from engine.compile import UnitTest
 from engine.plan.test_passes import test_keys
 from engine.plan.test_passes.known_passes import KnownPasses
 from tests.lab import EVENTS
+from tests.projects import write_files
 
 pytestmark = pytest.mark.slow
 
@@ -55,10 +56,7 @@ FILES = {
 
 
 def write(root: Path, files: dict[str, str]) -> Path:
-    for name, text in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+    write_files(root, files)
     return root
 
 

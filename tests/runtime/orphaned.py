@@ -17,11 +17,8 @@ from engine.lake.catalog import catalog_database
 from engine.lake.catalog.catalog_database import CatalogEntry
 from engine.state import ModelState, Phase, TableState
 from tests.lab import Lab, writable_catalog
+from tests.projects import LAB as PROJECT
 
-PROJECT = """
-name: lab
-targets: {dev: {catalog: {type: sqlite, name: lake, path: .engine/lake}, schema: s}}
-"""
 TABLE = "/*---\nmaterialized: table\n---*/\nselect 1 as id"
 BUILT = {"project": "lab", "target": "dev", "schema": "s"}
 ROWS = pa.table({"id": pa.array([1, 2], pa.int32())})

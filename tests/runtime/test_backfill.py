@@ -9,7 +9,7 @@ import pytest
 
 from engine.lake.table_facts import TableFacts
 from tests.fault_injection.points import kill, reached
-from tests.lab import EVENTS, REPOSITORY, Lab, Result, event
+from tests.lab import REPOSITORY, Lab, Result, event
 
 pytestmark = pytest.mark.spark
 
@@ -29,7 +29,6 @@ def text(amount: str, where: str = "", stream: str = STREAM) -> str:
 
 
 def shop(lab: Lab, model: str = STREAM) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("paid", text(OLD, stream=model))
 
 
@@ -255,7 +254,6 @@ def test_a_table_that_was_read_when_it_had_fewer_rows_is_read_as_it_was(lab: Lab
 
 @pytest.mark.nightly
 def test_the_commands_of_its_page(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("orders", text(OLD))
     lab.land("a", days(1, 2, 3))
     lab.build()

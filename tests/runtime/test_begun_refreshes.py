@@ -22,6 +22,7 @@ from engine.state.operations import Refresh
 from tests.lab import EVENTS
 from tests.plan.deployed import table
 from tests.plan.test_data_test_passes import LakeByHand
+from tests.projects import write_files
 
 BEGUN = Refresh("2026-11-27 10:00:00", ("downstream-stops",), before=1)
 
@@ -33,9 +34,7 @@ def compiled(tmp_path: Path) -> Compiled:
         "sources/shop.yml": EVENTS,
         "models/m.sql": "/*---\nstreams: [shop.events]\n---*/\nselect id from {{ source('shop', 'events') }}\n",
     }
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
+    write_files(tmp_path, files)
     return Project(tmp_path).compile()
 
 

@@ -8,20 +8,17 @@ from typing import Any
 import pytest
 
 from tests.lab import Lab
+from tests.projects import sources_yaml
 
 pytestmark = pytest.mark.spark
 
 ROW = "struct<id: int, name: string, tags: map<string, string>>"
-SOURCE = f"""
-sources:
-  - name: shop
-    tables:
-      - name: customers
-        format: json
-        path: landing/customers
-        max_files_per_trigger: 1
-        schema: "before {ROW}, after {ROW}, op string, ts_ms bigint, source struct<lsn: bigint>"
-"""
+SOURCE = sources_yaml(
+    customers={
+        "max_files_per_trigger": 1,
+        "schema": f"before {ROW}, after {ROW}, op string, ts_ms bigint, source struct<lsn: bigint>",
+    }
+)
 CUSTOMERS = """/*---
 streams: [shop.customers]
 unique_key: id

@@ -10,18 +10,11 @@ import pytest
 
 from engine import kill_points
 from tests.lab import Lab
+from tests.projects import sources_yaml
 
 pytestmark = pytest.mark.spark
 
-SOURCE = """
-sources:
-  - name: crm
-    tables:
-      - name: events
-        format: json
-        path: landing/events
-        schema: "id int, name string, v double, seq int, op string"
-"""
+SOURCE = sources_yaml("crm", events="id int, name string, v double, seq int, op string")
 CUSTOMERS = """/*---
 streams: [crm.events]
 unique_key: id
@@ -260,12 +253,7 @@ def test_an_earlier_snapshot_that_has_expired_is_not_needed(crm):
 def test_changes_between_files_that_are_full_extracts(crm):
     crm.write(
         "sources/dumps.yml",
-        """
-sources:
-  - name: dumps
-    tables:
-      - {name: people, format: json, path: landing/people, full_extracts: by_name, schema: "id int, name string, v double"}
-""",
+        sources_yaml("dumps", people={"full_extracts": "by_name", "schema": "id int, name string, v double"}),
     )
     crm.model(
         "customer_changes",

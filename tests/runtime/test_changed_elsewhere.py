@@ -9,15 +9,11 @@ from typing import Any
 import pytest
 
 from tests.lab import Lab
+from tests.projects import sources_yaml
 
 pytestmark = pytest.mark.spark
 
-SOURCES = """
-sources:
-  - name: shop
-    tables:
-      - {name: orders, format: iceberg, table: SCHEMA.orders}
-"""
+SOURCES = sources_yaml(orders={"format": "iceberg", "table": "SCHEMA.orders"})
 TABLE = "/*---\nmaterialized: table\n---*/\n"
 STREAM = "/*---\nstreams: [shop.orders]\n---*/\n"
 VIEW = "/*---\nmaterialized: view\n---*/\n"

@@ -33,7 +33,6 @@ def messages(result: Result) -> dict[str, tuple[str, str]]:
 
 
 def test_a_type_that_the_table_cannot_hold_is_rejected_by_name(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     partitions = (
         "/*---\nmaterialized: table\noverwrite: partitions\npartition_by: [day]\n---*/\nselect {} as day, id from "
     )
@@ -72,7 +71,6 @@ TYPES = """id, cast(id as tinyint) as t, cast(id as smallint) as sm, cast(id as 
 
 
 def test_the_plan_knows_a_table_and_a_query_as_spark_does(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     stream(lab, "types", TYPES)
     lab.land("a", [event(1)])
     lab.build()
@@ -107,7 +105,6 @@ select id, s.n as n from {{{{ ref('wide') }}}}
 
 
 def test_a_wider_type_alters_the_table_and_a_narrower_one_keeps_its_values(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     stream(lab, "wide", APPENDED.format(id="id", real="float", decimal="decimal(5,2)"))
     stream(lab, "narrow", APPENDED.format(id="cast(id as bigint)", real="double", decimal="decimal(12,2)"))
     lab.model("merged", MERGED.format("id"))
@@ -148,7 +145,6 @@ def test_a_wider_type_alters_the_table_and_a_narrower_one_keeps_its_values(lab: 
 
 @pytest.mark.nightly
 def test_a_full_refresh_takes_a_key_of_another_type(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("merged", MERGED.format("id"))
     lab.land("a", [event(1, amount=1.25), event(2, kind="gone", amount=1.25)])
     lab.build()
@@ -176,7 +172,6 @@ CASED = {
 
 @pytest.mark.nightly
 def test_letter_case_of_columns_makes_no_difference(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
 
     def write(change: Any) -> None:
         for name, (settings, columns) in CASED.items():
@@ -229,7 +224,6 @@ select """
 
 
 def test_a_column_that_the_query_no_longer_gives_is_rejected_unless_the_policy_allows_it(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     kinds = {
         "plain": "",
         "keyed": "unique_key: id",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.lab import EVENTS, Lab, event
+from tests.lab import Lab, event
 
 pytestmark = pytest.mark.spark
 
@@ -29,7 +29,6 @@ def compared(lab: Lab, model: str) -> dict[str, Any]:
 
 
 def shop(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.land("a", [event(1, kind="a", amount=1.5), event(2, kind="b", amount=2.0), event(3, kind="a", amount=4.0)])
 
 

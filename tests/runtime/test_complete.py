@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.lab import EVENTS, Lab, event
+from tests.lab import Lab, event
 
 pytestmark = pytest.mark.spark
 
@@ -28,7 +28,6 @@ def ranking(lab: Lab) -> dict[str, tuple[int, float]]:
 
 
 def test_the_table_is_what_the_query_says_of_all_rows(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("ranking", RANKING)
     lab.land("a", [event(1, kind="a"), event(2, kind="a"), event(3, kind="b"), event(4, kind="c"), event(5, kind="d")])
     lab.land("b", [event(6, kind="d"), event(7, kind="d"), event(8, kind="e"), event(9, kind="e")])

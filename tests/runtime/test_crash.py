@@ -19,7 +19,7 @@ import pytest
 from engine.state import checkpoint as spark_checkpoint
 from tests.fault_injection.points import killing
 from tests.fault_injection.shop import paid
-from tests.lab import EVENTS, REPOSITORY, Lab, killed_alone
+from tests.lab import REPOSITORY, Lab, killed_alone
 from tests.runtime.test_streams import HOURLY, hour
 
 pytestmark = pytest.mark.spark
@@ -41,7 +41,6 @@ class Shop:
 
 @pytest.fixture
 def shop(lab: Lab) -> Shop:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("hourly", HOURLY)
     lab.model("plain", PLAIN)
     lab.model("copy", COPY)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.lab import EVENTS, Lab, event
+from tests.lab import Lab, event
 
 pytestmark = pytest.mark.spark
 
@@ -17,7 +17,6 @@ def header(text: str, query: str) -> str:
 
 
 def test_a_column_with_a_dot_is_appended_and_widened(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("paid", header(HEADER, f"select id, struct(id as `a.b`) as s {FROM}"))
     lab.land("a", [event(1, 1)])
     lab.build()
@@ -34,7 +33,6 @@ def test_a_column_with_a_dot_is_appended_and_widened(lab: Lab) -> None:
 
 def test_a_column_with_a_dot_is_ignored(lab: Lab) -> None:
     ignoring = HEADER.replace("append_columns", "ignore")
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("paid", header(ignoring, f"select id {FROM}"))
     lab.land("a", [event(1, 1)])
     lab.build()
@@ -55,7 +53,6 @@ SETTINGS = {
 
 @pytest.mark.parametrize("text", SETTINGS.values(), ids=SETTINGS)
 def test_settings_name_columns_with_dots(lab: Lab, text: str) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("paid", header(text, f"select id, cast(id as int) as `x.y`, cast(id + 1 as int) as `o.k` {FROM}"))
     lab.land("a", [event(1, 1)])
     lab.build()

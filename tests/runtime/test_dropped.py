@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab import EVENTS, Lab, Result, event
+from tests.lab import Lab, Result, event
 
 pytestmark = pytest.mark.spark
 
@@ -50,7 +50,6 @@ def ids(lab: Lab, name: str) -> list[int]:
 
 @pytest.mark.nightly
 def test_what_a_rename_and_a_delete_leave_is_noted_and_dropped(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("orders", STREAM)
     lab.model("hourly", HOURLY)
     lab.model("totals", TABLE.replace("MODEL", "orders"))
@@ -95,7 +94,6 @@ def test_what_a_rename_and_a_delete_leave_is_noted_and_dropped(lab: Lab) -> None
 
 @pytest.mark.nightly
 def test_another_alias_or_schema_leaves_the_table_and_moves_what_reads_it(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("orders", "/*---\nstreams: [shop.events]\n---*/\nselect id from {{ source('shop', 'events') }}")
     lab.model("later", "/*---\nstreams: [orders]\n---*/\nselect id from {{ ref('orders') }}")
     lab.model("seen", VIEW.replace("MODEL", "orders"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.lab import EVENTS, Lab, event
+from tests.lab import Lab, event
 
 pytestmark = pytest.mark.spark
 
@@ -23,7 +23,6 @@ SHOWN = "/*---\nmaterialized: view\n---*/\nselect kind from {{ ref('kinds') }}"
 
 
 def test_tables_are_made_without_rows_and_the_next_build_reads_everything(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     for name, text in {"paid": STREAM, "hours": HOURS, "kinds": KINDS, "shown": SHOWN}.items():
         lab.model(name, text)
     lab.model("late", BROKEN.format("cast(raise_error('read') as boolean)"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.lab import EVENTS, Lab, event
+from tests.lab import Lab, event
 from tests.runtime.test_streams import hour
 
 pytestmark = pytest.mark.spark
@@ -25,7 +25,6 @@ select hour.start as hour, count(*) as n, sum(paid.doubled) as doubled from {{ r
 
 
 def test_a_streamed_ephemeral_model_and_batch_readers_of_another(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("paid", PAID)
     lab.model("hourly", HOURLY)
     lab.model("named", "/*---\nmaterialized: ephemeral\n---*/\nselect hour, n from {{ ref('hourly') }} where n > 1")

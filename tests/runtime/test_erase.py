@@ -26,7 +26,6 @@ JANE = "kind = 'jane'"
 
 
 def shop(lab: Lab, text: str = STREAM) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("paid", text)
 
 

@@ -124,7 +124,6 @@ def test_a_row_that_must_not_be_stops_the_model_and_nothing_of_its_batch_is_writ
 
 
 def test_up_to_three_rows_are_shown(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("sales", STATELESS.format(expectations=EXPECTATION.format(check="id < 100", policy="fail")))
     lab.land("a", [event(100 + n) for n in range(50)])
     failed = lab.run("build")
@@ -135,7 +134,6 @@ def test_up_to_three_rows_are_shown(lab: Lab) -> None:
 
 
 def test_a_row_that_fails_several_checks_is_quarantined_with_all_their_names(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     checks = [
         ("small", "amount < 10", "drop"),
         ("known", "kind in ('paid', 'open')", "quarantine"),
@@ -158,7 +156,6 @@ def test_a_row_that_fails_several_checks_is_quarantined_with_all_their_names(lab
 
 
 def test_a_check_that_cannot_be_computed_fails_its_row_not_the_model(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     check = EXPECTATION.format(check="cast(kind as int) > 0", policy="quarantine")
     lab.model("sales", STATELESS.replace("id, amount", "id, kind").format(expectations=check))
     lab.land("a", [event(1, kind="12"), event(2)])
@@ -167,7 +164,6 @@ def test_a_check_that_cannot_be_computed_fails_its_row_not_the_model(lab: Lab) -
 
 
 def test_a_batch_table_and_its_quarantine_are_those_of_the_last_build(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     text = (
         "/*---\n"
         + EXPECTATION.format(check="amount > 0", policy="{policy}")

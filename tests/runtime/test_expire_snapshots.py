@@ -8,7 +8,7 @@ import pytest
 
 from engine.lake.table_facts import SnapshotFacts, TableFacts
 from engine.runtime.lifecycle import expire_snapshots
-from tests.lab import EVENTS, Lab
+from tests.lab import Lab
 
 HOUR = 60 * 60 * 1000
 AGE = "history.expire.max-snapshot-age-ms"
@@ -31,7 +31,6 @@ def land(lab: Lab, first: int, count: int) -> None:
 
 @pytest.mark.spark
 def test_old_snapshots_expire_after_their_readers_have_read_them(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("paid", PAID)
     land(lab, 1, 1)
     lab.model("copy", COPY)

@@ -10,19 +10,13 @@ import pytest
 
 from engine import kill_points
 from tests.lab import Lab
+from tests.projects import sources_yaml
 
 pytestmark = pytest.mark.spark
 
-SOURCE = """
-sources:
-  - name: crm
-    tables:
-      - name: people
-        format: json
-        path: landing/people
-        full_extracts: by_name
-        schema: "id int, name string, city string, at timestamp"
-"""
+SOURCE = sources_yaml(
+    "crm", people={"full_extracts": "by_name", "schema": "id int, name string, city string, at timestamp"}
+)
 MODEL = """/*---
 materialized: table
 history: true

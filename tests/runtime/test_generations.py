@@ -71,7 +71,6 @@ PAID = "/*---\nstreams: [shop.events]\n---*/\nselect id, at from {{ source('shop
 
 
 def test_only_tables_of_the_model_itself_are_ever_dropped(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("paid", PAID)
     lab.land("a", [event(1)])
     spark = lab.session.spark  # type: ignore[union-attr]
@@ -167,7 +166,6 @@ def test_a_micro_batch_that_is_in_the_table_twice_is_found_out(tmp_path: Path) -
 
 
 def test_two_copies_of_one_state_that_both_write_are_found_out(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("paid", PAID.rstrip() + " where amount > 0\n")
     lab.land("a", [event(1)])
     lab.build()

@@ -7,21 +7,11 @@ from typing import Any
 import pytest
 
 from tests.lab import Lab
+from tests.projects import sources_yaml
 
-SOURCES = """
-sources:
-  - name: shop
-    tables:
-      - name: t
-        format: json
-        path: landing/t
-        schema: "k string, v int, at timestamp"
-      - name: levels
-        format: json
-        path: landing/levels
-        stream: false
-        schema: "level string, low int, high int"
-"""
+SOURCES = sources_yaml(
+    t="k string, v int, at timestamp", levels={"stream": False, "schema": "level string, low int, high int"}
+)
 T, LEVELS = "{{ source('shop', 't') }}", "{{ source('shop', 'levels') }}"
 COUNTS = f"select k, count(*) as c, sum(v) as s from {T} group by k"
 
@@ -78,10 +68,7 @@ def prepare(lab: Lab, names: dict[str, str]) -> None:
     if "inlined" in names:
         lab.model("counted", counted)
     for name, text in names.items():
-        lab.model(
-            name,
-            text.replace("[shop.t]", "[counted]") if name == "inlined" else text,
-        )
+        lab.model(name, text.replace("[shop.t]", "[counted]") if name == "inlined" else text)
 
 
 @pytest.mark.spark

@@ -10,19 +10,11 @@ from typing import Any
 import pytest
 
 from tests.lab import Lab
+from tests.projects import sources_yaml
 
 pytestmark = pytest.mark.spark
 
-SOURCE = """
-sources:
-  - name: shop
-    tables:
-      - name: changes
-        format: json
-        path: landing/changes
-        max_files_per_trigger: 1
-        schema: "id int, op string, v int, at timestamp"
-"""
+SOURCE = sources_yaml(changes={"max_files_per_trigger": 1, "schema": "id int, op string, v int, at timestamp"})
 HISTORY = """/*---
 streams: [shop.changes]
 unique_key: id

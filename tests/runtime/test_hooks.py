@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.lab import EVENTS, Lab, event
+from tests.lab import Lab, event
 
 pytestmark = pytest.mark.spark
 
@@ -26,7 +26,6 @@ AUDIT = "alter table {{ this }} set tblproperties ('audited' = 'yes')"
 
 
 def test_hooks_run_around_the_model_and_once_reads_all_in_one_batch(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("counted", COUNTED.format(post=AUDIT))
     lab.model(
         "dated",

@@ -12,19 +12,23 @@ from typing import Any
 import pytest
 
 from tests.lab import Lab, Result
+from tests.projects import sources_yaml
 
 pytestmark = pytest.mark.spark
 
-SOURCES = """
-sources:
-  - name: shop
-    tables:
-      - {name: orders, format: json, path: landing/orders, max_files_per_trigger: 1,
-         watermark: at delay 10 minutes, schema: "id int, at timestamp, item string"}
-      - {name: payments, format: json, path: landing/payments, max_files_per_trigger: 1,
-         watermark: paid_at delay 10 minutes, schema: "payment int, id int, paid_at timestamp"}
-      - {name: items, format: csv, path: landing/items, schema: "item string, title string"}
-"""
+SOURCES = sources_yaml(
+    orders={
+        "max_files_per_trigger": 1,
+        "watermark": "at delay 10 minutes",
+        "schema": "id int, at timestamp, item string",
+    },
+    payments={
+        "max_files_per_trigger": 1,
+        "watermark": "paid_at delay 10 minutes",
+        "schema": "payment int, id int, paid_at timestamp",
+    },
+    items={"format": "csv", "path": "landing/items", "schema": "item string, title string"},
+)
 JOIN = """/*---
 streams: [shop.orders, shop.payments]
 ---*/

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.lab import EVENTS, Lab, event, writable_catalog
+from tests.lab import Lab, event, writable_catalog
 
 pytestmark = pytest.mark.spark
 
@@ -47,7 +47,6 @@ SPEC = [
 
 
 def test_a_table_is_laid_out_as_its_model_says_from_its_first_snapshot_and_after_a_rebuild(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("all_of_them", ALL)
     lab.model("by_month", BATCH)
     lab.land("a", [event(1, "10:05"), event(2, "11:05", "open"), event(3, "2024-06-01T11:05")])
@@ -101,7 +100,6 @@ select {columns} from {{{{ source('shop', 'events') }}}}
 
 
 def test_a_new_column_is_added_or_left_out_or_refused(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     policies = ("fail", "append_columns", "ignore")
     for policy in policies:
         lab.model(policy, COPY.format(policy=policy, columns="id, kind"))
@@ -130,7 +128,6 @@ def test_a_new_column_is_added_or_left_out_or_refused(lab: Lab) -> None:
 
 @pytest.mark.nightly
 def test_a_column_that_the_table_was_partitioned_by_gets_another_type(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.land("a", [event(1)])
     daily = "/*---\npartition_by: {by}\n---*/\nselect id, {at} as at from {{{{ source('shop', 'events') }}}}\n"
     types = {"at": "timestamptz", "cast(at as string)": "string", "named_struct('of', at)": "struct<"}
@@ -159,7 +156,6 @@ select id, kind from {{ source('shop', 'events') }}
 def test_a_merge_takes_the_options_that_a_session_can_give_it(lab: Lab) -> None:
     from pyarrow.parquet import ParquetFile
 
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("merged", MERGED)
     lab.model("plain", MERGED.replace("write_options", "# write_options"))
     for number in (1, 2):

@@ -17,7 +17,7 @@ from engine.project import load_project
 from engine.runtime.lifecycle.expire_snapshots import not_after
 from engine.runtime.operations.maintain import Care, maintain
 from tests.fault_injection.points import reached
-from tests.lab import EVENTS, Lab
+from tests.lab import Lab
 
 pytestmark = pytest.mark.spark
 
@@ -39,7 +39,6 @@ TOTAL = "select count(*) as n from {{ ref('paid') }}\n"
 
 @pytest.fixture
 def shop(lab: Lab) -> Lab:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("paid", PAID)
     lab.model("copy", COPY)
     return lab

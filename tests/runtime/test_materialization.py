@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.fault_injection.points import kill, reached
-from tests.lab import EVENTS, Lab, Result, event
+from tests.lab import Lab, Result, event
 
 pytestmark = pytest.mark.spark
 
@@ -73,7 +73,6 @@ def found(result: Result, code: str) -> dict[str, tuple[str, str]]:
 
 @pytest.mark.nightly
 def test_from_each_kind_to_each_other(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("base", BASE)
     for before, after in PAIRS:
         write(lab, f"{before}_{after}", before)
@@ -130,7 +129,6 @@ def test_from_each_kind_to_each_other(lab: Lab) -> None:
 
 
 def test_a_stream_of_a_table_that_was_a_view_meanwhile_says_that_it_was_replaced(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("base", BASE)
     write(lab, "rows", "append")
     reader = "/*---\nstreams: [rows]\n---*/\nselect id from {{ ref('rows') }}"
@@ -151,7 +149,6 @@ def test_a_stream_of_a_table_that_was_a_view_meanwhile_says_that_it_was_replaced
 
 
 def test_what_fails_leaves_what_there_was(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("base", BASE)
     for name in ("one", "two"):
         write(lab, name, "table" if name == "one" else "view")
@@ -177,7 +174,6 @@ def test_a_view_of_somebody_else_is_not_replaced(lab: Lab) -> None:
     spark.sql(f"create namespace if not exists lake.{lab.schema}")
     for name in ("one", "two"):
         spark.sql(f"create view lake.{lab.schema}.{name} as select 7 as id")
-    lab.write("sources/shop.yml", EVENTS)
     write(lab, "one", "table")
     write(lab, "two", "append")
     lab.land("a", [on_day(1)])
@@ -204,7 +200,6 @@ def test_a_table_that_was_never_made_may_become_anything(lab: Lab) -> None:
 
 @pytest.mark.nightly
 def test_a_kill_between_the_old_and_the_new_is_mended_by_the_next_full_refresh(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("base", BASE)
     pairs = [("view", "table"), ("view", "append"), ("table", "view"), ("append", "view")]
     names = {f"{before}_{after}" for before, after in pairs}
@@ -232,7 +227,6 @@ def test_a_kill_between_the_old_and_the_new_is_mended_by_the_next_full_refresh(l
 
 @pytest.mark.nightly
 def test_a_partition_column_that_is_gone_does_not_stop_a_merge(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     for name in ("two", "three"):
         write(lab, name, "parts")
     lab.land("a", [on_day(1), on_day(2)])

@@ -10,7 +10,7 @@ import pytest
 
 from engine.runtime.streams import run_stream
 from engine.runtime.writer import query_progress
-from tests.lab import EVENTS, Lab, event
+from tests.lab import Lab, event
 from tests.runtime.test_streams import HOURLY
 
 pytestmark = pytest.mark.spark
@@ -29,7 +29,6 @@ def test_a_query_that_ended_is_let_go(lab: Lab, monkeypatch: pytest.MonkeyPatch)
         return query_progress.Progress(run, model, writer, query)
 
     monkeypatch.setattr(run_stream, "Progress", watched)
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("hourly", HOURLY)
     for number in range(2):
         lab.land(f"file-{number}", [event(number, "10:00")])

@@ -13,24 +13,18 @@ from engine.compile import compile_project
 from engine.lake.merge_statement import Range
 from engine.project import load_project
 from engine.runtime.sinks.merge_output import Merges
-from tests.lab import EVENTS, Lab
+from tests.lab import Lab
+from tests.projects import sources_yaml
 
 pytestmark = pytest.mark.spark
 
-SOURCE = """
-sources:
-  - name: shop
-    tables:
-      - name: events
-        format: json
-        path: landing/events
-        max_files_per_trigger: 1
-        schema: "id int, part string, seq int, sub int, op string, v double, at timestamp, m map<string, int>"
-      - name: names
-        format: csv
-        path: landing/names
-        schema: "id int, name string"
-"""
+SOURCE = sources_yaml(
+    events={
+        "max_files_per_trigger": 1,
+        "schema": "id int, part string, seq int, sub int, op string, v double, at timestamp, m map<string, int>",
+    },
+    names={"format": "csv", "path": "landing/names", "schema": "id int, name string"},
+)
 UPSERT = """/*---
 streams: [shop.events]
 unique_key: [part, id]
@@ -255,7 +249,6 @@ def test_deletes_are_forgotten_after_their_time(lab: Lab) -> None:
 
 
 def test_a_key_in_an_hour_that_a_zone_has_twice_is_one_key(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     text = "/*---\nstreams: [shop.events]\nunique_key: [at, id]\npartition_by: day(at)\n---*/\n"
     lab.model("paid", text + "select id, at, amount from {{ source('shop', 'events') }}\n")
     lab.land("a", [{"id": 1, "at": "2024-11-03T06:30:00Z", "amount": 1.0}])

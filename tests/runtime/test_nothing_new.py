@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.fault_injection.points import reached
-from tests.lab import EVENTS, Lab, event
+from tests.lab import Lab, event
 
 pytestmark = pytest.mark.spark
 
@@ -25,7 +25,6 @@ def built(lab: Lab) -> tuple[dict[str, tuple[str, int]], list[str]]:
 
 
 def test_a_model_without_work_is_not_started_beside_one_that_was_edited(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("passed_on", FROM_FILES)
     lab.model("below", FROM_TABLE)
     lab.model("edited", FROM_FILES)

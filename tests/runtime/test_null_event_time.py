@@ -8,24 +8,14 @@ from typing import Any
 import pytest
 
 from tests.lab import Lab
+from tests.projects import sources_yaml
 
 pytestmark = pytest.mark.spark
 
-SOURCES = """
-sources:
-  - name: shop
-    tables:
-      - name: events
-        format: json
-        path: landing/events
-        schema: "id int, at timestamp, kind string, text string"
-        on_bad_record: quarantine
-      - name: refunds
-        format: json
-        path: landing/refunds
-        schema: "id int, refunded_at timestamp"
-        on_bad_record: drop
-"""
+SOURCES = sources_yaml(
+    events={"schema": "id int, at timestamp, kind string, text string", "on_bad_record": "quarantine"},
+    refunds={"schema": "id int, refunded_at timestamp", "on_bad_record": "drop"},
+)
 EVENTS, REFUNDS = "{{ source('shop', 'events') }}", "{{ source('shop', 'refunds') }}"
 ONE = "streams: {{shop.events: {{watermark: at delay 10 minutes{}}}}}"
 TWO = """streams:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.fault_injection.points import kill, reached
-from tests.lab import EVENTS, Lab, event
+from tests.lab import Lab, event
 
 pytestmark = pytest.mark.spark
 
@@ -33,7 +33,6 @@ def values(lab: Lab, model: str = "sums") -> list[tuple[str, int]]:
 
 def begun(lab: Lab) -> None:
     """Hours 10 and 11 are written; of hour 12 two events are read, and one that is not."""
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("sums", HOURLY.format(size="1 hour", value="sum(id)"))
     lab.model("reader", READER)
     lab.land("a", [at("10:05", 1), at("10:50", 2), at("11:30", 3)])
@@ -129,7 +128,6 @@ VALUES = {"sum(id)": sum, "max(id)": max, "min(id)": min, "count(*)": len}
 )  # fmt: skip
 def test_random_edits_beside_plain_python(lab: Lab, seed: int) -> None:
     chosen, expected, minute = random.Random(seed), Expected(), 0
-    lab.write("sources/shop.yml", EVENTS)
     expected.edits.append((0, 60, "sum(id)"))
     model = HOURLY.replace(", dedup: [id]", "")
     lab.model("sums", model.format(size="60 minutes", value="sum(id)"))

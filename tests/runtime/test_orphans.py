@@ -20,7 +20,7 @@ import pytest
 from engine.cli.main import invoke
 from engine.state import known_tables, locked
 from engine.state.operations import Drop, DroppedTable
-from tests.lab import EVENTS, REPOSITORY
+from tests.lab import REPOSITORY
 from tests.runtime.orphaned import BUILT, PROJECT, TABLE, Orphaned, project
 
 pytestmark = pytest.mark.slow
@@ -283,7 +283,6 @@ def view(name: str) -> str:
 
 @pytest.mark.parametrize("reader", [streaming("current"), view("current")])
 def test_a_model_that_others_stand_on_is_dropped_together_with_them(lab: Orphaned, reader: str) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.write("models/current.sql", STREAM)
     lab.write("models/reader.sql", reader)
     lab.built("current")
@@ -301,7 +300,6 @@ def test_a_model_that_others_stand_on_is_dropped_together_with_them(lab: Orphane
 
 
 def test_an_orphan_that_a_stream_has_read_is_kept_for_it(lab: Orphaned) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.write("models/current.sql", STREAM)
     lab.write("models/reader.sql", streaming("current"))
     uuid = lab.built("old")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.fault_injection.points import killing
-from tests.lab import EVENTS, Lab, event, killed_alone
+from tests.lab import Lab, event, killed_alone
 
 pytestmark = pytest.mark.spark
 
@@ -37,7 +37,6 @@ def rows(lab: Lab) -> list[tuple[int, int, float]]:
 
 
 def prepare(lab: Lab, more: str = "") -> Lab:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("daily", DAILY.format(more=more))
     lab.land("now", [on_day(1, 1), on_day(2, 1), on_day(3, 2)])
     return lab

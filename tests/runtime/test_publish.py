@@ -6,7 +6,7 @@ import pytest
 
 from engine.lake.commits import STAGED
 from tests.fault_injection.points import reached
-from tests.lab import EVENTS, Lab, event
+from tests.lab import Lab, event
 
 pytestmark = pytest.mark.spark
 
@@ -42,7 +42,6 @@ select distinct id from {{ ref('latest') }}
 
 
 def prepare(lab: Lab) -> Lab:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("paid", PAID)
     lab.model("latest", LATEST)
     lab.model("copy", COPY)
@@ -112,7 +111,6 @@ def test_rows_are_shown_when_the_tests_have_passed_and_held_back_until_then(lab:
 
 @pytest.mark.nightly
 def test_ways_on_after_a_failure(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("paid", PAID)
     lab.land("a", [event(1, 1)])
     lab.build()

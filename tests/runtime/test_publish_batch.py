@@ -8,7 +8,7 @@ import pytest
 
 from engine.lake.commits import STAGED, STAGED_LAYOUT
 from tests.fault_injection.points import killing
-from tests.lab import EVENTS, Lab, event, killed_alone
+from tests.lab import Lab, event, killed_alone
 from tests.runtime.test_publish import staged
 
 pytestmark = pytest.mark.spark
@@ -29,7 +29,6 @@ def paid(select: str = "id, at, amount", tested: str = "amount", more: str = "")
 
 
 def prepare(lab: Lab, text: str = "") -> Lab:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("paid", text or paid())
     lab.land("a", [event(1, 1), event(2, 1)])
     return lab

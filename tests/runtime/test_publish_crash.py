@@ -9,7 +9,7 @@ from engine.lake.lake_reader import Lake
 from engine.lake.table_facts import TableFacts
 from engine.state import checkpoint as spark_checkpoint
 from tests.fault_injection.points import killing
-from tests.lab import EVENTS, Lab, event, killed_alone
+from tests.lab import Lab, event, killed_alone
 from tests.runtime.test_publish import LATEST, PAID, staged
 
 pytestmark = pytest.mark.spark
@@ -26,7 +26,6 @@ def batches(table: TableFacts | None) -> list[str]:
 
 @pytest.mark.gate
 def test_kills_on_each_side_of_both_commits(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("paid", PAID)
     lab.model("latest", LATEST)
     lab.model("held", LATEST)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.lab import EVENTS, Lab, event
+from tests.lab import Lab, event
 
 pytestmark = pytest.mark.spark
 HEADER = """\
@@ -24,7 +24,6 @@ MODELS = {"merged": "", "deleted": "delete_when: amount < 0", "old": "history: t
 
 @pytest.mark.nightly
 def test_a_merge_and_its_tests(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     for name, more in MODELS.items():
         lab.model(name, f"/*---\n{HEADER.format(more=more, unique='' if name == 'old' else 'unique, ')}---*/\n{SQL}")
     lab.land("a", [event(1, "11:00", "a"), event(2, "12:00", "a")])

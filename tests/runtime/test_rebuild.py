@@ -25,7 +25,6 @@ TOTAL = "select count(*) as n, max(version) as version from {{ ref('copy') }}"
 
 
 def shop(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     land(lab)
 
 

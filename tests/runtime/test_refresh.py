@@ -8,7 +8,7 @@ from datetime import UTC
 import pytest
 
 from tests.fault_injection.points import killing
-from tests.lab import EVENTS, Lab, event, killed_alone
+from tests.lab import Lab, event, killed_alone
 
 pytestmark = pytest.mark.spark
 
@@ -23,7 +23,6 @@ COPY = "/*---\nstreams: [paid]\n---*/\nselect id from {{ ref('paid') }}\n"
 
 
 def prepare(lab: Lab, size: str = "1 hour") -> Lab:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("hourly", HOURLY.format(size=size))
     lab.land("a", [event(1, "10:05"), event(2, "11:50")])
     lab.land("b", [event(3, "13:40")])
@@ -92,7 +91,6 @@ def test_somebody_elses_table_is_not_replaced(lab: Lab) -> None:
 
 
 def test_what_streams_from_the_table_would_stop_so_that_must_be_accepted(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("paid", PAID)
     lab.model("copy", COPY)
     lab.model("again", COPY)
@@ -113,7 +111,6 @@ def test_what_streams_from_the_table_would_stop_so_that_must_be_accepted(lab: La
 
 
 def test_a_protected_model_is_never_built_anew(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("paid", PAID.replace("streams:", "full_refresh: false\nstreams:"))
     lab.land("a", [event(1, "10:00")])
     lab.build()
@@ -149,7 +146,6 @@ POINTS = {
 
 @pytest.mark.gate
 def test_a_kill_on_either_side_of_the_publishing_commit_is_decided_by_its_marker(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.land("a", [event(1, "10:00"), event(2, "10:01")])
 
     def write(begin: int) -> None:

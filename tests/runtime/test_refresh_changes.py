@@ -10,7 +10,7 @@ import pytest
 
 from engine import kill_points
 from engine.runtime.batch import refresh_table
-from tests.lab import EVENTS, Lab
+from tests.lab import Lab
 
 pytestmark = pytest.mark.spark
 
@@ -22,7 +22,6 @@ def event(number: int, day: int, kind: str, amount: float, hour: int = 10) -> di
 
 
 def shop(lab: Lab, version: int = 2) -> Lab:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model(
         "events",
         f"/*---\nstreams: [shop.events]\nunique_key: id\nsequence_by: at\nformat_version: {version}\n---*/\n"

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.fault_injection.points import kill, killing, reached
-from tests.lab import EVENTS, Lab, event, killed_alone, run_alone
+from tests.lab import Lab, event, killed_alone, run_alone
 
 pytestmark = pytest.mark.spark
 
@@ -39,7 +39,6 @@ kill_points.listen(lambda point, table, batch, where: (point, table) == ("noted"
 
 
 def prepare(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     for name, text in {"a": A.format(0), "b": B, "c": C, "total": TOTAL}.items():
         lab.model(name, text)
     lab.land("a", [event(1, 1), event(2, 2)])

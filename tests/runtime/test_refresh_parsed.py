@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.lab import EVENTS, Lab, event
+from tests.lab import Lab, event
 
 pytestmark = pytest.mark.spark
 
@@ -15,7 +15,6 @@ LARGER = "select id, id >>> 1 as half, 'it''s' as a from {{ ref('paid') }} where
 
 
 def test_what_compile_reads_is_refreshed(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     for name, text in (("paid", PAID), ("windows", WINDOWS), ("firsts", FIRST), ("larger", LARGER)):
         lab.model(name, text)
     lab.land("a", [event(1, "10:05"), event(2, "10:10")])

@@ -42,7 +42,6 @@ def write(lab: Lab, more: str, name: str) -> None:
 
 @pytest.fixture
 def built(lab: Lab) -> Lab:
-    lab.write("sources/shop.yml", EVENTS)
     write(lab, "", "client")
     lab.land("a", [event(1, "10:05", "a"), event(2, "10:20", "b"), event(9, "10:30", "b")])
     lab.build()
@@ -105,7 +104,6 @@ def test_a_build_that_is_killed_is_finished(built: Lab, table: str) -> None:
 @pytest.mark.nightly
 @pytest.mark.spark
 def test_a_reader_that_began_with_an_initial_snapshot_continues(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("paid", PAID.format("", "client"))
     for name in ("a", "b"):
         lab.land(name, [event(len(name), kind=name)])

@@ -43,7 +43,6 @@ def renamed(text: str) -> str:
 @pytest.mark.parametrize("names", [FEW, tuple(MODELS)], ids=["few", "all"])
 def test_renamed_models_and_sources_keep_tables_state_and_readers(lab: Lab, names: tuple[str, ...]) -> None:
     models = {name: MODELS[name] for name in names}
-    lab.write("sources/shop.yml", EVENTS)
     for name, text in models.items():
         lab.model(name, text)
     lab.land("a", [event(1, "10:05"), event(2, "11:50"), event(-1, "11:51"), event(3, "11:52", "gone")])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.fault_injection.points import kill, reached
-from tests.lab import EVENTS, Lab, Result, event
+from tests.lab import Lab, Result, event
 
 pytestmark = pytest.mark.spark
 
@@ -60,7 +60,6 @@ def rename(lab: Lab, *names: str, more: str = "") -> None:
 
 
 def shop(lab: Lab, *names: str) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     for name in names:
         lab.model(name, f"/*---\n{MODELS[name]}")
     lab.land("a", FIRST)

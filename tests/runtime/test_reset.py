@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.lab import EVENTS, Lab, Result, event
+from tests.lab import Lab, Result, event
 
 pytestmark = pytest.mark.spark
 
@@ -49,7 +49,6 @@ def counts(lab: Lab) -> dict[str, int]:
 
 
 def test_the_three_forms(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("paid", PAID)
     lab.model("copy", COPY)
     lab.model("counts", COUNTS)
@@ -113,7 +112,6 @@ def test_the_three_forms(lab: Lab) -> None:
 
 @pytest.mark.nightly
 def test_a_batch_that_comes_again_passes_over_the_same_files(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("latest", PAID.replace("]\n", "]\nunique_key: id\n"))
     now = time.time()
     land(lab, "a", event(1), at=now - 3000)
@@ -144,7 +142,6 @@ select id, at, kind from {{ source('shop', 'events') }}
 
 @pytest.mark.nightly
 def test_a_deleted_key_stays_deleted_beyond_a_reset(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("latest", LATEST.replace("MORE", ""))
     lab.model("versions", LATEST.replace("MORE", "history: true\n"))
     now = time.time()
@@ -178,7 +175,6 @@ select kind, count(*) as n from {{ source('shop', 'events') }} group by kind
 
 
 def test_totals_without_event_time_are_never_begun_in_the_middle(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     for mode in ("update", "complete"):
         lab.model(f"by_{mode}", TOTALS.replace("MODE", mode))
     land(lab, "a", event(1), event(2, kind="free"), at=time.time() - 3000)
@@ -205,7 +201,6 @@ select hour.start as hour, sum(amount) as n from {{ source('shop', 'events') }} 
 
 @pytest.mark.nightly
 def test_a_table_without_rows_is_reset_as_well(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("hourly", HOURLY)
     land(lab, "a", event(1, 5, amount=30.0), at=time.time() - 3000)
     lab.build()
@@ -223,7 +218,6 @@ def test_a_table_without_rows_is_reset_as_well(lab: Lab) -> None:
 
 
 def test_a_table_that_is_set_back_after_a_reset_is_rejected(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("paid", PAID)
     now = time.time()
     land(lab, "a", event(1), at=now - 3000)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.fault_injection.points import kill, reached
-from tests.lab import EVENTS, Lab, Result, event
+from tests.lab import Lab, Result, event
 
 pytestmark = pytest.mark.spark
 
@@ -49,7 +49,6 @@ def hourly(size: str, column: str = "", more: str = "") -> str:
 
 
 def shop(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.land("a", [event(1, "10:05"), event(2, "11:50")])
     lab.land("b", [event(3, "13:40")])
 

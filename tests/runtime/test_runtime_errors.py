@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from engine.runtime.spark_support.error_places import explained
-from tests.lab import EVENTS, Lab
+from tests.lab import Lab
 
 HUGE = "(99999999999999999999999999999999999999BD)"
 # By name: the expression, where in it the error is (None: Spark does not tell, and no single function can be meant),
@@ -93,7 +93,6 @@ UNIT = """unit_tests:
 
 @pytest.mark.spark
 def test_every_error_is_told_in_the_users_words_at_its_place(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     places = made(lab)
     lab.model("good", "select id from range(3)")
     lab.model(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.lab import EVENTS, Lab
+from tests.lab import Lab
 
 pytestmark = pytest.mark.spark
 
@@ -71,7 +71,6 @@ select id, parse_json(kind) as v, array(parse_json(kind)) as listed from {{{{ so
 
 @pytest.mark.nightly
 def test_a_table_with_a_variant_lives_like_any_other(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("streamed", SHAPES.format(header="streams: [shop.events]"))
     lab.model("batch", SHAPES.format(header="materialized: table"))
     lab.model(

@@ -9,16 +9,11 @@ from typing import Any
 import pytest
 
 from tests.lab import EVENTS, Lab, Result
+from tests.projects import sources_yaml
 
 pytestmark = pytest.mark.spark
 
-TWO = """
-sources:
-  - name: shop
-    tables:
-      - {name: one, format: json, path: landing/one, schema: "id int, at timestamp"}
-      - {name: two, format: json, path: landing/two, schema: "id int, at timestamp"}
-"""
+TWO = sources_yaml(one="id int, at timestamp", two="id int, at timestamp")
 ONE, OTHER = "{{ source('shop', 'one') }}", "{{ source('shop', 'two') }}"
 BASE, SECOND = "{{ ref('base') }}", "{{ ref('second') }}"
 
@@ -113,7 +108,6 @@ def test_one_stream_read_twice_is_one_source_with_two_offsets(lab: Lab) -> None:
 
 
 def test_what_does_not_change_a_source_is_accepted(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     hourly = (
         "/*---\nstreams: {shop.events: {watermark: at delay 10 minutes, dedup: [id, kind]}}\n"
         "windows: {hour: 'tumbling(at, 1 hour)'}\n---*/\n"
@@ -190,7 +184,6 @@ def test_the_keys_of_a_dedup_keep_the_order_of_the_state(lab: Lab, old_state: bo
 
 
 def test_settings_and_hooks_that_change_what_a_query_means(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     hourly = (
         "/*---\nstreams: {shop.events: {watermark: at delay 10 minutes}}\nwindows: {hour: 'tumbling(at, 1 hour)'}\n"
         'pre_hook: "declare or replace variable factor int default 2"\n---*/\n'

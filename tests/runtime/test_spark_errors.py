@@ -12,7 +12,7 @@ from engine.compile import Model, compile_project
 from engine.errors import Diagnostic
 from engine.project import load_project
 from engine.runtime.spark_support.spark_errors import diagnose, spark_exceptions
-from tests.lab import EVENTS, Lab
+from tests.lab import Lab
 
 pytestmark = pytest.mark.spark
 
@@ -81,7 +81,6 @@ FORMS = {
 
 
 def test_a_model_that_spark_rejects_fails_alone(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     for name, (settings, condition, columns) in FORMS.items():
         header = "\n".join(filter(None, ["streams: [shop.events]", settings, condition]))
         lab.model(name, f"/*---\n{header}\n---*/\nselect {columns} from {{{{ source('shop', 'events') }}}}")
@@ -117,8 +116,5 @@ def test_an_error_that_nobody_expected_ends_one_model(lab: Lab, monkeypatch: pyt
     ended = {e["node"]: e["status"] for e in result.events if e["event"] == "ModelFinished"}
     assert ended == {"model.bad": "error", "model.below": "skipped", "model.good": "success"}
     (found,) = [e for e in result.events if e["event"] == "Diagnosed"]
-    assert (found["code"], found["message"]) == (
-        "internal-error",
-        "internal error: LookupError: a fault of the engine",
-    )
+    assert (found["code"], found["message"]) == ("internal-error", "internal error: LookupError: a fault of the engine")
     assert "LookupError" in (lab.root / "target/logs/engine.log").read_text(encoding="utf-8")

@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from tests.lab import EVENTS, Lab, event
+from tests.lab import Lab, event
 
 pytestmark = pytest.mark.spark
 
@@ -41,7 +41,6 @@ def rows(lab: Lab, *command: str) -> list[dict[str, Any]]:
 
 @pytest.mark.nightly
 def test_deleted_rows_are_gone_in_both_versions_of_the_format(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     for version in (2, 3):
         lab.model(f"v{version}", UPSERT.format(version=version, more=""))
         lab.model(f"by_kind{version}", UPSERT.format(version=version, more="partition_by: [kind]"))

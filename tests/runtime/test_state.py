@@ -135,7 +135,6 @@ def test_a_compaction_and_an_expiry_by_others_lose_no_rows_and_hide_no_rollback(
 
 
 def test_a_foreign_table_is_left_alone(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("paid", PAID)
     lab.land("a", [event(1, 1)])
     spark = lab.session.spark  # type: ignore[union-attr]
@@ -209,7 +208,6 @@ def test_a_table_becomes_no_stream(built: Lab) -> None:
 
 
 def test_a_start_that_spark_refuses_leaves_nothing_behind(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("paid", PAID.replace("id, at", "id, to_number(kind, 'XX') as n"))
     lab.land("a", [event(1, 1)])
     result = lab.run("build")
@@ -219,7 +217,6 @@ def test_a_start_that_spark_refuses_leaves_nothing_behind(lab: Lab) -> None:
 
 
 def test_a_record_that_does_not_fit_names_its_file_and_the_way_on(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("paid", PAID)
     lab.land("a", [event(1, 1)])
     bad = lab.land("b", [])
@@ -232,7 +229,6 @@ def test_a_record_that_does_not_fit_names_its_file_and_the_way_on(lab: Lab) -> N
 
 
 def test_a_missing_source_folder_is_said_before_anything_starts(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("paid", PAID)
     result = lab.run("build")
     assert (result.code, result.codes()) == (1, ["source-folder-missing"])
@@ -240,7 +236,6 @@ def test_a_missing_source_folder_is_said_before_anything_starts(lab: Lab) -> Non
 
 
 def test_a_state_folder_that_cannot_be_written(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("paid", PAID)
     lab.land("a", [event(1, 1)])
     lab.write(".engine/state", "a file where the folder should be")
@@ -250,7 +245,6 @@ def test_a_state_folder_that_cannot_be_written(lab: Lab) -> None:
 
 def test_a_second_build_at_the_same_time_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
     lab = Lab(tmp_path, None, None, schema="shop")
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("paid", PAID)
     lab.land("a", [event(1, 1)])
     code = "import sys\nfrom engine.cli.main import invoke\nsys.exit(invoke(sys.argv[1:]))"

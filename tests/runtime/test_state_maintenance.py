@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.lab import EVENTS, Lab
+from tests.lab import Lab
 
 pytestmark = pytest.mark.spark
 
@@ -22,7 +22,6 @@ select hour.start as begins, count(*) as events from {{ source('shop', 'events')
 
 
 def test_the_files_of_the_state_do_not_grow_with_each_build(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("hourly", HOURLY)
     for hour in range(6):
         lab.land(f"f{hour}", [{"id": hour, "at": f"2024-05-01T0{hour}:30:00Z", "kind": "a", "amount": 1.0}])

@@ -35,7 +35,6 @@ def hour(number: int) -> datetime:
 
 
 def test_new_files_are_read_once_and_a_build_without_news_commits_nothing(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("paid", PAID)
     lab.land("a", [event(1, "10:00"), event(2, "10:01", "open")])
     lab.land("b", [event(3, "10:02")])
@@ -54,7 +53,6 @@ def test_new_files_are_read_once_and_a_build_without_news_commits_nothing(lab: L
 
 
 def test_a_batch_without_rows_commits_nothing_and_is_recorded(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("paid", PAID)
     lab.land("a", [event(1, "10:00")])
     lab.build()
@@ -67,7 +65,6 @@ def test_a_batch_without_rows_commits_nothing_and_is_recorded(lab: Lab) -> None:
 
 
 def test_closed_windows_are_written_once_and_late_rows_are_counted(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("hourly", HOURLY)
     lab.land("a", [event(1, "10:05"), event(2, "10:50")])
     lab.land("b", [event(3, "11:40")])  # moves the watermark to 11:30
@@ -83,7 +80,6 @@ def test_closed_windows_are_written_once_and_late_rows_are_counted(lab: Lab) -> 
 
 
 def test_commits_carry_markers_and_state_points_to_facts(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("paid", PAID)
     lab.land("a", [event(1, "10:00")])
     lab.build()
@@ -101,7 +97,6 @@ def test_commits_carry_markers_and_state_points_to_facts(lab: Lab) -> None:
 
 
 def test_a_stream_of_a_model_reads_its_table_from_the_first_row_on(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("paid", PAID)
     lab.land("a", [event(1, "10:00"), event(2, "10:10")])
     lab.build()
@@ -118,7 +113,6 @@ def test_a_stream_of_a_model_reads_its_table_from_the_first_row_on(lab: Lab) -> 
 
 
 def test_repeats_within_the_watermarks_delay_are_dropped(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model(
         "unique_events",
         """/*---
@@ -161,7 +155,6 @@ def test_a_watermark_by_expression_adds_the_column(lab: Lab) -> None:
     ],
 )
 def test_every_way_to_group_by_a_window_is_accepted_by_spark(lab: Lab, group: str, select: str) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     text = HOURLY.replace("hour.start as hour, ", f"{select}, ").replace("group by hour", f"group by {group}")
     lab.model("hourly", text)
     lab.land("a", [event(1, "10:05"), event(2, "10:06")])
@@ -171,7 +164,6 @@ def test_every_way_to_group_by_a_window_is_accepted_by_spark(lab: Lab, group: st
 
 
 def test_partitions_and_properties_reach_the_table(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model(
         "paid",
         PAID.replace(
@@ -196,7 +188,6 @@ def data_files(lab: Lab, table: str) -> list[str]:
 
 
 def test_the_pyspark_script_of_a_model_gives_the_same_rows(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("hourly", HOURLY.replace("delay 10 minutes", "delay 10 minutes\n    dedup: [id]"))
     lab.land("a", [event(1, "10:05"), event(1, "10:05"), event(2, "10:50")])
     lab.land("b", [event(3, "12:40")])
@@ -211,7 +202,6 @@ def test_the_pyspark_script_of_a_model_gives_the_same_rows(lab: Lab, monkeypatch
 
 
 def test_an_event_time_beyond_pythons_years_stops_neither_a_build_nor_the_docs(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     hourly = "/*---\nstreams: {{shop.events: {{watermark: at delay 1 hour}}}}\nwindows: {{hour: 'tumbling(at, 1 hour)'}}\n---*/\nselect hour.start as hour, count(*) as n from {}{} group by hour"
     source = "{{ source('shop', 'events') }}"
     lab.model("hourly", hourly.format(source, ""))

@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from tests.fault_injection.points import reached
-from tests.lab import EVENTS, Lab
+from tests.lab import Lab
 
 pytestmark = pytest.mark.spark
 
@@ -58,7 +58,6 @@ select id, kind from {{ ref('clean') }}
 
 @pytest.fixture
 def shop(lab: Lab) -> Lab:
-    lab.write("sources/shop.yml", EVENTS)
     for name, text in FILES.items():
         lab.model(name, text)
     land(lab, 10)

@@ -9,7 +9,7 @@ import pytest
 from engine.compile import compile_project
 from engine.project import load_project
 from engine.runtime.spark_support.spark_errors import diagnose, spark_exceptions
-from tests.lab import EVENTS, Lab
+from tests.lab import Lab
 
 pytestmark = pytest.mark.spark
 SUM = " + ".join(["amount"] * 600)
@@ -17,7 +17,6 @@ SUM = " + ".join(["amount"] * 600)
 
 @pytest.mark.nightly
 def test_a_sum_of_600_terms_runs(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model(
         "streamed", f"/*---\nstreams: [shop.events]\n---*/\nselect {SUM} as x from {{{{ source('shop', 'events') }}}}"
     )
@@ -31,7 +30,6 @@ def test_a_sum_of_600_terms_runs(lab: Lab) -> None:
 
 
 def test_a_stack_that_overflows_is_told_at_the_deepest_place(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("deep", f"select id,\n  {SUM} as x\nfrom {{{{ source('shop', 'events') }}}}\nwhere id > 1")
     model = compile_project(load_project(lab.root)).manifest.model("deep")
     spark: Any = lab.session.spark  # type: ignore[union-attr]

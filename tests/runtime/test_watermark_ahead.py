@@ -10,6 +10,7 @@ import pytest
 from engine.errors import Level
 from engine.runtime.inputs.watermark_lag import ahead_of_clock
 from tests.lab import Lab
+from tests.projects import sources_yaml
 
 NOW = datetime(2024, 5, 18, 12, tzinfo=UTC)
 
@@ -39,12 +40,7 @@ def test_without_state_no_row_is_late() -> None:
     assert ahead_of_clock(SimpleNamespace(name="rows", stateful=False), "2099-01-01T00:00:00.000Z", NOW) is None  # type: ignore[arg-type]
 
 
-SOURCE = """
-sources:
-  - name: shop
-    tables:
-      - {name: events, format: json, path: landing/events, schema: "id bigint, ts bigint"}
-"""
+SOURCE = sources_yaml(events="id bigint, ts bigint")
 HOURLY = """/*---
 streams:
   shop.events: {{watermark: {{column: at, as: timestamp_seconds(ts), delay: 10 minutes{more}}}}}

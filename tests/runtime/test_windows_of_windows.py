@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.lab import EVENTS, REPOSITORY, Lab
+from tests.lab import REPOSITORY, Lab
 
 pytestmark = pytest.mark.spark
 
@@ -34,7 +34,6 @@ def event(day: int, hour: int, kind: str, minute: int = 30) -> dict[str, object]
 
 
 def test_days_of_hours_and_a_start_before_zero(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("daily", example())
     lab.model("shifted", SHIFTED)
     lab.land("a", [event(1, 10, "paid"), event(1, 10, "paid", 50), event(1, 23, "paid", 59), event(2, 0, "paid", 1)])

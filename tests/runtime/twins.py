@@ -10,14 +10,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tests.lab import Lab, Result
+from tests.projects import sources_yaml
 
-SOURCES = """
-sources:
-  - name: shop
-    tables:
-      - {name: events, format: json, path: landing/events, schema: "id int, at timestamp, kind string, amount double, more struct<v: double>"}
-      - {name: pays, format: json, path: landing/pays, schema: "id int, paid_at timestamp, sum double, note string, tag string"}
-"""
+SOURCES = sources_yaml(
+    events="id int, at timestamp, kind string, amount double, more struct<v: double>",
+    pays="id int, paid_at timestamp, sum double, note string, tag string",
+)
 E, P = "{{ source('shop', 'events') }}", "{{ source('shop', 'pays') }}"
 FRESH = "_fresh"
 

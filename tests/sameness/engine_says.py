@@ -12,15 +12,9 @@ from engine.compile.sql.normalize import same_meaning
 from engine.plan import Change, LastWriter
 from engine.plan.compare_models import compare_model
 from engine.project import load_project
+from tests.project.small_projects import PROJECT
 from tests.sameness.tables import COLUMNS, schema
 
-_PROJECT = """\
-name: shop
-targets:
-  dev:
-    catalog: {type: sqlite, name: lake, path: .engine/lake}
-    schema: main
-"""
 _HEADER = "/*---\nstreams: {shop.t: {watermark: ts delay 10 minutes}}\n---*/\n"
 _TABLE = re.compile(r"\[\[(\w+)\]\]")
 
@@ -78,7 +72,7 @@ def _said(pair: Pair, number: int, before: Manifest, after: Manifest) -> Said:
 def _compiled(folder: Path, queries: Sequence[tuple[str, bool]]) -> Manifest:
     for name in ("models", "sources"):
         (folder / name).mkdir(parents=True, exist_ok=True)
-    (folder / "project.yml").write_text(_PROJECT)
+    (folder / "project.yml").write_text(PROJECT)
     tables = "".join(
         f'      - {{name: {name}, format: json, path: landing/{name}, schema: "{schema(name)}"}}\n' for name in COLUMNS
     )

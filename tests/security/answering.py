@@ -55,18 +55,14 @@ class Answering:
         self.asked.append(Asked(handler.command, handler.path, dict(handler.headers), body))
         line = f"{handler.command} {handler.path}"
         known = max((begin for begin in self.answers if line.startswith(begin)), key=len, default=None)
-        answer = (404, {"error": {"message": "none", "type": "NoSuchTableException", "code": 404}})
-        answer = self.answers[known] if known is not None else answer
-        if callable(answer):
-            answer(handler)
+        none = (404, {"error": {"message": "none", "type": "NoSuchTableException", "code": 404}})
+        reply = self.answers[known] if known is not None else none
+        if callable(reply):
+            reply(handler)
             return
-        status, content = answer if isinstance(answer, tuple) else (200, answer)
+        status, content = reply if isinstance(reply, tuple) else (200, reply)
         data = content if isinstance(content, bytes) else json.dumps(content).encode()
-        handler.send_response(status)
-        handler.send_header("Content-Type", "application/json")
-        handler.send_header("Content-Length", str(len(data)))
-        handler.end_headers()
-        handler.wfile.write(data)
+        answer(handler, status, data, Content_Type="application/json")
 
 
 @contextlib.contextmanager
@@ -101,14 +97,16 @@ def answering(answers: Mapping[str, Reply] | None = None) -> Iterator[Answering]
 
 def redirect(address: str, status: int = 302) -> Write:
     """An answer that leads elsewhere."""
+    return lambda handler: answer(handler, status, b"", Location=address)
 
-    def write(handler: BaseHTTPRequestHandler) -> None:
-        handler.send_response(status)
-        handler.send_header("Location", address)
-        handler.send_header("Content-Length", "0")
-        handler.end_headers()
 
-    return write
+def answer(handler: BaseHTTPRequestHandler, status: int, body: bytes = b"", /, **headers: str) -> None:
+    """Write an answer to the connection."""
+    handler.send_response(status)
+    for key, value in {"Content-Length": str(len(body)), **headers}.items():
+        handler.send_header(key.replace("_", "-"), value)
+    handler.end_headers()
+    handler.wfile.write(body)
 
 
 def endless(chunk: bytes, pause: float = 0.0, headers: Mapping[str, str] | None = None, limit: int = 1 << 34) -> Write:

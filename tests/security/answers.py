@@ -10,6 +10,7 @@ from engine.cli.main import invoke
 from engine.compile import Catalog
 from engine.lake.catalog.catalog_settings import prepare
 from tests.lab import writable_catalog
+from tests.projects import write_files
 from tests.security.test_hostile_catalogs import METADATA, VIEWS
 
 SNAPSHOT = {
@@ -86,10 +87,7 @@ def rest() -> dict[str, Any]:
 
 def s3() -> dict[str, Any]:
     """Of a store."""
-    return {
-        "GET /bucket?": _LISTED,
-        "GET /bucket/folder/v1.metadata.json": json.dumps(TABLE).encode(),
-    }
+    return {"GET /bucket?": _LISTED, "GET /bucket/folder/v1.metadata.json": json.dumps(TABLE).encode()}
 
 
 def registry() -> dict[str, Any]:
@@ -153,9 +151,7 @@ def built(root: Path) -> Path:
         **{f"{begin}/checkpoint/commits/{n}": 'v1\n{"nextBatchWatermarkMs":5}' for n in (0, 1)},
         f"{begin}/checkpoint/sources/0/0": f'v1\n{{"path":"file:{root}/landing/a.json","timestamp":5,"batchId":0}}',
     }
-    for name, text in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
+    write_files(root, files)
     return root
 
 

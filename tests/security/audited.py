@@ -1,4 +1,7 @@
-"""Runs one `engine` command and records what it does outside its own process: `python -m tests.security.audited LOG ARGS..`.
+"""Runs `engine` commands and records what they do outside their process: `python -m tests.security.audited LOG ARGS..`.
+
+A JSON list in place of ARGS is a list of commands: each runs in a fork of the process that has loaded the engine, and its
+exit code is a line of the log.
 
 Python's audit hooks (PEP 578) see each program that is started, each connection and each module that is imported; the
 compiler's worker processes are forked and inherit the hook.
@@ -6,8 +9,10 @@ compiler's worker processes are forked and inherit the hook.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 # What starts a program, opens a connection or loads native code.
@@ -31,8 +36,27 @@ def record_to(path: str) -> None:
     sys.addaudithook(hook)
 
 
-if __name__ == "__main__":
-    record_to(sys.argv[1])
+def run_each(commands: list[list[str]], log: Path) -> None:
     from engine.cli.main import invoke
 
-    sys.exit(invoke(sys.argv[2:]))
+    for command in commands:
+        sys.stdout.flush()
+        child = os.fork()
+        if child == 0:
+            code = invoke(command)
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        with log.open("a", encoding="utf-8") as lines:
+            lines.write(f"code {code} {' '.join(command)}\n")
+
+
+if __name__ == "__main__":
+    record_to(sys.argv[1])
+    if sys.argv[2].startswith("["):
+        run_each(json.loads(sys.argv[2]), Path(sys.argv[1]))
+    else:
+        from engine.cli.main import invoke
+
+        sys.exit(invoke(sys.argv[2:]))

@@ -6,20 +6,10 @@ from pathlib import Path
 
 from engine.cli.main import invoke
 from tests.project import small_projects
+from tests.projects import SMALL as PROJECT
+from tests.projects import sources_yaml
 
-PROJECT = """\
-name: small
-targets:
-  dev:
-    catalog: {type: sqlite, name: lake, path: .engine/lake}
-    schema: small
-"""
-SOURCES = """\
-sources:
-  - name: shop
-    tables:
-      - {name: events, format: json, path: landing, schema: "id int, at timestamp"}
-"""
+SOURCES = sources_yaml(events={"path": "landing", "schema": "id int, at timestamp"})
 MODEL = "/*---\nstreams: [shop.events]\n---*/\nselect id from {{ source('shop', 'events') }}\n"
 # What answers from files alone: none of it may write outside target/.
 HARMLESS = (["parse"], ["ls"], ["compile"], ["docs", "generate"], ["lineage"], ["lineage", "a.id"])

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from tests.projects import sources_yaml
+
 SECRET = "Zq7-hunter2/Mountain+Lake=42x"
 # Modules by the names of what the engine imports: a Python that puts the project's folder on its path would run them.
 SHADOWED = (
@@ -55,11 +57,7 @@ targets:
     schema: dev
 """
 
-_QUIET_SOURCES = """\
-sources:
-  - name: lake
-    tables: [{name: flights, format: json, path: landing, schema: "id string"}]
-"""
+_QUIET_SOURCES = sources_yaml("lake", flights={"path": "landing", "schema": "id string"})
 
 # Each in a model of its own, so that an error in one hides nothing that another prints.
 _TEMPLATES = (

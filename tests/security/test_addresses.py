@@ -24,53 +24,19 @@ from engine.object_store.s3_settings import S3Settings
 from engine.secrets import machine_logins
 from engine.secrets.secret_places import Gift, places
 from engine.secrets.trusted_projects import confirm
+from tests.fixtures import read_lists, read_rows
 from tests.lab import Lab
 from tests.project.small_projects import compiled
 from tests.security import fuzz_addresses
-from tests.security.answering import answering, redirect
+from tests.security.answering import answering
 from tests.security.fuzz_addresses import recorded
 from tests.security.random_addresses import random_address
 
 SECRET = "planted-production-password"
 SECRET_OF = "\"{{ env_var('ENGINE_SECRET_PROD_DB') }}\""
 PROJECT = "name: lab\ntargets:\n  dev:\n    schema: s\n    {}\n"
-# What is written in YAML's double quotes; by each some program connects to evil.example or good.example.evil.example.
-DISGUISED = (
-    r"//evil.example/token?x=http://good.example",
-    r"//evil.example/token",
-    r"good.example/token",
-    r"http://good.example\n.evil.example/",
-    r"http://good.example\t.evil.example/",
-    r"http://good.example\r\n.evil.example/",
-    r"http://good.example\u00a0.evil.example/",
-    r"http://good.example\u2028.evil.example/",
-    r"http://good.example\u0000.evil.example/",
-    r"http://good.example .evil.example/",
-    r" http://evil.example/x?http://good.example",
-    r"http://evil.example\\@good.example/",
-    r"http://evil.example\\.good.example/",
-    r"http:\\\\evil.example/http://good.example",
-    r"http://evil.example%2f@good.example/",
-    r"http://good.example%2eevil.example/",
-    r"http://good.example\u3002evil.example/",
-    r"http://\uff45vil.example/",
-    r"http://g\u043e\u043ed.example/",
-    r"http://evil.example\u2100good.example/",
-    r"http://good.example@evil.example/",
-    r"http://good.example:80@evil.example/",
-    r"http://evil.example:80,good.example/",
-    r"http://evil.example#@good.example/",
-    r"http://127.1/",
-    r"http://0177.0.0.1/",
-    r"http://2130706433/",
-    r"http://[::ffff:127.0.0.1]/",
-    r"http://[fe80::1%25eth0]/",
-    r"http://good.example:0x50/",
-    r"http://good.example:/",
-    r"http:evil.example",
-    r"http:///evil.example/",
-    r"ftp://evil.example/",
-)
+ADDRESSES = Path(__file__).with_name("addresses.txt")
+DISGUISED = read_lists(ADDRESSES)["disguised"]
 # A block with an address, and the key that has it.
 PLACES = {
     "catalog": (f'catalog: {{{{type: rest, token: {SECRET_OF}, uri: "{{}}"}}}}', "uri"),
@@ -230,73 +196,10 @@ def test_no_two_servers_have_the_same_name() -> None:
     assert len(named) == len(set(servers.values()))
 
 
-# Each pair is one server by two ways: the first is confirmed, and the second asks.
 WEAKER: Mapping[str, tuple[str, str]] = {
-    "https to http": (
-        f"schema_registries: {{main: {{url: 'https://r.example:8081', auth: {{token: {SECRET_OF}}}}}}}",
-        f"schema_registries: {{main: {{url: 'http://r.example:8081', auth: {{token: {SECRET_OF}}}}}}}",
-    ),
-    "https to http on this machine": (
-        f"schema_registries: {{main: {{url: 'https://127.0.0.1:8081', auth: {{token: {SECRET_OF}}}}}}}",
-        f"schema_registries: {{main: {{url: 'http://127.0.0.1:8081', auth: {{token: {SECRET_OF}}}}}}}",
-    ),
-    "SASL_SSL to SASL_PLAINTEXT": (
-        f"connections: {{main: {{bootstrap_servers: 'k.example:9093', security: {{protocol: SASL_SSL, mechanism: PLAIN, username: u, password: {SECRET_OF}}}}}}}",
-        f"connections: {{main: {{bootstrap_servers: 'k.example:9093', security: {{protocol: SASL_PLAINTEXT, mechanism: PLAIN, username: u, password: {SECRET_OF}}}}}}}",
-    ),
-    "SASL_SSL to SASL_PLAINTEXT on this machine": (
-        f"connections: {{main: {{bootstrap_servers: '127.0.0.1:9093', security: {{protocol: SASL_SSL, mechanism: PLAIN, username: u, password: {SECRET_OF}}}}}}}",
-        f"connections: {{main: {{bootstrap_servers: '127.0.0.1:9093', security: {{protocol: SASL_PLAINTEXT, mechanism: PLAIN, username: u, password: {SECRET_OF}}}}}}}",
-    ),
-    "SCRAM to PLAIN without TLS": (
-        f"connections: {{main: {{bootstrap_servers: 'k.example:9093', security: {{protocol: SASL_PLAINTEXT, mechanism: SCRAM-SHA-512, username: u, password: {SECRET_OF}}}}}}}",
-        f"connections: {{main: {{bootstrap_servers: 'k.example:9093', security: {{protocol: SASL_PLAINTEXT, mechanism: PLAIN, username: u, password: {SECRET_OF}}}}}}}",
-    ),
-    "another ca of brokers": (
-        f"connections: {{main: {{bootstrap_servers: 'k.example:9093', security: {{protocol: SASL_SSL, mechanism: PLAIN, username: u, password: {SECRET_OF}}}}}}}",
-        f"connections: {{main: {{bootstrap_servers: 'k.example:9093', security: {{protocol: SASL_SSL, ca: '-----BEGIN CERTIFICATE-----', mechanism: PLAIN, username: u, password: {SECRET_OF}}}}}}}",
-    ),
-    "another ca of a registry": (
-        f"schema_registries: {{main: {{url: 'https://r.example', ca: one, auth: {{token: {SECRET_OF}}}}}}}",
-        f"schema_registries: {{main: {{url: 'https://r.example', ca: two, auth: {{token: {SECRET_OF}}}}}}}",
-    ),
-    "sslmode=disable": (
-        f"catalog: {{type: jdbc, uri: 'jdbc:postgresql://db.example/l?sslmode=verify-full', jdbc.password: {SECRET_OF}, warehouse: /w}}",
-        f"catalog: {{type: jdbc, uri: 'jdbc:postgresql://db.example/l?sslmode=disable', jdbc.password: {SECRET_OF}, warehouse: /w}}",
-    ),
-    "no sslmode": (
-        f"catalog: {{type: jdbc, uri: 'jdbc:postgresql://db.example/l?sslmode=verify-full', jdbc.password: {SECRET_OF}, warehouse: /w}}",
-        f"catalog: {{type: jdbc, uri: 'jdbc:postgresql://db.example/l', jdbc.password: {SECRET_OF}, warehouse: /w}}",
-    ),
-    "jdbc.sslmode": (
-        f"catalog: {{type: jdbc, uri: 'jdbc:postgresql://db.example/l', jdbc.sslmode: verify-full, jdbc.password: {SECRET_OF}, warehouse: /w}}",
-        f"catalog: {{type: jdbc, uri: 'jdbc:postgresql://db.example/l', jdbc.sslmode: require, jdbc.password: {SECRET_OF}, warehouse: /w}}",
-    ),
-    "a factory that checks nothing": (
-        f"catalog: {{type: jdbc, uri: 'jdbc:postgresql://db.example/l?ssl=true', jdbc.password: {SECRET_OF}, warehouse: /w}}",
-        f"catalog: {{type: jdbc, uri: 'jdbc:postgresql://db.example/l?ssl=true&sslfactory=org.postgresql.ssl.NonValidatingFactory', jdbc.password: {SECRET_OF}, warehouse: /w}}",
-    ),
-    "TLS of S3A off": (
-        f"spark: {{conf: {{spark.hadoop.fs.s3a.endpoint: 's3.example', spark.hadoop.fs.s3a.secret.key: {SECRET_OF}}}}}",
-        f"spark: {{conf: {{spark.hadoop.fs.s3a.endpoint: 's3.example', spark.hadoop.fs.s3a.connection.ssl.enabled: false, spark.hadoop.fs.s3a.secret.key: {SECRET_OF}}}}}",
-    ),
-    "only a switch": (
-        f"spark: {{conf: {{spark.example.verify: true, spark.example.password: {SECRET_OF}}}}}",
-        f"spark: {{conf: {{spark.example.verify: false, spark.example.password: {SECRET_OF}}}}}",
-    ),
-    "only a port": (
-        f"connections: {{main: {{options: {{port: 9000, password: {SECRET_OF}}}}}}}",
-        f"connections: {{main: {{options: {{port: 9001, password: {SECRET_OF}}}}}}}",
-    ),
-    "a parameter of an unknown client": (
-        f"connections: {{main: {{options: {{url: 'jdbc:mysql://db.example:3306/l', password: {SECRET_OF}}}}}}}",
-        f"connections: {{main: {{options: {{url: 'jdbc:mysql://db.example:3306/l?socksProxyHost=evil.example', password: {SECRET_OF}}}}}}}",
-    ),
-    "an option that looks like the address of a connection": (
-        f"connections: {{main: {{options: {{servers: 'a:1', host: good.example, password: {SECRET_OF}}}}}}}",
-        f"connections: {{main: {{options: {{servers: 'a:1', host: evil.example, password: {SECRET_OF}}}}}}}",
-    ),
-}  # fmt: skip
+    name: (before.replace("SECRET", SECRET_OF), after.replace("SECRET", SECRET_OF))
+    for name, before, after in read_rows(ADDRESSES, "weaker", 3)
+}
 
 
 def target_with(folder: Path, block: str, **more: str) -> Any:
@@ -540,13 +443,3 @@ def test_an_address_that_leads_elsewhere_is_noticed(monkeypatch: pytest.MonkeyPa
     assert [bool(found) for found in wrong] == [False, True, False]
     texts = [random_address(random.Random(number), "web") for number in range(50)]
     assert len(set(texts)) > 40
-
-
-def test_a_redirect_of_a_webhook_gets_no_token() -> None:
-    from engine.live.alerts import Alerts, alert_rules
-
-    with answering() as elsewhere, answering({"POST /": redirect(f"{elsewhere.url}/x", 307)}) as hook:
-        rules = alert_rules({"url": hook.url, "token": SECRET})
-        assert rules.url is not None
-        assert "307" in Alerts(rules, Path("/"))._post(rules.url, b"{}")
-        assert elsewhere.asked == []

@@ -21,6 +21,7 @@ from engine.jinja.sandbox import Sandbox
 from engine.plan import Change, LastWriter
 from engine.plan.compare_models import compare_model
 from engine.project import load_project
+from tests.projects import write_files
 
 pytestmark = pytest.mark.slow
 
@@ -33,10 +34,7 @@ TWICE = "select a.x, b.x as y from {{{{ ref('{0}') }}}} a join {{{{ ref('{0}') }
 
 def compiled(root: Path, files: dict[str, str]):
     (root / "project.yml").write_text(PROJECT)
-    for name, text in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+    write_files(root, files)
     return compile_project(load_project(root), target="dev").manifest
 
 

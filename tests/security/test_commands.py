@@ -22,6 +22,7 @@ from engine.cli.main import cli, invoke
 from engine.control import ControlServer, socket_path
 from engine.lake.clients import catalog_client
 from tests.lab import REPOSITORY, Lab
+from tests.projects import sources_yaml
 from tests.security.answering import Answering, answering
 from tests.security.hostile import Tree, tree
 from tests.security.test_hostile_catalogs import whole
@@ -41,17 +42,14 @@ targets:
     schema_registries: {{main: {{url: "{uri}", auth: {{token: "{{{{ env_var('ENGINE_SECRET_PROD_DB') }}}}"}}}}}}
     openlineage: {{type: http, url: "{uri}", api_key: "{{{{ env_var('ENGINE_SECRET_PROD_DB') }}}}"}}
 """
-SOURCES = """
-sources:
-  - name: shop
-    tables:
-      - name: events
-        format: json
-        path: landing
-        schema: "id int, at timestamp"
-        loaded_at_field: at
-        freshness: {warn_after: {count: 1, period: day}}
-"""
+SOURCES = sources_yaml(
+    events={
+        "path": "landing",
+        "schema": "id int, at timestamp",
+        "loaded_at_field": "at",
+        "freshness": {"warn_after": {"count": 1, "period": "day"}},
+    }
+)
 # Arguments that a command needs to get as far as it can.
 ARGUMENTS = {
     "backfill": ["copy", "--from", "2024-05-01", "--yes"],

@@ -17,6 +17,7 @@ from engine.plan.setting_changes import differences
 from engine.project import load_project
 from engine.spark_options import PINNED
 from tests.lab import PROJECT, Lab
+from tests.projects import sources_yaml
 
 HOSTILE = (
     "${env:HOME}", "${env:PLANTED}", "${system:user.home}", "${spark.app.name}", "${sparkconf:spark.app.id}", "it's",
@@ -26,15 +27,7 @@ HOSTILE = (
 # What a file system takes as a name, and Hadoop as a path.
 NAMES = tuple(text for text in HOSTILE if text.strip() and not {"/", ":", "\x00"} & set(text) and text[-1] != "\\")
 
-SOURCE = """
-sources:
-  - name: shop
-    tables:
-      - name: events
-        format: json
-        path: landing/events
-        schema: "id int, part string, v double"
-"""
+SOURCE = sources_yaml(events="id int, part string, v double")
 MERGED = """/*---
 description: {said}
 streams: [shop.events]

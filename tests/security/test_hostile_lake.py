@@ -19,13 +19,10 @@ import pytest
 from engine.lake.catalog.catalog_settings import CatalogConfig, prepare
 from engine.lake.lake_reader import Lake
 from tests.lab import REPOSITORY, Lab, writable_catalog
+from tests.projects import LAB as PROJECT
 
 pytestmark = pytest.mark.slow
 
-PROJECT = """
-name: lab
-targets: {dev: {catalog: {type: sqlite, name: lake, path: .engine/lake}, schema: s}}
-"""
 PLANTED = """
 from pathlib import Path
 Path({mark!r}).touch()
@@ -349,10 +346,7 @@ COMPUTED = (
 )
 HOSTILE_SCHEMAS = {
     "a view": ["alter table iceberg_tables rename to t", "create view iceberg_tables as select * from t"],
-    "an endless view": [
-        "drop table iceberg_tables",
-        ENDLESS,
-    ],
+    "an endless view": ["drop table iceberg_tables", ENDLESS],
     "a virtual table": [
         "drop table iceberg_tables",
         "create virtual table iceberg_tables using fts5(catalog_name, table_name)",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -52,7 +53,6 @@ def contents(folder: Path) -> dict[str, str]:
     return found
 
 
-# All commands on one kind take half a minute.
 @pytest.fixture(
     scope="module",
     params=[pytest.param(kind, marks=pytest.mark.nightly if kind == "names and links" else ()) for kind in KINDS],
@@ -67,15 +67,17 @@ def walk(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReques
     home.mkdir()
     write(root, outside, request.param)
     env = {"PATH": os.environ["PATH"], "HOME": str(home), "ENGINE_SECRET_DB": SECRET, "PYTHONPATH": str(REPOSITORY)}
-    before, codes, printed = contents(base / "work"), {}, []
-    for command in (*COMMANDS, *(OF_TABLES if request.param == "tables" else ())):
-        # -P: this process's own `-m` would put the project's folder on the path; the installed command does not.
-        call = [sys.executable, "-P", "-m", "tests.security.audited", str(log), *command]
-        done = subprocess.run(call, cwd=root, env=env, capture_output=True, text=True, check=False, timeout=120)
-        codes[" ".join(command)] = done.returncode
-        printed += [done.stdout, done.stderr]
-    events = tuple(log.read_text().splitlines())
-    return Walk(codes, "\n".join(printed), events, root, before, contents(base / "work"))
+    before = contents(base / "work")
+    commands = [*COMMANDS, *(OF_TABLES if request.param == "tables" else ())]
+    # -P: this process's own `-m` would put the project's folder on the path; the installed command does not.
+    call = [sys.executable, "-P", "-m", "tests.security.audited", str(log), json.dumps(commands)]
+    done = subprocess.run(call, cwd=root, env=env, capture_output=True, text=True, check=False, timeout=600)
+    lines = log.read_text().splitlines()
+    ended = [line.split(" ", 2) for line in lines if line.startswith("code ")]
+    codes = {command: int(code) for _, code, command in ended}
+    assert len(ended) == len(commands), done.stderr
+    events = tuple(line for line in lines if not line.startswith("code "))
+    return Walk(codes, done.stdout + done.stderr, events, root, before, contents(base / "work"))
 
 
 def test_each_command_ends_with_errors_and_not_with_a_traceback(walk: Walk) -> None:

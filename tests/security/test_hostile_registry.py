@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from itertools import count
 from typing import Any
 from urllib.parse import unquote
@@ -18,14 +18,9 @@ import pytest
 from engine.addresses import is_open
 from engine.errors import EngineError, ProjectError, SetupError
 from engine.sources.avro.reader_schema import prepare, read_value
-from engine.sources.registry import (
-    MissingSchemaError,
-    Registry,
-    RegistrySettings,
-    is_subject,
-    read_settings,
-)
+from engine.sources.registry import MissingSchemaError, Registry, RegistrySettings, is_subject, read_settings
 from tests.project.small_projects import PROJECT, compiled
+from tests.security.answering import Answering, answer, answering
 
 pytestmark = pytest.mark.slow
 
@@ -33,54 +28,34 @@ INT = '{"type": "record", "name": "r", "fields": [{"name": "x", "type": "int"}]}
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 
 
-class Hostile(ThreadingHTTPServer):
+class Hostile:
     """Answers each path with what a function says: JSON, bytes as they are, or a status with headers."""
 
-    daemon_threads = True
-
-    def __init__(self, answer: Callable[[str], Any]) -> None:
-        self.answer, self.asked, self.seen = answer, [], []  # type: ignore[var-annotated]
-        super().__init__(("127.0.0.1", 0), _Handler)
+    def __init__(self, server: Answering, found: Callable[[str], Any]) -> None:
+        self.server, self.found, self.url = server, found, server.url
+        server.answers["GET "] = self._answer
 
     @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
+    def asked(self) -> list[str]:
+        return [request.path for request in self.server.asked]
+
+    @property
+    def seen(self) -> list[str | None]:
+        return [request.headers.get("Authorization") for request in self.server.asked]
 
     def client(self, patience: float = 5.0, **also: Any) -> Registry:
         return Registry(RegistrySettings("main", self.url, timeout=patience, patience=patience, **also))
 
-
-class _Handler(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        server: Any = self.server
-        server.asked.append(self.path)
-        server.seen.append(self.headers.get("Authorization"))
-        found = server.answer(self.path)
+    def _answer(self, handler: BaseHTTPRequestHandler) -> None:
+        found = self.found(handler.path)
         status, headers, found = found if isinstance(found, tuple) else (200, {}, found)
-        body = found if isinstance(found, bytes) else json.dumps(found).encode()
-        self.send_response(status)
-        for key, value in {"Content-Length": str(len(body)), **headers}.items():
-            self.send_header(key, value)
-        self.end_headers()
-        try:
-            self.wfile.write(body)
-        except OSError:
-            return
-
-    def log_message(self, *_: object) -> None:
-        pass
+        answer(handler, status, found if isinstance(found, bytes) else json.dumps(found).encode(), **headers)
 
 
 @contextmanager
-def serving(answer: Callable[[str], Any]) -> Iterator[Hostile]:
-    with Hostile(answer) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
+def serving(found: Callable[[str], Any]) -> Iterator[Hostile]:
+    with answering() as server:
+        yield Hostile(server, found)
 
 
 def refers(*others: str) -> Mapping[str, Any]:

@@ -12,15 +12,12 @@ import pytest
 
 from engine.cli.main import invoke
 from engine.state.operations import FILES
-from tests.lab import EVENTS, Lab
+from tests.lab import Lab
+from tests.projects import LAB as PROJECT
 from tests.security import answers
 
 pytestmark = pytest.mark.slow
 
-PROJECT = """
-name: lab
-targets: {dev: {catalog: {type: sqlite, name: lake, path: .engine/lake}, schema: s}}
-"""
 MODEL = "/*---\nstreams: {shop.events: {watermark: at delay 10 minutes}}\n---*/\nselect id, at from {{ source('shop', 'events') }}"
 
 
@@ -28,7 +25,6 @@ MODEL = "/*---\nstreams: {shop.events: {watermark: at delay 10 minutes}}\n---*/\
 def lab(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Lab:
     lab = Lab(tmp_path, None, capsys, schema="s")
     lab.write("project.yml", PROJECT)
-    lab.write("sources/shop.yml", EVENTS)
     lab.model("m", MODEL)
     state(lab, json.dumps({"table": "lake.s.m", "generation": 1, "phase": "published"}), '{"nextBatchWatermarkMs": 5}')
     return lab

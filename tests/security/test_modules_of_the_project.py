@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.lab import REPOSITORY
+from tests.projects import LAB as PROJECT
 
 pytestmark = pytest.mark.slow
 
-PROJECT = "name: lab\ntargets: {dev: {catalog: {type: sqlite, name: lake, path: .engine/lake}, schema: s}}\n"
 # What the engine and its libraries import: from the standard library, from packages, and their optional parts.
 MODULES = (
     "yaml", "jinja2", "markupsafe", "sqlglot", "click", "rich", "msgspec", "igraph", "pyiceberg", "pydantic", "strictyaml",

@@ -8,17 +8,20 @@ from pathlib import Path
 import pytest
 
 from engine.docs.site.format_values import instant
+from tests.projects import sources_yaml
 from tests.security.hostile import MODEL, PROJECT, SOURCES, run, write
 from tests.security.mutations import deep
 
 pytestmark = pytest.mark.slow
 
-AVRO = """\
-sources:
-  - name: shop
-    tables:
-      - {name: events, format: kafka, topic: t, connection: main, value: {format: avro, schema_file: events.avsc}}
-"""
+AVRO = sources_yaml(
+    events={
+        "format": "kafka",
+        "topic": "t",
+        "connection": "main",
+        "value": {"format": "avro", "schema_file": "events.avsc"},
+    }
+)
 COMMANDS = (["parse"], ["compile"], ["ls"], ["docs", "generate"])
 OUT_OF_UTC = ("0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59")
 

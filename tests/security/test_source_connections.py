@@ -11,6 +11,7 @@ from urllib.parse import quote
 import pytest
 
 from tests.lab import Lab
+from tests.projects import sources_yaml
 
 pytestmark = pytest.mark.spark
 
@@ -20,16 +21,14 @@ PASSWORDS = {
     "LITERAL": "Literal'Planted\"Value",
     "ADDRESS": "Address-Planted-Value",
 }
-SOURCE = """
-sources:
-  - name: shop
-    tables:
-      - name: orders
-        format: spark.jdbc
-        connection: warehouse
-        options: {dbtable: orders}
-        schema: "id bigint, amount double"
-"""
+SOURCE = sources_yaml(
+    orders={
+        "format": "spark.jdbc",
+        "connection": "warehouse",
+        "options": {"dbtable": "orders"},
+        "schema": "id bigint, amount double",
+    }
+)
 MODEL = "/*---\nmaterialized: table\n---*/\nselect id, amount from {{ source('shop', 'orders') }}\n"
 
 

@@ -18,6 +18,7 @@ import pytest
 from engine.compile import compile_project
 from engine.errors import Diagnostic, ProjectError
 from engine.project import load_project
+from tests.projects import write_files
 from tests.security import template_attacks
 from tests.security.test_bombs import PROJECT, TABLE, compiled
 
@@ -132,9 +133,7 @@ print(code, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 
 def test_a_command_keeps_to_the_bounds_with_all_its_processes(tmp_path):
     text = ATTACKS["kept: 'x' * 1900000 ~ i"]
-    for name, content in {"project.yml": PROJECT, "models/a.sql": f"{TABLE}select {text} as a"}.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(content)
+    write_files(tmp_path, {"project.yml": PROJECT, "models/a.sql": f"{TABLE}select {text} as a"})
     with (tmp_path / "output").open("w+") as output:
         # A process begins with the largest size of the one that started it: that is a small one here, and not the tests'.
         command = [sys.executable, "-c", _MEASURED, sys.executable, "-P", "-m", "engine", "compile"]
@@ -160,9 +159,7 @@ def test_a_command_keeps_to_the_bounds_with_all_its_processes(tmp_path):
     ids=["a macro file", "a macro", "a source", "a target", "a variable"],
 )
 def test_everything_that_is_rendered_has_limits(tmp_path, children, files):
-    for name, text in {"project.yml": PROJECT, "models/a.sql": TABLE + "select 1 as a", **files}.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
+    write_files(tmp_path, {"project.yml": PROJECT, "models/a.sql": TABLE + "select 1 as a", **files})
     largest_from_now_on()
     own = resident()
     try:

@@ -9,7 +9,6 @@ import pty
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from engine.errors import ProjectError
 from engine.lake.clients import catalog_client
 from engine.secrets.secret_places import Gift, places
 from engine.secrets.trusted_projects import confirm, confirmed, trusted
+from tests.cli.processes import read_until
 from tests.lab import REPOSITORY, Lab
 from tests.project.small_projects import compiled
 from tests.security.answering import Answering, answering
@@ -135,10 +135,7 @@ def test_a_terminal_is_asked(lab: Lab, server: Answering, answer: str, code: int
         stdin=follower, stdout=follower, stderr=follower, env={**os.environ, "PYTHONPATH": str(REPOSITORY)}, cwd=REPOSITORY,
     )  # fmt: skip
     os.close(follower)
-    shown = b""
-    deadline = time.monotonic() + 60
-    while b"[y/N]" not in shown and time.monotonic() < deadline:
-        shown += os.read(leader, 4096)
+    shown = read_until(leader, b"[y/N]")
     os.write(leader, answer.encode())
     assert done.wait(60) == code
     os.close(leader)

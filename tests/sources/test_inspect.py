@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from tests.fixtures import read_rows
 from tests.lab import Lab
 from tests.sources.test_avro_kafka import AVRO, ORDER, Shop, as_json, event, shop  # noqa: F401 - a fixture
 
@@ -92,45 +94,7 @@ def test_a_source_that_is_not_there_is_told(lab: Lab):
     assert "source-folder-missing" in missing.text
 
 
-# What a column holds, and the type of it that gives each value back as it was written.
-COLUMNS = {
-    "0042 1": "string",
-    "1 42 -7 0": "int",
-    "+1 2": "string",
-    "-0 1": "string",
-    "1 2147483648": "bigint",
-    "1 9223372036854775808": "decimal(19, 0)",
-    "1 99999999999999999999999999999999999999999": "string",
-    "1_000 2": "string",
-    "1.5 2.25 3": "double",
-    "1.50 2.25 13.00": "decimal(18, 2)",
-    "1.50 2.5": "string",
-    "01.5 2.5": "string",
-    ".5 1.5": "string",
-    "5. 1.5": "string",
-    "1e5 2.5": "string",
-    "1E3 1": "string",
-    "12d 7f": "string",
-    "NaN 1.5": "string",
-    "Infinity 1.5": "string",
-    "0.12345678901234567890 0.1": "string",
-    "0.00001 1000000.5": "double",
-    "-0.0 1.5": "string",
-    "true false": "boolean",
-    "TRUE false": "string",
-    "True False": "string",
-    "2024-02-29 2023-01-01": "date",
-    "2024-1-5 2024-01-05": "string",
-    "2024 2025": "int",
-    "2024-05 2024-06": "string",
-    "10:30 11:30": "string",
-    "94107-05 10115": "string",
-    "2024-05-01T10:00:00Z 2024-05-01T10:00:00.123456Z": "timestamp",
-    "2024-05-01T10:00:00.123456789Z 2024-05-01T10:00:00Z": "string",
-    "2024-05-01 2024-05-01T10:00:00Z": "string",
-    "a 1": "string",
-    "0x10 1": "string",
-}
+COLUMNS = dict(read_rows(Path(__file__).parent / "fixtures/columns.txt", "types", 2))
 
 
 def test_a_column_has_a_type_only_if_each_value_comes_back_as_it_was_written(lab: Lab):

@@ -8,19 +8,18 @@ from typing import Any
 import pytest
 
 from tests.lab import Lab
+from tests.projects import sources_yaml
 from tests.sources.test_avro_kafka import AVRO, Shop, framed, shop
 from tests.sources.test_files import land, spark_file
 
 pytestmark = pytest.mark.spark
 __all__ = ["shop"]
 
-FILES = """
-sources:
-  - name: files
-    tables:
-      - {name: text, format: json, path: landing/text, schema: "id int, kind string", on_bad_record: quarantine}
-      - {name: columnar, format: parquet, path: landing/columnar, schema: "id int, kind string"}
-"""
+FILES = sources_yaml(
+    "files",
+    text={"schema": "id int, kind string", "on_bad_record": "quarantine"},
+    columnar={"format": "parquet", "path": "landing/columnar", "schema": "id int, kind string"},
+)
 PLAIN = {
     "type": "record",
     "name": "r",

@@ -21,6 +21,7 @@ from engine.spark.jars import cache_dir, jar_paths
 from engine.spark.java import Java, find_java
 from engine.spark.jvm import start_jvm
 from tests.fault_injection.test_disk import mounted, small_disk
+from tests.lab import wait_until
 from tests.spark.test_jvm import BUNDLED, ORDINARY
 
 __all__ = ["mounted"]
@@ -227,10 +228,7 @@ class TestInTheBackground:
         monkeypatch.setattr(sys, "executable", str(script))
 
         def arguments() -> str | None:
-            deadline = time.monotonic() + 20
-            while not said.exists():
-                assert time.monotonic() < deadline
-                time.sleep(0.02)
+            assert wait_until(said.exists)
             text = said.read_text()
             said.unlink()
             return text

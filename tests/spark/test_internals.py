@@ -9,7 +9,6 @@ import ast
 import json
 import re
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +21,7 @@ from engine.spark.internals.plans import join_as_sql
 from engine.spark.jars import jar_paths
 from engine.spark.java import find_java
 from engine.spark.session import Session, SessionSettings, open_session
-from tests.lab import LabSession
+from tests.lab import LabSession, wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -500,7 +499,4 @@ def test_forget_lets_the_next_session_begin(opened: Session) -> None:
     assert not connection.is_active()
     kept = (SparkContext._gateway, SparkContext._jvm, Class._instantiatedSession, Class._activeSession)
     assert kept == (None, None, None, None)
-    deadline = time.monotonic() + 20
-    while opened.jvm.alive and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not opened.jvm.alive
+    assert wait_until(lambda: not opened.jvm.alive)

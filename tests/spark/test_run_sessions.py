@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from functools import partial
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 
 from engine.lake import commit_guard, table_writer
 from engine.spark.internals.run_sessions import release, run_session
-from tests.lab import Lab
+from tests.lab import Lab, wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -31,10 +30,7 @@ def test_a_thread_that_java_called_back_is_called_back_after_a_release(lab: Lab)
         session, family = run_session(spark)
         session.sql("select 1").collect()
         release(family)
-        deadline = time.monotonic() + 30
-        while (kept := _open(server)) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert not kept, "connections of threads that are gone"
+        assert wait_until(lambda: not _open(server)), "connections of threads that are gone"
         commit(number)
     assert lab.ids("t") == [0, 1, 2, 10, 20]
 

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ import pytest
 from engine.errors import StateError
 from engine.state import TableState, locked
 from engine.state.lock import LockKeeper
+from tests.lab import wait_until
 
 # A run in a process of its own; what stands for the JVM inherits the pipe, and lives on.
 RUN = """
@@ -43,13 +43,6 @@ def is_free(table: TableState, monkeypatch: pytest.MonkeyPatch) -> bool:
             return True
     except StateError:
         return False
-
-
-def soon(until: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + 10
-    while not until() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return until()
 
 
 def test_locks_are_free_between_runs(table: TableState, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,7 +75,7 @@ def test_the_locks_of_a_killed_run_are_held_until_its_jvm_is_gone(
         assert not is_free(table, monkeypatch)
     finally:
         os.kill(jvm, signal.SIGKILL)
-    assert soon(lambda: is_free(table, monkeypatch))
+    assert wait_until(lambda: is_free(table, monkeypatch))
 
 
 def test_a_keeper_that_was_killed_does_not_stop_the_run(table: TableState, monkeypatch: pytest.MonkeyPatch) -> None:

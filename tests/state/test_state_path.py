@@ -22,6 +22,7 @@ from engine.state.known_tables import remove, tables_in
 from engine.state.object_path import ObjectPath, ReadOnce
 from engine.state.state_path import StatePath, remove_tree, spark_location, store_of
 from engine.state.state_path import local as local_path
+from tests.projects import write_files
 from tests.state.test_objects import Table
 
 pytestmark = pytest.mark.slow
@@ -185,9 +186,7 @@ READ = {
 def test_a_checkpoint_that_cannot_be_looked_at_is_not_an_empty_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, number: int
 ) -> None:
-    for key, text in CHECKPOINT.items():
-        (tmp_path / key).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / key).write_text(text)
+    write_files(tmp_path, CHECKPOINT)
     whole = READ[name](tmp_path)
 
     def fail(*_: object, **__: object) -> Any:

@@ -17,6 +17,7 @@ import yaml
 from engine.compile import Catalog
 from engine.lake.lake_reader import Lake
 from tests.lab import JAVA_OPTIONS
+from tests.projects import write_files
 
 _SOURCES = """
 sources:
@@ -85,10 +86,7 @@ class Shop:
             "sources/shop.yml": _SOURCES.format(landing=self.landing),
             **{f"models/{name}.sql": text for name, text in _MODELS.items()},
         }
-        for name, text in texts.items():
-            path = root / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+        write_files(root, texts)
         return root
 
     def land(self, chance: random.Random) -> None:
