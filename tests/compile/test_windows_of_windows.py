@@ -128,3 +128,10 @@ def test_a_start_before_zero(tmp_path: Path, window: str, sql: str) -> None:
 def test_other_lengths_are_not_negative(tmp_path: Path, window: str, message: str) -> None:
     query = f"select w.start as s, count(*) as n {FROM} group by w"
     assert message in {finding.message for finding in findings(tmp_path, model(f"w: '{window}'", query))}
+
+
+@pytest.mark.slow
+def test_having_does_not_take_the_window_of_the_group_for_another_one(tmp_path: Path) -> None:
+    query = f"select id, count(*) as n {FROM} group by window(ts, '1 day'), id having max(hour.end) is not null"
+    found = findings(tmp_path, model("hour: 'tumbling(ts, 1 hour)'", query))
+    assert "agg-two-windows" in [one.code for one in found]
