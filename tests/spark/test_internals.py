@@ -419,7 +419,7 @@ def _(spark: SparkSession, _: Path) -> None:
     assert run_sessions.remains(spark) == before
 
 
-@contract("java_packages.know_packages")
+@contract("connection.know_packages")
 def _(spark: SparkSession, _: Path) -> None:
     from py4j.java_gateway import JavaPackage
 
@@ -433,7 +433,7 @@ def _(spark: SparkSession, _: Path) -> None:
     assert spark.range(1).selectExpr("id").collect()[0].id == 0
 
 
-@contract("stream_joins.join_as_sql")
+@contract("plans.join_as_sql")
 def _(spark: SparkSession, _: Path) -> None:
     session = spark.newSession()
     for _again in range(2):
