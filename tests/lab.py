@@ -144,12 +144,13 @@ class LabSession:
 
 
 # Who opens a session: in tests they take the shared one.
-_COMMANDS = ("preview", "inspect_source", "source_freshness", "maintain", "publish_by_hand", "held_state")
+_COMMANDS = (
+    "preview", "inspect_source", "source_freshness", "maintain", "publish_by_hand", "held_state", "roll_back",
+    "compare_versions",
+)  # fmt: skip
 _OPENERS = (
     "build",
     "erasure.erase_model",
-    "rollback.roll_back",
-    "rollback.compare_versions",
     "rebuild.compare_tables",
     "rebuild.cut_over",
     *(f"operations.{name}" for name in _COMMANDS),

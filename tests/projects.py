@@ -13,7 +13,7 @@ __all__ = ["LAB", "PROJECT", "SMALL", "SOURCES", "sources_yaml", "write_files"]
 
 _CATALOG = "catalog: {type: sqlite, name: lake, path: .engine/lake}"
 LAB = f"name: lab\ntargets: {{dev: {{{_CATALOG}, schema: s}}}}\n"
-SMALL = f"name: small\ntargets: {{dev: {{{_CATALOG}, schema: small}}}}\n"
+SMALL = f"name: small\ntargets:\n  dev:\n    {_CATALOG}\n    schema: small\n"
 
 
 def sources_yaml(source: str = "shop", /, **tables: str | Mapping[str, Any]) -> str:

@@ -101,7 +101,7 @@ def test_alerts_are_sent_once_over_restarts(tmp_path: Path, hook: Hook) -> None:
         ("firing", "lag", "orders"), ("firing", "bad_records", "orders"), ("firing", "stalled", "orders"),
         ("firing", "failed", "orders"), ("resolved", "stalled", "orders"),
     ]  # fmt: skip
-    hook.got.clear()
+    hook.asked.clear()
     for number in range(3):
         with process(tmp_path, BEGIN + 310 + number, killed=True) as later:
             looked(tmp_path, hook, later, BEGIN + 310 + number)
@@ -146,7 +146,7 @@ def test_an_alert_that_was_not_sent_before_a_kill_is_sent_by_the_next_process(tm
         alerts.close()
         assert sent(hook)[0] == ("firing", "failed", "orders")
     ids = {record["id"] for record, _ in hook.got}
-    hook.got.clear()
+    hook.asked.clear()
     hook.answers = []
     with process(tmp_path, BEGIN + 60) as second:
         looked(tmp_path, hook, second, BEGIN + 61)

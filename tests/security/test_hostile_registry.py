@@ -314,7 +314,7 @@ def test_many_versions_have_three_times_the_patience_of_one(monkeypatch):
 )
 def test_a_password_goes_to_no_other_host(status, place):
     with serving(lambda _: {"schema": INT}) as other:
-        location = place.format(port=other.server_address[1])
+        location = place.format(port=other.url.rpartition(":")[2])
         with serving(lambda _: (status, {"Location": location}, b"")) as server:
             error = failure(server, authorization="Bearer planted")
     assert error.diagnostic.code == "registry-answer"

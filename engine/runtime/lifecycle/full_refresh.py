@@ -54,7 +54,6 @@ from engine.plan.deployed.previous_generation import (
 from engine.plan.deployed.state_folder import table_state
 from engine.runtime.context import ownership
 from engine.runtime.context.run_context import Run
-from engine.runtime.sinks import table_setup
 from engine.state import ModelState, Phase, TableState
 from engine.state.operations import Refresh
 from engine.times import time_text
@@ -126,6 +125,9 @@ def clear_staging(run: Run, model: Model, session: SparkSession) -> None:
 
 
 def begin(model: Model, folder: TableState, frame: DataFrame, table: TableFacts | None) -> ModelState:
+    # Brings sqlglot, which a run with nothing to do does not need.
+    from engine.runtime.sinks import table_setup
+
     generation = generations.next_number(folder, table)
     if folder.lease is not None:
         folder.lease.check()
@@ -151,6 +153,8 @@ def publish(
     `source` is the table with its rows; None: the staging table of the generation. It says which micro-batch it holds,
     and it is read as of then: where the query was stopped, the note of its last commit may be missing.
     """
+    from engine.runtime.sinks import table_setup
+
     source = source or staging(model, state.generation)
     made = run.lake.table(source.schema, source.name)
     marked = generations.committed_batch(made.history, state) if made is not None else None
