@@ -160,7 +160,13 @@ def _edits(
             new = now[str(use.named_at)].rpartition(".")[2]
         elif use.named_at in given and use.named_at not in unaliased:
             new = given[use.named_at]
-        if use.start in unaliased and use.start in given:
-            yield (use.start, use.end), f"`{new or sql[use.start : use.end].strip('`')}` as `{given[use.start]}`"
+        if use.start in unaliased:
+            # A column without an alias is named by its input, and keeps the name that it has in the table.
+            written = sql[use.start : use.end].strip("`")
+            column, result = new or written, given.get(use.start, written)
+            if column.lower() != result.lower():
+                yield (use.start, use.end), f"`{column}` as `{result}`"
+            elif new is not None:
+                yield (use.start, use.end), f"`{new}`"
         elif new is not None:
             yield (use.start, use.end), f"`{new}`"
