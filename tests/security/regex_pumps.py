@@ -256,8 +256,10 @@ def seconds(use: Use, text: str, limit: float) -> float:
     return time.process_time() - begin
 
 
-def is_slow(use: Use, text: Callable[[int], str], size: int = 8_000) -> bool:
+def is_slow(use: Use, text: Callable[[int], str], size: int = 32_000) -> bool:
     """Whether four times the text takes much more than four times the time; a short time is not slow.
+
+    A quarter of the text must be longer than what a bounded repetition takes at most (4,000 characters).
 
     Times are of the processor, and the shortest of three counts. As the machine may be faster while the short text is
     read than while the long one is, three comparisons must agree.
