@@ -151,7 +151,6 @@ _COMMANDS = (
 _OPENERS = (
     "build",
     "erasure.erase_model",
-    "rebuild.compare_tables",
     "rebuild.cut_over",
     *(f"operations.{name}" for name in _COMMANDS),
 )
