@@ -266,7 +266,9 @@ class Broker(process.Service):
         return [str(find_java().path), "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", path]
 
     def _java(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-        return subprocess.run([*self._command(), *arguments], capture_output=True, check=True, timeout=_START_SECONDS)
+        done = subprocess.run([*self._command(), *arguments], capture_output=True, check=False, timeout=_START_SECONDS)
+        assert done.returncode == 0, f"{arguments}\n{done.stdout.decode()}\n{done.stderr.decode()}"
+        return done
 
     def _ready(self) -> bool:
         try:

@@ -19,15 +19,21 @@ _BOUND_TO_US = ("sh", "-c", 'exec 3<&0; (cat <&3 >/dev/null; kill $$) & exec "$@
 _STOP_SECONDS = 30.0
 
 
+_given: set[int] = set()
+
+
 def free_port() -> int:
-    """A port of the loopback interface that nobody listens on.
+    """A port of the loopback interface that nobody listens on, another one at each call.
 
     It is below those that the system gives to connections: while a service restarts, one of them could take its port.
     """
     while True:
         port = secrets.choice(range(15_000, 32_000))
+        if port in _given:
+            continue
         with socket.socket() as probe, suppress(OSError):
             probe.bind(("127.0.0.1", port))
+            _given.add(port)
             return port
 
 
