@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.project.small_projects import findings, line, only
+from tests.projects import sources_yaml
 
 ORDERS = "{{ source('shop', 'orders') }}"
 STREAM = "/*---\nstreams: [shop.orders]\n---*/\n"
@@ -122,3 +123,10 @@ def test_a_column_that_is_misspelt_is_no_error_of_other_models(select: str, plac
         "models/deep.sql": "select s.id from {{ ref('sales') }} as s\n",
     }
     assert sorted(one.node for one in findings(tmp_path, files)) == sorted(places)
+
+
+def test_a_misspelled_key_is_the_only_finding(tmp_path) -> None:
+    query = "select id, status, count(*) as n from {o} group by id, staus having max(id) > 1 and status > ''"
+    source = sources_yaml(orders="id int, status string")
+    files = {"sources/shop.yml": source, "models/m.sql": query.replace("{o}", ORDERS)}
+    assert only(findings(tmp_path, files)).code == "unknown-column"

@@ -149,7 +149,7 @@ def _check_grouped(plan: LogicalPlan, keys: list[Key], items: list[GroupedItem],
         same = {_text(key.node, values) for key in keys}
         by_key = {id(item.node) for item in items if _by_item(item, keys) or _text(item.node, values) in same}
         values.walk.found.extend(beside_groups([item.node for item in items], values.step.correlated, by_key))
-    if plan.open:
+    if plan.open or _is_misspelled(keys, values):
         return
     ids = {key.column.id for key in keys if key.column is not None} | values.made()
     grouped = [*(key.node for key in keys), *(item.node for item in items if _by_item(item, keys))]
@@ -174,7 +174,7 @@ def _check_behind(
     values: ExpressionReader,
 ) -> None:
     """HAVING and ORDER BY see the groups: keys, aggregates and the columns of the SELECT."""
-    if plan.open or node.args.get("distinct") is not None:
+    if plan.open or node.args.get("distinct") is not None or _is_misspelled(keys, values):
         return
     names = {item.column.name for item in items}
     ids = {key.column.id for key in keys if key.column is not None} | values.made()
@@ -187,6 +187,12 @@ def _check_behind(
             message = f"{clause} sees groups, and '{shown}' is neither grouped by nor inside an aggregate"
             hint = f"Add it to the GROUP BY, or write max({shown}) or any_value({shown})."
             values.walk.found.append(error("agg-not-grouped", message, hint, column))
+
+
+def _is_misspelled(keys: list[Key], values: ExpressionReader) -> bool:
+    """Whether a key names a column that there is not, which is reported: it may be the one that seems to be missing."""
+    columns = (column for key in keys for column in key.node.find_all(exp.Column))
+    return any(values.resolve(column) is None and not values.walk.refs[id(column)].is_parameter for column in columns)
 
 
 def _shown(column: exp.Expr) -> str:
