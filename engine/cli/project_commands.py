@@ -10,7 +10,7 @@ import click
 from engine.api import Selection
 from engine.cli.arguments import Command, Group
 from engine.cli.command_setup import CommandSettings, Warnings, compiled, selected
-from engine.cli.console.live_lines import amount
+from engine.cli.console.amounts import amount
 from engine.cli.exits import carry_out
 from engine.cli.options import Several, defer_options, output_options, project_options, selection_options, split
 from engine.errors import UsageError

@@ -14,7 +14,8 @@ from uuid import UUID
 
 from engine.characters import whole_number
 from engine.lake.catalog.locations import path_of
-from engine.lake.catalog.object_warehouse import ObjectWarehouse, read_document
+from engine.lake.catalog.metadata_document import read_document
+from engine.lake.catalog.object_warehouse import ObjectWarehouse
 
 # The markers of commits of `engine erase` and of `engine backfill`.
 ERASE, BACKFILL = "erase", "backfill"

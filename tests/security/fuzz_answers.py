@@ -96,7 +96,8 @@ def s3(place: Place, chance: random.Random) -> object:
     place.server.answers = {**known, chosen: damaged_reply(chance, known[chosen])}
     settings = S3Settings(place.server.url, "us-east-1", "id", f"secret{chance.random()}", path_style_access=True)
     s3_client.cache_clear()
-    from engine.lake.catalog.object_warehouse import ObjectWarehouse, read_document
+    from engine.lake.catalog.metadata_document import read_document
+    from engine.lake.catalog.object_warehouse import ObjectWarehouse
 
     files = ObjectWarehouse("s3://bucket/folder", lambda: settings)
     return [

@@ -415,7 +415,7 @@ def test_damaged_files_of_a_table_are_a_diagnostic(lab: Hostile, part: str, cont
 def test_metadata_that_unpack_to_too_much_are_a_diagnostic(lab: Hostile, monkeypatch: pytest.MonkeyPatch) -> None:
     import gzip
 
-    monkeypatch.setattr("engine.lake.catalog.object_warehouse.METADATA_BYTES", 10_000, raising=False)
+    monkeypatch.setattr("engine.lake.catalog.metadata_document.METADATA_BYTES", 10_000, raising=False)
     path = lab.metadata.with_name("00009-x.gz.metadata.json")
     path.write_bytes(gzip.compress(b" " * 20_000 + lab.metadata.read_bytes()))
     lab.point(path.as_uri())

@@ -17,7 +17,8 @@ import pytest
 from engine.addresses import web_address
 from engine.bounds.http_exchange import BodyTooLargeError, exchange
 from engine.errors import SetupError, StateError
-from engine.lake.catalog.object_warehouse import ObjectWarehouse, read_document
+from engine.lake.catalog.metadata_document import read_document
+from engine.lake.catalog.object_warehouse import ObjectWarehouse
 from engine.object_store import s3_client
 from engine.object_store.s3_settings import S3Settings
 from engine.sources.files import s3_files
@@ -238,7 +239,7 @@ def test_what_is_unpacked_takes_no_more_memory_than_it_may() -> None:
 @pytest.mark.parametrize("what", ["metadata", "state"])
 def test_an_object_without_end_is_not_read_to_its_end(quick: None, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.state.blob_store.MOST_BYTES", 1 << 20)
-    monkeypatch.setattr("engine.lake.catalog.object_warehouse.METADATA_BYTES", 1 << 20)
+    monkeypatch.setattr("engine.lake.catalog.metadata_document.METADATA_BYTES", 1 << 20)
     monkeypatch.setattr(s3_client, "ANSWER_SECONDS", 30.0)
     with answering({"GET /bucket/x": endless(b" " * 65536, headers={"Content-Length": str(6 << 30)})}) as server:
         started = time.monotonic()

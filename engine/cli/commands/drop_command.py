@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from engine.characters import one_line
 from engine.cli.command_setup import CommandSettings, Failed, Warnings, compiled, log_file
-from engine.cli.console.live_lines import amount, bytes_text
+from engine.cli.console.amounts import amount, bytes_text
 from engine.cli.console.safe_output import confirmed, json_text, write, write_json
 
 if TYPE_CHECKING:

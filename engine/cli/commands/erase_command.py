@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from engine.characters import one_line
 from engine.cli.command_setup import CommandSettings, Failed, Warnings, compiled, log_file, named_model
-from engine.cli.console.live_lines import amount
+from engine.cli.console.amounts import amount
 from engine.cli.console.safe_output import confirmed, write, write_json
 from engine.compile import Manifest, Model, Target
 

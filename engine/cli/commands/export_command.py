@@ -6,7 +6,7 @@ from pathlib import Path
 
 from engine.api import Selection
 from engine.cli.command_setup import CommandSettings, Warnings, compiled, need_extra, selected
-from engine.cli.console.live_lines import amount
+from engine.cli.console.amounts import amount
 from engine.compile import Model
 from engine.errors import UsageError
 from engine.lake.lake_reader import Lake

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from engine.api import Selection, runnable
 from engine.characters import whole_number
 from engine.cli.command_setup import CommandSettings, Warnings, compiled, log_file, selected
-from engine.cli.console.live_lines import amount, bytes_text
+from engine.cli.console.amounts import amount, bytes_text
 from engine.cli.console.safe_output import write, write_json
 from engine.cli.exits import terminable
 from engine.errors import Diagnostic, Level

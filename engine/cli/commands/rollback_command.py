@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from engine.api import Selection
 from engine.characters import one_line
 from engine.cli.command_setup import CommandSettings, Failed, Warnings, compiled, log_file, selected
-from engine.cli.console.live_lines import amount
+from engine.cli.console.amounts import amount
 from engine.cli.console.safe_output import confirmed, write, write_json
 from engine.compile import Manifest, Model, Target
 from engine.times import time_text

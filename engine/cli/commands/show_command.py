@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.cli.command_setup import CommandSettings, Warnings, check_project, compiled, log_file, warn
-from engine.cli.console.live_lines import amount
+from engine.cli.console.amounts import amount
 from engine.cli.console.rows_text import Rows, format_rows
 from engine.cli.console.safe_output import plain, write
 from engine.compile import Manifest, Model

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.cli.command_setup import CommandSettings, Warnings, compiled, log_file, named_model
-from engine.cli.console.live_lines import amount
+from engine.cli.console.amounts import amount
 from engine.cli.console.rows_text import format_rows
 from engine.cli.console.safe_output import write, write_json
 from engine.compile import Model

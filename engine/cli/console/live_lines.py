@@ -1,10 +1,8 @@
-"""The lines of `engine start`: one for each turn that did something, and for what a person should see.
-
-Numbers with their noun.
-"""
+"""The lines of `engine start`: one for each turn that did something, and for what a person should see."""
 
 from __future__ import annotations
 
+from engine.cli.console.amounts import amount
 from engine.events import (
     INTERRUPTED,
     Event,
@@ -20,22 +18,6 @@ from engine.events import (
     TestFinished,
 )
 from engine.node_ids import shown_name
-
-_UNITS = ("bytes", "kB", "MB", "GB", "TB")
-
-
-def amount(number: int, one: str, several: str = "") -> str:
-    """Return `1 row` or `1,200 rows`; `several` where the plural is not the noun with an s."""
-    return f"{number:,} {one if number == 1 else several or f'{one}s'}"
-
-
-def bytes_text(size: float) -> str:
-    """Return `12 bytes` or `3.4 MB`."""
-    unit = 0
-    while size >= 1000 and unit + 1 < len(_UNITS):  # noqa: PLR2004 - of the next unit
-        size, unit = size / 1000, unit + 1
-    return f"{size:,.0f} {_UNITS[unit]}" if not unit else f"{size:,.1f} {_UNITS[unit]}"
-
 
 _SHOWN = frozenset({NodeState.BACKING_OFF, NodeState.FAILED, NodeState.PAUSED})
 

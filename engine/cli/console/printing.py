@@ -10,8 +10,9 @@ from dataclasses import asdict, replace
 from typing import Any, Protocol
 
 from engine.characters import one_line
+from engine.cli.console.amounts import amount
 from engine.cli.console.live_area import fits
-from engine.cli.console.live_lines import amount, live_line, turn_line
+from engine.cli.console.live_lines import live_line, turn_line
 from engine.cli.console.live_progress import LiveProgress
 from engine.cli.console.log_level import LogLevel
 from engine.cli.console.safe_output import Part, Styled, indented, write, write_json

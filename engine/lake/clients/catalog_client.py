@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from engine.lake.catalog import catalog_database
 from engine.lake.catalog.catalog_database import CatalogEntry
 from engine.lake.catalog.catalog_settings import CatalogConfig, is_local, warehouse
-from engine.lake.catalog.object_warehouse import read_document
+from engine.lake.catalog.metadata_document import read_document
 
 
 class CatalogClient(Protocol):

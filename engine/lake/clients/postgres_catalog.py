@@ -19,7 +19,7 @@ from engine.addresses import AddressError, postgres_address
 from engine.errors import SetupError
 from engine.lake.catalog.catalog_database import CatalogEntry
 from engine.lake.catalog.catalog_settings import CatalogConfig, warehouse
-from engine.lake.catalog.object_warehouse import read_document
+from engine.lake.catalog.metadata_document import read_document
 from engine.lake.clients.catalog_errors import denied, insecure, unreachable, unusable
 from engine.package_source import install_hint
 
