@@ -262,19 +262,23 @@ def is_slow(use: Use, text: Callable[[int], str], size: int = 32_000) -> bool:
     A quarter of the text must be longer than what a bounded repetition takes at most (4,000 characters).
 
     Times are of the processor, and the shortest of three counts. As the machine may be faster while the short text is
-    read than while the long one is, three comparisons must agree.
+    read than while the long one is, three comparisons must agree. The processor's clock may tick as rarely as every 4 ms,
+    so the text is made longer until its quarter, too, takes more than that.
     """
-    if (first := seconds(use, text(size), _LIMIT)) < _BRIEF:
+    if (long := seconds(use, text(size), _LIMIT)) < _BRIEF:
         return False
-    while first == float("inf"):
+    while long == float("inf"):
         size //= 2
         if size < _SHORT:
             return True
-        first = seconds(use, text(size), _LIMIT)
+        long = seconds(use, text(size), _LIMIT)
+    while long < 4 * _BRIEF:
+        size *= 2
+        long = seconds(use, text(size), 4 * _LIMIT)
     return all(_ratio(use, text, size) > _MOST for _ in range(3))
 
 
 def _ratio(use: Use, text: Callable[[int], str], size: int) -> float:
     short = min(seconds(use, text(size // 4), _LIMIT) for _ in range(3))
     long = min(seconds(use, text(size), 4 * _LIMIT) for _ in range(3))
-    return long / max(short, 1e-6)
+    return long / max(short, 1e-3)

@@ -47,10 +47,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-_FILE = re.compile(r"while reading file\s++((?:(?!while reading file).)+?)\.\s")
+# Paths and columns are bounded: a lazy group without a bound keeps a place for each character of a long text.
+_FILE = re.compile(r"while reading file\s++(.{1,2000}?)\.\s")
 _MISMATCH = re.compile(
-    r"Parquet column \[((?:(?!Parquet column \[).)+?)\]. Expected Spark type ([^\s,]++(?:,[^\s,]++)*), "
-    r"actual Parquet type (\S+?)\."
+    r"Parquet column \[(.{1,2000}?)\]\. Expected Spark type ([^\s,]++(?:,[^\s,]++)*), actual Parquet type ([^\s.]++)\."
 )
 _CAUSES = re.compile(
     r"^[^\S\n]*+Caused by: [\w.$]++: (.++(?:\n++(?![^\S\n]*+(?:at |\.\.\. |Caused by: )).*+)*)", re.MULTILINE
