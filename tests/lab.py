@@ -343,3 +343,15 @@ def wait_until(condition: Callable[[], Any], seconds: float = 60.0, pause: float
     while not (result := condition()) and time.monotonic() < deadline:
         time.sleep(pause)
     return result
+
+
+def shortest_seconds(act: Callable[[], Any], limit: float, times: int = 4) -> float:
+    """Time an action until it takes less than the limit, as a busy machine may hold up one of the attempts."""
+    seconds = limit
+    for _ in range(times):
+        begin = time.monotonic()
+        act()
+        seconds = min(seconds, time.monotonic() - begin)
+        if seconds < limit:
+            break
+    return seconds
