@@ -1,4 +1,4 @@
-"""The project of docs/concepts.md compiles, and its unit tests pass in Spark."""
+"""The projects of docs/concepts.md and docs/cookbook.md compile, and their unit tests pass in Spark."""
 
 from __future__ import annotations
 
@@ -15,24 +15,30 @@ from tests.pages.page_blocks import blocks_of, put
 DOCS = REPOSITORY / "docs"
 
 
-def compiled(folder: Path) -> Manifest:
-    for block in blocks_of((DOCS / "concepts.md").read_text(encoding="utf-8")):
+# The pages that are a project, with the codes of their diagnostics.
+PAGES = {"concepts": ["unbounded-complete"], "cookbook": []}
+
+
+def compiled(page: str, folder: Path) -> Manifest:
+    for block in blocks_of((DOCS / f"{page}.md").read_text(encoding="utf-8")):
         if block.file:
             put(block, folder)
     return compile_project(load_project(folder)).manifest
 
 
 @pytest.mark.slow
-def test_the_project_of_the_page_has_no_error(tmp_path: Path) -> None:
-    manifest = compiled(tmp_path)
-    assert [finding.code for finding in manifest.diagnostics] == ["unbounded-complete"]
+@pytest.mark.parametrize("page", PAGES)
+def test_the_project_of_the_page_has_no_error(page: str, tmp_path: Path) -> None:
+    manifest = compiled(page, tmp_path)
+    assert [finding.code for finding in manifest.diagnostics] == PAGES[page]
     assert {test.model for test in manifest.unit_tests} == {model.id for model in manifest.models}
 
 
 @pytest.mark.spark
-def test_the_drawings_are_true(lab: Lab) -> None:
+@pytest.mark.parametrize("page", PAGES)
+def test_the_rows_of_the_page_are_true(page: str, lab: Lab) -> None:
     settings = (lab.root / "project.yml").read_text(encoding="utf-8")
-    tests = compiled(lab.root).unit_tests
+    tests = compiled(page, lab.root).unit_tests
     lab.write("project.yml", settings)
     result = lab.run("test", "-s", "test_type:unit")
     assert result.code == 0, result.text
