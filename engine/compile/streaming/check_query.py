@@ -59,6 +59,9 @@ def _found(bound: BoundQuery, plan: LogicalPlan, mode: Mode) -> list[QueryFindin
     query = StreamQuery(plan, as_it_runs(plan), mode, tuple(bound.noted.domains))
     for rule in _RULES:
         findings.extend(rule(query))
+    if any(finding.code == "agg-needs-event-time" for finding in findings):
+        # Its hint has the GROUP BY to write, with the windows that are selected.
+        findings = [finding for finding in findings if finding.code != "agg-not-grouped"]
     if not any(finding.is_error for finding in findings):
         findings.extend(unused(query))
     return findings
