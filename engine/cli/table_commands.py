@@ -270,14 +270,18 @@ def source() -> None:
 
 @source.command()
 @click.argument("name", shell_complete=of_sources)
+@click.option("--lateness", metavar="COLUMN", help="Measure how late rows arrive by an event time; suggest a delay.")
 @project_options
-def inspect(name: str, **shared: Any) -> int:
+def inspect(name: str, lateness: str | None, **shared: Any) -> int:
     """Print a source's declaration with its columns, from the schema registry or a sample of records."""
 
     def work(chosen: CommandSettings) -> None:
-        from engine.cli.commands.show_command import show_source
+        from engine.cli.commands.show_command import show_lateness, show_source
 
-        show_source(chosen, name)
+        if lateness is None:
+            show_source(chosen, name)
+        else:
+            show_lateness(chosen, name, lateness)
 
     return carry_out(work, **shared)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,8 +14,9 @@ from engine.cli.command_setup import CommandSettings, Warnings, check_project, c
 from engine.cli.console.amounts import amount
 from engine.cli.console.rows_text import Rows, format_rows
 from engine.cli.console.safe_output import plain, write
-from engine.compile import Manifest, Model
+from engine.compile import Manifest, Model, Source, Target
 from engine.errors import ProjectError, RunError, UsageError, near
+from engine.times import duration_text
 
 if TYPE_CHECKING:
     from engine.lake.lake_reader import Lake
@@ -201,7 +203,37 @@ def print_rows(rows: Rows, types: Sequence[str], wanted: RowsWanted, total: int 
 
 def show_source(chosen: CommandSettings, name: str) -> None:
     """Print the declaration of a source with its current columns; of the project's errors only its own count."""
-    from engine.runtime.operations.inspect_source import inspect, unreadable_settings
+    from engine.runtime.operations.inspect_source import inspect
+
+    source, target = _readable_source(chosen, name)
+    with log_file(chosen):
+        write(inspect(source, target, chosen.root, chosen.target_dir), end="")
+
+
+def show_lateness(chosen: CommandSettings, name: str, event_time: str) -> None:
+    """Print how late the rows of a source arrive, and the delay of a watermark that covers 99.9 percent of them."""
+    from engine.runtime.operations.measure_lateness import measure_lateness
+
+    source, target = _readable_source(chosen, name)
+    with log_file(chosen):
+        lateness = measure_lateness(source, event_time, target, chosen.root, chosen.target_dir)
+    write(f"{amount(lateness.rows, 'row')} of {source.name}, {lateness.late_rows:,} of them behind an earlier arrival")
+    if lateness.without_time or lateness.bad_records:
+        ignored = amount(lateness.bad_records, "bad record")
+        write(f"Ignored: {amount(lateness.without_time, 'row')} without '{event_time}', {ignored}")
+    for label, seconds in zip(("50 %", "95 %", "99 %", "99.9 %", "all"), lateness.percentiles, strict=True):
+        write(f"  {label:>6}  {f'at most {_rounded_up(seconds)} late' if seconds else 'on time'}")
+    write(f"Suggestion: watermark: {event_time} delay {duration_text(lateness.delay_seconds)}")
+
+
+def _rounded_up(seconds: float) -> str:
+    """Return a duration in whole seconds, from two minutes on in minutes, from two hours on in hours."""
+    unit = next((size for size in (3600, 60) if seconds >= 2 * size), 1)
+    return duration_text(math.ceil(seconds / unit) * unit)
+
+
+def _readable_source(chosen: CommandSettings, name: str) -> tuple[Source, Target]:
+    from engine.runtime.operations.inspect_source import unreadable_settings
 
     check_project(chosen)
     result = chosen.project.compile()
@@ -211,8 +243,7 @@ def show_source(chosen: CommandSettings, name: str) -> None:
         raise UsageError("usage", f"source '{name}' not found", near(plain, sources))
     if errors := unreadable_settings(sources[plain], result.manifest):
         raise ProjectError.of(errors)
-    with log_file(chosen):
-        write(inspect(sources[plain], result.target, chosen.root, chosen.target_dir), end="")
+    return sources[plain], result.target
 
 
 def _model(manifest: Manifest, name: str | None) -> Model:
