@@ -16,13 +16,13 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
-from engine.lake.table_facts import TableFacts
 from engine.sources.spec import Place, Resumption, SourceSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+    from engine.lake.table_facts import TableFacts
     from engine.sources.files.listing import Listed
     from engine.sources.kafka.native_client import ClusterOffsets
 

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from engine.errors import Diagnostic, EngineError, ProjectError
-from engine.lake.catalog.catalog_settings import CatalogConfig
 from engine.object_store.s3_settings import S3Settings
 from engine.schema import ValueForm
 from engine.secrets import register
@@ -31,6 +30,7 @@ from engine.spark_options import option_faults
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from engine.lake.catalog.catalog_settings import CatalogConfig
     from engine.sources.kafka.native_client import ClusterOffsets
 
 

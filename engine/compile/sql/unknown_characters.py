@@ -6,7 +6,9 @@ import re
 import unicodedata
 from typing import Final
 
-from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
+from sqlglot.tokens import Token  # type: ignore[attr-defined]
+
+from engine.compile.sql.lexer.tokens import TokenType
 
 Found = tuple[str, str]
 

@@ -34,17 +34,20 @@ def check(bound: BoundQuery, mode: Mode) -> tuple[QueryFinding, ...]:
     if not isinstance(tree, exp.Query):
         message = "a streaming query is a SELECT"
         return (error("not-a-query", message, "Write the SELECT alone.", tree),)
-    deep = error("sql-too-deep", "the SQL is nested too deeply", "Use CTEs.", tree)
     if bound.plan is None:
-        return bound.columns.faults or (deep,)
+        return bound.columns.faults or _too_deep(tree)
     try:
         findings = _found(bound, bound.plan, mode)
     except RecursionError:
-        return (deep,)
+        return _too_deep(tree)
     except PlanTooLargeError as large:
         return (error("sql-too-large", str(large), "Make a part of it a separate model.", tree),)
     unique = {(f.code, f.offset, f.level, f.message): f for f in findings}
     return tuple(sorted(unique.values(), key=lambda f: (f.offset, not f.is_error, f.code)))
+
+
+def _too_deep(tree: exp.Query) -> tuple[QueryFinding, ...]:
+    return (error("sql-too-deep", "the SQL is nested too deeply", "Use CTEs.", tree),)
 
 
 def _found(bound: BoundQuery, plan: LogicalPlan, mode: Mode) -> list[QueryFinding]:
