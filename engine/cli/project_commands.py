@@ -20,10 +20,11 @@ from engine.errors import UsageError
 @click.argument("folder", metavar="NAME", type=click.Path(path_type=Path))
 @click.option(
     "--template",
-    type=click.Choice(["files", "kafka", "cdc"]),
+    type=click.Choice(["files", "kafka", "cdc", "debezium"]),
     default="files",
     show_default=True,
-    help="files: JSON lines and an hourly window; kafka: the same from a topic; cdc: change events merged by key.",
+    help="files: JSON lines and an hourly window; kafka: the same from a topic; cdc: change events merged by key; "
+    "debezium: change events of Debezium.",
 )
 @output_options
 def init(folder: Path, template: str, **shared: Any) -> int:

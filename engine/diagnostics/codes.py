@@ -78,7 +78,8 @@ _BY_PAGE = {
     "streaming-queries": """
         not-streaming sort-on-stream over-on-stream offset-on-stream sample-on-stream monotonic-id-on-stream
         recursive-cte-on-stream subquery-on-stream limit-whole-stream limit-mode limit-over-state
-        union-stream-batch except-needs-event-time except-right-stream intersect-on-stream
+        union-stream-batch except-needs-event-time except-right-stream intersect-on-stream change-query
+        change-columns
     """,
     "tests": """
         unit-test-input unit-test-value unit-test-failed

@@ -9,6 +9,15 @@ from engine.schema.config_key import NONE, REQUIRED, ConfigBlock, ConfigKey, Val
 _CONNECTION = ConfigKey(
     "connection", ValueForm.TEXT, NONE, "Connection of the target, for credentials", "connection: main"
 )
+_VALUE = ConfigKey(
+    "value",
+    ValueForm.TREE,
+    NONE,
+    "`json`: format of a line; `debezium` reads change records, each an object of `key` and `value`",
+    "value: {format: debezium, key: [id]}",
+    also=(ValueForm.TEXT,),
+    block="value",
+)
 _ON_UPSTREAM_DELETE = ConfigKey(
     "on_upstream_delete",
     ValueForm.TEXT,
@@ -79,6 +88,7 @@ FILE_KEYS: Final = ConfigBlock(
             "full_extracts: by_name",
             choices=("by_name", "by_time"),
         ),
+        _VALUE,
         _CONNECTION,
     ),
 )
@@ -223,7 +233,7 @@ _FORMAT = ConfigKey(
     "`json`",
     "Format of a value; `string` and `bytes` give one column, `value`",
     "format: avro",
-    choices=("json", "avro", "string", "bytes"),
+    choices=("json", "debezium", "avro", "string", "bytes"),
 )
 _OPTIONS = ConfigKey(
     "options",
@@ -231,6 +241,13 @@ _OPTIONS = ConfigKey(
     NONE,
     "`json`: options of Spark's JSON reader",
     "options: {timestampFormat: yyyy-MM-dd}",
+)
+_KEY = ConfigKey(
+    "key",
+    ValueForm.TEXTS,
+    "required for `debezium`",
+    "`debezium`: columns of the record's key, the primary key; `[]` if the table has none",
+    "key: [id]",
 )
 _AVRO = (
     ConfigKey(
@@ -269,12 +286,12 @@ _AVRO = (
 
 
 def _value(*keys: ConfigKey) -> ConfigBlock:
-    text = "How the values of Kafka records are read."
+    text = "How the values of Kafka records, or lines of JSON files, are read."
     return ConfigBlock("value", "a value", "kafka: value", text, (_FORMAT, *keys))
 
 
-VALUE: Final = _value(_OPTIONS, *_AVRO)
-JSON_VALUE, PLAIN_VALUE, AVRO_VALUE = _value(_OPTIONS), _value(), _value(*_AVRO)
+VALUE: Final = _value(_OPTIONS, _KEY, *_AVRO)
+JSON_VALUE, PLAIN_VALUE, AVRO_VALUE, DEBEZIUM_VALUE = _value(_OPTIONS), _value(), _value(*_AVRO), _value(_KEY)
 
 # The blocks by the formats that have their keys.
 FORMATS: Final = {

@@ -83,6 +83,27 @@ class KnownNow:
     columns: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class ChangeFeed:
+    """What a source is whose records are changes of the rows of a table.
+
+    Attributes:
+        columns: those that it adds to the declared ones, as DDL.
+        key: the columns that identify a row; empty: rows are only added.
+        sequence_by: the columns that order the changes of a key.
+        changed_at: the column with the time of a change.
+        delete_when: SQL, true for a change that deletes its row; such a record has no columns beside the key.
+        exclude: the columns that a table of the rows does not have.
+    """
+
+    columns: str
+    key: tuple[str, ...]
+    sequence_by: tuple[str, ...]
+    changed_at: str
+    delete_when: str
+    exclude: tuple[str, ...]
+
+
 class Poller(Protocol):
     """Asks again and again where sources end, without Java; what it needs for that is kept between."""
 
@@ -141,6 +162,10 @@ def _never(_: SourceSpec) -> bool:
     return False
 
 
+def _rows(_: SourceSpec) -> ChangeFeed | None:
+    return None
+
+
 def _unnamed(_: SourceSpec) -> tuple[str, ...]:
     return ()
 
@@ -164,6 +189,7 @@ class Answers:
         caseless: the names of its columns have no letter case: they are found in any, or by position.
         marks_bad: its frames have the column that marks records which cannot be read.
         topic_names: of its topics, as they are declared; empty: they are not named.
+        change_feed: what its records are changes of; None: they are rows.
 
     Where a stream of it begins and continues:
         identity: what distinguishes it in a checkpoint, from its format and settings alone.
@@ -212,6 +238,7 @@ class Answers:
     caseless: bool = False
     marks_bad: bool = True
     topic_names: Callable[[SourceSpec], tuple[str, ...]] = _unnamed
+    change_feed: Callable[[SourceSpec], ChangeFeed | None] = _rows
 
     identity: Callable[[str, Mapping[str, Any]], StreamIdentity] = of_settings
     placed: Callable[[SourceSpec, Place], Mapping[str, Any]] | None = None

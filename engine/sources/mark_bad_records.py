@@ -17,7 +17,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from engine.relations import quoted
-from engine.sources.spec import BAD, ORIGIN, OnBadRecord
+from engine.sources.spec import BAD, ORIGIN, SKIPPED, OnBadRecord
 from engine.spark.internals.executions import tried
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 COUNT = "bad"
 DROPPED_COUNT = "dropped"
 RECORDS = "records"
+SKIPPED_COUNT = "skipped"
 # One of the reasons, without values of records: the least, so that a repeated micro-batch has the same.
 REASON = "reason"
 # Why a record without an event time is bad: text, NULL for others. Its row is made into JSON only where it is shown,
@@ -38,7 +39,7 @@ DROPPED = "__time_dropped"
 _UNREADABLE = "it cannot be parsed as declared"
 _NESTED = r"(?s)^'([^.\[]*)[.\[].*' is not of type "
 _LONGEST = 200
-_MARKS = {BAD, NO_TIME, DROPPED}
+_MARKS = {BAD, NO_TIME, DROPPED, SKIPPED}
 # How the error begins that ends a query at a bad record.
 RAISED = "headrace: bad record: "
 _AS_JSON = {"ignoreNullFields": "false", "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
@@ -56,6 +57,8 @@ def without_bad(frame: DataFrame, name: str, observation: str, policy: OnBadReco
         return frame
     reason = _reason(frame)
     frame = frame.observe(observation, *metrics(frame))
+    if SKIPPED in frame.columns:
+        frame = frame.where(f.col(SKIPPED).isNull())
     if DROPPED in frame.columns:
         frame = frame.where(~f.col(DROPPED))
     if reason is not None:
@@ -86,6 +89,9 @@ def metrics(frame: DataFrame) -> list[Column]:
     if (reason := _reason(frame)) is None:
         return dropped
     counts = [f.count_if(reason.isNotNull()).alias(COUNT), f.count(f.lit(1)).alias(RECORDS)]
+    if SKIPPED in frame.columns:
+        skipped = f.col(SKIPPED).isNotNull()
+        counts[1:] = [f.count_if(~skipped).alias(RECORDS), f.count_if(skipped).alias(SKIPPED_COUNT)]
     return [*counts, least_reason(reason), *dropped]
 
 

@@ -71,6 +71,8 @@ def read_limit(value: object) -> BadRecordLimit | None:
 ORIGIN = "_metadata"
 # Why a record is bad: struct<reason: string, raw: binary>, NULL for a good one. No query sees it.
 BAD = "__bad"
+# What a record is that is neither a row nor bad, such as a tombstone: text, NULL for others.
+SKIPPED = "__skipped"
 # The bytes of a record on their way from a kind to the format that reads them.
 RAW = "__raw"
 # Before the name of a reader of Spark's own, or from a jar, in `format:`.

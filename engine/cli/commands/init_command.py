@@ -10,7 +10,7 @@ from engine.package_source import pinned_requirement, source_note
 from engine.project.yaml_section import is_name
 
 # Each with the folders it is made of; a later one replaces files of those before.
-TEMPLATES: Final = {"files": ("files",), "kafka": ("files", "kafka"), "cdc": ("cdc",)}
+TEMPLATES: Final = {"files": ("files",), "kafka": ("files", "kafka"), "cdc": ("cdc",), "debezium": ("debezium",)}
 _STARTER: Final = Path(__file__).parents[1] / "starter"
 # Files of every project. Under these names no tool takes them for its own while they are in the package.
 _COMMON: Final = {

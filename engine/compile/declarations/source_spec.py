@@ -21,6 +21,7 @@ from engine.project.project_files import inside
 from engine.project.yaml_section import UNKNOWN, Section
 from engine.schema.source_keys import READING
 from engine.sources import KINDS, Kind, OnBadRecord, SourceSpec, SpecFault, ValueForm, answers_of, kind_of
+from engine.sources.answers import ChangeFeed
 from engine.sources.files.listing import base, is_uri
 from engine.sources.spec import BadRecordLimit, read_limit
 
@@ -79,6 +80,8 @@ def read_spec(
             _report(fault, chosen, part)
     spec = with_schema_file(project, spec, chosen)
     columns = _columns(spec, kind, schema, part)
+    if (feed := answers_of(format_).change_feed(spec)) is not None:
+        columns = _with_changes(columns, feed, chosen["value"], part)
     if answers_of(format_).is_table and not columns and "table" in chosen:
         _warn_of_unknown(chosen["table"], name)
     return spec, columns
@@ -269,6 +272,22 @@ def _columns(spec: SourceSpec, kind: Kind | None, schema: Section | None, part: 
         part.report("missing-key", f"source '{spec.name}' has no 'schema'", hint)
         return ()
     return read_ddl(brought) if brought else ()
+
+
+def _with_changes(columns: tuple[Column, ...], feed: ChangeFeed, value: Section, part: Section) -> tuple[Column, ...]:
+    """The declared columns, with those of a change."""
+    added, names = read_ddl(feed.columns), {column.name for column in columns}
+    for name in feed.key if columns else ():
+        if name not in names:
+            message = f"the key names '{name}', which the schema does not have"
+            (value.child("key") or value).report("unknown-column", message, near(name, names))
+    lower = {name.lower() for name in names}
+    for column in added:
+        if column.name.lower() in lower:
+            message = f"the schema has the column '{column.name}', which each change gets"
+            (part.child("schema") or part).report("setting-conflict", message, "Remove it from the schema.")
+            return columns
+    return (*columns, *added) if columns else ()
 
 
 def _report(fault: SpecFault, chosen: Mapping[str, Section], part: Section) -> None:

@@ -18,6 +18,8 @@ from engine.compile.sql.parse import ParsedQuery, first_offset
 from engine.compile.sql.query_nodes import QueryNodes, relations
 from engine.errors import Location
 
+MERGED = "its rows are replaced by newer ones (it has a unique_key)"
+
 
 def decide(
     write: Write,
@@ -61,7 +63,7 @@ def rewrites(kind: Materialized, write: Write) -> str:
     if write.output_mode is OutputMode.COMPLETE:
         return "it is rewritten in each micro-batch (output_mode: complete)"
     merged = write.unique_key or write.output_mode is OutputMode.UPDATE
-    return "its rows are replaced by newer ones (it has a unique_key)" if merged else ""
+    return MERGED if merged else ""
 
 
 def _session(query: ParsedQuery, windows: tuple[Window, ...], places: Mapping[str, Location], report: Report) -> bool:

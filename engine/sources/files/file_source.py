@@ -31,6 +31,7 @@ from engine.sources.spec import (
     connection_leads,
     connection_line,
 )  # fmt: skip
+from engine.sources.values.declared_value import change_feed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 FORMATS: tuple[str, ...] = ("json", "csv", "parquet", "avro", "orc", "text")
 KEYS: Mapping[str, ValueForm] = FILE_KEYS.forms
 ONE_OF: tuple[tuple[str, ...], ...] = ()
-MEANING: tuple[str, ...] = ("path",)
+MEANING: tuple[str, ...] = ("path", "value")
 REPLAYABLE = True
 LISTED = False
 _NO_AGE_LIMIT = "36500d"
@@ -69,6 +70,8 @@ def faults(spec: SourceSpec) -> Iterator[SpecFault]:
             message = f"the option '{key}' is set by the engine"
             yield SpecFault(("options", key), message, _KEYS_OF.get(key.lower(), "Remove it."), at_key=True)
     yield from file_formats.faults(spec, _OWN_OPTIONS)
+    if "value" in spec.settings:
+        yield from file_formats.value_faults(spec)
     for key, allowed in _CHOICES.items():
         if spec.settings.get(key, allowed[0]) not in allowed:
             message = f"'{key}' cannot be '{spec.settings[key]}'"
@@ -252,6 +255,7 @@ def _sampled(session: SparkSession, spec: SourceSpec, place: Place) -> StructTyp
 
 _ANSWERS = Answers(
     reads_files=True,
+    change_feed=change_feed,
     placed=_placed,
     begun_at=_begun_at,
     skipped_by="file_modification_time",

@@ -1,0 +1,7 @@
+/*---
+description: The customers as they are now.
+streams: [crm.customers]
+columns:
+  customer_id: {description: Unique., tests: [not_null, unique]}
+---*/
+select * from {{ source('crm', 'customers') }}
