@@ -88,11 +88,11 @@ def _reads_what_is_here(compiled: Compiled, own: Model) -> bool:
 
 
 def _note(one: Clone, target: str) -> Diagnostic:
-    from engine.runtime.clone import KEPT_DAYS
+    from engine.runtime.clone import TAG_DAYS
 
     own, other = one.own.relation, one.other.relation
     message = f"{own} is a clone of {other} and continues from its checkpoint"
-    hint = f"It reads files that {other} keeps for {KEPT_DAYS} days; to remove it: engine drop {own} -t {target}"
+    hint = f"It reads files that {other} keeps for {TAG_DAYS} days; to remove it: engine drop {own} -t {target}"
     return Diagnostic("table-cloned", message, hint, Level.NOTE, node=one.own.name)
 
 

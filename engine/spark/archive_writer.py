@@ -43,7 +43,7 @@ _ROOM: Final = 600_000_000
 _DUMP_SECONDS: Final = 120
 _WRITING: Final = ".writing-"
 _LOCK: Final = ".lock"
-# Its time is that of the attempt; its text why it failed, `_DONE`, or nothing as long as it has not ended.
+# Its time is that of the attempt; its text why it failed, `_EMPTY_OUTCOME`, or nothing as long as it has not ended.
 _ATTEMPT: Final = "tried-"
 _DONE: Final = "written"
 _TRIED_AGAIN_AFTER: Final = 86_400

@@ -23,7 +23,7 @@ from engine.lake import table_writer as lake
 from engine.lake.commit_guard import ExpectedTable
 from engine.plan.test_passes.compile_overrides import Versions
 from engine.relations import quoted
-from engine.runtime.batch.history.build_history import spelled, take
+from engine.runtime.batch.history.build_history import with_query_spelling, take_extract
 from engine.runtime.batch.history.ended_versions import Extract
 from engine.runtime.data_tests.run_data_test import DataTestVerdict
 from engine.runtime.spark_support.spark_errors import diagnose, spark_exceptions
@@ -82,7 +82,7 @@ class HistoryTrial:
         model = self.model
         markers = {**_MARKERS, "model": model.name}
         extract = Extract(int(self._at.timestamp() * 1_000_000), f"step {self._number}")
-        made = take(spelled(model, rows), rows, extract, markers, self._expected)
+        made = take_extract(with_query_spelling(model, rows), rows, extract, markers, self._expected)
         snapshot = made.snapshot if made is not None else self._expected.snapshot if self._expected else None
         uuid = lake.table_uuid(self.session, model.relation.sql)
         self._expected = ExpectedTable(model.name, uuid, snapshot)

@@ -48,7 +48,7 @@ from engine.events import (
 from engine.node_ids import TESTS, shown_name
 from engine.plan.actions.action import ActionKind
 from engine.project.followed_files import FileFollower
-from engine.runtime.queue.back_off import heals
+from engine.runtime.queue.back_off import may_recover
 from engine.runtime.queue.live_nodes import LiveNode, live_nodes
 from engine.runtime.queue.node_queue import Entry, NodeQueue
 
@@ -337,7 +337,7 @@ class LiveProject:
             return
         found = next(refusal for action in actions for refusal in action.refusals)
         self.emit(Diagnosed(found))
-        self.queue.fail(entry.node.id, time.time(), found.message, heals=heals([found]))
+        self.queue.fail(entry.node.id, time.time(), found.message, heals=may_recover([found]))
 
     def _reload(self, files: tuple[str, ...]) -> None:
         edit = read_edit(self.project, self.selection, self._compiled)
@@ -437,7 +437,7 @@ class LiveProject:
         if ended.holder is not None:
             self.queue.stand_by(ended.node, moment, ended.holder, up_to_date=not ended.locked)
         elif ended.status.failed and ended.message != INTERRUPTED:
-            self.queue.fail(ended.node, moment, ended.message, heals=heals(ended.findings))
+            self.queue.fail(ended.node, moment, ended.message, heals=may_recover(ended.findings))
         else:
             self.queue.succeed(ended.node, moment, more=ended.more)
         if ended.committed:

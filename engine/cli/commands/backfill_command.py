@@ -50,7 +50,7 @@ def backfill_rows(
         SetupError: Spark or the catalog cannot be had.
     """
     from engine.lake.catalog.moved_lake import check as lake_check
-    from engine.runtime.backfill.backfill_model import carry_out, looked
+    from engine.runtime.backfill.backfill_model import carry_out, compute_backfill
     from engine.runtime.backfill.backfill_request import rejected
     from engine.runtime.context.run_context import jar_sets
     from engine.runtime.erasure.erase_model import opened
@@ -64,7 +64,7 @@ def backfill_rows(
         as_json, sets = log_format == "json", jar_sets(manifest, [model])
         with (
             opened(manifest, target, chosen.root, model, chosen.target_dir, dry_run=dry_run, sets=sets) as run,
-            looked(run, model, within, most, dry_run=dry_run) as found,
+            compute_backfill(run, model, within, most, dry_run=dry_run) as found,
         ):
             _show(found, as_json=as_json)
             if dry_run or not found.ranges:

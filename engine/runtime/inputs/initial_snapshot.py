@@ -90,7 +90,7 @@ def clear(run: Run, model: Model, session: SparkSession) -> None:
         facts = run.lake.table(relation.schema, name) if number not in there else None
         if facts is None:
             continue
-        if ownership.made_beside(model, folder, name, facts.properties, state_folder.SEED, number):
+        if ownership.is_table_beside(model, folder, name, facts.properties, state_folder.SEED, number):
             lake.drop_table(session, Relation(relation.catalog, relation.schema, name).sql)
 
 

@@ -120,7 +120,7 @@ def clear_staging(run: Run, model: Model, session: SparkSession) -> None:
         if match is None or facts is None:
             continue
         number = int(match[1])
-        if ownership.made_beside(model, folder, name, facts.properties, state_folder.STAGING, number):
+        if ownership.is_table_beside(model, folder, name, facts.properties, state_folder.STAGING, number):
             lake.drop_table(session, staging(model, number).sql)
 
 
