@@ -31,7 +31,7 @@ def rebuild_of(project: Project, compiled: Compiled, nodes: Sequence[str], threa
     from engine.api.requests import failing_on_warnings
     from engine.compile import DataTest, Model, UnitTest, compile_project
     from engine.plan.actions.action import run_order
-    from engine.runtime.rebuild.tables_beside import Rebuild, beside, instead
+    from engine.runtime.rebuild.tables_beside import Rebuild, next_relations, project_with_next_tables
 
     manifest = compiled.manifest
     order = run_order(manifest, nodes)
@@ -42,13 +42,15 @@ def rebuild_of(project: Project, compiled: Compiled, nodes: Sequence[str], threa
     ids = {model.id for model in models}
     tests = [node for i in order if isinstance(node := manifest.nodes[i], DataTest) and ids & set(node.depends_on)]
     units = [node for i in order if isinstance(node := manifest.nodes[i], UnitTest) and node.model in ids]
-    made = compile_project(compiled.project, target=project.target, variables=project.vars, deferred=instead(models))
+    made = compile_project(
+        compiled.project, target=project.target, variables=project.vars, deferred=next_relations(models)
+    )
     made = failing_on_warnings(made) if project.warnings_fail(compiled.project) else made
     if made.manifest.errors:
         raise EngineError.of(made.manifest.errors)
     return Rebuild(
         manifest,
-        beside(made.manifest, models),
+        project_with_next_tables(made.manifest, models),
         compiled.target,
         project.root,
         project.target_dir,

@@ -44,7 +44,7 @@ from engine.plan.deployed.state_folder import table_state
 from engine.plan.test_passes.known_passes import KnownPasses, PassCache
 from engine.runtime.context.run_context import CORE, Run, jar_sets, state_conf, state_jars
 from engine.runtime.context.run_results import unchanged_outcome
-from engine.runtime.lifecycle.full_refresh import forget_untouched, note_refreshes, tell_resumed
+from engine.runtime.lifecycle.full_refresh import forget_skipped_refreshes, note_refreshes, report_resumed_refreshes
 from engine.runtime.lifecycle.orphaned_tables import notes as orphan_notes
 from engine.spark.cluster import is_submitted
 from engine.spark.jars import jar_paths
@@ -165,7 +165,7 @@ def build(
             from engine.runtime.run_nodes import run_nodes
 
             emit_recorded(RunStarted(run_id, options.command, target.name, len(order), now()))
-            tell_resumed(emit_recorded, models, plan, deployed, options.planned)
+            report_resumed_refreshes(emit_recorded, models, plan, deployed, options.planned)
             run = Run(
                 run_id,
                 manifest,
@@ -183,7 +183,7 @@ def build(
                 run, order, run_unit, options.target_dir / "logs" / LOG_NAME, passes,
                 threads=options.threads, fail_fast=options.fail_fast,
             )  # fmt: skip
-            forget_untouched(target, manifest, plan, noted_refreshes, skipped)
+            forget_skipped_refreshes(target, manifest, plan, noted_refreshes, skipped)
             expire_snapshots(run, _successful_models(events, models))
     return _finish_run(emit_recorded, events, begin, notes())
 
@@ -205,20 +205,20 @@ def _earlier_names(
 def _rename_tables(target: Target, plan: Plan, emit: Emit) -> bool:
     renamed = [action.renaming for action in plan.actions.values() if action.renaming is not None]
     for renaming in renamed:
-        from engine.runtime.lifecycle.rename_table import rename_table, told
+        from engine.runtime.lifecycle.rename_table import rename_note, rename_table
 
         rename_table(target, renaming)
-        emit(Diagnosed(told(renaming)))
+        emit(Diagnosed(rename_note(renaming)))
     return bool(renamed)
 
 
 def _settle_refreshes(target: Target, models: Iterable[Model], lake: Lake) -> None:
     """Decide what builds that were killed have left of each model."""
     # What Spark needs is imported when it is clear that it is needed, most of it while Java starts.
-    from engine.runtime.lifecycle.full_refresh import settle
+    from engine.runtime.lifecycle.full_refresh import settle_interrupted_refresh
 
     for model in models:
-        settle(model, table_state(target, model), lake)
+        settle_interrupted_refresh(model, table_state(target, model), lake)
 
 
 def _claim_tables(run: Run, models: Iterable[Model], deployed: Deployed) -> None:

@@ -88,7 +88,11 @@ def copy_state(
     )
     clone.folder.discard(number)
     copy_generation(
-        clone.source, number, clone.folder, number, {node: (names[node], cloned_facts) for node, cloned_facts in uuids.items()}
+        clone.source,
+        number,
+        clone.folder,
+        number,
+        {node: (names[node], cloned_facts) for node, cloned_facts in uuids.items()},
     )
     clone.folder.save_facts(number, cloned_state.fingerprint, cloned_facts)
     clone.folder.save(cloned_state)
@@ -113,7 +117,13 @@ def _deferred(table: str | None) -> dict[str, str]:
 
 TAG_DAYS = 7
 # They would lead to the folder of the other table, or count the leases of another state folder.
-_SOURCE_ONLY_PROPERTIES = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path", FENCE)
+_SOURCE_ONLY_PROPERTIES = (
+    "write.data.path",
+    "write.metadata.path",
+    "write.object-storage.path",
+    "write.folder-storage.path",
+    FENCE,
+)
 
 
 def clone_table(spark: SparkSession, source: Relation, to: Relation) -> str:
@@ -207,7 +217,9 @@ def _fault(manifest: Manifest, lake: Lake, clone: Clone) -> str:
     if state.phase is not Phase.PUBLISHED or STAGED in table.branches:
         return f"rows of {source} wait for their tests"
     return (
-        "" if isinstance(clone.source.facts(state), Mapping) else f"the state of {source} does not say what its query was"
+        ""
+        if isinstance(clone.source.facts(state), Mapping)
+        else f"the state of {source} does not say what its query was"
     )
 
 

@@ -64,11 +64,13 @@ def run_batch(run: Run, model: Model) -> Outcome:
             table_setup.set_properties(model, run.spark, table)
         return Outcome(Status.UNCHANGED, "no new data", snapshot_id=state.snapshot)
     choice = None if refresh or state is None else choose_refresh(run, model, state, written_table, inputs)
-    history_began = state is not None and (model.write.history and state.snapshot is not None and not kind_changed(run, model))
+    history_began = state is not None and (
+        model.write.history and state.snapshot is not None and not kind_changed(run, model)
+    )
     if state is not None and (state.phase is Phase.PUBLISHED or history_began) and not refresh:
         _check_existing_table(model, state, folder, written_table)
     session = run.spark.newSession()
-    hooks.before(session, model)
+    hooks.run_pre_hook(session, model)
     earlier_columns = given_before(state, run.plan.actions[model.id].comparison, refresh=refresh)
     full_refresh.clear_staging(run, model, session)
     outcome_or_reason = _from_changes(run, session, model, choice, folder, state, written_table, inputs)
@@ -85,7 +87,7 @@ def run_batch(run: Run, model: Model) -> Outcome:
         return outcome
     watched_inputs = register(session, run.manifest, model, run.place, bounded=True)
     frame = table_setup.checked_frame(session, model)
-    explain.tell(model, frame)
+    explain.log_plan(model, frame)
     if model.computed_when_read:
         replaced_materialization.clear_table(session, model, folder.load(), table)
         outcome = _make_view(run, session, model, folder, state)
@@ -106,7 +108,7 @@ def _finish_build(run: Run, session: SparkSession, model: Model, folder: TableSt
     folder.discard_before(state.generation)
     if kind_changed(run, model):
         replaced_materialization.clear_deletes(run, session, model)
-    hooks.after(session, model)
+    hooks.run_post_hook(session, model)
 
 
 def _from_changes(

@@ -43,9 +43,9 @@ from engine.runtime.spark_support import hooks
 from engine.runtime.spark_support.spark_errors import (
     diagnose,
     diagnose_test,
+    environment_fault_in,
     java_ended,
     spark_exceptions,
-    surroundings,
 )
 from engine.runtime.streams.generation import open_generation
 from engine.runtime.streams.run_stream import run_stream
@@ -81,7 +81,7 @@ def _make_stream(run: Run, model: Model) -> None:
     full_refresh.clear_staging(query.run, query.model, session)
     state = open_generation(query, None, None).state
     _note(run, model, state)
-    hooks.after(session, model)
+    hooks.run_post_hook(session, model)
 
 
 def _make_batch(run: Run, model: Model) -> None:
@@ -92,12 +92,12 @@ def _make_batch(run: Run, model: Model) -> None:
             state_checks.fresh(model, table)
         state_checks.check_ours(model, table, state)
     session = run.spark.newSession()
-    hooks.before(session, model)
+    hooks.run_pre_hook(session, model)
     register(session, run.manifest, model, run.place, bounded=True)
     frame = table_setup.checked_frame(session, model)
     empty_state = table_setup.make(model, model.relation, max(folder.generations(), default=1), folder, frame)
     _note(run, model, empty_state)
-    hooks.after(session, model)
+    hooks.run_post_hook(session, model)
 
 
 def _note(run: Run, model: Model, state: ModelState) -> None:
@@ -136,7 +136,9 @@ def run_nodes(
     node_runs = Turns(run, order, gates, shared_scans(tests), source_rows, run_unit, log, passes)
     upstream_ids = dependencies(run.manifest, order)
     try:
-        execute(order, upstream_ids, node_runs.work, threads=threads, fail_fast=fail_fast, interrupt=node_runs.interrupt)
+        execute(
+            order, upstream_ids, node_runs.work, threads=threads, fail_fast=fail_fast, interrupt=node_runs.interrupt
+        )
     finally:
         if passes is not None:
             passes.save()
@@ -150,7 +152,7 @@ def _make_namespace(run: Run, catalog: str, schema: str) -> None:
         try:
             return create_namespace(run.spark, catalog, schema)
         except spark_exceptions() as error:
-            if (environment_fault := surroundings(error_text(error))) is not None:
+            if (environment_fault := environment_fault_in(error_text(error))) is not None:
                 raise SetupError.of([environment_fault.at(run.target.catalog.place)]) from error
             if attempt + 1 == _ATTEMPTS:
                 raise
@@ -258,7 +260,10 @@ class Turns:
         if failed_above is not None or self.ended:
             return DataTestVerdict(Status.SKIPPED, 0, self._skipped(failed_above) if failed_above else _JAVA_ENDED)
         shared_scan = self.looks.get(test.id)
-        if self.passes is not None and (at := self.passes.passed_at(test, shared_scan.tests if shared_scan else ())) is not None:
+        if (
+            self.passes is not None
+            and (at := self.passes.passed_at(test, shared_scan.tests if shared_scan else ())) is not None
+        ):
             return DataTestVerdict(Status.PASS, passed_at=at)
         if isinstance(test, UnitTest):
             if self.run_unit is None:
@@ -270,7 +275,9 @@ class Turns:
         except failures as error:
             _log.exception("test %s", test.name)
             if (java_fault := self._ended()) is not None:
-                return DataTestVerdict(Status.ERROR, 0, java_fault.message, (java_fault.at(test.location, rest_of(test.id)),))
+                return DataTestVerdict(
+                    Status.ERROR, 0, java_fault.message, (java_fault.at(test.location, rest_of(test.id)),)
+                )
             node = self.run.manifest.nodes[test.model]
             if isinstance(node, Model):
                 finding = diagnose_test(error, test, node)
@@ -283,7 +290,7 @@ class Turns:
         shared_scan, session = self.looks.get(test.id), self.source_rows.session(test)
         if shared_scan is not None and shared_scan.clean(self.run, test, session):
             return no_failures(test)
-        return run_test(session, test, publish.reading_what_waits(self.run, test))
+        return run_test(session, test, publish.with_staged_rows(self.run, test))
 
     def _model(self, model: Model, failed_above: str | None) -> Outcome:
         if failed_above is not None:
@@ -305,7 +312,7 @@ class Turns:
                 return outcome
             replaced_materialization.announce(self.run, model)
             outcome = run_stream(self.run, model) if model.streaming else run_batch(self.run, model)
-            if not publish.apart(self.run, model):
+            if not publish.is_staged_beside(self.run, model):
                 describe(self.run, model)
             for finding in self.gates.built(model):
                 self.run.emit(Diagnosed(finding))
@@ -314,7 +321,9 @@ class Turns:
             # Whatever a model says whose lease was taken over: another run changes its state meanwhile.
             lost_lease = first_lost((lease,)) if lease is not None else None
             run_fault = self._ended() or (lost_lease and lost_lease.diagnostic)
-            return self._failed((run_fault.at(Location(model.file), model.name),) if run_fault else diagnose(error, model))
+            return self._failed(
+                (run_fault.at(Location(model.file), model.name),) if run_fault else diagnose(error, model)
+            )
         return outcome
 
     def _unexpected(self, error: Exception, node: str, place: Location | None) -> Diagnostic:

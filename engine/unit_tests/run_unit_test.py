@@ -23,7 +23,7 @@ from engine.lake import table_writer as lake
 from engine.lake.commit_guard import ExpectedTable
 from engine.plan.test_passes.compile_overrides import Versions
 from engine.relations import quoted
-from engine.runtime.batch.history.build_history import with_query_spelling, take_extract
+from engine.runtime.batch.history.build_history import take_extract, with_query_spelling
 from engine.runtime.batch.history.ended_versions import Extract
 from engine.runtime.data_tests.run_data_test import DataTestVerdict
 from engine.runtime.spark_support.spark_errors import diagnose, spark_exceptions

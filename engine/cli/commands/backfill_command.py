@@ -53,7 +53,7 @@ def backfill_rows(
     from engine.runtime.backfill.backfill_model import carry_out, compute_backfill
     from engine.runtime.backfill.backfill_request import rejected
     from engine.runtime.context.run_context import jar_sets
-    from engine.runtime.erasure.erase_model import opened
+    from engine.runtime.erasure.erase_model import open_run
 
     with log_file(chosen):
         result = compiled(chosen, warnings=Warnings.DAILY)
@@ -63,7 +63,7 @@ def backfill_rows(
         within = _range(target, model, times)
         as_json, sets = log_format == "json", jar_sets(manifest, [model])
         with (
-            opened(manifest, target, chosen.root, model, chosen.target_dir, dry_run=dry_run, sets=sets) as run,
+            open_run(manifest, target, chosen.root, model, chosen.target_dir, dry_run=dry_run, sets=sets) as run,
             compute_backfill(run, model, within, most, dry_run=dry_run) as found,
         ):
             _show(found, as_json=as_json)

@@ -63,7 +63,7 @@ def drop_tables(
     """
     from engine.lake.catalog.moved_lake import check as lake_check
     from engine.plan.deployed.state_folder import environment
-    from engine.runtime.operations.drop_table import carry_out, drop_part, look, look_at_failing_rows, refusals
+    from engine.runtime.operations.drop_table import carry_out, drop_part, find_failing_rows, plan_drop, refusals
     from engine.state import locked
 
     with log_file(chosen):
@@ -74,8 +74,8 @@ def drop_tables(
         if problems := refusals(result.manifest, target, tables, accept):
             chosen.out.diagnostics(problems)
             raise Failed
-        drops = [drop for table in tables if _is_something(drop := look(target, table))]
-        failing = () if names else look_at_failing_rows(target)
+        drops = [drop for table in tables if _is_something(drop := plan_drop(target, table))]
+        failing = () if names else find_failing_rows(target)
         if not drops and not failing:
             chosen.out.say("Nothing was built there; nothing to drop")
             return
@@ -93,7 +93,7 @@ def drop_tables(
             # What a build has done while the question was open counts.
             for table in (table for table in _meant(result, chosen, names) if table.name in going):
                 tell = partial(_tell, chosen, target=target, as_json=as_json)
-                carry_out(target, look(target, table), environment(result.manifest, target), tell)
+                carry_out(target, plan_drop(target, table), environment(result.manifest, target), tell)
                 if as_json:
                     write_json({"event": "StateDropped", "relation": table.name, "model": table.model})
                 else:
@@ -101,11 +101,11 @@ def drop_tables(
 
 
 def _meant(result: Compiled, chosen: CommandSettings, names: Sequence[str]) -> tuple[KnownTable, ...]:
-    from engine.runtime.operations.drop_table import everything, named
+    from engine.runtime.operations.drop_table import all_tables, resolve_tables
 
     if names:
-        return named(result.manifest, result.target, chosen.root, names)
-    return everything(result.manifest, result.target, chosen.root)
+        return resolve_tables(result.manifest, result.target, chosen.root, names)
+    return all_tables(result.manifest, result.target, chosen.root)
 
 
 def _is_something(drop: Drop) -> bool:

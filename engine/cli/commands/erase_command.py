@@ -11,7 +11,7 @@ from engine.cli.console.safe_output import confirmed, write, write_json
 from engine.compile import Manifest, Model, Target
 
 if TYPE_CHECKING:
-    from engine.runtime.erasure.erase_model import Erasure, FoundRows
+    from engine.runtime.erasure.erase_model import Erasure, MatchedTable
     from engine.runtime.erasure.erased_tables import EraseRequest, OtherCopy
 
 
@@ -27,7 +27,7 @@ def erase_rows(
         SetupError: Spark or the catalog cannot be had.
     """
     from engine.lake.catalog.moved_lake import check as lake_check
-    from engine.runtime.erasure.erase_model import carry_out, look, opened
+    from engine.runtime.erasure.erase_model import carry_out, find_rows, open_run
     from engine.runtime.erasure.erased_tables import other_copies
 
     with log_file(chosen):
@@ -40,8 +40,8 @@ def erase_rows(
             chosen.out.say(f"{model.relation} does not exist; nothing to erase")
             return
         copies, as_json = other_copies(manifest, request), log_format == "json"
-        with opened(manifest, target, chosen.root, model, chosen.target_dir, dry_run=dry_run) as run:
-            erasure = look(run, request)
+        with open_run(manifest, target, chosen.root, model, chosen.target_dir, dry_run=dry_run) as run:
+            erasure = find_rows(run, request)
             _show(erasure, copies, as_json=as_json)
             if dry_run:
                 return
@@ -109,7 +109,7 @@ def _unsearched(erasure: Erasure) -> list[str]:
     return texts
 
 
-def _numbers(one: FoundRows) -> str:
+def _numbers(one: MatchedTable) -> str:
     matches = one.matches
     older = "earlier versions" if matches.older is None else amount(matches.older, "file") + " of earlier versions"
     left = f"{amount(len(matches.left), 'file')} of no version"
@@ -118,14 +118,14 @@ def _numbers(one: FoundRows) -> str:
     )
 
 
-def _tell(chosen: CommandSettings, done: FoundRows, *, as_json: bool) -> None:
+def _tell(chosen: CommandSettings, done: MatchedTable, *, as_json: bool) -> None:
     if as_json:
         write_json({"event": "RowsErased", **_record(done)})
     else:
         chosen.out.say(f"Erased {amount(done.matches.rows, 'row')} from the {done.table.role} {done.table.relation}")
 
 
-def _record(one: FoundRows) -> dict[str, object]:
+def _record(one: MatchedTable) -> dict[str, object]:
     matches = one.matches
     return {
         "relation": str(one.table.relation),

@@ -64,7 +64,7 @@ def show_plan(chosen: CommandSettings, selection: Selection, options: RebuildOpt
 
 def _shown(chosen: CommandSettings, selection: Selection, options: RebuildOptions, output: PlanOutput) -> bool:
     from engine.plan.actions.action import refused_build
-    from engine.runtime.lifecycle.orphaned_tables import begun_rebuilds
+    from engine.runtime.lifecycle.orphaned_tables import unfinished_rebuilds
 
     result = compiled(chosen, heard=output.for_people, warnings=Warnings.SELECTED)
     found = selected(chosen, result.manifest, selection, tell=output.for_people, daily=True)
@@ -76,7 +76,7 @@ def _shown(chosen: CommandSettings, selection: Selection, options: RebuildOption
         plan, beside = _against(manifest, nodes, selection, options)
     else:
         plan = chosen.project.decide(result, nodes, **options)
-        chosen.out.diagnostics(begun_rebuilds(manifest, result.target, chosen.project.root))
+        chosen.out.diagnostics(unfinished_rebuilds(manifest, result.target, chosen.project.root))
     about = {} if output.no_catalog else chosen.project.expected_seconds(result, plan)
     _print(manifest, plan, output, result.target.name, about, beside)
     refused = refused_build(manifest, plan)

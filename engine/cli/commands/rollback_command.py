@@ -28,7 +28,7 @@ def roll_tables_back(
         SetupError: Spark or the catalog cannot be had.
     """
     from engine.lake.catalog.moved_lake import check as lake_check
-    from engine.runtime.operations.roll_back import opened, roll_back
+    from engine.runtime.operations.roll_back import open_run, roll_back
 
     with log_file(chosen):
         result = compiled(chosen, warnings=Warnings.DAILY)
@@ -46,7 +46,7 @@ def roll_tables_back(
         if not yes and not confirmed("rollback", "Go back?"):
             chosen.out.say("Nothing was changed")
             raise Failed
-        with opened(manifest, target, chosen.root, [one.model for one in found], chosen.target_dir) as run:
+        with open_run(manifest, target, chosen.root, [one.model for one in found], chosen.target_dir) as run:
             # What a build has done while the question was open counts.
             for one in _found(chosen, manifest, target, [one.model for one in found], accept):
                 roll_back(run, one)

@@ -12,7 +12,7 @@ from engine.cli.console.safe_output import Styled, write_json
 from engine.compile import Manifest, Source
 from engine.compile.artifacts.write_artifacts import write_text
 from engine.docs.site.freshness_status import FILE, AgeBound, Fresh, FreshnessStatus, freshness_text
-from engine.runtime.operations.source_freshness import FreshnessVerdict, SourceLook, look
+from engine.runtime.operations.source_freshness import FreshnessVerdict, SourceFreshness, check_freshness
 from engine.secrets import scrub
 from engine.target_folder import write_report
 from engine.times import SECONDS
@@ -41,7 +41,9 @@ def show_freshness(chosen: CommandSettings, wanted: Selection, output: Path | No
             chosen.out.say("No source has 'freshness'; nothing to check")
             return True
         statuses = []
-        for number, seen in enumerate(look(sources, result.manifest, result.target, chosen.root, chosen.target_dir), 1):
+        for number, seen in enumerate(
+            check_freshness(sources, result.manifest, result.target, chosen.root, chosen.target_dir), 1
+        ):
             _print(chosen, seen, number, len(sources), as_json=log_format == "json")
             statuses.append(seen)
     text = freshness_text(map(_record, statuses), result.manifest.project, time.monotonic() - begin)
@@ -60,7 +62,7 @@ def _chosen(chosen: CommandSettings, manifest: Manifest, wanted: Selection) -> l
     return nodes
 
 
-def _record(seen: SourceLook) -> FreshnessStatus:
+def _record(seen: SourceFreshness) -> FreshnessStatus:
     bounds = seen.source.freshness
     warn, error = (bounds.warn_after, bounds.error_after) if bounds else (None, None)
     return FreshnessStatus(
@@ -76,7 +78,7 @@ def _record(seen: SourceLook) -> FreshnessStatus:
     )
 
 
-def _print(chosen: CommandSettings, seen: SourceLook, number: int, total: int, *, as_json: bool) -> None:
+def _print(chosen: CommandSettings, seen: SourceFreshness, number: int, total: int, *, as_json: bool) -> None:
     verdict, name = seen.verdict, seen.source.name
     age = (seen.at - seen.newest).total_seconds() if seen.newest else None
     if as_json:
@@ -99,7 +101,7 @@ def _print(chosen: CommandSettings, seen: SourceLook, number: int, total: int, *
     chosen.out.say(f"{number} of {total}  ", word, f"  {name}: {detail}")
 
 
-def _ahead(seen: SourceLook) -> str:
+def _ahead(seen: SourceFreshness) -> str:
     bound = seen.source.freshness.max_future if seen.source.freshness else ""
     rows = f"{seen.ahead:,} row{' does' if seen.ahead == 1 else 's do'} not count"
     return f"{rows}, more than {bound} ahead of the clock: up to {seen.farthest}"

@@ -122,7 +122,12 @@ def days_of(rows_before: DataFrame, rows_after: DataFrame, time_range: TimeRange
     sums_before, sums_after = _sum_days(rows_before, time_range), _sum_days(rows_after, time_range)
     none = (0, None)
     return tuple(
-        Day(day, sums_before.get(day, none)[0], sums_after.get(day, none)[0], sums_before.get(day, none) == sums_after.get(day, none))
+        Day(
+            day,
+            sums_before.get(day, none)[0],
+            sums_after.get(day, none)[0],
+            sums_before.get(day, none) == sums_after.get(day, none),
+        )
         for day in sorted({*sums_before, *sums_after})
     )
 
@@ -202,7 +207,9 @@ class Backfill:
 
 
 @contextmanager
-def compute_backfill(run: Run, model: Model, time_range: TimeRange, max_rows: int, *, dry_run: bool) -> Iterator[Backfill]:
+def compute_backfill(
+    run: Run, model: Model, time_range: TimeRange, max_rows: int, *, dry_run: bool
+) -> Iterator[Backfill]:
     """Compute the rows of a range, and find out what they replace; they are released at the end.
 
     `run`: with the session and, unless nothing will be changed, the locks of the model and its streams.

@@ -98,7 +98,9 @@ class ReadInput:
                 changed_files.append(uri)
         if changed_files:
             names = some_files(changed_files, self.run.place.root)
-            message = f"{number(len(changed_files), 'file')} of '{spec.name}' changed or gone since they were read: {names}"
+            message = (
+                f"{number(len(changed_files), 'file')} of '{spec.name}' changed or gone since they were read: {names}"
+            )
             hint = "Put them back as they were (with their modification times), and run the command again."
             raise rejected(self.model, message, hint)
         return file_source.read_files(self.session, spec, self.run.place, times)
@@ -170,7 +172,9 @@ class ReadInput:
 
     def _other(self, upstream: Upstream) -> list[Mapping[str, Any]]:
         lines = spark_checkpoint.offset_lines(self.checkpoint, self.batch)
-        input_lines = [lines[n] for n, stream in enumerate(self.streams) if stream.node == upstream.node and n < len(lines)]
+        input_lines = [
+            lines[n] for n, stream in enumerate(self.streams) if stream.node == upstream.node and n < len(lines)
+        ]
         return [offset for offset in input_lines if offset is not None and offset.get("snapshot_id", -1) != -1]
 
 

@@ -82,7 +82,9 @@ def field_sql(part: Partition, catalog: str) -> str:
     return f"{quoted(catalog)}.system.{name}({number}{column})"
 
 
-def partition_values(rows: DataFrame, parts: Sequence[Partition], catalog: str, max_partitions: int) -> PartitionValues | None:
+def partition_values(
+    rows: DataFrame, parts: Sequence[Partition], catalog: str, max_partitions: int
+) -> PartitionValues | None:
     """Return the partitions that some rows fall into; None: more than `most`, or of values that have no literal."""
     fields = rows.selectExpr(*(f"{field_sql(part, catalog)} AS p{i}" for i, part in enumerate(parts)))
     types = tuple(field.dataType.simpleString() for field in fields.schema.fields)

@@ -91,12 +91,14 @@ def refresh_changes(
             return Outcome(Status.UNCHANGED, affected_rows.note, snapshot_id=state.snapshot)
         kill_points.reach("refreshing", model.name)
         folder.save(replace(signed, phase=Phase.BUILDING, inputs={}, pinned=False))
-        replaced_table = replace_table(run, model, affected_rows.frame, (), affected_rows.commit, markers=read_markers(inputs))
+        replaced_table = replace_table(
+            run, model, affected_rows.frame, (), affected_rows.commit, markers=read_markers(inputs)
+        )
     snapshot = replaced_table.commit.snapshot if replaced_table.commit else state.snapshot
     current_table = run.lake.table(model.relation.schema, model.relation.name)
     folder.save(replace(signed, snapshot=snapshot, made=current_table.made if current_table is not None else {}))
     folder.journal.end(Refresh)
-    hooks.after(session, model)
+    hooks.run_post_hook(session, model)
     return Outcome(Status.SUCCESS, snapshot_id=snapshot, **replaced_table.metrics.numbers(), note=affected_rows.note)
 
 
@@ -115,5 +117,7 @@ def _explain_full(model: Model, choice: RefreshChoice, reason: str) -> str:
 
 def read_markers(inputs: Mapping[str, Any]) -> Mapping[str, str]:
     """Return the marker of a commit that names the snapshots it was computed from, by node."""
-    snapshots = {node: at.get("snapshot") for node, at in inputs.items() if isinstance(at, Mapping) and "snapshot" in at}
+    snapshots = {
+        node: at.get("snapshot") for node, at in inputs.items() if isinstance(at, Mapping) and "snapshot" in at
+    }
     return {"inputs": json.dumps(snapshots, sort_keys=True)} if snapshots else {}

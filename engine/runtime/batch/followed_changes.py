@@ -81,11 +81,15 @@ class FollowedChanges:
                 narrowed by those of a time that the query cuts to a unit; its rows still are those of other values too.
             units: by partition column, the transform of which the ranges are whole values.
         """
-        names = {change.view: state_name(self.choice, plain(change.view), InputState.AFTER) for change in self.choice.inputs}
+        names = {
+            change.view: state_name(self.choice, plain(change.view), InputState.AFTER) for change in self.choice.inputs
+        }
         for key, value_ranges in ranges.items():
             query_key = self.query.branches[0].keys.get(key) if len(self.query.branches) == 1 else None
             time_cut = query_key.cut if query_key is not None else None
-            view = next((change.view for change in self.choice.inputs if time_cut and plain(change.view) == time_cut.view), None)
+            view = next(
+                (change.view for change in self.choice.inputs if time_cut and plain(change.view) == time_cut.view), None
+            )
             if time_cut is not None and view is not None and value_ranges:
                 names[view] = self._narrowed(names[view], time_cut, value_ranges, units[key])
         return self.session.sql(self.model.sql_with(names))
@@ -167,7 +171,9 @@ class InputReading:
         types = {field.name.lower(): field.dataType.simpleString() for field in frame.schema.fields}
         odd = [name for name in change.columns if not comparable(types[name.lower()])]
         if odd:
-            raise FullRefreshError(f"the values of '{change.name}.{odd[0]}' ({types[odd[0].lower()]}) cannot be compared")
+            raise FullRefreshError(
+                f"the values of '{change.name}.{odd[0]}' ({types[odd[0].lower()]}) cannot be compared"
+            )
         # A query that reads no column counts rows.
         columns = change.columns or (frame.columns[0],)
         if net is not None:

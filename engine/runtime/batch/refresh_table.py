@@ -95,7 +95,9 @@ def _affected_rows(
     _register(session, reading.manifest, choice)
     # The registered inputs have the types of those that are compared.
     types = {field.name.lower(): field.dataType.simpleString() for field in session.sql(model.sql).schema.fields}
-    return affected_partitions(FollowedChanges(session, reading.lake, model, choice, query, changed_views, table, types, few))
+    return affected_partitions(
+        FollowedChanges(session, reading.lake, model, choice, query, changed_views, table, types, few)
+    )
 
 
 def _register(session: SparkSession, manifest: Manifest, choice: RefreshChoice) -> None:

@@ -108,8 +108,12 @@ def replace_table(
     finally:
         rows.unpersist()
     counted = Metrics(
-        bad_records=bad_records.by_name(watched_inputs, {view: observation.bad for view, observation in observations.items()}),
-        bad_reasons=bad_records.reasons_by_name(watched_inputs, {view: observation.reason for view, observation in observations.items() if observation.bad}),
+        bad_records=bad_records.by_name(
+            watched_inputs, {view: observation.bad for view, observation in observations.items()}
+        ),
+        bad_reasons=bad_records.reasons_by_name(
+            watched_inputs, {view: observation.reason for view, observation in observations.items() if observation.bad}
+        ),
         failed_checks={name: count for name, count in failed_counts.items() if count},
         quarantined=aside,
     )

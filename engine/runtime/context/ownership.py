@@ -93,7 +93,7 @@ def descends_in(run: Run, relation: Relation, branch: str | None = None) -> Call
     return descends
 
 
-def check_alone(model: Model, relation: Relation, table: TableFacts | None, begun_snapshot: SnapshotFacts) -> None:
+def check_alone(model: Model, relation: Relation, table: TableFacts | None, attempt: SnapshotFacts) -> None:
     """Check that the files of a commit are still those of its rows alone, so that they can be replaced.
 
     Raises:
@@ -101,14 +101,14 @@ def check_alone(model: Model, relation: Relation, table: TableFacts | None, begu
     """
     newer = []
     for snapshot in table.history if table is not None else ():
-        if snapshot.id == begun_snapshot.id:
+        if snapshot.id == attempt.id:
             break
         newer.append(snapshot)
     if all(snapshot.operation == "append" for snapshot in newer):
         return
     message = (
-        f"micro-batch {begun_snapshot.marker('batch-id')} of '{model.name}' was started by another version of the model, "
-        f"whose rows in {relation} (snapshot {begun_snapshot.id}) were rewritten since"
+        f"micro-batch {attempt.marker('batch-id')} of '{model.name}' was started by another version of the model, "
+        f"whose rows in {relation} (snapshot {attempt.id}) were rewritten since"
     )
     hint = (
         "Restore that version of the model and build once to finish the micro-batch, then change it again. Or "

@@ -114,7 +114,9 @@ def as_dict(
         },
         "elapsed_time": round(results.seconds, 3),
         "results": [
-            _result(r, project, progress.get(r.node, ()), diagnostics_by_node[_name(r)], deferred_by_node.get(r.node, {}))
+            _result(
+                r, project, progress.get(r.node, ()), diagnostics_by_node[_name(r)], deferred_by_node.get(r.node, {})
+            )
             for r in results.results
         ],
     }

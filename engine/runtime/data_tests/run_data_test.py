@@ -112,7 +112,7 @@ def shared_scans(tests: Iterable[DataTest]) -> Mapping[str, SharedScan]:
 
 def _run_shared_scan(run: Run, tests: tuple[DataTest, ...], session: SparkSession) -> frozenset[str]:
     scans = [test.look for test in tests if test.look is not None]
-    rows = publish.reading_what_waits(run, replace(tests[0], sql=scans[0].rows))
+    rows = publish.with_staged_rows(run, replace(tests[0], sql=scans[0].rows))
     query = f"SELECT {', '.join(scan.failing for scan in scans)}\nFROM {rows}"
     try:
         failing_flags = session.sql(query).collect()[0]

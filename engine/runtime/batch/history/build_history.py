@@ -55,7 +55,7 @@ class _Building:
         """Take an extract in one commit; `manifest` has the inputs as they are read for it."""
         watched_inputs = register(self.session, manifest, self.model, self.run.place, bounded=True)
         frame = table_setup.checked_frame(self.session, self.model)
-        explain.tell(self.model, frame)
+        explain.log_plan(self.model, frame)
         return self.write(frame, watched_inputs, extract)
 
     def write(
@@ -84,7 +84,9 @@ class _Building:
             return take_extract(with_query_spelling(model, rows), rows, extract, markers, expected, difference)
 
         input_markers = read_markers(self.inputs)
-        replaced_table = replace_table(self.run, model, frame, _failing(model, watched_inputs), commit, markers=input_markers)
+        replaced_table = replace_table(
+            self.run, model, frame, _failing(model, watched_inputs), commit, markers=input_markers
+        )
         kill_points.reach("committed", model.name, None, model.relation.sql)
         self.table = self.run.lake.table(model.relation.schema, model.relation.name)
         current_table = self.table
@@ -132,7 +134,9 @@ def build_history(
         with errors_at(source.location):
             files = listing.waiting(session, source.spec, run.place, taken_extracts)
         for file in files:
-            totals = _add_metrics(totals, building.take(_reading_only(run.manifest, source, file), Extract(file.at, f"'{file.name}'")))
+            totals = _add_metrics(
+                totals, building.take(_reading_only(run.manifest, source, file), Extract(file.at, f"'{file.name}'"))
+            )
             taken_extracts = listing.with_taken(taken_extracts, file)
             building.state = replace(building.state, extracts=taken_extracts)
             folder.save(building.state)
@@ -145,7 +149,9 @@ def build_history(
     # Only changes are looked for from a snapshot of the input: that of another history may expire.
     follows = model.write.history is History.CHANGES and source is None
     pinned = follows and positions(run, model) == inputs
-    published_state = replace(building.state, phase=Phase.PUBLISHED, inputs=inputs, made=metadata_marks, snapshot=snapshot, pinned=pinned)
+    published_state = replace(
+        building.state, phase=Phase.PUBLISHED, inputs=inputs, made=metadata_marks, snapshot=snapshot, pinned=pinned
+    )
     folder.save(published_state)
     note = "; ".join(building.notes)
     return Outcome(Status.SUCCESS, note=note, snapshot_id=snapshot, **totals.numbers())

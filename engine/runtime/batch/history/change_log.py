@@ -44,7 +44,7 @@ from engine.runtime.batch.history.ended_versions import (
 from engine.runtime.context.run_context import Run
 from engine.runtime.inputs.register_inputs import register
 from engine.runtime.sinks import table_setup
-from engine.runtime.sinks.history_output import named
+from engine.runtime.sinks.history_output import column_of
 from engine.runtime.spark_support.spark_errors import spark_exceptions
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def _typed(rows: DataFrame, side: str, kind: str) -> Column:
 def _change(rows: DataFrame, kind: str, extract: Extract) -> list[Column]:
     from pyspark.sql import functions as f
 
-    return [*map(named, rows.columns), f.lit(kind).alias(TYPE), _extract_time(extract).alias(AT)]
+    return [*map(column_of, rows.columns), f.lit(kind).alias(TYPE), _extract_time(extract).alias(AT)]
 
 
 def _extract_time(extract: Extract) -> Column:
@@ -143,9 +143,9 @@ def _rows_before(table: DataFrame, write: Write) -> DataFrame:
     from pyspark.sql import functions as f
 
     # The row before an update has the time of that after it.
-    last = table.where(named(TYPE) != BEFORE).groupBy(*map(named, write.unique_key))
-    rows = last.agg(f.max_by(f.struct("*"), named(AT)).alias(OLD)).select(f"{quoted(OLD)}.*")
-    return rows.where(named(TYPE) != DELETE)
+    last = table.where(column_of(TYPE) != BEFORE).groupBy(*map(column_of, write.unique_key))
+    rows = last.agg(f.max_by(f.struct("*"), column_of(AT)).alias(OLD)).select(f"{quoted(OLD)}.*")
+    return rows.where(column_of(TYPE) != DELETE)
 
 
 def _after_last_change(model: Model, table: DataFrame, extract: Extract) -> Extract:
@@ -156,7 +156,7 @@ def _after_last_change(model: Model, table: DataFrame, extract: Extract) -> Extr
     """
     from pyspark.sql import functions as f
 
-    ((last,),) = table.agg(f.max(f.unix_micros(named(AT)))).collect()
+    ((last,),) = table.agg(f.max(f.unix_micros(column_of(AT)))).collect()
     if last is None or extract.at > last:
         return extract
     if extract.of_build:
@@ -179,7 +179,7 @@ def _check_difference(model: Model, rows: DataFrame, difference: ResultDifferenc
     unique = replace(model, write=replace(model.write, deletes=Deletes.IGNORE))
     if difference.unique:
         return
-    touched = rows.select(*(named(key).alias(f"__key{number}") for number, key in enumerate(keys))).distinct()
+    touched = rows.select(*(column_of(key).alias(f"__key{number}") for number, key in enumerate(keys))).distinct()
     keys_match = f.lit(True)
     for number, key in enumerate(keys):
         keys_match = keys_match & difference.now[quoted(key)].eqNullSafe(touched[f"__key{number}"])

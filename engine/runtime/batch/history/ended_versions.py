@@ -26,7 +26,7 @@ from engine.lake.commits import Commit
 from engine.lake.merge_statement import Merge, merge
 from engine.runtime.sinks import table_setup
 from engine.runtime.sinks.deleted_keys import as_struct
-from engine.runtime.sinks.history_output import CURRENT, FROM, TO, comparable, named
+from engine.runtime.sinks.history_output import CURRENT, FROM, TO, column_of, comparable
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -92,8 +92,10 @@ def check_rows(model: Model, rows: DataFrame, extract: Extract) -> None:
     from pyspark.sql import functions as f
 
     write, keys = model.write, model.write.unique_key
-    unset = reduce(lambda one, other: one | other, (named(name).isNull() for name in write.sequence_by), f.lit(False))
-    by_key = rows.groupBy(*map(named, keys)).agg(f.count("*").alias(_COPIES), f.count_if(unset).alias(_UNSET))
+    unset = reduce(
+        lambda one, other: one | other, (column_of(name).isNull() for name in write.sequence_by), f.lit(False)
+    )
+    by_key = rows.groupBy(*map(column_of, keys)).agg(f.count("*").alias(_COPIES), f.count_if(unset).alias(_UNSET))
     several, has_null = f.col(_COPIES) > 1, f.col(_UNSET) > 0
     ((key_count, copied, nulls),) = by_key.agg(f.count("*"), f.count_if(several), f.count_if(has_null)).collect()
     if copied:
@@ -187,9 +189,11 @@ def changed_versions(table: DataFrame, rows: DataFrame, write: Write, extract: E
     from pyspark.sql import functions as f
 
     keys = write.unique_key
-    pairs = paired(rows, table.where(named(CURRENT)), keys)
-    ended_versions = table.where(~named(CURRENT)).groupBy(*map(named, keys)).agg(f.max(named(TO)).alias(_REACHES))
-    past = ended_versions.select(f.struct(*map(named, keys)).alias("__key"), _REACHES)
+    pairs = paired(rows, table.where(column_of(CURRENT)), keys)
+    ended_versions = (
+        table.where(~column_of(CURRENT)).groupBy(*map(column_of, keys)).agg(f.max(column_of(TO)).alias(_REACHES))
+    )
+    past = ended_versions.select(f.struct(*map(column_of, keys)).alias("__key"), _REACHES)
     pairs = pairs.join(past, pairs[OLD].isNull() & same_keys(pairs[NEW], past["__key"], keys), "left")
     pairs = pairs.withColumn(_REACHES, f.coalesce(pairs[OLD][FROM], past[_REACHES])).drop("__key")
     pairs = pairs.withColumn(_START, _start(write, rows, extract))
@@ -216,11 +220,13 @@ def _start(write: Write, rows: DataFrame, extract: Extract) -> Column:
     sequence = f.col(NEW)[write.sequence_by[0]]
     if _kind(write, rows) not in _TIMES:
         return sequence
-    return f.when(f.col(_REACHES).isNull() | (sequence > f.col(_REACHES)), sequence).otherwise(_extract_time(write, rows, extract))
+    return f.when(f.col(_REACHES).isNull() | (sequence > f.col(_REACHES)), sequence).otherwise(
+        _extract_time(write, rows, extract)
+    )
 
 
 def _first_start(write: Write, rows: DataFrame, extract: Extract) -> Column:
-    return named(write.sequence_by[0]) if write.sequence_by else _extract_time(write, rows, extract)
+    return column_of(write.sequence_by[0]) if write.sequence_by else _extract_time(write, rows, extract)
 
 
 def _extract_time(write: Write, rows: DataFrame, extract: Extract) -> Column:
@@ -232,7 +238,7 @@ def _extract_time(write: Write, rows: DataFrame, extract: Extract) -> Column:
 def _kind(write: Write, rows: DataFrame) -> str:
     if not write.sequence_by:
         return "timestamp"
-    return str(rows.select(named(write.sequence_by[0])).schema[0].dataType.simpleString())
+    return str(rows.select(column_of(write.sequence_by[0])).schema[0].dataType.simpleString())
 
 
 def _open(write: Write, rows: DataFrame) -> dict[str, Column]:
@@ -257,7 +263,7 @@ def _check_order(model: Model, changes: DataFrame, extract: Extract) -> int:
     """Check that no version would end before it begins, or begin before the one before it has ended."""
     from pyspark.sql import functions as f
 
-    turned = f.when(named(CURRENT), named(FROM)).otherwise(named(TO)) <= f.col(_REACHES)
+    turned = f.when(column_of(CURRENT), column_of(FROM)).otherwise(column_of(TO)) <= f.col(_REACHES)
     ((changed, count),) = changes.agg(f.count("*"), f.count_if(turned)).collect()
     if count:
         keys = shown_keys(changes.where(turned), model.write.unique_key, count)
