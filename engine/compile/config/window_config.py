@@ -10,13 +10,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from sqlglot import exp
-
 from engine.compile.config.stream_config import WindowConfig
 from engine.compile.nodes.manifest import Slot
 from engine.compile.nodes.model_settings import TimeWindow
 from engine.compile.sql.dialect import parse_text
 from engine.compile.sql.parse import is_expression
+from engine.compile.sql.query_nodes import column_names
 from engine.errors import Diagnostic, Location, ProjectError
 from engine.project.yaml_section import is_name, shown
 from engine.times import duration_seconds, parse_duration
@@ -81,7 +80,7 @@ def _is_gap(text: str) -> bool:
     """Whether the gap of a session is an expression: it then may differ from row to row."""
     if parse_duration(text.strip("'\"")) or not is_expression(text):
         return False
-    return parse_text(f"SELECT {text}").find(exp.Column) is not None
+    return any(column_names(parse_text(f"SELECT {text}")))
 
 
 def _length(text: str, *, signed: bool) -> str:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from sqlglot import exp
-
 from engine.compile.columns import InputColumns
 from engine.compile.columns.find_columns import BoundQuery, bind
 from engine.compile.nodes.query_finding import QueryFinding
+from engine.compile.sql.query_nodes import TreeNode, is_query
 from engine.compile.streaming.aggregate_rules import aggregates, domains, growth
 from engine.compile.streaming.join_rules import joins, running_joins
 from engine.compile.streaming.limit_rules import limits
@@ -31,7 +30,7 @@ def check(bound: BoundQuery, mode: Mode) -> tuple[QueryFinding, ...]:
         All findings by their place. The query runs on Spark if none of them is an error.
     """
     tree = bound.tree
-    if not isinstance(tree, exp.Query):
+    if not is_query(tree):
         message = "a streaming query is a SELECT"
         return (error("not-a-query", message, "Write the SELECT alone.", tree),)
     if bound.plan is None:
@@ -46,7 +45,7 @@ def check(bound: BoundQuery, mode: Mode) -> tuple[QueryFinding, ...]:
     return tuple(sorted(unique.values(), key=lambda f: (f.offset, not f.is_error, f.code)))
 
 
-def _too_deep(tree: exp.Query) -> tuple[QueryFinding, ...]:
+def _too_deep(tree: TreeNode) -> tuple[QueryFinding, ...]:
     return (error("sql-too-deep", "the SQL is nested too deeply", "Use CTEs.", tree),)
 
 
@@ -85,7 +84,7 @@ def check_text(text: str, relations: Mapping[str, InputColumns], mode: Mode) -> 
     return check(bound(parsed.tree, relations, text), mode)
 
 
-def bound(tree: exp.Expr, relations: Mapping[str, InputColumns], text: str) -> BoundQuery:
+def bound(tree: TreeNode, relations: Mapping[str, InputColumns], text: str) -> BoundQuery:
     """The tree of a text, bound to what it reads."""
     inputs = {name.replace("`", "").lower(): columns for name, columns in relations.items()}
     return bind(tree, inputs, {}, text)

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
-from sqlglot import exp
+
+from engine.compile.sql.query_nodes import TreeNode
 
 NO_IDS: frozenset[int] = frozenset()
 
@@ -38,7 +39,7 @@ class PlanColumn(Struct, frozen=True):
     window: str = ""
     copy_of: int = 0
     fields: tuple[PlanColumn, ...] = ()
-    lost: exp.Expr | None = None
+    lost: TreeNode | None = None
     known: bool = True
 
 
@@ -82,7 +83,7 @@ class Condition(Struct, frozen=True):
     (RewriteWithExpression): then it compares a column of its own.
     """
 
-    node: exp.Expr
+    node: TreeNode
     refs: frozenset[int]
     sign: str = ""
     left: Side | None = None
@@ -111,11 +112,11 @@ class Key(Struct, frozen=True):
     GROUPING SETS leaves the key out.
     """
 
-    node: exp.Expr
+    node: TreeNode
     column: PlanColumn | None
     refs: frozenset[int]
     constant: bool = False
-    lost: exp.Expr | None = None
+    lost: TreeNode | None = None
     type: str = ""
     inherits: PlanColumn | None = None
     always: bool = True
@@ -152,7 +153,7 @@ class LogicalPlan(Struct, frozen=True, kw_only=True):
         streaming: reads a stream.
     """
 
-    node: exp.Expr
+    node: TreeNode
     columns: tuple[PlanColumn, ...] = ()
     children: tuple[LogicalPlan, ...] = ()
     uses: frozenset[int] = NO_IDS
@@ -179,7 +180,7 @@ class LogicalPlan(Struct, frozen=True, kw_only=True):
 class Domain(Struct, frozen=True):
     """A correlated subquery that Spark computes by grouping rows of a stream by these columns."""
 
-    node: exp.Expr
+    node: TreeNode
     columns: tuple[PlanColumn, ...]
 
 
@@ -218,8 +219,8 @@ class Aggregate(LogicalPlan, frozen=True, kw_only=True):
 
     keys: tuple[Key, ...] = ()
     sources: Sources = ()
-    distinct: tuple[exp.Expr, ...] = ()
-    collects: tuple[exp.Expr, ...] = ()
+    distinct: tuple[TreeNode, ...] = ()
+    collects: tuple[TreeNode, ...] = ()
     calls: bool = True
     results: frozenset[int] = NO_IDS
     repeats: bool = True
@@ -278,7 +279,7 @@ class Sample(LogicalPlan, frozen=True, kw_only=True):
 class Over(LogicalPlan, frozen=True, kw_only=True):
     """Functions with OVER; `calls` are they."""
 
-    calls: tuple[exp.Expr, ...] = ()
+    calls: tuple[TreeNode, ...] = ()
 
 
 class Generate(LogicalPlan, frozen=True, kw_only=True):
