@@ -31,7 +31,7 @@ from engine.events import (
     now,
 )
 from engine.lake.catalog import catalog_settings
-from engine.lake.clients.catalog_client import before_java
+from engine.lake.clients.catalog_client import check_before_java
 from engine.lake.lake_reader import Lake
 from engine.object_store.s3_settings import hadoop_conf
 from engine.plan import Plan, PlanOptions, make_plan
@@ -344,7 +344,7 @@ def session_settings(
     Raises:
         SetupError: Java or jars cannot be had, or the catalog's server would steer Spark.
     """
-    before_java(target.catalog)
+    check_before_java(target.catalog)
     if is_submitted():
         # Java runs, with the jars that spark-submit was given.
         conf = target_conf(target)

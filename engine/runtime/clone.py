@@ -300,7 +300,7 @@ def _clone_of(config: CatalogConfig, relation: Relation) -> Part | None:
     entry = client(config).table(relation.schema, relation.name)
     if entry is None:
         return None
-    relation_facts = table_removal.stored(config, entry)
+    relation_facts = table_removal.stored_relation(config, entry)
     if CLONE_OF not in relation_facts.properties:
         return None
     return Part("table", relation.schema, relation.name, relation_facts.uuid, relation_facts.folder, relation_facts)

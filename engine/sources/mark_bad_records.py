@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from engine.relations import quoted
 from engine.sources.spec import BAD, ORIGIN, SKIPPED, OnBadRecord
-from engine.spark.internals.executions import tried
+from engine.spark.internals.executions import try_expression
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -182,7 +182,7 @@ def with_event_time(frame: DataFrame, column: str, expression: str | None, max_f
     reason = f.when(f.lit(False), "")
     if expression is not None:
         # Inside a struct NULL is a value: the struct is NULL only where computing is an error.
-        frame = frame.withColumn(_TIME, tried(frame.sparkSession, f"named_struct('value', {expression}\n)"))
+        frame = frame.withColumn(_TIME, try_expression(frame.sparkSession, f"named_struct('value', {expression}\n)"))
         reason = reason.when(f.col(_TIME).isNull(), f"'{column}' cannot be computed: {expression}")
     time = f.col(_TIME)["value"] if expression is not None else f.col(quoted(column))
     if max_future is not None:

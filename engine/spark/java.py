@@ -59,11 +59,11 @@ def find_java(env: Mapping[str, str] = os.environ) -> Java:
     unfit: list[str] = []
     seen_java = False
     for origin, executable in _candidates(env):
-        found = _probe(executable)
-        if found is None:
+        java_and_version = _probe(executable)
+        if java_and_version is None:
             unfit.append(f"{origin}: {executable} is not a working Java")
             continue
-        path, text = found
+        path, text = java_and_version
         if major(text) in SUPPORTED:
             return Java(path, major(text), text, origin)
         seen_java = True

@@ -66,9 +66,9 @@ def locked(states: Sequence[TableState], *, keeps_running: bool = False) -> Iter
 
 def _allow_files(count: int) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = count + 512
-    if soft < wanted and (hard == resource.RLIM_INFINITY or soft < hard):
-        limit = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    needed_limit = count + 512
+    if soft < needed_limit and (hard == resource.RLIM_INFINITY or soft < hard):
+        limit = needed_limit if hard == resource.RLIM_INFINITY else min(needed_limit, hard)
         with contextlib.suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
@@ -81,7 +81,7 @@ def _acquire(state: TableState, record: bytes) -> int:
         if _is_there(descriptor, local(state.folder) / "lock"):
             return descriptor
         os.close(descriptor)
-    raise _held(state, LockHolder({}))
+    raise _locked_error(state, LockHolder({}))
 
 
 def _is_there(descriptor: int, path: Path) -> bool:
@@ -106,7 +106,7 @@ def _locked(state: TableState, record: bytes) -> int:
             holder = _holder(path)
             if holder.may_live or time.monotonic() > deadline:
                 os.close(descriptor)
-                raise _held(state, holder) from None
+                raise _locked_error(state, holder) from None
             time.sleep(_POLL_SECONDS)
         else:
             os.ftruncate(descriptor, 0)
@@ -122,7 +122,7 @@ def _holder(path: Path) -> LockHolder:
     return LockHolder(record if isinstance(record, dict) else {})
 
 
-def _held(state: TableState, holder: LockHolder) -> StateError:
+def _locked_error(state: TableState, holder: LockHolder) -> StateError:
     table = f"{state.catalog}.{state.schema}.{state.table}"
     return TableLockedError.by(table, holder, "the lock of a killed run is released")
 

@@ -100,25 +100,25 @@ class ObjectPath:
         if _ANY_FOLDERS not in parts:
             yield from self._matching(parts)
             return
-        fits = _compiled(pattern)
+        key_pattern = _compiled(pattern)
         for key, kind in self._all():
-            if fits.fullmatch(key):
+            if key_pattern.fullmatch(key):
                 yield ObjectPath(self.store, _joined(self.key, key), kind)
 
     def rglob(self, pattern: str) -> Iterator[ObjectPath]:
         return self.glob(f"{_ANY_FOLDERS}/{pattern}")
 
     def _matching(self, parts: list[str]) -> Iterator[ObjectPath]:
-        first, *rest = parts
-        fits = _compiled(first)
+        first, *parts_below = parts
+        name_pattern = _compiled(first)
         for name, folder in self.store.entries(self.key):
-            if not fits.fullmatch(name):
+            if not name_pattern.fullmatch(name):
                 continue
             path = ObjectPath(self.store, _joined(self.key, name), "folder" if folder else "file")
-            if not rest:
+            if not parts_below:
                 yield path
             elif folder:
-                yield from path._matching(rest)
+                yield from path._matching(parts_below)
 
     def _all(self) -> Iterator[tuple[str, str]]:
         files = self.store.keys(self.key)

@@ -89,7 +89,7 @@ def worlds(
 
 @contextmanager
 def _by_spark() -> Iterator[None]:
-    with patch.object(arrow_changes, "_MOST_FILES", -1), patch.object(file_replacement, "_MOST_FILES", -1):
+    with patch.object(arrow_changes, "_MAX_FILES", -1), patch.object(file_replacement, "_MAX_FILES", -1):
         yield
 
 

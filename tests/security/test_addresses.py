@@ -16,7 +16,7 @@ from engine.bounds import http_exchange
 from engine.bounds.http_exchange import OtherServerError, exchange
 from engine.compile import Catalog
 from engine.errors import ProjectError, SetupError
-from engine.lake.catalog.server_settings import rejected
+from engine.lake.catalog.server_settings import rejected_key
 from engine.lake.clients import catalog_client
 from engine.lake.clients.rest_session import RestSession
 from engine.object_store.s3_client import aws_client
@@ -419,7 +419,7 @@ def recorded_beyond(url: str) -> Any:
     ({"s3.endpoint": "https://any.example", "s3.access-key-id": "x", "s3.secret-access-key": "y"}, {"uri": "https://good.example"}, ""),
 ])  # fmt: skip
 def test_a_server_moves_no_login_to_another_server(found: dict[str, str], target: dict[str, str], key: str) -> None:
-    assert rejected(found, target) == key
+    assert rejected_key(found, target) == key
 
 
 def test_random_addresses_lead_where_trust_is_asked_for() -> None:

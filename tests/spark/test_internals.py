@@ -237,7 +237,7 @@ def _(spark: SparkSession, _: Path) -> None:
 @contract("executions.tried")
 def _(spark: SparkSession, _: Path) -> None:
     rows = spark.sql("select 'a' as t union all select '1'").select(
-        executions.tried(spark, "cast(t as int)").alias("n")
+        executions.try_expression(spark, "cast(t as int)").alias("n")
     )
     assert sorted((row.n for row in rows.collect()), key=str) == [1, None]
 

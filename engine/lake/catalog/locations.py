@@ -19,16 +19,16 @@ class OutsideError(OSError):
 
 
 def root(warehouse: Path) -> Path:
-    return _resolved(str(warehouse), _which(warehouse))
+    return _resolved(str(warehouse), _file_identity(warehouse))
 
 
-def _which(folder: Path) -> tuple[int, int] | None:
+def _file_identity(folder: Path) -> tuple[int, int] | None:
     """Which folder it is; None: there is none."""
     try:
-        found = folder.stat()
+        stats = folder.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return stats.st_dev, stats.st_ino
 
 
 @lru_cache(maxsize=8)

@@ -19,7 +19,7 @@ from engine.state import TableState
 from engine.state import checkpoint as spark_checkpoint
 from engine.state.checkpoint import Damage, find_damage
 from engine.state.file_log import Logged, accepted_times, file_sources, logged, reaches
-from engine.state.first_offsets import begun
+from engine.state.first_offsets import has_beginnings
 from engine.state.state_path import StatePath
 
 
@@ -62,7 +62,7 @@ class CheckpointFacts:
     query_id: str | None = None
     started: int | None = None
     committed: int | None = None
-    begun: bool = False
+    has_beginnings: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)
     offsets: tuple[Mapping[str, Any], ...] = ()
     started_offsets: tuple[Mapping[str, Any], ...] = ()
@@ -99,7 +99,7 @@ def read_checkpoint(
         spark_checkpoint.query_id(path),
         started,
         committed,
-        begun(path),
+        has_beginnings(path),
         {} if begins is None else begins.settings,
         offsets,
         started_offsets,

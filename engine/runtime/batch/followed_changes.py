@@ -15,7 +15,14 @@ from engine.compile.nodes.model_settings import Refresh
 from engine.compile.refresh.changed_keys import FollowedQuery, InputState
 from engine.compile.refresh.truncated_times import TruncatedTime
 from engine.lake.changes.arrow_changes import DifferingFiles, NetRows, differing_files
-from engine.lake.changes.snapshot_changes import SIDE, ChangedFiles, changed_files, comparable, forget, net_changes
+from engine.lake.changes.snapshot_changes import (
+    SIDE,
+    ChangedFiles,
+    changed_files,
+    comparable,
+    forget_files,
+    net_changes,
+)
 from engine.lake.commits import Commit
 from engine.lake.lake_reader import Lake
 from engine.lake.table_facts import TableFacts
@@ -155,7 +162,7 @@ class InputReading:
 
     def _in_java(self, change: InputChange) -> ChangedFiles:
         files = changed_files(self.session, table_of(self.manifest, change).relation.sql, change.before, change.after)
-        self.stack.callback(forget, self.session, files)
+        self.stack.callback(forget_files, self.session, files)
         return files
 
     def net_rows(self, change: InputChange, files: DifferingFiles | ChangedFiles) -> NetInput | None:

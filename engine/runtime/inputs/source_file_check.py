@@ -88,7 +88,7 @@ class Landed:
     def _of_batch(self, batch: int) -> Iterator[Logged]:
         for source in file_sources(self.checkpoint) if self.specs else ():
             begin, end = (reaches(self.checkpoint, source, number) for number in (batch - 1, batch))
-            yield from logged(self.checkpoint, source, after=begin, to=end)
+            yield from logged(self.checkpoint, source, after_entry=begin, to=end)
 
     def time_of(self, uri: str, file: Logged) -> int:
         """The time of a file that its rows are of, in milliseconds."""

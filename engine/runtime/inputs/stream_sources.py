@@ -173,7 +173,7 @@ def _is_of(checkpoint: StatePath, source: StreamSource) -> bool:
     return not uris or any(uri == base or uri.startswith(f"{base}/") for uri in map(normalized, uris))
 
 
-def with_present_names(run: Run, model: Model, state: ModelState, folder: TableState) -> ModelState:
+def with_present_source_names(run: Run, model: Model, state: ModelState, folder: TableState) -> ModelState:
     record_before = recorded(folder, state.generation)
     if record_before is None:
         return state

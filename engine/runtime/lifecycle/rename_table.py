@@ -96,7 +96,7 @@ def _rename(config: CatalogConfig, table: RenamedTable) -> None:
     catalog, old = client(config), table.old
     for _ in range(_ATTEMPTS):
         entry = catalog.table(old.schema, old.name)
-        if entry is None or table_removal.stored(config, entry).uuid != table.uuid:
+        if entry is None or table_removal.stored_relation(config, entry).uuid != table.uuid:
             break
         if catalog.rename(entry, table.new.schema, table.new.name):
             return

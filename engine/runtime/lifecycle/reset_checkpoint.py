@@ -138,7 +138,7 @@ def pass_files(landed: Landed, writer: BatchWriter, at: int | None) -> None:
     older: dict[str, list[str]] = {}
     for source in file_sources(landed.checkpoint):
         past_entry = reaches(landed.checkpoint, source, past) if past is not None else -1
-        for file in logged(landed.checkpoint, source, after=past_entry):
+        for file in logged(landed.checkpoint, source, after_entry=past_entry):
             uri = local_paths.decoded(file.uri)
             if landed.time_of(uri, file) < at:
                 older.setdefault(landed.spec_of(uri).name, []).append(uri)

@@ -77,7 +77,7 @@ def plan_drop(target: Target, table: KnownTable) -> Drop:
     parts: list[Part] = []
     kept_notes: list[str] = []
     if (entry := entries.get(folder.table)) is not None:
-        main = table_removal.stored(config, entry)
+        main = table_removal.stored_relation(config, entry)
         if _is_own(table, main, owners):
             owners |= {main.properties.get("engine.model", table.model)}
             parts.append(_part("view" if entry.view else "table", main))
@@ -85,7 +85,7 @@ def plan_drop(target: Target, table: KnownTable) -> Drop:
             kept_notes.append(f"{table.name} stays: the state belongs to another table of that name")
     for name, entry in sorted(entries.items()):
         if name.startswith(f"{folder.table}__") and not entry.view:
-            table_beside = table_removal.stored(config, entry)
+            table_beside = table_removal.stored_relation(config, entry)
             role = role_beside(name.removeprefix(folder.table), table_beside.properties)
             if role and table_beside.properties.get("engine.model") in owners:
                 parts.append(_part(role, table_beside))
@@ -106,7 +106,7 @@ def find_failing_rows(target: Target) -> tuple[Part, ...]:
     """
     config = target.catalog
     entries = client(config).entries(failing_rows(target, "").schema)
-    relations = [table_removal.stored(config, entry) for entry in entries if not entry.view]
+    relations = [table_removal.stored_relation(config, entry) for entry in entries if not entry.view]
     return tuple(_part("failing rows", relation) for relation in relations if FAILING_ROWS in relation.properties)
 
 
@@ -191,7 +191,7 @@ def _remove(config: CatalogConfig, part: Part) -> None:
         entries = catalog.entries(part.schema) if part.stored is not None else ()
         entry = next((entry for entry in entries if entry.name == part.name), None)
         # A commit of others moves the metadata file; the table stays what it is.
-        if entry is None or table_removal.stored(config, entry).uuid != part.uuid or catalog.remove(entry):
+        if entry is None or table_removal.stored_relation(config, entry).uuid != part.uuid or catalog.remove(entry):
             break
     if part.folder is not None:
         table_removal.remove_folder(config, part.folder)

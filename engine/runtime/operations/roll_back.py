@@ -230,12 +230,13 @@ def _positions(target: Target, reader: Model, back: Rollback | None) -> Iterator
 
 def _stopping(model: Model, names: Sequence[str]) -> Diagnostic:
     single, readers = len(names) == 1, ", ".join(f"'{name}'" for name in names)
+    pronoun = "it" if single else "them"
     message = (
         f"{readers} {'has' if single else 'have'} read rows of '{model.name}' that it will not have, and cannot resume"
     )
     hint = (
-        f"Roll {'it' if single else 'them'} back too: engine rollback {model.name}+. Where no earlier generation of "
-        f"{'it is' if single else 'them is'} kept: --accept {DOWNSTREAM_STOPS}, and rebuild {'it' if single else 'them'}"
+        f"Roll {pronoun} back too: engine rollback {model.name}+. Where no earlier generation of "
+        f"{'it is' if single else 'them is'} kept: --accept {DOWNSTREAM_STOPS}, and rebuild {pronoun}"
     )
     return Diagnostic(DOWNSTREAM_STOPS, message, hint, node=model.name, location=Location(model.file))
 

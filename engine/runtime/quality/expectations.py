@@ -81,7 +81,7 @@ def marked_rows(frame: DataFrame, checks: Sequence[Expectation]) -> DataFrame:
     """All rows, with FAILED; a group that the query leaves out fails nothing."""
     from pyspark.sql import functions as f
 
-    marks = [~f.coalesce(executions.tried(frame.sparkSession, check.check), f.lit(False)) for check in checks]
+    marks = [~f.coalesce(executions.try_expression(frame.sparkSession, check.check), f.lit(False)) for check in checks]
     if LEFT_OUT in frame.columns:
         marks = [mark & ~left_out(frame) for mark in marks]
     return frame.withColumn(FAILED, f.array(*marks).cast("array<boolean>"))

@@ -161,7 +161,9 @@ class Merged:
         merge_rule = Merge(write.unique_key, write.sequence_by, delete, outdated, ranges=self.ranges)
         branch = self.output.branch
         if branch is not None:
-            staging_branch.begin(session, relation, {key: text for key, text in markers.items() if key != "batch-id"})
+            staging_branch.ensure_branch(
+                session, relation, {key: text for key, text in markers.items() if key != "batch-id"}
+            )
         return merge(source, relation, merge_rule, markers, branch, expected, write.write_options)
 
     def _deleted_later(self, rows: DataFrame, deleted: DataFrame) -> Column:

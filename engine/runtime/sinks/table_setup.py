@@ -19,7 +19,7 @@ from engine.errors import Diagnostic, Level, Location, RunError, StateError
 from engine.events import Diagnosed
 from engine.lake import table_writer as lake
 from engine.lake.comments import comment_table, comment_view
-from engine.lake.schema_match import SchemaMatch, same_names, shown_path
+from engine.lake.schema_match import SchemaMatch, duplicate_names, shown_path
 from engine.lake.table_facts import TableFacts
 from engine.lake.table_layout import TableLayout
 from engine.plan.actions.descriptions import changed_properties, comments_of, table_comment, table_properties
@@ -103,7 +103,7 @@ def checked_frame(session: SparkSession, model: Model) -> DataFrame:
 
 
 def check_declared(model: Model, frame: DataFrame) -> None:
-    if twice := same_names(frame.columns):
+    if twice := duplicate_names(frame.columns):
         message = f"the columns {', '.join(twice)} differ only in case"
         raise RunError("duplicate-name", message, "Give one of them another alias.", node=model.name)
     query_columns = [(column.name, column.dataType.simpleString()) for column in frame.schema.fields]

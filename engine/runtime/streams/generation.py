@@ -25,7 +25,7 @@ from engine.runtime.streams.stream_query import StreamQuery
 from engine.sources import answers_of
 from engine.state import ModelState, Phase, TableState
 from engine.state.checkpoint import is_unread
-from engine.state.first_offsets import begun, keep_beginnings
+from engine.state.first_offsets import has_beginnings, keep_beginnings
 from engine.state.operations import Refresh
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def _resumes(run: Run, model: Model, folder: TableState, state: ModelState) -> b
     nodes = [run.manifest.nodes[item.node] for item in model.inputs if item.stream]
     # Where the others begin is found again from what is there, and what is there may be corrected in between.
     fixed = any(isinstance(node, Source) and not answers_of(node.spec.format).start_is_repeatable for node in nodes)
-    return is_same_query and fixed and begun(folder.checkpoint(state.generation))
+    return is_same_query and fixed and has_beginnings(folder.checkpoint(state.generation))
 
 
 @dataclass(frozen=True, slots=True)

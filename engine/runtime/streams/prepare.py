@@ -156,7 +156,7 @@ def open_inputs(query: StreamQuery, generation: Generation) -> tuple[StreamQuery
         StateError: an input is not what the checkpoint has read, or lacks what was not read.
     """
     run, model, folder, session = query.run, query.model, query.folder, query.session
-    state = stream_sources.with_present_names(run, model, generation.state, folder)
+    state = stream_sources.with_present_source_names(run, model, generation.state, folder)
     state, readings = initial_snapshot.find_beginnings(run, model, session, state, folder)
     if any(reading.elsewhere for reading in readings.values()):
         query = query.over(readings)

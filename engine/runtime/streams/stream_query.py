@@ -314,7 +314,7 @@ def _model_and_place(
     if continued_state is None:
         return with_dedup_order(model, None), replace(run.place, settled={}, folders={})
     pinned = (
-        stream_sources.with_present_names(run, model, continued_state, folder).settled
+        stream_sources.with_present_source_names(run, model, continued_state, folder).settled
         if continued_state.batch is not None
         else {}
     )

@@ -37,7 +37,7 @@ from engine.runtime.writer.kept_batches import StoredBatch, StoredBatches
 from engine.spark.internals import executions
 from engine.spark.internals.queries import end_offsets
 from engine.state import ModelState, TableState
-from engine.state.checkpoint import digest_of, ended, markers_of
+from engine.state.checkpoint import digest_of, markers_of, with_digest
 from engine.state.state_path import StatePath, content
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ class BatchWriter:
         try:
             offsets = self._offsets(batch)
             result = self._write(frame, batch, markers_of(offsets))
-            ends = ended(self.state.ends, batch, digest_of(offsets))
+            ends = with_digest(self.state.ends, batch, digest_of(offsets))
             self.record(batch=batch, snapshot=result.snapshot or self.state.snapshot, ends=ends)
             self.written[batch] = result
             if self.rules.kept is not None:
