@@ -46,7 +46,7 @@ class CheckpointFacts:
         query_id: Spark's id of the query; None: it was never started.
         started: the newest micro-batch that was started.
         committed: the newest that is done.
-        begun: where its sources begin is fixed.
+        has_beginnings: where its sources begin is fixed.
         offsets: where each source is after the committed micro-batch; empty: there is none.
         started_offsets: the same after the newest that was started.
         watermark_moved: the committed micro-batch moved the watermark with which it began.
