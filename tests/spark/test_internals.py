@@ -234,7 +234,7 @@ def _(spark: SparkSession, _: Path) -> None:
     frame.unpersist()
 
 
-@contract("executions.tried")
+@contract("executions.try_expression")
 def _(spark: SparkSession, _: Path) -> None:
     rows = spark.sql("select 'a' as t union all select '1'").select(
         executions.try_expression(spark, "cast(t as int)").alias("n")
