@@ -28,7 +28,7 @@ from engine.errors import UsageError
 )
 @output_options
 def init(folder: Path, template: str, **shared: Any) -> int:
-    """Create a sample project: sources with data, models, a unit test, a CI workflow."""
+    """Create a sample project with data, models, a unit test and a CI workflow."""
 
     def work(chosen: CommandSettings) -> None:
         from engine.cli.commands.init_command import create_project
@@ -43,7 +43,7 @@ def init(folder: Path, template: str, **shared: Any) -> int:
 @selection_options
 @project_options
 def parse(**options: Any) -> int:
-    """Read the project and report all errors."""
+    """Read the project and report its errors."""
 
     def work(chosen: CommandSettings) -> None:
         from engine.cli.commands.compile_command import parse
@@ -55,14 +55,12 @@ def parse(**options: Any) -> int:
 
 
 @click.command("compile", cls=Command)
-@click.option(
-    "--inline", metavar="SQL", help="Print the compiled SQL of this query instead; it may use ref() and source()."
-)
+@click.option("--inline", metavar="SQL", help="Compile this query and print its SQL; it may use ref() and source().")
 @defer_options
 @selection_options
 @project_options
 def compile_(inline: str | None, **options: Any) -> int:
-    """Report all errors and write target/compiled/ and target/manifest.json; with a selection, print its SQL."""
+    """Compile the project to target/ and report all errors. With a selection, print its SQL."""
 
     def work(chosen: CommandSettings) -> bool:
         from engine.cli.commands.compile_command import compile_, compile_inline
@@ -79,12 +77,14 @@ def compile_(inline: str | None, **options: Any) -> int:
 
 
 @click.command(cls=Command)
-@click.option("--output", type=click.Choice(["text", "name", "path", "json"]), default="text", help="What to print.")
-@click.option("--output-keys", cls=Several, metavar="KEY", help="With --output json: the keys to print (default: all).")
+@click.option(
+    "--output", type=click.Choice(["text", "name", "path", "json"]), default="text", help="Format of the output."
+)
+@click.option("--output-keys", cls=Several, metavar="KEY", help="With --output json: keys to print (default: all).")
 @click.option(
     "--resource-type", type=click.Choice(["model", "source", "test", "unit_test", "exposure", "all"]), default="all"
 )
-@click.option("--orphans", is_flag=True, help="List tables whose model no longer exists.")
+@click.option("--orphans", is_flag=True, help="List tables without a model.")
 @defer_options
 @selection_options
 @project_options
@@ -117,12 +117,14 @@ def ls(output: str, output_keys: tuple[str, ...], resource_type: str, *, orphans
 
 @click.command(cls=Command)
 @click.argument("column", required=False)
-@click.option("--impact", is_flag=True, help="Also show what removing the column would break.")
-@click.option("--output", type=click.Choice(["text", "json", "mermaid", "dot"]), default="text", help="What to print.")
+@click.option("--impact", is_flag=True, help="Also list the models that break if the column is removed.")
+@click.option(
+    "--output", type=click.Choice(["text", "json", "mermaid", "dot"]), default="text", help="Format of the output."
+)
 @selection_options
 @project_options
 def lineage(column: str | None, impact: bool, output: str, **options: Any) -> int:
-    """Trace a COLUMN (model.column) to its sources; without COLUMN, print the graph of the selection."""
+    """Trace a COLUMN (model.column) to its sources. Without COLUMN, print the graph of the selection."""
 
     def work(chosen: CommandSettings) -> None:
         from engine.cli.commands.docs_command import lineage
@@ -157,9 +159,9 @@ def generate(**shared: Any) -> int:
     type=click.IntRange(0, 65535),
     default=8080,
     show_default=True,
-    help="Port to serve on; 0 picks a free one.",
+    help="Port to serve on; 0 picks a free port.",
 )
-@click.option("--no-reload", is_flag=True, help="Do not regenerate the site after edits and runs.")
+@click.option("--no-reload", is_flag=True, help="Do not update the site after edits and runs.")
 @project_options
 def serve(port: int, no_reload: bool, **shared: Any) -> int:
     """Serve the site on 127.0.0.1 until Ctrl-C."""

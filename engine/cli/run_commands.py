@@ -27,7 +27,7 @@ from engine.errors import UsageError
 _STOPPED = "the next build continues where this one stopped"
 _REFRESHING = "the next build finishes the full refresh; to discard it: --discard-refresh"
 _watch_option = click.option(
-    "--watch", is_flag=True, help="Keep running: rebuild what each edit affects, until Ctrl-C."
+    "--watch", is_flag=True, help="Keep running and rebuild affected models after each edit, until Ctrl-C."
 )
 # What would be carried out again after each edit.
 _REPEATING = {
@@ -43,20 +43,20 @@ _REPEATING = {
     "--output",
     type=click.Choice(["tree", "text", "json", "markdown"]),
     default=None,
-    help="What to print; default: tree on a terminal, else text.",
+    help="Format of the output (default: tree on a terminal, else text).",
 )
-@click.option("--unchanged", is_flag=True, help="Also show in the tree the models that a build does nothing to.")
+@click.option("--unchanged", is_flag=True, help="Include unchanged models in the tree.")
 @click.option(
     "--fail-on",
     type=click.Choice(["create", "resume", "reset", "refresh", "rebuild"]),
     multiple=True,
-    help="End with 1 if a model has this action, too; several times for several.",
+    help="Exit with 1 if a model has this action. Can be repeated.",
 )
-@click.option("--diff", is_flag=True, help="Also show what an edit changes of a model's settings and query.")
+@click.option("--diff", is_flag=True, help="Show the changes in settings and SQL of each edited model.")
 @click.option(
     "--no-catalog",
     is_flag=True,
-    help="Compare with the manifest.json of --state in place of what is deployed; asks no catalog, state or source.",
+    help="Compare with the manifest.json of --state instead of the deployed tables. Reads no catalog, state or source.",
 )
 @plan_options
 @defer_options
@@ -65,7 +65,7 @@ _REPEATING = {
 def plan(
     output: str | None, unchanged: bool, fail_on: tuple[str, ...], diff: bool, no_catalog: bool, **options: Any
 ) -> int:
-    """Show what a build would do to each model, and why; changes nothing."""
+    """Show what a build would do to each model, and why. Changes nothing."""
     wanted, shared = split(options)
     how = cast("RebuildOptions", {key: shared.pop(key) for key in RebuildOptions.__annotations__})
 
@@ -88,15 +88,16 @@ def plan(
 @click.option(
     "--rebuild",
     is_flag=True,
-    help="Rebuild the selected streaming tables beside the existing ones; test, compare, and publish them at the end.",
+    help="Rebuild the selected streaming tables in shadow tables; test, compare and then publish them.",
 )
 @click.option(
     "--clone",
     metavar="TARGET",
-    help="Build only what differs from another target, from clones of its tables and checkpoints; read the rest there.",
+    help="Build only models that differ from another target, in clones of its tables. Read the other "
+    "models from that target.",
 )
 @click.option("--no-publish", is_flag=True, help="With --rebuild: stop before publishing.")
-@click.option("--discard", is_flag=True, help="With --rebuild: remove the unpublished tables of a rebuild.")
+@click.option("--discard", is_flag=True, help="With --rebuild: remove the unpublished shadow tables.")
 def build(watch: bool, rebuild: bool, no_publish: bool, discard: bool, clone: str | None, **options: Any) -> int:
     """Run models and tests in dependency order."""
     if clone is not None:
@@ -229,12 +230,12 @@ def _check_repeatable(how: RunOptions, junit: Path | None) -> None:
     "--threads",
     type=click.IntRange(1, 64),
     envvar="ENGINE_THREADS",
-    help="Number of nodes to run in parallel (default: as in that command).",
+    help="Number of nodes to run in parallel (default: as in the repeated command).",
 )
 @fail_fast_option
 @project_options
 def retry(threads: int | None, *, fail_fast: bool | None, **shared: Any) -> int:
-    """Rerun what failed or was skipped in the last build, run or test, with the same options."""
+    """Rerun the failed and skipped nodes of the last build, run or test, with the same options."""
 
     def work(chosen: CommandSettings) -> bool:
         from engine.cli.commands.build_command import retry
@@ -248,16 +249,16 @@ def retry(threads: int | None, *, fail_fast: bool | None, **shared: Any) -> int:
 @click.option(
     "--deploy-mode",
     type=click.Choice(["client", "cluster"]),
-    help="Where the driver runs (default: cluster, if the master supports it).",
+    help="Place of the driver (default: cluster, if the master supports it).",
 )
 @click.option(
-    "--environment", default="", metavar="ARCHIVE", help="A packed Python environment for the cluster (venv-pack)."
+    "--environment", default="", metavar="ARCHIVE", help="Packed Python environment for the cluster (venv-pack)."
 )
-@click.option("--dry-run", is_flag=True, help="Print the command, its settings and files without running it.")
+@click.option("--dry-run", is_flag=True, help="Print the command, its settings and its files without running it.")
 @project_options
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def submit(command: tuple[str, ...], deploy_mode: str | None, environment: str, *, dry_run: bool, **shared: Any) -> int:
-    """Run a COMMAND such as build -s name with spark-submit on the target's cluster."""
+    """Run a COMMAND, such as build -s name, on the target's cluster with spark-submit."""
 
     def work(chosen: CommandSettings) -> bool:
         from engine.cli.commands.submit_command import submit_command

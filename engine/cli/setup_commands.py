@@ -23,7 +23,7 @@ from engine.errors import UsageError
 )
 @project_options
 def debug(*, show_spark_conf: bool, **shared: Any) -> int:
-    """Check Java, jars, catalog and state, and show how to fix what is wrong."""
+    """Check Java, jars, catalog and state, and show how to fix problems."""
 
     def work(chosen: CommandSettings) -> bool:
         from engine.cli.commands.debug_command import debug
@@ -37,7 +37,7 @@ def debug(*, show_spark_conf: bool, **shared: Any) -> int:
 @click.argument("codes", metavar="[CODE]...", nargs=-1, shell_complete=of_codes)
 @output_options
 def explain(codes: tuple[str, ...], **shared: Any) -> int:
-    """Explain an error CODE: cause, examples and fix. Without CODE, list all codes by topic."""
+    """Explain an error CODE: cause, example and fix. Without CODE, list all codes by topic."""
 
     def work(_: CommandSettings) -> None:
         from engine.cli.explain_command import explain
@@ -50,7 +50,7 @@ def explain(codes: tuple[str, ...], **shared: Any) -> int:
 @click.command(cls=Command)
 @output_options
 def clean(**shared: Any) -> int:
-    """Delete target/ and the project's cache; tables and their state are never touched."""
+    """Delete target/ and the project's cache. Keeps tables and their state."""
 
     def work(chosen: CommandSettings) -> None:
         from engine.target_folder import TargetFolder
@@ -68,14 +68,17 @@ def clean(**shared: Any) -> int:
 @click.command(cls=Command)
 @click.option("--force", is_flag=True, help="Replace an existing archive.")
 @click.option(
-    "--driver-memory", default="", metavar="SIZE", help="Heap size of the drivers to prepare for; it matters from 32g."
+    "--driver-memory",
+    default="",
+    metavar="SIZE",
+    help="Heap size of the drivers to prepare for; only sizes from 32g need it.",
 )
 @click.option("--background", is_flag=True, hidden=True)
 @project_options
 def warmup(*, force: bool, driver_memory: str, background: bool, **shared: Any) -> int:
-    """Pre-build the Java class cache (once, about a minute); later starts take half the time.
+    """Build the Java class cache once (about a minute), so that later starts take half the time.
 
-    Left alone, the first session that finds none has it written in the background when it ends.
+    Without this command, Headrace builds the cache in the background after the first Spark session.
     """
 
     def work(chosen: CommandSettings) -> None:
@@ -102,13 +105,13 @@ def completion(context: click.Context, /, shell: str, **shared: Any) -> int:
 
 @click.command(cls=Command)
 @click.option("-y", "--yes", is_flag=True, help="Confirm without asking.")
-@click.option("--list", "list_only", is_flag=True, help="Show what is allowed for this project.")
-@click.option("--forget", "forget_all", is_flag=True, help="Revoke what is allowed for this project.")
+@click.option("--list", "list_only", is_flag=True, help="List the allowed places of this project.")
+@click.option("--forget", "forget_all", is_flag=True, help="Revoke the allowed places of this project.")
 @project_options
 def trust(*, yes: bool, list_only: bool, forget_all: bool, **shared: Any) -> int:
-    """Show which secrets the target sends to which hosts, and allow it.
+    """Show which secrets the target sends to which hosts, and allow it after confirmation.
 
-    The answer is kept for this folder in a file of yours, outside the project. In CI, ENGINE_TRUST names the hosts.
+    Headrace stores your answer per project folder, outside the project. In CI, set ENGINE_TRUST to the hosts.
     """
 
     def work(chosen: CommandSettings) -> None:
@@ -143,10 +146,10 @@ def fetch(**shared: Any) -> int:
 
 
 @click.command(cls=Command)
-@click.option("--formatter", metavar="COMMAND", help="Program that formats a model's file from stdin to stdout.")
+@click.option("--formatter", metavar="COMMAND", help="Program that formats a model from stdin to stdout.")
 @project_options
 def lsp(formatter: str | None, **shared: Any) -> int:
-    """Serve an editor on stdin and stdout: diagnostics, hover, completion; needs the extra 'lsp'."""
+    """Serve an editor on stdin and stdout: diagnostics, hover, completion. Needs the extra 'lsp'."""
 
     def work(chosen: CommandSettings) -> None:
         need_extra("pygls", "lsp")
@@ -164,12 +167,12 @@ def lsp(formatter: str | None, **shared: Any) -> int:
 
 @click.command(cls=Command)
 @click.option(
-    "--allow-tests", is_flag=True, help="Also offer to run unit tests, which runs SQL of the project in Spark."
+    "--allow-tests", is_flag=True, help="Also offer a tool that runs unit tests, with the project's SQL in Spark."
 )
-@click.option("--allow-build", is_flag=True, help="Also offer to run unit tests and to build models.")
+@click.option("--allow-build", is_flag=True, help="Also offer tools that run unit tests and build models.")
 @project_options
 def mcp(*, allow_tests: bool, allow_build: bool, **shared: Any) -> int:
-    """Serve an assistant on stdin and stdout with tools that read the project; needs the extra 'mcp'."""
+    """Serve an AI assistant on stdin and stdout with tools that read the project. Needs the extra 'mcp'."""
 
     def work(chosen: CommandSettings) -> None:
         need_extra("mcp", "mcp")

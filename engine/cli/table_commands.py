@@ -18,9 +18,9 @@ from engine.errors import UsageError
 @click.command(cls=Command)
 @click.argument("model", required=False, shell_complete=of_models)
 @click.option("-s", "--select", "chosen_model", metavar="MODEL", help="Same as MODEL.")
-@click.option("--inline", metavar="SQL", help="A query instead of a model; it may use ref() and source().")
+@click.option("--inline", metavar="SQL", help="Run this query instead of a model; it may use ref() and source().")
 @click.option(
-    "--table", is_flag=True, help="Print the stored table instead (needs no Java, except for VARIANT columns)."
+    "--table", is_flag=True, help="Print the stored table instead (without Java, except for VARIANT columns)."
 )
 @click.option(
     "-n", "--limit", type=click.IntRange(1, 100_000), default=10, show_default=True, help="Number of rows to print."
@@ -31,7 +31,9 @@ from engine.errors import UsageError
     "--output", type=click.Choice(["text", "json", "csv", "markdown", "parquet"]), default="text", show_default=True,
     help="Format of the rows; json: one object per line.",
 )  # fmt: skip
-@click.option("--out", "file", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False), help="Write to a file.")
+@click.option(
+    "--out", "file", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False), help="Write the rows to a file."
+)
 @project_options
 def show(
     model: str | None,
@@ -45,7 +47,7 @@ def show(
     file: Path | None,
     **shared: Any,
 ) -> int:
-    """Preview a model over all current data, including open windows."""
+    """Run a model over all current data, including open windows, and print rows."""
 
     def work(chosen: CommandSettings) -> None:
         from engine.cli.commands.show_command import RowsWanted, read_sort, show_query, show_table
@@ -74,10 +76,12 @@ def show(
     "--output", type=click.Choice(["text", "json", "csv", "markdown"]), default="text", show_default=True,
     help="Format of the rows; json: one object per line.",
 )  # fmt: skip
-@click.option("--out", "file", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False), help="Write to a file.")
+@click.option(
+    "--out", "file", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False), help="Write the rows to a file."
+)
 @project_options
 def sql(query: str | None, limit: int, everything: bool, output: str, file: Path | None, **shared: Any) -> int:
-    """Query the stored tables without Java, or without QUERY at a prompt; needs the extra 'sql'."""
+    """Query the stored tables without Java. Without QUERY, open a prompt. Needs the extra 'sql'."""
 
     def work(chosen: CommandSettings) -> bool:
         from engine.cli.commands.show_command import RowsWanted
@@ -91,11 +95,11 @@ def sql(query: str | None, limit: int, everything: bool, output: str, file: Path
 @click.command(cls=Command)
 @click.argument("model", shell_complete=of_models)
 @click.option("-n", "--limit", type=click.IntRange(0, 10_000), default=10, show_default=True,
-              help="Number of entries to print of each step.")  # fmt: skip
+              help="Number of entries to print per step.")  # fmt: skip
 @click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @project_options
 def state(model: str, limit: int, output: str, **shared: Any) -> int:
-    """Show what a stream holds: open windows, keys of dedup, rows that may still find a match."""
+    """Inspect a stream's state: open windows, dedup keys, unmatched join rows."""
 
     def work(chosen: CommandSettings) -> None:
         from engine.cli.commands.state_command import show_state
@@ -106,9 +110,9 @@ def state(model: str, limit: int, output: str, **shared: Any) -> int:
 
 
 @click.command(cls=Command)
-@click.option("--dry-run", is_flag=True, help="Print what would be done without changing anything.")
+@click.option("--dry-run", is_flag=True, help="Print the planned changes without making them.")
 @click.option(
-    "--older-than", metavar="DURATION", help="Expire snapshots older than this (default: the table's setting, 5 days)."
+    "--older-than", metavar="DURATION", help="Expire snapshots older than this (default: setting of the table, 5 days)."
 )
 @click.option(
     "--orphans-older-than", "orphans", metavar="DURATION", help="Remove orphan files older than this (default: 3 days)."
@@ -116,7 +120,7 @@ def state(model: str, limit: int, output: str, **shared: Any) -> int:
 @selection_options
 @project_options
 def maintain(dry_run: bool, older_than: str | None, orphans: str | None, **options: Any) -> int:
-    """Compact small files, expire old snapshots and remove orphan files; safe while streams run."""
+    """Compact small files, expire old snapshots and remove orphan files. Safe while streams run."""
     wanted, shared = split(options)
 
     def work(chosen: CommandSettings) -> bool:
@@ -129,10 +133,10 @@ def maintain(dry_run: bool, older_than: str | None, orphans: str | None, **optio
 
 @click.command(cls=Command)
 @click.argument("model", shell_complete=of_models)
-@click.option("--accept", is_flag=True, help="Publish the staged rows of MODEL although tests failed.")
+@click.option("--accept", is_flag=True, help="Publish the rows even if tests failed.")
 @project_options
 def publish(model: str, accept: bool, **shared: Any) -> int:
-    """Accept rows that failed the tests of a model with publish: on_tests_pass."""
+    """Publish staged rows of a model with publish: on_tests_pass."""
 
     def work(chosen: CommandSettings) -> None:
         from engine.cli.commands.publish_command import accept_rows
@@ -144,17 +148,17 @@ def publish(model: str, accept: bool, **shared: Any) -> int:
 
 @click.command(cls=Command)
 @click.argument("tables", metavar="MODEL|TABLE...", nargs=-1, shell_complete=of_models)
-@click.option("--all", "everything", is_flag=True, help="Everything this project has built in the target.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--all", "everything", is_flag=True, help="Drop everything that this project has built in the target.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.option(
     "--accept",
     multiple=True,
     type=click.Choice(["downstream-stops", "files-gone", "protected"]),
-    help="Accept a named consequence.",
+    help="Accept this consequence.",
 )
 @project_options
 def drop(tables: tuple[str, ...], accept: tuple[str, ...], *, everything: bool, yes: bool, **shared: Any) -> int:
-    """Drop tables with their files, state, quarantine and deleted keys; asks first."""
+    """Drop tables with their files, state, quarantine and deleted keys. Asks for confirmation."""
 
     def work(chosen: CommandSettings) -> None:
         from engine.cli.commands.drop_command import drop_tables
@@ -171,17 +175,13 @@ def drop(tables: tuple[str, ...], accept: tuple[str, ...], *, everything: bool, 
 
 @click.command(cls=Command)
 @click.argument("model", shell_complete=of_models)
-@click.option(
-    "--where", required=True, metavar="SQL", help="A condition over the columns of the table: 'user_id = 42'."
-)
-@click.option(
-    "--quarantine", metavar="SQL", help="Also the rows of MODEL__quarantine that match this condition over its columns."
-)
-@click.option("--dry-run", is_flag=True, help="Print what would be erased without changing anything.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--where", required=True, metavar="SQL", help="Condition on the columns of the table: 'user_id = 42'.")
+@click.option("--quarantine", metavar="SQL", help="Also erase rows of MODEL__quarantine that match this condition.")
+@click.option("--dry-run", is_flag=True, help="Print the rows to erase without erasing them.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @project_options
 def erase(model: str, where: str, quarantine: str | None, *, dry_run: bool, yes: bool, **shared: Any) -> int:
-    """Erase the rows of a person: from the table, its earlier versions, what is beside it, and the disk; asks first."""
+    """Erase rows from a table, its earlier snapshots, its quarantine, and the disk. Asks for confirmation."""
 
     def work(chosen: CommandSettings) -> None:
         from engine.cli.commands.erase_command import erase_rows
@@ -193,19 +193,21 @@ def erase(model: str, where: str, quarantine: str | None, *, dry_run: bool, yes:
 
 @click.command(cls=Command)
 @click.argument("model", shell_complete=of_models)
-@click.option("--from", "begin", required=True, metavar="TIME", help="The first time, in UTC: 2026-05-01.")
-@click.option("--to", "end", metavar="TIME", help="Rows before this time; default: all later rows.")
-@click.option("--column", metavar="NAME", help="Of the table; default: the watermark's or the partitions' column.")
+@click.option("--from", "begin", required=True, metavar="TIME", help="Start of the time range, in UTC: 2026-05-01.")
+@click.option("--to", "end", metavar="TIME", help="End of the time range, exclusive (default: no end).")
+@click.option(
+    "--column", metavar="NAME", help="Time column of the table (default: column of the watermark or of the partitions)."
+)
 @click.option(
     "--rows-per-commit",
     type=click.IntRange(min=1),
     default=1_000_000,
     show_default=True,
-    help="Replace so many rows at a time, or one day.",
+    help="Maximum number of rows per commit; a commit has at least one day.",
 )
-@click.option("--dry-run", is_flag=True, help="Print what would be replaced without changing anything.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--accept", multiple=True, type=click.Choice(["fewer-rows"]), help="Accept a named consequence.")
+@click.option("--dry-run", is_flag=True, help="Print the rows to replace without replacing them.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@click.option("--accept", multiple=True, type=click.Choice(["fewer-rows"]), help="Accept this consequence.")
 @project_options
 def backfill(
     model: str,
@@ -219,7 +221,7 @@ def backfill(
     yes: bool,
     **shared: Any,
 ) -> int:
-    """Compute rows of a stateless stream again from the input it has read, after its query changed; asks first."""
+    """Recompute rows of a stateless stream after its query changed. Asks for confirmation."""
 
     def work(chosen: CommandSettings) -> None:
         from engine.cli.commands.backfill_command import backfill_rows
@@ -236,7 +238,7 @@ def backfill(
 @click.option("--output", type=click.Choice(["text", "markdown", "json"]), default="text", show_default=True)
 @project_options
 def compare(model: str, output: str, **shared: Any) -> int:
-    """Compare a table with what its last full refresh replaced, or staged rows with the table."""
+    """Compare a table with its version before the last full refresh, or staged rows with the table."""
 
     def work(chosen: CommandSettings) -> None:
         from engine.cli.commands.compare_command import show_difference
@@ -248,12 +250,12 @@ def compare(model: str, output: str, **shared: Any) -> int:
 
 @click.command(cls=Command)
 @click.argument("selection", metavar="MODEL...", nargs=-1, required=True, shell_complete=of_models)
-@click.option("--dry-run", is_flag=True, help="Print what would come back without changing anything.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--accept", multiple=True, type=click.Choice(["downstream-stops"]), help="Accept a named consequence.")
+@click.option("--dry-run", is_flag=True, help="Print the versions to restore without restoring them.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@click.option("--accept", multiple=True, type=click.Choice(["downstream-stops"]), help="Accept this consequence.")
 @project_options
 def rollback(selection: tuple[str, ...], accept: tuple[str, ...], *, dry_run: bool, yes: bool, **shared: Any) -> int:
-    """Undo the last full refresh of streaming tables: rows, columns and checkpoint of before; asks first."""
+    """Restore streaming tables and checkpoints to the state before a full refresh. Asks for confirmation."""
 
     def work(chosen: CommandSettings) -> None:
         from engine.cli.commands.rollback_command import roll_tables_back
@@ -296,7 +298,7 @@ def inspect(name: str, lateness: str | None, **shared: Any) -> int:
 @selection_options
 @project_options
 def freshness(output: Path | None, **options: Any) -> int:
-    """Check the age of each source's newest row against its freshness settings."""
+    """Check the age of the newest row of each source."""
     wanted, shared = split(options)
 
     def work(chosen: CommandSettings) -> bool:
