@@ -30,6 +30,11 @@ def duration_seconds(text: str) -> float:
     return int(number) * SECONDS[unit.rstrip("s")]
 
 
+def in_words(duration: str) -> str:
+    """A duration of `parse_duration` as one writes it: `1 hour`, not `1 hours`."""
+    return duration.removesuffix("s") if duration.startswith("1 ") else duration
+
+
 def duration_text(seconds: float) -> str:
     exact = round(seconds * _MICROS)
     for unit in _SHOWN:

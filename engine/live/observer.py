@@ -175,13 +175,14 @@ def line_of(event: Event) -> tuple[str, str, str] | None:  # noqa: PLR0911 - one
         case NodeStateChanged(state=NodeState.STANDBY) | NodeStateChanged(took_over=True):
             return event.at, "info", f"{shown_name(event.node)}: {event.state.value}: {event.reason}"
         case ProjectReloaded():
-            text = event.rejection or f"project read again, {len(event.changed)} nodes changed"
+            changed = len(event.changed)
+            text = event.rejection or f"project reloaded, {changed} node{'s' * (changed != 1)} changed"
             return event.at, "error" if event.rejected else "info", text
         case MaintenanceFinished():
             level = "error" if event.failed else "info"
             return event.at, level, f"{shown_name(event.node)}: maintenance: {event.message or 'nothing to do'}"
         case SessionClosed():
-            return event.at, "info", f"Java given back: {event.reason}"
+            return event.at, "info", f"Spark JVM shut down: {event.reason}"
         case LiveStopped():
             return event.at, "info", f"stopped: {event.reason}"
         case Diagnosed():

@@ -20,6 +20,7 @@ from engine.compile import DataTest, Manifest, Model, Source, UnitTest
 from engine.compile.nodes.personal_data import hidden_columns, personal_columns
 from engine.errors import Diagnostic, EngineError, RunError, UsageError, near
 from engine.secrets import MASK, scrubbed, scrubber
+from engine.times import in_words
 
 MOST_CHARACTERS = 60_000
 MOST_OF_A_TEXT = 8_000
@@ -136,7 +137,9 @@ def read_model(project: Project, name: str) -> str:
             "windows": {
                 key: f"{w.kind} {w.size}{f' every {w.slide}' if w.slide else ''}" for key, w in node.windows.items()
             },
-            "watermarks": {i.name: f"{i.watermark.column}, {i.watermark.delay}" for i in node.inputs if i.watermark},
+            "watermarks": {
+                i.name: f"{i.watermark.column}, {in_words(i.watermark.delay)}" for i in node.inputs if i.watermark
+            },
             "tests": [test.id for test in tests if test.model == node.id],
         }
     record["read_by"] = [model.name for model in manifest.models if node.id in model.depends_on]

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from engine.relations import quoted
 from engine.sources.spec import BAD, ORIGIN, SKIPPED, OnBadRecord
 from engine.spark.internals.executions import try_expression
+from engine.times import in_words
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -187,7 +188,7 @@ def with_event_time(frame: DataFrame, column: str, expression: str | None, max_f
     time = f.col(_TIME)["value"] if expression is not None else f.col(quoted(column))
     if max_future is not None:
         ahead = time > f.current_timestamp() + f.expr(f"interval '{max_future}'")
-        reason = reason.when(ahead, f"'{column}' is more than {max_future} ahead of the clock")
+        reason = reason.when(ahead, f"'{column}' is more than {in_words(max_future)} ahead of the clock")
     nothing = f.lit(None).cast("binary")
     mark = f.when(reason.isNotNull(), f.struct(reason.alias("reason"), nothing.alias("raw"), whole.alias("row")))
     if has_bad:

@@ -15,7 +15,7 @@ from engine.docs.site.freshness_status import FILE, AgeBound, Fresh, FreshnessSt
 from engine.runtime.operations.source_freshness import FreshnessVerdict, SourceFreshness, check_freshness
 from engine.secrets import scrub
 from engine.target_folder import write_report
-from engine.times import SECONDS
+from engine.times import SECONDS, in_words
 
 _COLOURS = {
     FreshnessVerdict.PASS: "green",
@@ -102,7 +102,7 @@ def _print(chosen: CommandSettings, seen: SourceFreshness, number: int, total: i
 
 
 def _ahead(seen: SourceFreshness) -> str:
-    bound = seen.source.freshness.max_future if seen.source.freshness else ""
+    bound = in_words(seen.source.freshness.max_future) if seen.source.freshness else ""
     rows = f"{seen.ahead:,} row{' does' if seen.ahead == 1 else 's do'} not count"
     return f"{rows}, more than {bound} ahead of the clock: up to {seen.farthest}"
 

@@ -258,6 +258,10 @@ def _loose(node: exp.Expr, ids: set[int], texts: set[str], values: ExpressionRea
         if _is_loose(node, ids, texts, values):
             yield node
         return
+    fault = values.walk.faults.get(node.meta.get("start", -1))
+    if fault is not None and fault.code == "unknown-function":
+        # It may be a misspelled aggregate, and is reported already.
+        return
     made = values.of(node).column
     if (made is not None and made.id in ids) or (texts and _text(node, values) in texts):
         return

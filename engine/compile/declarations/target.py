@@ -350,8 +350,10 @@ def _check_names(targets: Section | None) -> None:
 
 
 def _no_target(chosen: str, top: Section, targets: Section | None, *, named: bool) -> None:
-    known = [key for key, _ in targets.mapping() if is_target_name(key)] if targets else []
-    hint = near(chosen, known) or (f"Add it: targets: {{{chosen}: {{schema: {chosen}}}}}." if is_name(chosen) else "")
+    known = [key for key, _ in targets.mapping() if is_target_name(key)] if targets else [DEFAULT_TARGET]
+    hint = near(chosen, known)
+    if is_name(chosen) and not hint.startswith("Did you mean"):
+        hint = f"{hint} To add it, write targets: {{{chosen}: {{schema: {chosen}}}}} in project.yml.".lstrip()
     place = (top.child("target") if named else None) or targets or top
     place.report("unknown-target", f"target '{chosen}' not found", hint)
 

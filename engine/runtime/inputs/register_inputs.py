@@ -17,6 +17,7 @@ from engine.sources import KINDS, ORIGIN, OnBadRecord, Place, answers_of, limite
 from engine.sources.iceberg import iceberg_source
 from engine.sources.iceberg.snapshot_history import table_stream
 from engine.sources.spec import BadRecordLimit
+from engine.times import in_words
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -145,7 +146,8 @@ def _event_time(frame: DataFrame, item: Input, mark: Watermark, several: Timed |
                        f"It has: {names}.")  # fmt: skip
     if not isinstance(kinds[mark.column], TimestampType):
         kind = kinds[mark.column].simpleString()
-        hint = f"Write 'cast({mark.expression or mark.column} as timestamp) as event_time delay {mark.delay}'."
+        cast = f"cast({mark.expression or mark.column} as timestamp)"
+        hint = f"Write '{cast} as {mark.column} delay {in_words(mark.delay)}'."
         raise RunError("query-failed", f"the watermark column '{mark.column}' is {kind}, not timestamp", hint)
     if bounded:
         return frame.dropDuplicates(list(item.dedup)) if item.dedup else frame

@@ -18,7 +18,7 @@ from engine.sources import SourceSpec
 from engine.sources.files import listing
 from engine.state import checkpoint as spark_checkpoint
 from engine.state.file_log import Logged, file_sources, logged, reaches
-from engine.times import duration_seconds
+from engine.times import duration_seconds, in_words
 
 
 def clean_up_files(landed: Landed) -> str:
@@ -69,8 +69,8 @@ def _warn_of_skipped(
     skipped = [unread_file.uri for unread_file in unread if unread_file.modified < bound]
     if skipped:
         message = (
-            f"{number(len(skipped), 'file')} of '{spec.name}' skipped, being more than {age} older than the newest:"
-            f" {landed.some(skipped)}"
+            f"{number(len(skipped), 'file')} of '{spec.name}' skipped, being more than {in_words(age)} older than the "
+            f"newest: {landed.some(skipped)}"
         )
         landed.warn("files-skipped", message, "To read files of any age, remove 'max_file_age'.")
 

@@ -101,13 +101,15 @@ def _jars(needed_jars: frozenset[str]) -> Iterator[Finding]:
         if state is JarState.MISSING and coordinates not in needed_jars:
             unneeded += 1
             continue
+        if state is JarState.MISSING:
+            text = f"{coordinates}: will be downloaded by the first build"
+            yield Finding("jars", True, text, "Run 'engine jars fetch' to download it now.")
+            continue
         good = state is JarState.READY
         remedy = "" if good else f"Delete {path} and run 'engine jars fetch'."
-        if state is JarState.MISSING:
-            remedy = "Run 'engine jars fetch', or the first build downloads them."
         yield Finding("jars", good, f"{coordinates}: {state.value}", remedy)
     if unneeded:
-        text = f"{unneeded} more, of other sources and catalogs, are not downloaded and not needed here"
+        text = f"{unneeded} more, of other sources and catalogs, are not downloaded, and not needed here"
         yield Finding("jars", True, text)
 
 
