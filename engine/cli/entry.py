@@ -12,7 +12,7 @@ def main() -> None:
     try:
         from engine.cli.console.live_area import AREA
 
-        AREA.first(sys.argv[1:])
+        AREA.show_starting(sys.argv[1:])
         from engine.cli.main import main as carry_out
 
         carry_out()

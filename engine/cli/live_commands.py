@@ -8,7 +8,7 @@ import click
 
 from engine.cli.arguments import Command
 from engine.cli.command_setup import CommandSettings
-from engine.cli.exits import carry_out
+from engine.cli.exits import run_command
 from engine.cli.options import project_options, selection_options, split, threads_option
 
 _STOPPED = "the next start or build continues where this one stopped"
@@ -27,13 +27,17 @@ def status(*, watch: bool, live: bool, output: str, **shared: Any) -> int:
     """
     code = 0
 
-    def work(chosen: CommandSettings) -> None:
+    def work(settings: CommandSettings) -> None:
         from engine.cli.commands.status_command import show_liveness, show_status
 
         nonlocal code
-        code = show_liveness(chosen.target_dir, output) if live else show_status(chosen.target_dir, output, watch=watch)
+        code = (
+            show_liveness(settings.target_dir, output)
+            if live
+            else show_status(settings.target_dir, output, watch=watch)
+        )
 
-    return carry_out(work, **shared) or code
+    return run_command(work, **shared) or code
 
 
 @click.command(cls=Command)
@@ -67,20 +71,20 @@ def start(
     **options: Any,
 ) -> int:
     """Run models continuously until stopped."""
-    wanted, shared = split(options)
+    selection, shared = split(options)
 
-    def work(chosen: CommandSettings) -> bool:
+    def work(settings: CommandSettings) -> bool:
         from engine.api.keep_running.live_project import LiveOptions
         from engine.api.requests import THREADS
         from engine.cli.commands.start_command import start_project
 
-        how = LiveOptions(
+        live_options = LiveOptions(
             threads or THREADS, turn_seconds, reload, idle_timeout * 60 or None, maintain_after,
             int(max_java_memory * 2**30) or None,
         )  # fmt: skip
-        return start_project(chosen, wanted, how, serve)
+        return start_project(settings, selection, live_options, serve)
 
-    return carry_out(work, stopped=_STOPPED, **shared)
+    return run_command(work, stopped=_STOPPED, **shared)
 
 
 @click.command(cls=Command)
@@ -115,12 +119,12 @@ def reload(**shared: Any) -> int:
 
 
 def _ask(request: str, models: tuple[str, ...], **shared: Any) -> int:
-    def work(chosen: CommandSettings) -> None:
+    def work(settings: CommandSettings) -> None:
         from engine.cli.commands.start_command import ask_running
 
-        ask_running(chosen, request, models)
+        ask_running(settings, request, models)
 
-    return carry_out(work, **shared)
+    return run_command(work, **shared)
 
 
 COMMANDS = (start, stop, pause, resume, reload, status)

@@ -11,7 +11,7 @@ import click
 
 from engine.api import THREADS, Selection
 from engine.cli.console.log_level import LogLevel
-from engine.cli.shell_completion import of_selections, of_targets
+from engine.cli.shell_completion import complete_selections, complete_targets
 
 Command = Callable[..., Any]
 
@@ -61,7 +61,7 @@ def project_options(command: Command) -> Command:
         ),
         _option("--vars", "variables", env="VARS", metavar="YAML", default="{}", help="Set var(): '{minimum: 10}'."),
         _option(
-            "-t", "--target", env="TARGET", metavar="NAME", shell_complete=of_targets,
+            "-t", "--target", env="TARGET", metavar="NAME", shell_complete=complete_targets,
             help="Use this target of project.yml.",
         ),
     ):  # fmt: skip
@@ -81,12 +81,12 @@ def selection_options(command: Command) -> Command:
         ),
         _option("--selector", env="SELECTOR", metavar="NAME", help="Use a selector from selectors.yml."),
         _option(
-            "--exclude", env="EXCLUDE", cls=Several, metavar="SELECTION", shell_complete=of_selections,
+            "--exclude", env="EXCLUDE", cls=Several, metavar="SELECTION", shell_complete=complete_selections,
             help="Exclude nodes.",
         ),
         _option(
             "-s", "--select", "-m", "--models", env="SELECT", cls=Several, metavar="SELECTION",
-            shell_complete=of_selections,
+            shell_complete=complete_selections,
             help="Select nodes: names, +name+, tag:x, path:models/x, source:a.b ...",
         ),
     ):  # fmt: skip
@@ -186,5 +186,5 @@ def run_options(command: Command) -> Command:
 
 def split(options: Mapping[str, Any]) -> tuple[Selection, dict[str, Any]]:
     names = {f.name for f in fields(Selection)}
-    chosen = Selection(**{key: value for key, value in options.items() if key in names})
-    return chosen, {key: value for key, value in options.items() if key not in names}
+    selection = Selection(**{key: value for key, value in options.items() if key in names})
+    return selection, {key: value for key, value in options.items() if key not in names}

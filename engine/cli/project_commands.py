@@ -9,9 +9,9 @@ import click
 
 from engine.api import Selection
 from engine.cli.arguments import Command, Group
-from engine.cli.command_setup import CommandSettings, Warnings, compiled, selected
+from engine.cli.command_setup import CommandSettings, Warnings, compile_and_report, select_and_report
 from engine.cli.console.amounts import amount
-from engine.cli.exits import carry_out
+from engine.cli.exits import run_command
 from engine.cli.options import Several, defer_options, output_options, project_options, selection_options, split
 from engine.errors import UsageError
 
@@ -30,13 +30,13 @@ from engine.errors import UsageError
 def init(folder: Path, template: str, **shared: Any) -> int:
     """Create a sample project with data, models, a unit test and a CI workflow."""
 
-    def work(chosen: CommandSettings) -> None:
+    def work(settings: CommandSettings) -> None:
         from engine.cli.commands.init_command import create_project
 
-        files = create_project(chosen.root / folder, template)
-        chosen.out.say(f"Created {folder} ({amount(len(files), 'file')}). Next: cd {folder} && engine build")
+        files = create_project(settings.root / folder, template)
+        settings.out.say(f"Created {folder} ({amount(len(files), 'file')}). Next: cd {folder} && engine build")
 
-    return carry_out(work, **shared)
+    return run_command(work, **shared)
 
 
 @click.command(cls=Command)
@@ -45,13 +45,13 @@ def init(folder: Path, template: str, **shared: Any) -> int:
 def parse(**options: Any) -> int:
     """Read the project and report its errors."""
 
-    def work(chosen: CommandSettings) -> None:
+    def work(settings: CommandSettings) -> None:
         from engine.cli.commands.compile_command import parse
 
-        parse(chosen, wanted)
+        parse(settings, selection)
 
-    wanted, shared = split(options)
-    return carry_out(work, **shared)
+    selection, shared = split(options)
+    return run_command(work, **shared)
 
 
 @click.command("compile", cls=Command)
@@ -62,18 +62,18 @@ def parse(**options: Any) -> int:
 def compile_(inline: str | None, **options: Any) -> int:
     """Compile the project to target/ and report all errors. With a selection, print its SQL."""
 
-    def work(chosen: CommandSettings) -> bool:
+    def work(settings: CommandSettings) -> bool:
         from engine.cli.commands.compile_command import compile_, compile_inline
 
         if inline is not None:
-            if wanted != Selection():
+            if selection != Selection():
                 raise UsageError("usage", "--inline cannot be combined with a selection", "Remove one of them.")
-            compile_inline(chosen, inline, as_json=shared["log_format"] == "json")
+            compile_inline(settings, inline, as_json=shared["log_format"] == "json")
             return True
-        return compile_(chosen, wanted, as_json=shared["log_format"] == "json")
+        return compile_(settings, selection, as_json=shared["log_format"] == "json")
 
-    wanted, shared = split(options)
-    return carry_out(work, **shared)
+    selection, shared = split(options)
+    return run_command(work, **shared)
 
 
 @click.command(cls=Command)
@@ -91,28 +91,28 @@ def compile_(inline: str | None, **options: Any) -> int:
 def ls(output: str, output_keys: tuple[str, ...], resource_type: str, *, orphans: bool, **options: Any) -> int:
     """List nodes in build order."""
 
-    def work(chosen: CommandSettings) -> None:
+    def work(settings: CommandSettings) -> None:
         if orphans:
             from engine.cli.commands.drop_command import list_orphans
 
-            if wanted != Selection():
+            if selection != Selection():
                 raise UsageError(
                     "usage",
                     "--orphans cannot be combined with a selection",
                     "Remove the selection: orphans belong to no model.",
                 )
-            list_orphans(chosen, output)
+            list_orphans(settings, output)
             return
         from engine.cli.commands.ls_command import read_keys, write_lines
 
         keys = read_keys(output, output_keys)
-        result = compiled(chosen, heard=False, warnings=Warnings.SELECTED)
-        nodes = selected(chosen, result.manifest, wanted, tell=output == "text", daily=True)
-        manifest = chosen.project.defer(result, nodes, wanted).manifest
+        result = compile_and_report(settings, show_template_output=False, warnings=Warnings.SELECTED)
+        nodes = select_and_report(settings, result.manifest, selection, report_empty=output == "text", daily=True)
+        manifest = settings.project.defer(result, nodes, selection).manifest
         write_lines(manifest, nodes, output, resource_type, keys)
 
-    wanted, shared = split(options)
-    return carry_out(work, **shared)
+    selection, shared = split(options)
+    return run_command(work, **shared)
 
 
 @click.command(cls=Command)
@@ -126,13 +126,13 @@ def ls(output: str, output_keys: tuple[str, ...], resource_type: str, *, orphans
 def lineage(column: str | None, impact: bool, output: str, **options: Any) -> int:
     """Trace a COLUMN (model.column) to its sources. Without COLUMN, print the graph of the selection."""
 
-    def work(chosen: CommandSettings) -> None:
+    def work(settings: CommandSettings) -> None:
         from engine.cli.commands.docs_command import lineage
 
-        lineage(chosen, column, wanted, output, impact=impact)
+        lineage(settings, column, selection, output, impact=impact)
 
-    wanted, shared = split(options)
-    return carry_out(work, **shared)
+    selection, shared = split(options)
+    return run_command(work, **shared)
 
 
 @click.group(cls=Group)
@@ -145,12 +145,12 @@ def docs() -> None:
 def generate(**shared: Any) -> int:
     """Write the lineage site to target/docs/ and the artifacts to target/."""
 
-    def work(chosen: CommandSettings) -> bool:
+    def work(settings: CommandSettings) -> bool:
         from engine.cli.commands.docs_command import generate
 
-        return generate(chosen)
+        return generate(settings)
 
-    return carry_out(work, **shared)
+    return run_command(work, **shared)
 
 
 @docs.command()
@@ -166,12 +166,12 @@ def generate(**shared: Any) -> int:
 def serve(port: int, no_reload: bool, **shared: Any) -> int:
     """Serve the site on 127.0.0.1 until Ctrl-C."""
 
-    def work(chosen: CommandSettings) -> None:
+    def work(settings: CommandSettings) -> None:
         from engine.cli.commands.docs_command import serve
 
-        serve(chosen, port, reload=not no_reload)
+        serve(settings, port, reload=not no_reload)
 
-    return carry_out(work, **shared)
+    return run_command(work, **shared)
 
 
 COMMANDS = (init, parse, compile_, ls, lineage, docs)

@@ -11,7 +11,7 @@ from engine.api import Command as RunCommand
 from engine.api import RebuildOptions, RunOptions
 from engine.cli.arguments import Command
 from engine.cli.command_setup import CommandSettings
-from engine.cli.exits import carry_out
+from engine.cli.exits import run_command
 from engine.cli.options import (
     defer_options,
     fail_fast_option,
@@ -66,15 +66,17 @@ def plan(
     output: str | None, unchanged: bool, fail_on: tuple[str, ...], diff: bool, no_catalog: bool, **options: Any
 ) -> int:
     """Show what a build would do to each model, and why. Changes nothing."""
-    wanted, shared = split(options)
-    how = cast("RebuildOptions", {key: shared.pop(key) for key in RebuildOptions.__annotations__})
+    selection, shared = split(options)
+    run_options = cast("RebuildOptions", {key: shared.pop(key) for key in RebuildOptions.__annotations__})
 
-    def work(chosen: CommandSettings) -> bool:
+    def work(settings: CommandSettings) -> bool:
         from engine.cli.commands.plan_command import PlanOutput, show_plan
 
-        return show_plan(chosen, wanted, how, PlanOutput(output or "", diff, fail_on, no_catalog, unchanged))
+        return show_plan(
+            settings, selection, run_options, PlanOutput(output or "", diff, fail_on, no_catalog, unchanged)
+        )
 
-    return carry_out(work, **shared)
+    return run_command(work, **shared)
 
 
 @click.command(cls=Command)
@@ -132,39 +134,39 @@ def test(junit_xml: Path | None, watch: bool, **options: Any) -> int:
 
 
 def _run(command: RunCommand, junit: Path | None = None, *, watch: bool = False, **options: Any) -> int:
-    wanted, shared = split(options)
-    how = cast("RunOptions", {key: shared.pop(key) for key in RunOptions.__annotations__ if key in shared})
+    selection, shared = split(options)
+    run_options = cast("RunOptions", {key: shared.pop(key) for key in RunOptions.__annotations__ if key in shared})
 
-    def work(chosen: CommandSettings) -> bool:
+    def work(settings: CommandSettings) -> bool:
         if watch:
-            _check_repeatable(how, junit)
+            _check_repeatable(run_options, junit)
             from engine.cli.commands.watch_command import watch_project
 
-            return watch_project(chosen, command, wanted, how)
+            return watch_project(settings, command, selection, run_options)
         from engine.cli.commands.build_command import run_nodes
 
-        return run_nodes(chosen, command, wanted, how, junit)
+        return run_nodes(settings, command, selection, run_options, junit)
 
     stopped = "" if command == "test" else _STOPPED
-    if how.get("full_refresh"):
+    if run_options.get("full_refresh"):
         stopped = _REFRESHING
-    return carry_out(work, stopped=stopped, **shared)
+    return run_command(work, stopped=stopped, **shared)
 
 
 def _clone(other: str, *, rebuild: bool, watch: bool, **options: Any) -> int:
-    said = {**options, "watch": watch, "rebuild": rebuild}
-    both = next((option for key, option in _NOT_WITH_CLONE.items() if said[key]), "")
-    wanted, shared = split(options)
-    how = cast("RunOptions", {key: shared.pop(key) for key in RunOptions.__annotations__ if key in shared})
+    given_options = {**options, "watch": watch, "rebuild": rebuild}
+    conflicting_option = next((option for key, option in _NOT_WITH_CLONE.items() if given_options[key]), "")
+    selection, shared = split(options)
+    run_options = cast("RunOptions", {key: shared.pop(key) for key in RunOptions.__annotations__ if key in shared})
 
-    def work(chosen: CommandSettings) -> bool:
+    def work(settings: CommandSettings) -> bool:
         from engine.cli.commands.build_command import clone_and_run
 
-        if both:
-            raise UsageError("usage", f"--clone and {both} cannot be combined", "Use one of them.")
-        return clone_and_run(chosen, wanted, how, other)
+        if conflicting_option:
+            raise UsageError("usage", f"--clone and {conflicting_option} cannot be combined", "Use one of them.")
+        return clone_and_run(settings, selection, run_options, other)
 
-    return carry_out(work, stopped=_STOPPED, **shared)
+    return run_command(work, stopped=_STOPPED, **shared)
 
 
 # What says otherwise where models are read and where they begin, or would be repeated after each edit.
@@ -189,35 +191,37 @@ _NOT_WITH_REBUILD = {
 
 
 def _rebuild(*, rebuild: bool, no_publish: bool, discard: bool, watch: bool, **options: Any) -> int:
-    said = {**options, "watch": watch}
-    both = next((option for key, option in _NOT_WITH_REBUILD.items() if said[key]), "")
-    wanted, shared = split(options)
-    how = {key: shared.pop(key) for key in RunOptions.__annotations__ if key in shared}
+    given_options = {**options, "watch": watch}
+    conflicting_option = next((option for key, option in _NOT_WITH_REBUILD.items() if given_options[key]), "")
+    selection, shared = split(options)
+    run_options = {key: shared.pop(key) for key in RunOptions.__annotations__ if key in shared}
 
-    def work(chosen: CommandSettings) -> bool:
-        from engine.cli.commands.rebuild_command import RebuildWanted
+    def work(settings: CommandSettings) -> bool:
+        from engine.cli.commands.rebuild_command import RebuildFlags
         from engine.cli.commands.rebuild_command import rebuild as rebuild_tables
 
         if not rebuild:
             raise UsageError("usage", "--no-publish and --discard need --rebuild", "Add --rebuild.")
-        if both:
-            raise UsageError("usage", f"--rebuild and {both} cannot be combined", "Use one of them.")
+        if conflicting_option:
+            raise UsageError("usage", f"--rebuild and {conflicting_option} cannot be combined", "Use one of them.")
         if discard and no_publish:
             raise UsageError("usage", "--discard and --no-publish cannot be combined", "Use one of them.")
-        ways = RebuildWanted(how["accept"], how["threads"], not no_publish, discard, shared["log_format"])
-        return rebuild_tables(chosen, wanted, ways)
+        flags = RebuildFlags(
+            run_options["accept"], run_options["threads"], not no_publish, discard, shared["log_format"]
+        )
+        return rebuild_tables(settings, selection, flags)
 
-    return carry_out(work, stopped="the next build --rebuild continues where this one stopped", **shared)
+    return run_command(work, stopped="the next build --rebuild continues where this one stopped", **shared)
 
 
-def _check_repeatable(how: RunOptions, junit: Path | None) -> None:
+def _check_repeatable(run_options: RunOptions, junit: Path | None) -> None:
     """Reject what must not happen again with each edit."""
     if junit is not None:
         raise UsageError(
             "usage", "--watch and --junit-xml cannot be combined", "Use one of them: a report covers one run."
         )
     for key, option in _REPEATING.items():
-        if how.get(key):
+        if run_options.get(key):
             message = f"--watch and {option} cannot be combined: each edit would do it again"
             hint = (
                 f"Run it once, beside this one: engine build {option} -s MODEL. While --watch waits, it holds no lock."
@@ -237,12 +241,12 @@ def _check_repeatable(how: RunOptions, junit: Path | None) -> None:
 def retry(threads: int | None, *, fail_fast: bool | None, **shared: Any) -> int:
     """Rerun the failed and skipped nodes of the last build, run or test, with the same options."""
 
-    def work(chosen: CommandSettings) -> bool:
+    def work(settings: CommandSettings) -> bool:
         from engine.cli.commands.build_command import retry
 
-        return retry(chosen, threads, fail_fast=fail_fast)
+        return retry(settings, threads, fail_fast=fail_fast)
 
-    return carry_out(work, stopped=_STOPPED, **shared)
+    return run_command(work, stopped=_STOPPED, **shared)
 
 
 @click.command(cls=Command, context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -260,12 +264,12 @@ def retry(threads: int | None, *, fail_fast: bool | None, **shared: Any) -> int:
 def submit(command: tuple[str, ...], deploy_mode: str | None, environment: str, *, dry_run: bool, **shared: Any) -> int:
     """Run a COMMAND, such as build -s name, on the target's cluster with spark-submit."""
 
-    def work(chosen: CommandSettings) -> bool:
+    def work(settings: CommandSettings) -> bool:
         from engine.cli.commands.submit_command import submit_command
 
-        return submit_command(chosen, command, deploy_mode, environment, dry_run=dry_run)
+        return submit_command(settings, command, deploy_mode, environment, dry_run=dry_run)
 
-    return carry_out(work, **shared)
+    return run_command(work, **shared)
 
 
 COMMANDS = (plan, build, run, test, retry, submit)

@@ -9,11 +9,11 @@ from typing import Any
 import click
 
 from engine.cli.arguments import Command, Group
-from engine.cli.command_setup import CommandSettings, check_project, log_file, need_extra
+from engine.cli.command_setup import CommandSettings, check_project, log_file, require_extra
 from engine.cli.console.safe_output import write
-from engine.cli.exits import carry_out
+from engine.cli.exits import run_command
 from engine.cli.options import output_options, project_options
-from engine.cli.shell_completion import SHELLS, of_codes, script
+from engine.cli.shell_completion import SHELLS, complete_codes, script
 from engine.errors import UsageError
 
 
@@ -25,16 +25,16 @@ from engine.errors import UsageError
 def debug(*, show_spark_conf: bool, **shared: Any) -> int:
     """Check Java, jars, catalog and state, and show how to fix problems."""
 
-    def work(chosen: CommandSettings) -> bool:
+    def work(settings: CommandSettings) -> bool:
         from engine.cli.commands.debug_command import debug
 
-        return debug(chosen, spark_conf=show_spark_conf)
+        return debug(settings, spark_conf=show_spark_conf)
 
-    return carry_out(work, **shared)
+    return run_command(work, **shared)
 
 
 @click.command(cls=Command)
-@click.argument("codes", metavar="[CODE]...", nargs=-1, shell_complete=of_codes)
+@click.argument("codes", metavar="[CODE]...", nargs=-1, shell_complete=complete_codes)
 @output_options
 def explain(codes: tuple[str, ...], **shared: Any) -> int:
     """Explain an error CODE: cause, example and fix. Without CODE, list all codes by topic."""
@@ -44,7 +44,7 @@ def explain(codes: tuple[str, ...], **shared: Any) -> int:
 
         explain(codes, as_json=shared["log_format"] == "json")
 
-    return carry_out(work, **shared)
+    return run_command(work, **shared)
 
 
 @click.command(cls=Command)
@@ -52,17 +52,17 @@ def explain(codes: tuple[str, ...], **shared: Any) -> int:
 def clean(**shared: Any) -> int:
     """Delete target/ and the project's cache. Keeps tables and their state."""
 
-    def work(chosen: CommandSettings) -> None:
+    def work(settings: CommandSettings) -> None:
         from engine.target_folder import TargetFolder
         from engine.user_cache import project_cache
 
-        check_project(chosen)
-        for folder in filter(None, (chosen.target_dir, project_cache(chosen.target_dir))):
+        check_project(settings)
+        for folder in filter(None, (settings.target_dir, project_cache(settings.target_dir))):
             with TargetFolder(folder) as target:
                 target.clear()
-        chosen.out.say("Removed target/")
+        settings.out.say("Removed target/")
 
-    return carry_out(work, **shared)
+    return run_command(work, **shared)
 
 
 @click.command(cls=Command)
@@ -81,14 +81,14 @@ def warmup(*, force: bool, driver_memory: str, background: bool, **shared: Any) 
     Without this command, Headrace builds the cache in the background after the first Spark session.
     """
 
-    def work(chosen: CommandSettings) -> None:
+    def work(settings: CommandSettings) -> None:
         from engine.cli.commands.warmup_command import warm_up
 
         path = warm_up(force=force, memory=driver_memory, background=background)
         if path is not None:
-            chosen.out.say(f"{path} ({path.stat().st_size / 1e6:.0f} MB)")
+            settings.out.say(f"{path} ({path.stat().st_size / 1e6:.0f} MB)")
 
-    return carry_out(work, **shared)
+    return run_command(work, **shared)
 
 
 @click.command(cls=Command)
@@ -100,7 +100,7 @@ def completion(context: click.Context, /, shell: str, **shared: Any) -> int:
 
     For bash, in ~/.bashrc: eval "$(engine completion bash)"
     """
-    return carry_out(lambda _: write(script(context.find_root().command, shell)), **shared)
+    return run_command(lambda _: write(script(context.find_root().command, shell)), **shared)
 
 
 @click.command(cls=Command)
@@ -114,12 +114,12 @@ def trust(*, yes: bool, list_only: bool, forget_all: bool, **shared: Any) -> int
     Headrace stores your answer per project folder, outside the project. In CI, set ENGINE_TRUST to the hosts.
     """
 
-    def work(chosen: CommandSettings) -> None:
+    def work(settings: CommandSettings) -> None:
         from engine.cli.commands.trust_command import trust
 
-        trust(chosen, shared["log_format"], yes=yes, list_only=list_only, forget_all=forget_all)
+        trust(settings, shared["log_format"], yes=yes, list_only=list_only, forget_all=forget_all)
 
-    return carry_out(work, **shared)
+    return run_command(work, **shared)
 
 
 @click.group(cls=Group)
@@ -132,17 +132,17 @@ def jars() -> None:
 def fetch(**shared: Any) -> int:
     """Download and verify all jars, so that later runs need no network."""
 
-    def work(chosen: CommandSettings) -> None:
+    def work(settings: CommandSettings) -> None:
         from engine.project import is_project
         from engine.spark.jars import jar_paths, jar_sets
         from engine.spark.java import find_java
 
         # The jars are the user's, not a project's.
-        with log_file(chosen) if is_project(chosen.root) else nullcontext():
-            for path in jar_paths(jar_sets(), fetch=True, java=find_java(), notify=chosen.out.say):
-                chosen.out.say(f"verified {path}")
+        with log_file(settings) if is_project(settings.root) else nullcontext():
+            for path in jar_paths(jar_sets(), fetch=True, java=find_java(), notify=settings.out.say):
+                settings.out.say(f"verified {path}")
 
-    return carry_out(work, **shared)
+    return run_command(work, **shared)
 
 
 @click.command(cls=Command)
@@ -151,8 +151,8 @@ def fetch(**shared: Any) -> int:
 def lsp(formatter: str | None, **shared: Any) -> int:
     """Serve an editor on stdin and stdout: diagnostics, hover, completion. Needs the extra 'lsp'."""
 
-    def work(chosen: CommandSettings) -> None:
-        need_extra("pygls", "lsp")
+    def work(settings: CommandSettings) -> None:
+        require_extra("pygls", "lsp")
         from engine.lsp.language_server import serve
 
         try:
@@ -160,9 +160,9 @@ def lsp(formatter: str | None, **shared: Any) -> int:
         except ValueError as error:
             message = f"--formatter cannot be read: {error}"
             raise UsageError("usage", message, "Example: --formatter 'sqlfluff fix --dialect sparksql -'") from error
-        serve(chosen.project, command)
+        serve(settings.project, command)
 
-    return carry_out(work, **shared)
+    return run_command(work, **shared)
 
 
 @click.command(cls=Command)
@@ -174,14 +174,14 @@ def lsp(formatter: str | None, **shared: Any) -> int:
 def mcp(*, allow_tests: bool, allow_build: bool, **shared: Any) -> int:
     """Serve an AI assistant on stdin and stdout with tools that read the project. Needs the extra 'mcp'."""
 
-    def work(chosen: CommandSettings) -> None:
-        need_extra("mcp", "mcp")
+    def work(settings: CommandSettings) -> None:
+        require_extra("mcp", "mcp")
         from engine.mcp.tool_server import serve
 
-        check_project(chosen)
-        serve(chosen.project, allow_tests=allow_tests, allow_build=allow_build)
+        check_project(settings)
+        serve(settings.project, allow_tests=allow_tests, allow_build=allow_build)
 
-    return carry_out(work, **shared)
+    return run_command(work, **shared)
 
 
 COMMANDS = (debug, explain, trust, clean, warmup, completion, lsp, mcp, jars)

@@ -1,4 +1,4 @@
-"""The codes of all diagnostics; each is explained in the Markdown file named here, beside this module."""
+"""The codes of all diagnostics, by the Markdown file that explains them."""
 
 from __future__ import annotations
 

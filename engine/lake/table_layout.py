@@ -93,7 +93,7 @@ def _separate_location(session: SparkSession, relation: str) -> str:
     """
     catalog, *schema, name = relation.replace("`", "").split(".")
     warehouse = str(session.conf.get(f"spark.sql.catalog.{catalog}.warehouse", "") or "")
-    warehouse_path = local_paths.of_location(warehouse)
+    warehouse_path = local_paths.path_of_location(warehouse)
     if warehouse_path is None:
         return ""
     folder = Path(warehouse_path, *schema, name)

@@ -267,10 +267,10 @@ class NodeStatus:
         if self.state in {NodeState.RUNNING, NodeState.QUEUED}:
             self.state, self.reason, self.until, self.since = NodeState.IDLE, "", "", at
 
-    def read(self, found: tuple[Lag, ...], at: float) -> None:
-        self.lag = found
-        if is_behind(found) or all(lag.count == 0 for lag in found):
-            self.progress.unread(at, found=is_behind(found))
+    def read(self, lags: tuple[Lag, ...], at: float) -> None:
+        self.lag = lags
+        if is_behind(lags) or all(lag.count == 0 for lag in lags):
+            self.progress.unread(at, is_unread=is_behind(lags))
 
     def stalled(self, at: float, rule: StallRule) -> str:
         """Return why it counts as stalled; empty if it does not, or has failed, which says more."""

@@ -137,25 +137,25 @@ def observing(
 def _watch(
     observer: Observer, lock: BinaryIO, lags: Lags | None, looks: tuple[Look, ...], ended: threading.Event
 ) -> None:
-    written, asked, busy = -1, 0.0, 0.0
+    written_revision, asked_at, busy = -1, 0.0, 0.0
     while not ended.wait(_EACH):
         status_file.note_beat(lock, observer.beat())
         begin = time.monotonic()
         # A poll that takes long is asked less often.
-        if lags is not None and begin - asked > max(_LAGS_EACH, 20 * busy):
+        if lags is not None and begin - asked_at > max(_LAGS_EACH, 20 * busy):
             try:
                 observer.status.note_lags(lags())
             except Exception as error:  # noqa: BLE001 - a reader of events stops nothing
                 observer.problem = f"what is unread cannot be found out: {error}"
-            asked = time.monotonic()
-            busy = asked - begin
+            asked_at = time.monotonic()
+            busy = asked_at - begin
         revision = observer.status.revision
-        if revision == written and not looks:
+        if revision == written_revision and not looks:
             continue
         status = observer.status.to_json()
-        if revision != written:
+        if revision != written_revision:
             observer.write(status)
-            written = revision
+            written_revision = revision
         for look in looks:
             try:
                 look(status)

@@ -51,7 +51,7 @@ from engine.runtime.streams.generation import open_generation
 from engine.runtime.streams.run_stream import run_stream
 from engine.runtime.streams.stream_query import open_query, open_session
 from engine.runtime.writer.query_progress import unread_amounts
-from engine.secrets import scrub
+from engine.secrets.scrubber import scrub
 from engine.spark.exceptions import error_text
 from engine.state import ModelState
 from engine.state.lease import first_lost

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from engine.errors import Diagnostic, EngineError, ProjectError
 from engine.object_store.s3_settings import S3Settings
 from engine.schema import ValueForm
-from engine.secrets import register
+from engine.secrets.scrubber import register_secret
 from engine.sources.credentials import credentials_of, where
 from engine.spark_options import Form as OptionForm
 from engine.spark_options import option_faults
@@ -189,7 +189,7 @@ def reader_options(name: str, settings: Mapping[str, Any], reserved: Collection[
         raise ProjectError("connection-settings", message, "Write 'options: {url: .., user: .., password: ..}'.")
     read = {str(key): str(v).lower() if isinstance(v, bool) else str(v) for key, v in options.items()}
     for credential in credentials_of(read):
-        register(credential)
+        register_secret(credential)
     return read
 
 

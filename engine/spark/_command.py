@@ -11,7 +11,7 @@ from typing import Final
 
 from engine import local_paths
 from engine.errors import SetupError
-from engine.secrets import without_secrets
+from engine.secrets.scrubber import without_secrets
 from engine.spark import archive
 from engine.spark._pyspark import pyspark_home
 from engine.spark.java import Java

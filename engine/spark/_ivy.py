@@ -12,7 +12,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from engine.errors import SetupError
-from engine.secrets import without_secrets
+from engine.secrets.scrubber import without_secrets
 from engine.spark._pyspark import pyspark_home
 from engine.spark.java import Java
 

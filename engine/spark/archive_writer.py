@@ -23,7 +23,7 @@ from typing import Final
 
 from engine import local_paths
 from engine.errors import SetupError
-from engine.secrets import without_secrets
+from engine.secrets.scrubber import without_secrets
 from engine.spark.archive import (
     QUIET,
     SUFFIX,

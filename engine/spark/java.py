@@ -14,7 +14,7 @@ from typing import Final
 
 from engine.errors import SetupError
 from engine.package_source import install_hint
-from engine.secrets import without_secrets
+from engine.secrets.scrubber import without_secrets
 
 SUPPORTED: Final = (17, 21)
 _PROBE_SECONDS: Final = 20

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from engine.errors import ProjectError, SetupError
-from engine.secrets import secret_spans, secret_values
+from engine.secrets.scrubber import secret_spans, secret_values
 from engine.spark import archive
 from engine.spark._command import (
     archivable,
@@ -233,7 +233,7 @@ def open_log(log_dir: Path) -> BinaryIO:
         SetupError: java-start, it cannot be written.
     """
     # Errors of Spark quote rows and settings: the log is for its owner.
-    with TargetFolder(log_dir.parent, given=True) as folder:
+    with TargetFolder(log_dir.parent, keep_mode=True) as folder:
         try:
             log = folder.append(f"{log_dir.name}/{LOG_NAME}")
         except ProjectError as error:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from engine import kill_points, local_paths
 from engine.errors import SetupError
-from engine.secrets import scrubber
+from engine.secrets.scrubber import scrubber
 from engine.spark import archive_writer, checkpoint_files, local_files, record_readers
 from engine.spark._command import AVRO_LIMITS, STACK
 from engine.spark.archive import OPTION_VARIABLES
@@ -397,7 +397,7 @@ def file_stamps(conf: Mapping[str, str]) -> Stamps:
     stamps = {}
     for key in _FILES:
         for part in conf.get(key, "").replace(":/", "\0/").replace(":", ",").replace("\0/", ":/").split(","):
-            path = Path(local_paths.of_location(local_paths.decoded(part.strip())) or part.strip())
+            path = Path(local_paths.path_of_location(local_paths.decoded(part.strip())) or part.strip())
             try:
                 stat = path.stat()
             except (OSError, ValueError):

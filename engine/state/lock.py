@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from engine.errors import StateError
-from engine.secrets import without_secrets
+from engine.secrets.scrubber import without_secrets
 from engine.state.blob_store import make_private
 from engine.state.lease import leased
 from engine.state.lock_holder import LockHolder, TableLockedError, process

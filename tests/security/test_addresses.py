@@ -307,7 +307,7 @@ def test_a_login_of_s3_goes_to_no_endpoint_of_the_catalog_without_a_question(tmp
     ("https://glue.us-east-1.amazonaws.com.evil.example", True), ("https://evil.example/.amazonaws.com", True),
 ])  # fmt: skip
 def test_hosts_that_anybody_can_rent_from_amazon_get_no_login(uri: str, asks: bool) -> None:
-    found = machine_logins.of_machine("rest", {"uri": uri, "rest.sigv4-enabled": "true"})
+    found = machine_logins.machine_gifts("rest", {"uri": uri, "rest.sigv4-enabled": "true"})
     assert bool(found) is asks
 
 

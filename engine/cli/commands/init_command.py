@@ -39,8 +39,8 @@ def create_project(folder: Path, template: str) -> list[str]:
     for path, text in texts.items():
         file = folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
-        with file.open("x", encoding="utf-8") as opened:
-            opened.write(text)
+        with file.open("x", encoding="utf-8") as stream:
+            stream.write(text)
     return sorted(texts)
 
 
@@ -53,6 +53,11 @@ def _filled(text: str, name: str) -> str:
 
 def _texts(template: str) -> dict[str, str]:
     folders = [_STARTER / folder for folder in TEMPLATES[template]]
-    files = {str(path.relative_to(own)): path for own in folders for path in own.rglob("*") if path.is_file()}
-    files |= {path: _STARTER / "common" / stored for stored, path in _COMMON.items()}
+    files = {
+        str(path.relative_to(template_folder)): path
+        for template_folder in folders
+        for path in template_folder.rglob("*")
+        if path.is_file()
+    }
+    files |= {path: _STARTER / "common" / packaged_name for packaged_name, path in _COMMON.items()}
     return {name: path.read_text(encoding="utf-8") for name, path in files.items()}

@@ -56,8 +56,8 @@ def live_line(event: Event) -> str:
             until = f", next try at {_time(event.until)}" if event.until else ""
             text = f"{shown_name(event.node)}: {event.state.value}{until}"
         case ProjectReloaded():
-            done = f"project reloaded, {amount(len(event.changed), 'node')} changed"
-            text = event.rejection or done
+            summary = f"project reloaded, {amount(len(event.changed), 'node')} changed"
+            text = event.rejection or summary
         case MaintenanceFinished() if event.message:
             text = f"{shown_name(event.node)}: {event.message}"
         case SessionClosed():

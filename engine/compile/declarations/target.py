@@ -27,7 +27,7 @@ from engine.project import LoadedProject
 from engine.project.project_files import first_link
 from engine.project.yaml_section import Section, is_name, is_target_name, shown
 from engine.schema.target_keys import ALERTS, CONNECTION, OPENLINEAGE_TYPES, SECURITY, TARGET
-from engine.secrets import register_settings
+from engine.secrets.scrubber import register_settings
 from engine.secrets.secret_places import Gift
 from engine.sources import Place
 from engine.spark_master import is_on_this_machine

@@ -43,7 +43,7 @@ from engine.errors import Diagnostic, Location
 from engine.node_ids import repeated
 from engine.project import LoadedProject
 from engine.relations import Relation
-from engine.secrets import scrubber
+from engine.secrets.scrubber import scrubber
 from engine.sources import ValueForm, kind_of
 from engine.sources.files.listing import is_uri
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from engine.compile.templates.secret_settings import SecretSettings, reject_credential
 from engine.errors import Location, ProjectError, near
 from engine.jinja.opaque_values import Opaque
-from engine.secrets import is_credential, names_credential
+from engine.secrets.scrubber import is_credential, names_credential
 
 if TYPE_CHECKING:
     from engine.jinja import Sandbox

@@ -64,7 +64,7 @@ def resolve_below(folder: Path, location: str) -> Path:
 
 
 def _below(folder: Path, location: str) -> str:
-    path = location if location.startswith("/") else local_paths.of_location(location)
+    path = location if location.startswith("/") else local_paths.path_of_location(location)
     if path is None:
         raise OutsideError(location)
     try:

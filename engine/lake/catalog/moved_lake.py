@@ -91,5 +91,5 @@ def _is_misplaced(path: str, encoded: str, folder: Path) -> bool:
 
 
 def _paths(locations: Iterable[str]) -> list[str]:
-    paths = (place if place.startswith("/") else local_paths.of_location(place) for place in locations)
+    paths = (place if place.startswith("/") else local_paths.path_of_location(place) for place in locations)
     return [path for path in paths if path is not None and "\0" not in path]

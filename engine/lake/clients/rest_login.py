@@ -17,7 +17,7 @@ from engine.errors import SetupError
 from engine.lake.catalog.catalog_settings import CatalogConfig
 from engine.lake.clients.catalog_errors import denied, unreachable, unusable
 from engine.package_source import install_hint
-from engine.secrets import register
+from engine.secrets.scrubber import register_secret
 
 # Sends a request: method, address, headers, body.
 Send = Callable[[str, WebAddress, Mapping[str, str], bytes | None], HttpAnswer]
@@ -96,7 +96,7 @@ class RestLogin:
         is_token = isinstance(token, str) and 0 < len(token) <= _MAX_TOKEN and token.isascii() and token.isprintable()
         if response.status != 200 or not is_token:  # noqa: PLR2004 - success
             raise unusable(self._config, f"its endpoint for tokens answers {response.status} without a token")
-        register(str(token))
+        register_secret(str(token))
         return str(token)
 
     def _signed(self, method: str, url: str, headers: dict[str, str]) -> dict[str, str]:

@@ -10,7 +10,7 @@ from engine.lake.comments import Comments, changed_columns, changed_text
 from engine.lake.table_facts import TableFacts
 from engine.lake.table_layout import FORMAT, MERGED, REWRITTEN
 from engine.plan.deployed.deployed_facts import DeployedModel
-from engine.secrets import scrub
+from engine.secrets.scrubber import scrub
 
 
 def comments_of(model: Model) -> Comments:

@@ -39,7 +39,7 @@ from engine.runtime.lifecycle import full_refresh
 from engine.runtime.lifecycle.fence_previous_owner import raise_fences
 from engine.runtime.operations.drop_table import check_finished
 from engine.runtime.spark_support.spark_errors import environment_fault_in, spark_exceptions, summary
-from engine.secrets import scrub
+from engine.secrets.scrubber import scrub
 from engine.sources import answers_of
 from engine.state import locked
 from engine.state.operations import Rebuild, Refresh

@@ -25,7 +25,7 @@ from engine.plan.deployed.state_folder import next_state, table_state
 from engine.runtime.quality import quarantine
 from engine.runtime.sinks import deleted_keys
 from engine.runtime.spark_support.spark_errors import spark_exceptions, summary
-from engine.secrets import scrub
+from engine.secrets.scrubber import scrub
 from engine.state import checkpoint as spark_checkpoint
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from engine.runtime.build import spark_session
 from engine.runtime.context.run_context import Run, command_run
 from engine.runtime.lifecycle import publish
 from engine.runtime.spark_support.spark_errors import spark_exceptions, summary
-from engine.secrets import scrub
+from engine.secrets.scrubber import scrub
 from engine.times import time_text
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ from engine.runtime.lifecycle.expire_snapshots import (
     relations_of,
 )
 from engine.runtime.spark_support.spark_errors import spark_exceptions, summary
-from engine.secrets import scrub
+from engine.secrets.scrubber import scrub
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -20,7 +20,7 @@ from engine.runtime.build import spark_session
 from engine.runtime.context.run_context import CORE
 from engine.runtime.inputs.watermark_lag import moment
 from engine.runtime.spark_support.spark_errors import spark_exceptions, summary, unreadable
-from engine.secrets import scrub
+from engine.secrets.scrubber import scrub
 from engine.sources import BAD, KINDS, Place, answers_of
 from engine.sources.spark_reader import newest
 from engine.sources.spec import SourceSpec

@@ -25,7 +25,7 @@ from engine.project import load_project
 from engine.project.followed_files import read_files
 from engine.runtime.build import target_conf
 from engine.runtime.context.run_context import jar_sets, state_jars
-from engine.secrets import MASK, is_credential, names_credential, names_secret_setting, scrub, without_secrets
+from engine.secrets.scrubber import MASK, is_credential, names_credential, names_secret_setting, scrub, without_secrets
 from engine.spark._command import AVRO_LIMITS, STACK, driver_conf, write_properties
 from engine.spark._pyspark import pyspark_home
 from engine.spark.cluster import script_java_home

@@ -37,7 +37,7 @@ from engine.runtime.spark_support.error_places import (
     place_in_test,
     summary,
 )
-from engine.secrets import scrub
+from engine.secrets.scrubber import scrub
 from engine.sources import socket
 from engine.sources.avro import avro_values
 from engine.spark.exceptions import spark_exceptions
@@ -80,7 +80,7 @@ def unreadable(error: Exception) -> tuple[str, str] | None:
     # Only Java's trace has the causes, where Spark does not print it.
     text = f"{text}\n{getattr(error, '_stackTrace', None) or ''}"
     where = local_paths.decoded(file_match[1])
-    path = local_paths.of_location(where) or where
+    path = local_paths.path_of_location(where) or where
     hint = (
         "Replace it by a complete file, or by an empty one to continue without its rows; the next build reads it again."
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.addresses import AddressError, kafka_server, listed
+from engine.addresses import AddressError, kafka_server, split_addresses
 from engine.errors import ProjectError, SetupError, near
 from engine.schema.target_keys import CONNECTION, SECURITY
 
@@ -140,7 +140,7 @@ def _key_faults(settings: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _servers(value: Any) -> tuple[tuple[tuple[str, int], ...], list[str]]:
-    texts = listed(value)
+    texts = split_addresses(value)
     servers, faults = [], []
     for text in texts:
         try:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.errors import SetupError
-from engine.secrets import scrub
+from engine.secrets.scrubber import scrub
 from engine.sources.kafka.connection import Connection, reach
 
 PATIENCE_SECONDS = 20
