@@ -179,13 +179,13 @@ def web_address(text: str, *, login: bool = False) -> WebAddress:
         raise AddressError("does not begin with http:// or https://")
     _, authority, path, query, fragment = match.groups()
     if fragment is not None:
-        raise AddressError("contains #, and what follows it is not sent")
+        raise AddressError("contains #, and the text after it is not sent")
     user, at, place = authority.rpartition("@")
     if at and not login:
         raise AddressError("contains a login, and it is shown in messages")
     # A password with a slash in it would make its user the host, and a part of it the port.
     if "@" in user or (login and "@" in path + (query or "")):
-        raise AddressError("contains an @ whose place is not clear; one in a user or password is to be written as %40")
+        raise AddressError("contains an ambiguous @; write an @ in a user name or password as %40")
     return WebAddress(server(scheme, place, PORTS[scheme]), path, query or "", user if at else None)
 
 

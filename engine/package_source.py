@@ -50,7 +50,7 @@ def source_note() -> str:
     if _origin(_direct_url()):
         return "# Headrace comes from where the one that wrote this file came from.\n"
     return (
-        f"# Headrace is on no package index: put the wheel {WHEEL} beside project.yml, and commit it.\n"
+        f"# Headrace is on no package index: put the wheel {WHEEL} next to project.yml, and commit it.\n"
         "# In a clone of Headrace: python -m pip wheel --no-deps -w <folder of the project> .\n"
     )
 

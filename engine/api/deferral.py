@@ -162,7 +162,7 @@ def _problem(
     if not exists(relation):
         message = f"'{model.name}' would be read from {relation}, which does not exist"
         hint = (
-            f"Build it there, pass another manifest.json than that of {folder}, or build it here: "
+            f"Build it there, pass the manifest.json of another target than {folder}, or build it here: "
             f"engine build -s +{model.name}"
         )
         return Diagnostic("defer-missing", message, hint, node=model.name, location=place)

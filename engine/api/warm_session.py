@@ -234,7 +234,7 @@ class WarmSession:
                     release(family)
                     self._unclosed = 0
             except spark_exceptions():
-                _log.exception("what a run left")
+                _log.exception("queries that a run left behind")
                 self._lost = _ENDED if not opened.session.jvm.alive else "Java does not answer"
                 return False
             if leftovers:

@@ -83,7 +83,7 @@ def read_settings(
 class Warnings(Enum):
     ALL = "all"
     DAILY = "those that were not shown within a day"
-    SELECTED = "those of what is selected: `select_and_report` and `print_warnings` show them"
+    SELECTED = "of the selected nodes: `select_and_report` and `print_warnings` show them"
 
 
 def compile_and_report(

@@ -224,7 +224,7 @@ def _check_repeatable(run_options: RunOptions, junit: Path | None) -> None:
         if run_options.get(key):
             message = f"--watch and {option} cannot be combined: each edit would do it again"
             hint = (
-                f"Run it once, beside this one: engine build {option} -s MODEL. While --watch waits, it holds no lock."
+                f"Run it once, next to this one: engine build {option} -s MODEL. While --watch waits, it holds no lock."
             )
             raise UsageError("usage", message, hint)
 

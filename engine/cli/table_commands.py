@@ -165,7 +165,7 @@ def drop(tables: tuple[str, ...], accept: tuple[str, ...], *, everything: bool, 
 
         if everything == bool(tables):
             problem = f"--all and '{tables[0]}' cannot be combined" if tables else "drop needs a model or a table"
-            raise UsageError("usage", problem, "Name what is to be removed: engine drop MODEL, or engine drop --all.")
+            raise UsageError("usage", problem, "Name the tables to remove: engine drop MODEL, or engine drop --all.")
         if everything and settings.project.target is None:
             raise UsageError("usage", "--all needs a target", "Name it, so that no default is dropped: --target NAME.")
         drop_tables(settings, tables, accept, shared["log_format"], yes=yes)

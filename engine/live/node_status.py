@@ -283,7 +283,11 @@ class NodeStatus:
         if self.lag:
             idle = self.progress.idle_seconds(at, rule.due_at, is_known=is_known, on_schedule=rule.on_schedule)
         if idle >= rule.after:
-            what = "there is unread input, and nothing was read" if is_known else "a turn runs, and nothing was read"
+            what = (
+                "there is unread input, and nothing was read"
+                if is_known
+                else "a run is in progress, and nothing was read"
+            )
             return f"{what} for {round(idle)} s"
         if self.progress.is_expected and self.ahead_since is not None and at - self.ahead_since >= rule.after:
             return f"rows are discarded as late: the watermark {self.watermark} is more than a day ahead of the clock"

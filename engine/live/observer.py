@@ -146,7 +146,7 @@ def _watch(
             try:
                 observer.status.note_lags(lags())
             except Exception as error:  # noqa: BLE001 - a reader of events stops nothing
-                observer.problem = f"what is unread cannot be found out: {error}"
+                observer.problem = f"the unread input cannot be determined: {error}"
             asked_at = time.monotonic()
             busy = asked_at - begin
         revision = observer.status.revision

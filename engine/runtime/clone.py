@@ -216,11 +216,7 @@ def _fault(manifest: Manifest, lake: Lake, clone: Clone) -> str:
         return f"{source} is between two states: {reason}"
     if state.phase is not Phase.PUBLISHED or STAGED in table.branches:
         return f"rows of {source} wait for their tests"
-    return (
-        ""
-        if isinstance(clone.source.facts(state), Mapping)
-        else f"the state of {source} does not say what its query was"
-    )
+    return "" if isinstance(clone.source.facts(state), Mapping) else f"the state of {source} does not record its query"
 
 
 def clone_models(manifest: Manifest, target: Target, target_dir: Path, clones: Sequence[Clone]) -> None:

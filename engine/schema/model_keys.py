@@ -34,7 +34,7 @@ ABOUT = (
         ValueForm.TEXT,
         NONE,
         "Text for the docs site and the comment of the table",
-        "description: One row an hour.",
+        "description: One row per hour.",
     ),
     ConfigKey(
         "tags",

@@ -89,7 +89,7 @@ SELECTOR: Final = ConfigBlock(
             ValueForm.TEXT,
             NONE,
             "Text for people, shown in manifest.json and when a selector is not found",
-            "description: What the night builds.",
+            "description: Models of the nightly build.",
         ),
         ConfigKey(
             "definition",

@@ -203,7 +203,7 @@ SOURCE_TABLE: Final = ConfigBlock(
     "A topic, a folder of files, or a table. Each format adds more keys.",
     (
         ConfigKey("name", ValueForm.NAME, REQUIRED, "Second part of `source('shop', 'orders')`", "name: orders"),
-        ConfigKey("description", ValueForm.TEXT, NONE, "Text for the docs site", "description: One row an order."),
+        ConfigKey("description", ValueForm.TEXT, NONE, "Text for the docs site", "description: One row per order."),
         *_READING,
         *(replace(key, default=NONE) for key in STREAM.keys if key.name in {"watermark", "dedup"}),
         ConfigKey(

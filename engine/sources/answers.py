@@ -222,7 +222,7 @@ class Answers:
     What Spark is asked for:
         until_now: the source with its end, however often it is read.
         records_between: the source with what a stream has read, given where its checkpoint began and is; raises
-            `source-gap`. None in its place: that cannot be read again in this way.
+            `source-gap`. None in its place: that cannot be re-read in this way.
         newest: the newest part of it, enough to find its newest time; None: there is nothing. None in its place: all.
         sampled: the columns of a sample of its records; None in its place: those that a batch has.
     """

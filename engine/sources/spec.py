@@ -124,7 +124,7 @@ def reader_faults(
     for name, fault in option_faults(given, known, reader, hadoop=hadoop):
         hint = fault.hint
         if fault.code == "unknown-option":
-            hint = f"{hint} To pass it unchecked, set 'allow_unknown_options: true' beside 'options:'.".strip()
+            hint = f"{hint} To pass it unchecked, set 'allow_unknown_options: true' next to 'options:'.".strip()
         yield SpecFault(("options", name), fault.message, hint, fault.code, at_key=fault.code != "bad-value")
 
 
@@ -182,7 +182,7 @@ def reader_options(name: str, settings: Mapping[str, Any], reserved: Collection[
     if not isinstance(options, Mapping):
         faults.append("'options' must be a mapping")
     else:
-        faults += [f"the option '{key}' is set by the engine" for key in options if str(key).lower() in reserved]
+        faults += [f"the option '{key}' is set by Headrace" for key in options if str(key).lower() in reserved]
         faults += [f"the option '{key}' is a list or a mapping" for key, v in options.items() if not _is_plain(v)]
     if faults:
         message = f"the connection '{name}' cannot be used for files or Spark readers: {'; '.join(faults)}"

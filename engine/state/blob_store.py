@@ -171,7 +171,7 @@ def unwritable(path: Path, error: OSError) -> StateError:
 
 
 def unreadable(path: Path, error: OSError) -> StateError:
-    hint = "Make it readable, or restore it from a backup: it records what the table contains."
+    hint = "Make it readable, or restore it from a backup: it records the content of the table."
     return StateError("state-unreadable", f"{path} cannot be read: {error.strerror}", hint)
 
 

@@ -142,7 +142,7 @@ def _files(path: StatePath) -> Iterator[Logged]:
 
 
 def _unreadable(path: StatePath, error: Exception) -> StateError:
-    hint = "Restore the state from a backup: the file records what a stream has read."
+    hint = "Restore the state from a backup: the file records the position of a stream."
     return StateError("state-unreadable", f"{path} cannot be read: {error}", hint)
 
 

@@ -284,7 +284,7 @@ def _newest(store: Store, folder: str) -> tuple[int, Mapping[str, Any]]:
             message = f"the lock of {_name(folder)} cannot be read: {error}"
             raise StateError("state-unreadable", message, f"Remove {_key(folder, number)} from the state.") from error
     message = f"the lock of {_name(folder)} changes again and again while it is read"
-    raise StateError("state-unreadable", message, f"Look what writes to {folder}/lock in the state.")
+    raise StateError("state-unreadable", message, f"Find the program that writes to {folder}/lock in the state.")
 
 
 def _record(content: bytes) -> Mapping[str, Any]:

@@ -233,7 +233,7 @@ class TableState:
             _check(state, number)
             return replace(state, columns=tuple(state.columns))
         except (ValueError, msgspec.MsgspecError, RecursionError) as error:
-            hint = "Restore the file from a backup: it records what the table contains."
+            hint = "Restore the file from a backup: it records the content of the table."
             path = self.generation(number) / name
             raise StateError("state-unreadable", f"{path} cannot be read: {error}", hint) from error
 

@@ -55,7 +55,7 @@ class Fault:
 _WRITER, _REFRESH = "runtime/writer/micro_batch_writer.py", "runtime/lifecycle/full_refresh.py"
 _PUBLISH = "runtime/lifecycle/publish.py"
 FAULTS = (
-    Fault("a batch that is in the table is written again", _WRITER,
+    Fault("a batch that is in the table is rewritten", _WRITER,
           "if self.reached is not None and batch <= self.reached:", "if self.reached is None and batch < 0:",
           "tests/runtime/test_merge_crash.py"),
     Fault("rows that were kept for several outputs are computed again", _WRITER,

@@ -32,7 +32,7 @@ def _model(root: Path, header: str, sql: str = STREAM) -> Model:
         ("streams: [shop.events]", ActionKind.EMPTY, "creates the table without rows"),
         ("streams: [shop.events]", ActionKind.RESUME, "appends rows"),
         ("streams: [shop.events]", ActionKind.REFRESH, "replaces all 1,234 rows"),
-        ("streams: [shop.events]", ActionKind.RESET, "keeps the rows of the table and adds what the new checkpoint reads"),
+        ("streams: [shop.events]", ActionKind.RESET, "keeps the rows of the table and adds the rows that the new checkpoint reads"),
         ("streams: [shop.events]\nunique_key: [id, kind]", ActionKind.RESUME, "inserts or updates rows by id, kind"),
         ("streams: [shop.events]\nunique_key: id\nsequence_by: at\nhistory: true", ActionKind.RESUME,
          "appends versions of rows by id"),

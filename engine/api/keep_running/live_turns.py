@@ -198,7 +198,7 @@ def run_turn(
     except EngineError as error:
         return observed.failed(error.diagnostics)
     except Exception as error:  # noqa: BLE001 - it ends this turn; the others run
-        _log.error("a turn of %s", node.id, exc_info=error)
+        _log.error("run of %s", node.id, exc_info=error)
         return observed.failed((_internal(error),))
     return observed.ended_with(results)
 

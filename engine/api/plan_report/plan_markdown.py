@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 GONE = "no longer in the project, their tables stay"
 DESCRIBED = "only a description, a tag or another setting changed that no row depends on"
 UNKNOWN = (
-    "compared with an earlier manifest alone: what is unread, and whether tables and checkpoints are as they were, "
+    "compared with an earlier manifest alone: unread input, and whether tables and checkpoints are as they were, "
     "is not known"
 )
 
@@ -121,14 +121,14 @@ def _table(manifest: Manifest, changed: Sequence[tuple[Model, Action]]) -> list[
         details = "<br>".join(_cell(detail) for detail in plan_details(manifest, action))
         action_cell = f"**{plan_word(action)}**{f'<br>{_cell(action.writes)}' if action.writes else ''}"
         rows.append(f"| {_cell(model.name)} | {_cell(model.materialized.value)} | {action_cell} | {details} |")
-    return ["| model | materialized | action | why, and what it reads |", "|---|---|---|---|", *rows]
+    return ["| model | materialized | action | reason, and input |", "|---|---|---|---|", *rows]
 
 
 def _edit(manifest: Manifest, model: Model, action: Action) -> list[str]:
     lines = [one_line(line).replace("```", "`` `") for line in plan_diff(manifest, action)]
     if not lines:
         return []
-    summary = f"<summary>What changes in {_cell(model.name)}</summary>"
+    summary = f"<summary>Changes in {_cell(model.name)}</summary>"
     return ["<details>", summary, "", "```diff", *lines, "```", "", "</details>"]
 
 

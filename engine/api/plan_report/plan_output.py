@@ -171,16 +171,16 @@ def _if_changed(manifest: Manifest, action: Action) -> Iterator[str]:
         names = list(dict.fromkeys(item.name for item in node.inputs))
         inputs = " or ".join([*names[:_NAMED], *(["others"] if len(names) > _NAMED else [])])
         if inputs and node.computed_when_read:
-            yield f"created again if the columns of {inputs} change"
+            yield f"recreated if the columns of {inputs} change"
         elif inputs and node.write.history:
             yield f"compared again if {inputs} has changed by then"
         elif inputs:
-            yield f"computed again if {inputs} has changed by then"
+            yield f"recomputed if {inputs} has changed by then"
 
 
 def _reads(unread: Unread) -> str:
     if unread.count is None:
-        return f"what is new in {unread.name}"
+        return f"new data in {unread.name}"
     names = ", ".join(unread.names)
     more = f": {names}{', ...' if unread.count > len(unread.names) else ''}" if names else ""
     unit = unread.what[:-1] if unread.count == 1 else unread.what

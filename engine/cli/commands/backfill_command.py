@@ -115,7 +115,7 @@ def _show(backfill: Backfill, *, as_json: bool) -> None:
         return
     changed = [day for day in backfill.days if not day.same]
     lines = [
-        f"Rows of {backfill.model.relation} with {backfill.within}, by the query of now over what its stream has read:"
+        f"Rows of {backfill.model.relation} with {backfill.within}, by the current query over the input of its stream:"
     ]
     lines += [f"  {day.day}  {day.before:>12,} -> {amount(day.after, 'row')}" for day in changed[:_SHOWN]]
     lines += [f"  and {amount(len(changed) - _SHOWN, 'more day')}"] * (len(changed) > _SHOWN)
@@ -130,10 +130,10 @@ def _show(backfill: Backfill, *, as_json: bool) -> None:
         before, after = sum(one.before for one in backfill.ranges), sum(one.after for one in backfill.ranges)
         commits = amount(len(backfill.ranges), "commit")
         lines.append(f"{amount(before, 'row')} will be replaced by {amount(after, 'row')}, in {commits}.")
-        lines += ["What reads the table:"] * bool(readers)
+        lines += ["Readers of the table:"] * bool(readers)
         lines += [f"  {name:16} {what}{f'; {command}' if command else ''}" for name, what, command in readers]
     else:
-        lines.append("Nothing to replace: the rows are those of the query")
+        lines.append("Nothing to replace: the rows match the query")
     write("\n".join(map(one_line, lines)))
 
 
@@ -149,7 +149,7 @@ def _readers(backfill: Backfill) -> Iterator[tuple[str, str, str]]:
         elif reader.streaming:
             yield reader.name, "reads the new rows in its next micro-batches", ""
         elif not reader.computed_when_read:
-            yield reader.name, "is computed again by the next build", ""
+            yield reader.name, "is recomputed by the next build", ""
 
 
 def _recompute(reader: Model) -> str:

@@ -33,7 +33,9 @@ def create_project(folder: Path, template: str) -> list[str]:
         hint = "Use lower-case letters, digits, - and _, and begin with a letter: engine init shop"
         raise UsageError("usage", f"'{folder.name}' cannot be the name of a project", hint)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        hint = "Give a new name, or remove what is there. An existing project needs no init: run engine build in it."
+        hint = (
+            "Give a new name, or remove the existing files. An existing project needs no init: run engine build in it."
+        )
         raise UsageError("usage", f"'{folder}' exists and is not empty", hint)
     texts = {path: _filled(text, name) for path, text in _texts(template).items()}
     for path, text in texts.items():

@@ -105,7 +105,7 @@ def _plan_against_manifest(
         hint = "Pass the folder of a manifest.json that was kept, such as the target/ folder of the last deployment."
         raise UsageError("usage", "--no-catalog needs --state", hint)
     if any(options.values()):
-        message = "--no-catalog cannot be combined with options that depend on what is deployed"
+        message = "--no-catalog cannot be combined with options that depend on the deployed tables"
         raise UsageError("usage", message, "Leave out -f, --reset-checkpoint, --accept, --empty and --discard-refresh.")
     previous = load_previous(selection.state, must_exist=True)
     previous_models = writers_in(previous.nodes)
@@ -168,5 +168,5 @@ def _disallowed_actions(manifest: Manifest, plan: Plan, kinds: Sequence[str]) ->
             if isinstance(node := manifest.nodes[action.node], Model) and plan_word(action) == kind
         ]
         if names:
-            message = f"the plan has what --fail-on {kind} names: {', '.join(names)}"
+            message = f"the plan has actions of --fail-on {kind} names: {', '.join(names)}"
             yield Diagnostic("plan-not-allowed", message, "Confirm it, and run without --fail-on; or undo the edit.")

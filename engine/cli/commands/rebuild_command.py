@@ -85,7 +85,7 @@ def rebuild(settings: CommandSettings, selection: Selection, flags: RebuildFlags
 _READY = "Not published (--no-publish). To catch up once more and publish: engine build --rebuild -s {0}"
 _UNFINISHED = (
     "Nothing was published; the tables are as they were. To continue: engine build --rebuild -s {0}; to remove "
-    "what was rebuilt: engine build --rebuild --discard -s {0}"
+    "the rebuilt tables: engine build --rebuild --discard -s {0}"
 )
 
 
@@ -108,8 +108,8 @@ def _show_sizes(settings: CommandSettings, rebuild_run: Rebuild) -> None:
         numbers = f"{bytes_text(size)}" if rows is None else f"{amount(rows, 'row')}, {bytes_text(size)}"
         settings.out.say(f"Rebuilding {model.relation} ({numbers} now) in {next_relation(model.relation).name}")
     settings.out.say(
-        f"This needs about {bytes_text(total)} of disk beside them, and as much again while they are published; all of "
-        "their input is read again, which takes as long as a full refresh"
+        f"This needs about {bytes_text(total)} of free disk, and twice as much while they are published; it re-reads "
+        "all of their input, which takes as long as a full refresh"
     )
 
 

@@ -69,7 +69,7 @@ def _checked_rollbacks(
 
 
 def _show(rollbacks: Sequence[Rollback]) -> None:
-    lines = ["These tables go back to what they were before their full refresh:"]
+    lines = ["These tables are restored to their state before the full refresh:"]
     write("\n".join([*lines, *(f"  {_line('', one)}" for one in rollbacks)]))
 
 
@@ -98,6 +98,5 @@ def _warn_of_edited_queries(settings: CommandSettings, rollbacks: Sequence[Rollb
     if edited:
         names = ", ".join(f"'{name}'" for name in edited)
         settings.out.say(
-            f"The project has another query of {names} than the one that came back; to see what a build would do: "
-            "engine plan"
+            f"The project's query of {names} differs from the restored one; to see the effect of a build: engine plan"
         )

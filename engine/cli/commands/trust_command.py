@@ -26,7 +26,7 @@ def trust(settings: CommandSettings, log_format: str, *, yes: bool, list_only: b
         return
     if forget_all:
         path = forget(settings.root)
-        settings.out.say(f"Removed what {path} had of {settings.root}")
+        settings.out.say(f"Removed the permissions of {path} had of {settings.root}")
         return
     target = compile_and_report(settings, warnings=Warnings.DAILY).target
     gifts = target.gifts()

@@ -134,7 +134,7 @@ def _other_catalog(spec: SourceSpec, target: Target) -> Iterator[SpecFault]:
 
 def _refused(spec: SourceSpec, kind: Kind, target: Target) -> Iterator[SpecFault]:
     if target.require_replayable and not kind.REPLAYABLE:
-        message = f"the target '{target.name}' takes no {spec.format} source: its records cannot be read again"
+        message = f"the target '{target.name}' takes no {spec.format} source: its records cannot be re-read"
         hint = (
             f"Set another format for that target (targets: {{{target.name}: {{format: kafka, ...}}}}), or remove "
             "'require_replayable' from the target."
@@ -326,7 +326,7 @@ def _text(project: LoadedProject, named: Section) -> str | None:
     shown = next((name for name in (beside, normpath(named.value)) if name in project.texts), None)
     if shown is None:
         schemas = [name for name in project.texts if name.endswith(avro_values.SUFFIX)]
-        hint = near(named.value, schemas) or f"Put it in the folder {project.paths['sources']}/, beside this file."
+        hint = near(named.value, schemas) or f"Put it in the folder {project.paths['sources']}/, next to this file."
         named.report("file-unreadable", f"schema file '{named.value}' not found", hint)
         return None
     try:

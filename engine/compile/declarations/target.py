@@ -109,7 +109,7 @@ class Target:
         openlineage: where run events go, in the same way; None: nowhere.
         alerts: where alerts of models that are kept running go, in the same way; None: nowhere.
         stalled_after: how long unread input may wait for a commit while models are kept running; None: five minutes.
-        require_replayable: sources whose records cannot be read again are rejected.
+        require_replayable: sources whose records cannot be re-read are rejected.
         allow_after_reading: folders outside the project in which files of sources may be archived or deleted.
         s3: how object storage is reached, with secrets once it is called; None: the target has no such block.
         schema_varies: the schema is a template's (of each developer, say): tables of another schema may be in use.
@@ -384,7 +384,9 @@ def _state(section: Section, root: Path) -> Path | str:
         if (address := _STATE_IN_S3.fullmatch(part.text())) is not None:
             return f"s3a://{address[1]}"
         message = f"'state' cannot be at '{part.text()}'"
-        hint = "Name a folder, or one in a bucket: 's3a://bucket/engine-state'. Locks need a store with S3's interface."
+        hint = (
+            "Name a local folder, or one such as 's3a://bucket/engine-state'. Locks need a store with S3's interface."
+        )
         part.report("not-supported", message, hint)
     return _folder(part, root, part.text() or ".engine/state")
 

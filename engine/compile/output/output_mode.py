@@ -108,7 +108,7 @@ def _key(
     selected = all(name.lower() in output for name in write.unique_key)
     if write.unique_key and selected and not _fits(write.unique_key, keys):
         shown = ", ".join(grouping) or "nothing"
-        message = f"'unique_key' is not what the query groups by ({shown}), and output_mode is 'update'"
+        message = f"'unique_key' is not the grouping key of the query ({shown}), and output_mode is 'update'"
         hint = f"Write unique_key: [{shown}] or leave it out; or write output_mode: append."
         report("update-needs-key", message, hint, places["unique_key"])
     return write.unique_key

@@ -124,7 +124,7 @@ def _with_settings(model: Model, conf: Mapping[str, str]) -> Model:
 
 
 def _unsafe(model: Model, given: Mapping[str, GivenNode]) -> tuple[str, ...]:
-    """The sources above it that cannot be read again."""
+    """The sources above it that cannot be re-read."""
     above = (given[node].unsafe for node in model.depends_on if node in given)
     return tuple(dict.fromkeys(name for names in above for name in names))
 

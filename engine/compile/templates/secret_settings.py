@@ -27,7 +27,7 @@ _log = logging.getLogger("engine.project")
 _UNCHANGED = "Write \"{{{{ env_var('{}') }}}}\" without filters, slices or conditions."
 _MISPLACED = (
     "Secrets are for connections, schema_registries, openlineage (url, api_key), spark.conf, the login of s3 "
-    "(access_key_id, secret_access_key, session_token) and that of a catalog (credential, token, header.*, jdbc.*, "
+    "(access_key_id, secret_access_key, session_token) and the catalog login (credential, token, header.*, jdbc.*, "
     "s3.*) of a target. If it is not a secret, rename the variable."
 )
 

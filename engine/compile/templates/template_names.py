@@ -240,7 +240,7 @@ class _Exceptions(Opaque):
 
     @staticmethod
     def raise_compiler_error(message: str) -> NoReturn:
-        hint = "A macro rejects this on purpose: correct the call as its message says, or change the macro."
+        hint = "A macro rejects this on purpose: correct the call as its message asks, or change the macro."
         raise ProjectError("compiler-error", str(message), hint)
 
     def warn(self, message: str) -> str:

@@ -95,7 +95,7 @@ def model_words(model: Model) -> Iterator[Detail]:
         yield from _stream_words(model, item, f" of {item.name}" if len(streams) > 1 else "")
     whole = list(dict.fromkeys(item.name for item in model.inputs if not item.stream))
     if whole:
-        when = "read again in each micro-batch" if streams else "in full"
+        when = "re-read in each micro-batch" if streams else "in full"
         yield Detail("Reads", f"{listed(whole)}, {when}")
     for name, declared in model.windows.items():
         yield Detail("Windows", f"{name}: {window(declared)}")

@@ -48,7 +48,7 @@ def read_statement(connection: DuckDBPyConnection, sql: str) -> SelectStatement:
     tree = parsed["statements"][0]["node"]
     nodes = list(_nodes(tree))
     if any(node.get("type") == "SHOW_REF" and node.get("table_name") for node in nodes):
-        raise RunError("sql-query", "SHOW would list DuckDB's own tables", "List those of the lake: engine sql '\\d'.")
+        raise RunError("sql-query", "SHOW would list DuckDB's own tables", "List the stored tables: engine sql '\\d'.")
     tables = [
         TableName(node["catalog_name"], node["schema_name"], node["table_name"])
         for node in nodes

@@ -162,7 +162,7 @@ def recorded(folder: TableState, generation: int) -> Recorded | None:
         return None if data is None else Recorded.of(data)
     except (KeyError, TypeError, AttributeError) as error:
         path = folder.generation(generation) / RECORD
-        hint = "Restore the file from a backup: it records what the checkpoint has read."
+        hint = "Restore the file from a backup: it records the position of the checkpoint."
         raise StateError("state-unreadable", f"{path} cannot be read: {error}", hint) from error
 
 

@@ -260,7 +260,7 @@ def _finished_state(run: Run, model: Model) -> ModelState:
         message = f"'{model.name}' has changed since it was built, and its new rows are still to be written"
         raise rejected(model, message, f"Build it first: {build}")
     if state.begin:
-        raise rejected(model, f"the checkpoint of '{model.name}' was reset: what was read before it is not known")
+        raise rejected(model, f"the checkpoint of '{model.name}' was reset: the rows read before that are unknown")
     return state
 
 
@@ -330,14 +330,14 @@ def open_rows(run: Run, model: Model, state: ModelState, time_range: TimeRange, 
     `state`: of its generation; all that was begun is finished.
 
     Raises:
-        StateError: `backfill-rejected`, `source-gap`: the input cannot be read again.
+        StateError: `backfill-rejected`, `source-gap`: the input cannot be re-read.
         pyspark.errors.PySparkException: Spark rejects the query.
     """
     folder, session = run.state(model), open_session(run, model)
     checkpoint = read_checkpoint(folder, state.generation, files=False)
     recorded_sources = recorded(folder, state.generation)
     if checkpoint.committed is None or recorded_sources is None:
-        raise rejected(model, f"'{model.name}' has read nothing, or its state does not say what")
+        raise rejected(model, f"'{model.name}' has read nothing, or its state does not record it")
     streams = recorded_sources.streams
     place = replace(run.place, settled=dict(state.settled))
     read = ReadInput(run, model, state, session, checkpoint.path, checkpoint.committed, streams, stack)

@@ -83,7 +83,7 @@ class ReadInput:
             return self._files(spec, lines)
         if answers.records_between is not None:
             return self._between(spec, lines, answers.records_between)
-        raise rejected(self.model, f"records of '{item.name}' (format {spec.format}) cannot be read again")
+        raise rejected(self.model, f"records of '{item.name}' (format {spec.format}) cannot be re-read")
 
     def _files(self, spec: SourceSpec, lines: Sequence[int]) -> DataFrame:
         times = self._same(spec.name, [self._logged(self.streams[line].number) for line in lines])
@@ -127,7 +127,7 @@ class ReadInput:
             # A version line, and JSON (Spark class HDFSMetadataLog).
             offsets: dict[str, Any] = json.loads(path.read_text(encoding="utf-8", errors="replace").splitlines()[-1])
         except (OSError, ValueError, IndexError) as error:
-            raise rejected(self.model, f"{path}, which says where the stream began, cannot be read") from error
+            raise rejected(self.model, f"{path}, which records where the stream began, cannot be read") from error
         return offsets
 
     def _same(self, name: str, per_stream: Sequence[dict[str, Any]]) -> dict[str, Any]:

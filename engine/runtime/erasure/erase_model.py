@@ -196,7 +196,7 @@ def _explained(request: EraseRequest, failed_action: str) -> Iterator[None]:
         if environment_fault is not None:
             raise RunError.of([environment_fault]) from error
         message = f"rows of '{request.model.name}' where {request.where} {failed_action}: {scrub(summary(str(error)))}"
-        hint = "Correct the condition, or what the message names, and run the command again."
+        hint = "Correct the condition or the problem in the message, and run the command again."
         raise RunError("query-failed", message, hint, node=request.model.name) from error
 
 

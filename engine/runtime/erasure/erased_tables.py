@@ -62,7 +62,7 @@ def check_model(model: Model) -> None:
     kind = model.materialized
     if not kind.traits.keeps_rows:
         names = [item.name for item in model.inputs]
-        hint = f"Erase the rows from what it reads: {', '.join(names)}" if names else ""
+        hint = f"Erase the rows from its inputs: {', '.join(names)}" if names else ""
         raise UsageError("usage", f"'{model.name}' is {_article(kind.value)} and stores no rows", hint)
 
 

@@ -85,7 +85,7 @@ def _archive_or_delete(
         message = (
             f"{number(len(failures), 'file')} of '{spec.name}' cannot be archived or deleted: {landed.some(failures)}"
         )
-        hint = f"{next(iter(failures.values()))}. Their rows were read and are not read again; the next build retries."
+        hint = f"{next(iter(failures.values()))}. Their rows were read and are not re-read; the next build retries."
         landed.warn("after-reading-failed", message, hint)
     if moved := len(read_files) - len(failures):
         yield f"{number(moved, 'file')} of '{spec.name}' {'deleted' if delete else 'archived'}"

@@ -159,7 +159,7 @@ def _unlike(checkpoint: StatePath, planned: tuple[StreamSource, ...]) -> str | N
         return f"its checkpoint has {len(offsets)} sources, but the query reads {len(planned)}"
     for source, offset in zip(planned, offsets, strict=False):
         if source.kind == "files" and not _is_of(checkpoint, source):
-            return f"the checkpoint has read other files than those of {source}"
+            return f"the checkpoint has read other files than the files of {source}"
         if "topics" in source.identity and not set(offset or {}) <= set(source.identity["topics"]):
             return f"the checkpoint has read {', '.join(sorted(offset or {}))} where the query has {source}"
     return None

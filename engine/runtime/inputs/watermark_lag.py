@@ -43,8 +43,8 @@ _HINT = (
 )
 _DAY_MILLIS = SECONDS["day"] * 1000
 _AHEAD_HINT = (
-    "Correct the times, or set max_future: 1 hour beside its watermark, which makes bad records of such rows "
-    "(on_bad_record says what becomes of them); then compute it again: engine build -s {0} --full-refresh."
+    "Correct the times, or set max_future: 1 hour next to its watermark, which turns such rows into bad records "
+    "(handled by on_bad_record); then recompute the table: engine build -s {0} --full-refresh."
 )
 
 

@@ -70,10 +70,10 @@ def _reset_diagnostic(run: Run, model: Model, folder: TableState, earlier_state:
         run.reset.at,
         spark_checkpoint.standing(folder.checkpoint(earlier_state.generation)) if earlier_state else [],
     )
-    position = str(offsets)[:_SHOWN] if offsets else "what it had read"
+    position = str(offsets)[:_SHOWN] if offsets else "the last committed position"
     since_text = time_text(at) if at is not None else ""
     windows = run.plan.actions[model.id].events_from
-    message = f"'{model.name}' starts again from the first records of its sources; existing keys are written again"
+    message = f"'{model.name}' starts again from the first records of its sources; existing keys are rewritten"
     if windows is not None:
         message = (
             f"'{model.name}' reads its sources again for the windows from {time_text(windows)} (UTC) on, which "
@@ -88,7 +88,7 @@ def _reset_diagnostic(run: Run, model: Model, folder: TableState, earlier_state:
         message = (
             f"'{model.name}' continues with data from {since_text} (UTC) on; before the reset it was at {position}"
         )
-    hint = "Open windows are discarded; a closed one may be written again for late rows."
+    hint = "Open windows are discarded; a closed one may be rewritten for late rows."
     hint = hint if model.stateful and windows is None else ""
     return Diagnostic("checkpoint-reset", message, hint, Level.WARNING, node=model.name, location=Location(model.file))
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
 _HINT = (
-    "A full refresh of a streaming table keeps what it replaces for as long as 'keep_previous' says; with publish: "
+    "A full refresh of a streaming table keeps the replaced version for the time of 'keep_previous'; with publish: "
     "on_tests_pass the rows of a build wait if a test fails."
 )
 
@@ -126,7 +126,7 @@ def _versions(run: Run, model: Model) -> tuple[str, str, str]:
     if replaced_generation is None:
         raise UsageError("usage", f"there is nothing to compare '{model.name}' with", _HINT)
     at = time_text(replaced_generation.replaced_at // 1000 * 1000)
-    description = f"the table, with what was replaced at {at} (UTC)"
+    description = f"the table, with the version that was replaced at {at} (UTC)"
     return description, f"{relation.sql} VERSION AS OF {replaced_generation.table.snapshot}", relation.sql
 
 

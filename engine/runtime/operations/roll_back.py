@@ -122,7 +122,7 @@ def _rollback(target: Target, lake: Lake, model: Model) -> Rollback | Diagnostic
     ):
         # It is the table again; the tag has what it replaced.
         table = lake.table(relation.schema, relation.name)
-    hint = "A full refresh keeps what it replaces for as long as 'keep_previous' says. To rebuild it: engine build -f "
+    hint = "A full refresh keeps the replaced version for the time of 'keep_previous'. To rebuild it: engine build -f "
     hint += f"-s {model.name}"
     if replaced_generation is None or table is None:
         return _unavailable(model, f"no earlier generation of '{model.name}' is kept", hint)
@@ -186,7 +186,8 @@ def _unread_gone(
         return None
     names_read = ", ".join(f"'{node.name}'" for node in read_nodes)
     message = (
-        f"what '{rollback.model.name}' had not read of {names_read} before its full refresh has expired or was replaced"
+        f"rows of {names_read} that '{rollback.model.name}' had not read before its full refresh have expired or were "
+        "replaced"
     )
     return _unavailable(
         rollback.model, message, f"Undo the edit and rebuild the table: engine build -f -s {rollback.model.name}"

@@ -36,7 +36,7 @@ class Watched:
 
     Attributes:
         name: of the input, as models call it; two may have the same one, through an ephemeral model.
-        once: each record is read once; the static side of a stream is read again in each micro-batch.
+        once: each record is read once; the static side of a stream is re-read in each micro-batch.
         limit: how many a build takes out before it is an error.
     """
 

@@ -63,7 +63,7 @@ def _rebuilt_upstreams(manifest: Manifest, node: Model, rebuilt: Collection[str]
 def _rename_faults(target: Target, model: Model) -> Iterator[Diagnostic]:
     own_state, current_state = table_state(target, model), state_now(target, model)
     if current_state != own_state:
-        message = f"{current_state.name} becomes {own_state.name} first, which the code of before would not find"
+        message = f"{current_state.name} becomes {own_state.name} first, which the previous code would not find"
         hint = f"Build it once without the edit of its query, and rebuild it then. {_FULL.format(model.name)}"
         yield Diagnostic(UNAVAILABLE, message, hint, node=model.name, location=Location(model.file))
 

@@ -182,7 +182,7 @@ _ENVIRONMENT_FAULTS = (
         "state-unwritable",
         ("the checkpoint file ",),
         "a file of the checkpoint cannot be written",
-        f"Correct what the message says, and build again. {_ON}",
+        f"Correct the cause in the message, and build again. {_ON}",
     ),
     (
         "checkpoint-damaged",

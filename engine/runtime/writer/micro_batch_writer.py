@@ -86,7 +86,7 @@ def _value(text: str) -> object:
 
 def _checkpoint_changed(path: StatePath, fault: str, batch: int) -> StateError:
     message = f"{path} {fault}"
-    hint = f"Nothing of micro-batch {batch} was written. Find out what else writes to the checkpoint, and build again."
+    hint = f"Nothing of micro-batch {batch} was written. Find the other writer of the checkpoint, and build again."
     return StateError("checkpoint-changed", message, hint)
 
 

@@ -198,7 +198,7 @@ class Progress:
         counts = dict(self.total.bad_records)
         for item in self.writer.rules.watched:
             count = metrics.bad_records.get(item.view, 0)
-            # A static side is read again in each micro-batch, with the same bad records.
+            # A static side is re-read in each micro-batch, with the same bad records.
             counts[item.view] = count + counts.get(item.view, 0) if item.once else count
         return counts
 

@@ -49,13 +49,13 @@ _OWN_OPTIONS = {
     "columnnameofcorruptrecord", "ignorecorruptfiles", "ignoremissingfiles", "filenameonly",
 }  # fmt: skip
 _KEYS_OF = {
-    "path": "Write 'path:' beside 'format:'.",
-    "maxfilespertrigger": "Write 'max_files_per_trigger:' beside 'format:'.",
-    "maxfileage": "Write 'max_file_age:' beside 'format:'.",
-    "timezone": "Write 'timezone:' beside 'format:'.",
-    "cleansource": "Write 'after_reading: archive' or 'after_reading: delete' beside 'format:'.",
-    "sourcearchivedir": "Write 'archive_path:' beside 'format:'.",
-    "mode": "Write 'on_bad_record:' beside 'format:'.",
+    "path": "Write 'path:' next to 'format:'.",
+    "maxfilespertrigger": "Write 'max_files_per_trigger:' next to 'format:'.",
+    "maxfileage": "Write 'max_file_age:' next to 'format:'.",
+    "timezone": "Write 'timezone:' next to 'format:'.",
+    "cleansource": "Write 'after_reading: archive' or 'after_reading: delete' next to 'format:'.",
+    "sourcearchivedir": "Write 'archive_path:' next to 'format:'.",
+    "mode": "Write 'on_bad_record:' next to 'format:'.",
 }
 _CHOICES = {key.name: key.choices for key in FILE_KEYS.keys if key.choices}
 _OF_STREAMS = ("max_files_per_trigger", "max_file_age", "on_changed_file", "after_reading")
@@ -67,7 +67,7 @@ def faults(spec: SourceSpec) -> Iterator[SpecFault]:
         yield SpecFault(("path",), f"source '{spec.name}' has no 'path'", hint, "missing-key")
     for key in spec.options:
         if key.lower() in _OWN_OPTIONS:
-            message = f"the option '{key}' is set by the engine"
+            message = f"the option '{key}' is set by Headrace"
             yield SpecFault(("options", key), message, _KEYS_OF.get(key.lower(), "Remove it."), at_key=True)
     yield from file_formats.faults(spec, _OWN_OPTIONS)
     if "value" in spec.settings:
@@ -93,7 +93,7 @@ def _clearing_faults(spec: SourceSpec) -> Iterator[SpecFault]:
         message = "'archive_path' applies only to after_reading: archive"
         yield SpecFault(("archive_path",), message, "Add after_reading: archive, or remove it.", "setting-needs")
     if archive is not None and f"{archive}/".startswith(f"{listing.base(path).rstrip('/')}/"):
-        message = f"the archive '{archive}' is inside '{path}', and would be read again"
+        message = f"the archive '{archive}' is inside '{path}', and would be re-read"
         yield SpecFault(("archive_path",), message, "Use a folder outside it.")
     if after is not None and (listing.is_uri(path) or listing.is_uri(str(archive or ""))):
         message = "after_reading is not supported for a URI"

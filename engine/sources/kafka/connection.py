@@ -96,7 +96,7 @@ def consumer_faults(options: Mapping[str, Any]) -> Iterator[tuple[str, str, str]
         if not key.startswith(PREFIX):
             yield key, f"unknown option '{key}'", f"Options of the Kafka client begin with '{PREFIX}'"
         elif bare in _OF_SPARK:
-            yield key, f"the option '{bare}' of the client is set by the engine", _OF_SPARK[bare]
+            yield key, f"the option '{bare}' of the client is set by Headrace", _OF_SPARK[bare]
         elif bare.startswith(("ssl.", "sasl.", "security.")):
             yield key, f"the option '{bare}' is a security setting", "Write it under 'security:' of the connection."
         elif bare not in CONSUMER:

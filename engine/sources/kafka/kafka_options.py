@@ -96,7 +96,7 @@ def _option_faults(spec: SourceSpec) -> Iterator[SpecFault]:
     for key, message, hint in consumer_faults(client):
         known = near(key, (*READER_OPTIONS, *KEYS)) if not key.startswith(PREFIX) else ""
         if key.lower() in _SET_HERE:
-            yield SpecFault(("options", key), f"the option '{key}' is set by the engine", _key_of(key), at_key=True)
+            yield SpecFault(("options", key), f"the option '{key}' is set by Headrace", _key_of(key), at_key=True)
             continue
         code = "bad-value" if key.startswith(PREFIX) else "unknown-option"
         yield SpecFault(("options", key), message, known if known.startswith("Did") else hint, code, at_key=True)
@@ -110,7 +110,7 @@ def is_reader_option(name: str) -> bool:
 def _key_of(option: str) -> str:
     keys = {key.replace("_", ""): key for key in KEYS} | {"subscribe": "topic", "subscribepattern": "topic_pattern"}
     key = keys.get(option.lower())
-    return f"Write '{key}:' beside 'format:'." if key else "Remove it."
+    return f"Write '{key}:' next to 'format:'." if key else "Remove it."
 
 
 def starting_offsets(spec: SourceSpec) -> str | Offsets:

@@ -163,7 +163,9 @@ def _after_last_change(model: Model, table: DataFrame, extract: Extract) -> Extr
         # A clock that was set back.
         return replace(extract, at=last + 1)
     message = f"{extract.name} ({extract.shown()}) is not after the last change"
-    hint = "Extracts are taken in the order of time, and times are UTC: correct that of the file. Nothing was written."
+    hint = (
+        "Extracts are taken in the order of time, and times are UTC: correct the time of the file. Nothing was written."
+    )
     raise fault(model, "extract-order", message, hint)
 
 
