@@ -179,7 +179,7 @@ class Lake:
         if entry is None:
             return None
         with self.reading_errors(schema, name):
-            return ViewFacts.of(self._client.document(entry))
+            return ViewFacts.from_metadata(self._client.document(entry))
 
     def columns(self, schema: str, name: str) -> tuple[TableColumn, ...] | None:
         """The columns of a table with their types as Spark has them, or None if there is no such table."""

@@ -66,7 +66,7 @@ class TableLayout:
         comment = {"comment": self.comment} if self.comment else {}
         return {**TABLE_DEFAULTS, **order, **comment, **self.properties}
 
-    def others(self) -> tuple[str, ...]:
+    def absent_properties(self) -> tuple[str, ...]:
         """The properties that tables of other kinds have from the engine, and this one has not."""
         return tuple(sorted({*MERGED, _DISTRIBUTION, _TAGS} - self.all_properties().keys()))
 

@@ -279,7 +279,9 @@ def replace(
         commit_marked(added, staged, markers)
         if change.table().refs().containsKey(STAGED):
             change.manageSnapshots().removeBranch(STAGED).commit()
-        obsolete = [key for key in (STAGED_LAYOUT, *layout.others()) if change.table().properties().containsKey(key)]
+        obsolete = [
+            key for key in (STAGED_LAYOUT, *layout.absent_properties()) if change.table().properties().containsKey(key)
+        ]
         if obsolete:
             update = change.updateProperties()
             for key in obsolete:

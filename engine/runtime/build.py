@@ -232,7 +232,7 @@ def _claim_tables(run: Run, models: Iterable[Model], deployed: Deployed) -> None
 
 def _bounds(options: Options) -> dict[str, Any]:
     turn = options.turn
-    return {} if turn is None else {"stop": turn.stop, "until": time.monotonic() + turn.seconds}
+    return {} if turn is None else {"stop": turn.stop, "ends_at": time.monotonic() + turn.seconds}
 
 
 def _run_unit_tests_first(

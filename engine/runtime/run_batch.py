@@ -167,7 +167,7 @@ def _columns_note(model: Model, frame: DataFrame, earlier_columns: frozenset[str
 def _make_view(run: Run, session: SparkSession, model: Model, folder: TableState, state: ModelState) -> Outcome:
     view_writer.create_view(session, model.relation.sql, model.sql, table_comment(model), {"engine.model": model.name})
     view = run.lake.view(model.relation.schema, model.relation.name)
-    folder.save(replace(state, phase=Phase.PUBLISHED, made=view.made if view is not None else {}))
+    folder.save(replace(state, phase=Phase.PUBLISHED, made=view.shape if view is not None else {}))
     return Outcome(Status.SUCCESS)
 
 
@@ -193,7 +193,7 @@ def _make_table(
     snapshot = replaced_table.commit.snapshot if replaced_table.commit else earlier_snapshot
     # What waits for its tests becomes the table when it is published, and is noted then.
     current_table = run.lake.table(model.relation.schema, model.relation.name) if branch is None else None
-    metadata_marks = current_table.made if current_table is not None else {}
+    metadata_marks = current_table.shape if current_table is not None else {}
     # Others may have committed to an input after its position was noted, and the query read that.
     pinned = positions(run, model) == state.inputs
     folder.save(replace(state, phase=Phase.PUBLISHED, uuid=uuid, snapshot=snapshot, made=metadata_marks, pinned=pinned))

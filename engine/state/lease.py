@@ -60,12 +60,12 @@ _CLOCK = LeaseClock()
 
 @dataclass(slots=True)
 class Holder:
-    """`owner` is what no other run has; `who` is the process, for people."""
+    """`owner` is what no other run has; `process` is the process, for people."""
 
     store: Store
     place: str
     owner: str
-    who: Mapping[str, Any]
+    process: Mapping[str, Any]
     _turn: int = field(default=0)
 
     def begin(self) -> None:
@@ -88,7 +88,7 @@ class Holder:
         self.store.put(f"{_RUNS}/{self.owner}", self._content())
 
     def _content(self) -> bytes:
-        return json.dumps({**self.who, "turn": self._turn}).encode()
+        return json.dumps({**self.process, "turn": self._turn}).encode()
 
     def release(self) -> None:
         self.store.delete(f"{_RUNS}/{self.owner}")
@@ -117,9 +117,9 @@ class Lease:
         """
         newest, record = while_away(lambda: _newest(self.holder.store, self.folder))
         if newest != self.number or record.get("owner") != self.holder.owner:
-            raise self.lost(record)
+            raise self.lost_error(record)
 
-    def lost(self, record: Mapping[str, Any] | None = None) -> StateError:
+    def lost_error(self, record: Mapping[str, Any] | None = None) -> StateError:
         by = f" by {LockHolder(record)}" if record and record.get("owner") != self.holder.owner else ""
         message = (
             f"the lock of {_name(self.folder)} was taken over{by}, as this run did not respond for "
@@ -133,7 +133,7 @@ class Lease:
         self.holder.store.put(_key(self.folder, self.number), self.record())
 
     def record(self) -> bytes:
-        return json.dumps({**self.holder.who, "owner": self.holder.owner, "fenced": self.fenced}).encode()
+        return json.dumps({**self.holder.process, "owner": self.holder.owner, "fenced": self.fenced}).encode()
 
 
 # The leases that this process holds, by their tokens.
@@ -239,7 +239,7 @@ def _is_gone(holder: Holder, folder: str, number: int, record: Mapping[str, Any]
     seconds_left = GONE_AFTER - (clock.now() - watched_since)
     if last_content is not None and seconds_left > RENEWED_EVERY:
         text = "%s was locked by %s: waiting whether that run is there, at most %.0f seconds"
-        level = logging.DEBUG if LockHolder(holder.who).keeps_running else logging.WARNING
+        level = logging.DEBUG if LockHolder(holder.process).keeps_running else logging.WARNING
         _log.log(level, text, _name(folder), LockHolder(record), seconds_left)
     while last_content is not None:
         if clock.now() - watched_since >= GONE_AFTER:

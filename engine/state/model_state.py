@@ -111,13 +111,13 @@ class ModelState:
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """The state folder of one table; `kept` is where its small files are, if that is not the folder itself."""
+    """The state folder of one table; `file_store` is where its small files are, if that is not the folder itself."""
 
     root: StatePath
     catalog: str
     schema: str
     table: str
-    kept: Store | None = None
+    file_store: Store | None = None
 
     @property
     def folder(self) -> StatePath:
@@ -136,8 +136,8 @@ class TableState:
 
     def checkpoint_files(self, number: int) -> StatePath:
         """The checkpoint to be read: where files are read once, each of it is, too."""
-        if isinstance(self.kept, ReadOnce) and not isinstance(self.root, ObjectPath):
-            return ObjectPath(self.kept, f"{self.key}/{number}/{CHECKPOINT}")
+        if isinstance(self.file_store, ReadOnce) and not isinstance(self.root, ObjectPath):
+            return ObjectPath(self.file_store, f"{self.key}/{number}/{CHECKPOINT}")
         return self.checkpoint(number)
 
     def _in_use(self, number: int, base: str) -> str:
@@ -161,7 +161,7 @@ class TableState:
         numbers = map(whole_number, self._store.list(self.key))
         return tuple(sorted(n for n in numbers if n is not None and self._model_files(n)))
 
-    def replaced(self) -> tuple[int, ...]:
+    def replaced_generations(self) -> tuple[int, ...]:
         """Numbers of the generations that another one has replaced, and that are kept for a rollback, ascending.
 
         Their model.json is in PREVIOUS_FILE (see `engine.plan.deployed.previous_generation`).
@@ -201,7 +201,7 @@ class TableState:
         """
         return self.load_both()[0]
 
-    def pending(self) -> ModelState | None:
+    def unpublished(self) -> ModelState | None:
         """A generation that is, or was being, built beside the published one (or a table whose state is lost)."""
         return self.load_both()[1]
 
@@ -219,7 +219,7 @@ class TableState:
 
     @property
     def _store(self) -> Store:
-        return self.kept or store_of(self.root)
+        return self.file_store or store_of(self.root)
 
     @property
     def key(self) -> str:

@@ -112,7 +112,7 @@ class Trial:
         self._hiding = False
         compute_only(frame)
         writer.record(batch=batch)
-        writer.written[batch] = WrittenBatch()
+        writer.written_batches[batch] = WrittenBatch()
         self._hidden.add(batch)
         self.clock.apply(self._query)
 

@@ -90,7 +90,7 @@ def test_nothing_is_left_open(tmp_path: Path, table: TableState) -> None:
     before = len(list(Path("/proc/self/fd").iterdir()))
     for _ in range(3):
         with LockKeeper() as keeper:
-            keeper.started()
+            keeper.close_inherited()
             with locked([table]) as locks, keeper.keeping(locks):
                 pass
     assert len(list(Path("/proc/self/fd").iterdir())) == before

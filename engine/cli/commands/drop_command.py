@@ -109,7 +109,7 @@ def _tables_to_drop(result: Compiled, settings: CommandSettings, names: Sequence
 
 
 def _is_something(drop: Drop) -> bool:
-    return bool(drop.parts or drop.known.state or drop.known.unfinished)
+    return bool(drop.parts or drop.table.state or drop.table.unfinished)
 
 
 def _show(drops: Sequence[Drop], failing_row_tables: Sequence[Part], target: Target) -> None:
@@ -118,9 +118,9 @@ def _show(drops: Sequence[Drop], failing_row_tables: Sequence[Part], target: Tar
         for part in drop.parts:
             lines.append(_line(part, target))
             lines += [f"  {'':16} {part.folder}"] if part.folder is not None else []
-        folder = drop.known.folder.folder
+        folder = drop.table.folder.folder
         lines += [f"  {'state':16} {folder}"] if folder.exists() else []
-    lines += [f"  {text}" for drop in drops for text in drop.kept]
+    lines += [f"  {text}" for drop in drops for text in drop.retained]
     write("\n".join(map(one_line, lines)))
 
 
@@ -129,7 +129,7 @@ def _line(part: Part, target: Target) -> str:
 
 
 def _numbers(part: Part) -> str:
-    stored = part.stored
+    stored = part.stored_relation
     if stored is None:
         return "  (already removed from the catalog)"
     parts = [
@@ -145,6 +145,6 @@ def _report(settings: CommandSettings, part: Part, target: Target, *, as_json: b
     if not as_json:
         settings.out.say(f"Removed the {part.role} {name}")
         return
-    stored = part.stored
+    stored = part.stored_relation
     record = {"event": "TableDropped", "relation": name, "role": part.role}
     write_json({**record, "rows": stored.rows if stored else None, "bytes": stored.size if stored else None})

@@ -89,7 +89,7 @@ def _show(erasure: Erasure, copies: tuple[OtherCopy, ...], *, as_json: bool) -> 
         for rows in erasure.found:
             write_json({"event": "RowsFound", **_record(rows)})
         for copy in copies:
-            write_json({"event": "OtherCopy", "node": copy.node, "what": copy.what, "command": copy.command})
+            write_json({"event": "OtherCopy", "node": copy.node, "what": copy.description, "command": copy.command})
         return
     lines = [f"Rows of {erasure.request.model.name} where {erasure.request.where}"]
     if erasure.some:
@@ -100,7 +100,9 @@ def _show(erasure: Erasure, copies: tuple[OtherCopy, ...], *, as_json: bool) -> 
         lines += ["Not searched:", *(f"  {text}" for text in missing)]
     if copies:
         lines.append("Not erased, and may have these rows:")
-        lines += [f"  {copy.node:16} {copy.what}{f'; {copy.command}' if copy.command else ''}" for copy in copies]
+        lines += [
+            f"  {copy.node:16} {copy.description}{f'; {copy.command}' if copy.command else ''}" for copy in copies
+        ]
     write("\n".join(map(one_line, lines)))
 
 
@@ -146,6 +148,6 @@ def _record(rows: MatchedTable) -> dict[str, object]:
         "rows": matches.rows,
         "files": len(matches.files),
         "older_files": matches.older,
-        "other_files": len(matches.left),
+        "other_files": len(matches.orphans),
         "not_searched": matches.unjudged,
     }

@@ -88,7 +88,7 @@ def _time(rollback: Rollback) -> str:
 def _report(rollbacks: Sequence[Rollback], event: str, *, as_json: bool) -> None:
     for one in rollbacks if as_json else ():
         record = {"event": event, "model": one.model.name, "relation": str(one.model.relation), "rows": one.rows}
-        record |= {"generation": one.previous.state.generation, "replaced_at": _time(one)}
+        record |= {"generation": one.replaced_generation.state.generation, "replaced_at": _time(one)}
         write_json(record)
 
 

@@ -38,13 +38,13 @@ CLONE_OF = "engine.clone-of"
 
 @dataclass(frozen=True, slots=True)
 class StoredRelation:
-    """`folder` goes with it; None: it stays, `kept` says why. `rows` and `size` are None if not known, or of a view."""
+    """`folder` goes too; None: it stays because of `kept_reason`. `rows` and `size`: None if unknown, or of a view."""
 
     entry: CatalogEntry
     uuid: str = ""
     properties: Mapping[str, str] = field(default_factory=dict)
     folder: PurePath | None = None
-    kept: str = ""
+    kept_reason: str = ""
     rows: int | None = None
     size: int | None = None
     missing: bool = False
@@ -61,11 +61,11 @@ def stored_relation(config: CatalogConfig, entry: CatalogEntry) -> StoredRelatio
         metadata = catalog.document(entry)
         folder = None if catalog.purges else _resolved(config, str(metadata.get("location", "")))
     except OutsideError:
-        return StoredRelation(entry, kept="its metadata is outside the warehouse")
+        return StoredRelation(entry, kept_reason="its metadata is outside the warehouse")
     except FileNotFoundError:
-        return StoredRelation(entry, kept="its metadata file is missing", missing=True)
+        return StoredRelation(entry, kept_reason="its metadata file is missing", missing=True)
     except (OSError, EOFError, ValueError, RecursionError, zlib.error) as error:
-        return StoredRelation(entry, kept=f"its metadata cannot be read ({type(error).__name__})")
+        return StoredRelation(entry, kept_reason=f"its metadata cannot be read ({type(error).__name__})")
     properties = _texts(metadata.get("properties"))
     kept_reason = "" if folder is None else why_kept(config, folder, entry)
     # The files of a clone that are not its own lie in another folder; a server might remove them, too.

@@ -36,7 +36,7 @@ class Fence:
             StateError: `lease-lost`.
         """
         if self.is_behind(metadata):
-            raise self.lease.lost()
+            raise self.lease.lost_error()
         self.lease.check()
 
     def is_behind(self, metadata: Any) -> bool:

@@ -225,7 +225,7 @@ def _known(
 
 
 def _model(lake: Lake, model: Model, names: SchemaNames, relation: Relation, folder: TableState) -> DeployedModel:
-    begun = folder.journal.all()
+    begun = folder.journal.open_operations()
     loaded, pending = folder.load_both()
     table = lake.table(relation.schema, relation.name)
     done = published_refresh(model, pending, table) if pending is not None else None
@@ -281,7 +281,7 @@ def _left(folder: TableState, state: ModelState | None, beside: Sequence[str]) -
     if state is None:
         return False
     others = any(number != state.generation for number in folder.generations())
-    own = tuple(f"seed{number}_" for number in (state.generation, *(folder.replaced() if beside else ())))
+    own = tuple(f"seed{number}_" for number in (state.generation, *(folder.replaced_generations() if beside else ())))
     left = any(not name.startswith(own) for name in beside)
     return left or others or folder.has(state.generation, _BATCHES)
 

@@ -112,9 +112,9 @@ class Day:
     """The rows of a day (UTC) in a range; the last day that Python has stands for all later ones too."""
 
     day: date
-    before: int
-    after: int
-    same: bool
+    rows_before: int
+    rows_after: int
+    is_unchanged: bool
 
 
 def days_of(rows_before: DataFrame, rows_after: DataFrame, time_range: TimeRange) -> tuple[Day, ...]:
@@ -154,11 +154,11 @@ def pieces(days: Sequence[Day], time_range: TimeRange, max_rows: int) -> Iterato
     """
     open_days: list[Day] = []
     for day in days:
-        together = max(sum(d.before for d in (*open_days, day)), sum(d.after for d in (*open_days, day)))
-        if open_days and (day.same or together > max_rows):
+        together = max(sum(d.rows_before for d in (*open_days, day)), sum(d.rows_after for d in (*open_days, day)))
+        if open_days and (day.is_unchanged or together > max_rows):
             yield _piece(open_days, time_range)
             open_days = []
-        if not day.same:
+        if not day.is_unchanged:
             open_days.append(day)
     if open_days:
         yield _piece(open_days, time_range)
@@ -170,7 +170,7 @@ def _piece(days: Sequence[Day], time_range: TimeRange) -> tuple[TimeRange, int, 
     if last < date.max:
         next_day = day_after(datetime.combine(last, time()))
         end = next_day if end is None else min(end, next_day)
-    return replace(time_range, begin=start, end=end), sum(d.before for d in days), sum(d.after for d in days)
+    return replace(time_range, begin=start, end=end), sum(d.rows_before for d in days), sum(d.rows_after for d in days)
 
 
 _LEFT_OUT = (OnFail.DROP, OnFail.QUARANTINE)
@@ -178,9 +178,9 @@ _LEFT_OUT = (OnFail.DROP, OnFail.QUARANTINE)
 
 @dataclass(frozen=True, slots=True)
 class ReplacedRange:
-    within: TimeRange
-    before: int
-    after: int
+    time_range: TimeRange
+    rows_before: int
+    rows_after: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +194,7 @@ class Backfill:
 
     run: Run
     model: Model
-    within: TimeRange
+    time_range: TimeRange
     days: tuple[Day, ...]
     ranges: tuple[ReplacedRange, ...]
     left_out: int
@@ -203,7 +203,7 @@ class Backfill:
 
     @property
     def fewer(self) -> tuple[Day, ...]:
-        return tuple(day for day in self.days if day.after < day.before)
+        return tuple(day for day in self.days if day.rows_after < day.rows_before)
 
 
 @contextmanager
@@ -252,7 +252,7 @@ def _finished_state(run: Run, model: Model) -> ModelState:
         raise rejected(model, f"'{model.name}' has not been built yet", f"Build it: {build}")
     checkpoint = read_checkpoint(folder, state.generation, files=False)
     check_table(model, state, checkpoint, run.lake.table(model.relation.schema, model.relation.name))
-    is_unfinished = folder.pending() is not None or bool(folder.journal.all())
+    is_unfinished = folder.unpublished() is not None or bool(folder.journal.open_operations())
     if is_unfinished or checkpoint.started != checkpoint.committed or checkpoint.committed != state.batch:
         message = f"a micro-batch, a full refresh or a rollback of '{model.name}' was begun and is not finished"
         raise rejected(model, message, f"Finish it first: {build}")
@@ -312,11 +312,11 @@ def carry_out(backfill: Backfill) -> Iterator[ReplacedRange]:
         if facts.snapshot != snapshot:
             message = f"{model.relation} was changed by another writer since its rows were compared"
             raise RunError("commit-conflict", message, "Run the command again.", node=model.name)
-        markers = {**repeated_markers(run, model, facts), BACKFILL: str(replaced_range.within)}
+        markers = {**repeated_markers(run, model, facts), BACKFILL: str(replaced_range.time_range)}
         kill_points.reach("backfilling", name)
         commit = replace_range(
-            backfill.rows.sparkSession, model.relation.sql, replaced_range.within.condition,
-            backfill.rows.where(replaced_range.within.condition), markers, expected, model.write.write_options,
+            backfill.rows.sparkSession, model.relation.sql, replaced_range.time_range.condition,
+            backfill.rows.where(replaced_range.time_range.condition), markers, expected, model.write.write_options,
         )  # fmt: skip
         snapshot = commit.snapshot
         kill_points.reach("backfilled", name)

@@ -96,7 +96,7 @@ def refresh_changes(
         )
     snapshot = replaced_table.commit.snapshot if replaced_table.commit else state.snapshot
     current_table = run.lake.table(model.relation.schema, model.relation.name)
-    folder.save(replace(signed, snapshot=snapshot, made=current_table.made if current_table is not None else {}))
+    folder.save(replace(signed, snapshot=snapshot, made=current_table.shape if current_table is not None else {}))
     folder.journal.end(Refresh)
     hooks.run_post_hook(session, model)
     return Outcome(Status.SUCCESS, snapshot_id=snapshot, **replaced_table.metrics.numbers(), note=affected_rows.note)

@@ -63,7 +63,7 @@ class FollowedChanges:
 
     Attributes:
         types: of the columns of the output, by name in lower case.
-        few: whether the rows that changed are few enough for one task.
+        are_few: whether the rows that changed are few enough for one task.
     """
 
     session: SparkSession
@@ -71,16 +71,16 @@ class FollowedChanges:
     model: Model
     choice: RefreshChoice
     query: FollowedQuery
-    changed: tuple[str, ...]
+    changed_views: tuple[str, ...]
     table: TableFacts
     types: Mapping[str, str]
-    few: bool
+    are_few: bool
 
     @property
     def auto(self) -> bool:
         return self.model.write.refresh is Refresh.AUTO
 
-    def now(self, ranges: Mapping[str, Ranges], units: Mapping[str, str]) -> DataFrame:
+    def current_rows(self, ranges: Mapping[str, Ranges], units: Mapping[str, str]) -> DataFrame:
         """The query over its inputs as they are now, by the snapshots that are compared.
 
         Args:
@@ -122,9 +122,9 @@ class FollowedChanges:
             states.add(state)
             return state_name(self.choice, view, state)
 
-        rows = self.session.sql(self.query.search(keys, self.changed, view_name))
+        rows = self.session.sql(self.query.search(keys, self.changed_views, view_name))
         values = rows.selectExpr(*(f"CAST({quoted(key)} AS {self.types[key]}) AS {quoted(key)}" for key in keys))
-        return values.coalesce(1) if self.few and not states & _WHOLE else values
+        return values.coalesce(1) if self.are_few and not states & _WHOLE else values
 
 
 def state_name(choice: RefreshChoice, view: str, state: InputState) -> str:
@@ -139,11 +139,11 @@ def no_commit(rows: DataFrame, markers: Mapping[str, str]) -> Commit | None:
 
 @dataclass(frozen=True, slots=True)
 class NetInput:
-    """The rows by which an input differs, by the columns that are read; `few`: compared in this process."""
+    """The rows by which an input differs, by the columns that are read; `are_few`: compared in this process."""
 
     removed: DataFrame
     added: DataFrame
-    few: bool
+    are_few: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +192,7 @@ class InputReading:
         if rows.isEmpty():
             return None
         removed, added = (rows.where(f"{SIDE} {sign} 0").drop(SIDE) for sign in "<>")
-        return NetInput(removed, added, few=False)
+        return NetInput(removed, added, are_few=False)
 
     def _net(self, net: NetRows, schema: StructType) -> NetInput:
         """The rows in Spark: a relation that is in its plan, of which no job is needed to look at it."""
@@ -202,7 +202,7 @@ class InputReading:
         fields = [StructField(field.name, field.dataType) for field in schema.fields]
         rows = self.session.createDataFrame(net.sides(SIDE), StructType([*fields, StructField(SIDE, LongType())]))
         removed, added = (rows.where(f"{SIDE} {sign} 0").drop(SIDE) for sign in "<>")
-        return NetInput(removed, added, few=True)
+        return NetInput(removed, added, are_few=True)
 
 
 def table_of(manifest: Manifest, change: InputChange) -> Model:

@@ -62,7 +62,7 @@ def find_affected(
         view = plain(change.view)
         if view in files and (net_input := reading.net_rows(change, files[view])) is not None:
             changed_views.append(view)
-            are_few = are_few and net_input.few
+            are_few = are_few and net_input.are_few
             net_input.removed.createOrReplaceTempView(state_name(choice, view, InputState.REMOVED))
             net_input.added.createOrReplaceTempView(state_name(choice, view, InputState.ADDED))
     if not changed_views:

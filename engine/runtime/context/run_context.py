@@ -54,7 +54,7 @@ class Run:
         id: of this run; it is in every commit.
         spark: the session from which each model gets one of its own.
         lake: the catalog, read without the JVM.
-        until: when a turn of `engine start` ends between two micro-batches, on the monotonic clock; None: no bound.
+        ends_at: when a turn of `engine start` ends between two micro-batches, on the monotonic clock; None: no bound.
     """
 
     id: str
@@ -67,7 +67,7 @@ class Run:
     emit: Emit
     reset: Reset | None = None
     stop: threading.Event = field(default_factory=threading.Event)
-    until: float | None = None
+    ends_at: float | None = None
 
     def state(self, model: Model) -> TableState:
         return table_state(self.target, model)

@@ -218,7 +218,7 @@ class OtherCopy:
     """A place that may have the rows; `command` removes them there; empty: there is none."""
 
     node: str
-    what: str
+    description: str
     command: str = ""
 
 

@@ -51,7 +51,7 @@ def positions(manifest: Manifest, target: Target) -> tuple[StreamPosition, ...]:
         folder = state_now(target, reader)
         if (state := folder.load()) is not None:
             checkpoint = read_checkpoint(folder, state.generation, files=False)
-            rebuilt = folder.pending() is not None
+            rebuilt = folder.unpublished() is not None
             if checkpoint.started is not None or rebuilt:
                 stream_positions.append(StreamPosition(reader, folder, state, checkpoint, rebuilt))
     return tuple(stream_positions)

@@ -95,7 +95,7 @@ def settle_interrupted_refresh(model: Model, folder: TableState, lake_now: Lake)
     Needs no JVM; the staging table goes with the next start of the model (`clear_staging`).
     """
     discard_expired(folder)
-    pending_state = folder.pending()
+    pending_state = folder.unpublished()
     if pending_state is None:
         state = folder.load()
         folder.discard_before(state.generation if state is not None else 0)
@@ -131,7 +131,7 @@ def begin_generation(model: Model, folder: TableState, frame: DataFrame, table: 
     generation = generations.next_number(folder, table)
     if folder.lease is not None:
         folder.lease.check()
-    if (refresh_note := folder.journal.begun(Refresh)) is not None:
+    if (refresh_note := folder.journal.open_operation(Refresh)) is not None:
         folder.journal.begin(structs.replace(refresh_note, attempt=generation))
     # A kill may have left half a checkpoint of that number.
     folder.discard(generation)

@@ -90,11 +90,11 @@ def publish(run: Run, model: Model) -> int | None:
 def _note_table(run: Run, model: Model, folder: TableState) -> None:
     state, table = folder.load(), run.lake.table(model.relation.schema, model.relation.name)
     if state is not None and table is not None:
-        folder.save(replace(state, made=table.made))
+        folder.save(replace(state, made=table.shape))
 
 
 def _staged_refresh(folder: TableState) -> ModelState | None:
-    pending_state = folder.pending()
+    pending_state = folder.unpublished()
     return pending_state if pending_state is not None and pending_state.phase is Phase.STAGED else None
 
 
@@ -128,23 +128,23 @@ def with_staged_rows(run: Run, test: DataTest) -> str:
 
 @dataclass(slots=True)
 class Gates:
-    """What the tests of one run say about the staged rows; `chosen`: those of the run that have not ended, by model."""
+    """The tests of one run that decide on staged rows; `remaining_tests`: those that have not ended, by model."""
 
     run: Run
     deciding: Mapping[str, frozenset[str]]
-    chosen: dict[str, set[str]]
+    remaining_tests: dict[str, set[str]]
     passed: set[str] = field(default_factory=set)
     _rebuilt: list[str] = field(default_factory=list)
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
     def built(self, model: Model) -> tuple[Diagnostic, ...]:
-        if model.id not in self.deciding or self.chosen[model.id]:
+        if model.id not in self.deciding or self.remaining_tests[model.id]:
             return ()
         return self._decide(model)
 
     def tested(self, test: DataTest, status: Status) -> tuple[Diagnostic, ...]:
         with self._guard:
-            remaining = self.chosen.get(test.model, set())
+            remaining = self.remaining_tests.get(test.model, set())
             if test.id not in remaining:
                 return ()
             remaining.discard(test.id)

@@ -108,7 +108,7 @@ def _rewrite_state(folder: TableState, renaming: Renaming) -> None:
     """Have the state name the tables as they are called now, that of generations which are kept, too."""
     for state in folder.states():
         folder.save(_moved_state(folder, renaming, state))
-    for number in {*folder.generations(), *folder.replaced()}:
+    for number in {*folder.generations(), *folder.replaced_generations()}:
         replaced_generation = noted_previous(folder, number)
         if replaced_generation is not None:
             save_previous(

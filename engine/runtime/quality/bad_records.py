@@ -219,7 +219,7 @@ def _file(uri: str, raw: bytes | None) -> str:
 @dataclass(slots=True)
 class TakenOut:
     bad: dict[str, int] = field(default_factory=dict)
-    all: dict[str, int] = field(default_factory=dict)
+    records: dict[str, int] = field(default_factory=dict)
 
     def refused(
         self,
@@ -233,7 +233,7 @@ class TakenOut:
             observation = observations[item.view]
             if item.policy is OnBadRecord.FAIL or not observation.bad:
                 continue
-            bad, read = observation.bad + self.bad.get(item.view, 0), observation.read + self.all.get(item.view, 0)
+            bad, read = observation.bad + self.bad.get(item.view, 0), observation.read + self.records.get(item.view, 0)
             if item.limit.exceeded(bad, read):
                 return _error(item, bad, read, first_lines(session, execution, item))
         return None
@@ -243,7 +243,7 @@ class TakenOut:
         for item in watched_inputs:
             if item.policy is not OnBadRecord.FAIL and item.once:
                 self.bad[item.view] = observations[item.view].bad + self.bad.get(item.view, 0)
-                self.all[item.view] = observations[item.view].read + self.all.get(item.view, 0)
+                self.records[item.view] = observations[item.view].read + self.records.get(item.view, 0)
 
 
 def _error(item: Watched, bad: int, read: int, lines: list[str]) -> RunError:

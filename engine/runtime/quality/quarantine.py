@@ -46,7 +46,7 @@ class Quarantine:
 
     model: Model
     facts: TableFacts | None
-    made: bool = field(default=False)
+    is_created: bool = field(default=False)
     last: int | None = field(default=None)
     descends: Callable[[int, int], bool] = lambda _, __: False
 
@@ -66,7 +66,7 @@ class Quarantine:
         self, session: SparkSession, parts: Iterable[DataFrame], batch: int, query: str, markers: Mapping[str, str]
     ) -> int:
         """Append the rows of a micro-batch in one marked commit, and give their number."""
-        staged = lake.stage(self._rows(session, parts, batch), self._made(session))
+        staged = lake.stage(self._rows(session, parts, batch), self._create_if_missing(session))
         commit = lake.append(staged, {**markers, _QUERY: query}, None, self._expected())
         self.last = commit.snapshot if commit else self.last
         return commit.rows if commit else 0
@@ -93,7 +93,7 @@ class Quarantine:
 
     def take_over(self, session: SparkSession, rows: DataFrame, markers: Mapping[str, str]) -> None:
         """Append rows of another quarantine as they are, in one marked commit."""
-        lake.append(lake.stage(rows, self._made(session)), markers, None, self._expected())
+        lake.append(lake.stage(rows, self._create_if_missing(session)), markers, None, self._expected())
 
     def _expected(self) -> ExpectedTable:
         last = self.last if self.last is not None or self.facts is None else self.facts.snapshot
@@ -111,7 +111,7 @@ class Quarantine:
         all_rows = reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), parts, empty)
         return all_rows.withColumns({"batch_id": f.lit(batch).cast("bigint"), "quarantined_at": f.current_timestamp()})
 
-    def _made(self, session: SparkSession) -> str:
+    def _create_if_missing(self, session: SparkSession) -> str:
         if self.facts is None and not self.made:
             lake.create_table(session, self.relation.sql, session.createDataFrame([], COLUMNS), _layout(self.model))
             self.made = True

@@ -86,13 +86,13 @@ class PublishedInput:
 
     Attributes:
         snapshot: the commit that published its rows.
-        before: the snapshots of the table in which they were made.
+        rebuilt_snapshots: the snapshots of the table in which they were made.
     """
 
     relation: str
     uuid: str
     snapshot: SnapshotFacts
-    before: frozenset[int]
+    rebuilt_snapshots: frozenset[int]
 
     @property
     def files(self) -> int:
@@ -144,7 +144,7 @@ def copy_rebuilt_generation(
     copy_generation(rebuilt_folder, rebuilt_state.generation, folder, number, tables)
     for published in inputs.values():
         moved_offsets = offsets_to_move(
-            folder.checkpoint(number), published.before, published.snapshot.id, published.files
+            folder.checkpoint(number), published.rebuilt_snapshots, published.snapshot.id, published.files
         )
         state = state if moved_offsets is None else moved_offsets.write(folder, state)
     folder.save_facts(number, state.fingerprint, model.facts)
@@ -201,7 +201,7 @@ def _caught_up(rebuild: Rebuild) -> bool:
 def _unread(rebuild: Rebuild) -> Iterator[str]:
     lake = Lake(rebuild.target.catalog)
     for node in rebuild.models:
-        reader = rebuild.made(node)
+        reader = rebuild.rebuilt_model(node)
         folder = next_state(rebuild.target, rebuild.model(node))
         state = folder.load()
         if state is None:
@@ -209,7 +209,9 @@ def _unread(rebuild: Rebuild) -> Iterator[str]:
             continue
         checkpoint = read_checkpoint(folder, state.generation, files=False)
         position = StreamPosition(reader, folder, state, checkpoint, rebuilt=False)
-        owners = [rebuild.made(item.node) for item in reader.inputs if item.stream and item.node in rebuild.models]
+        owners = [
+            rebuild.rebuilt_model(item.node) for item in reader.inputs if item.stream and item.node in rebuild.models
+        ]
         tables = ((owner, lake.table(owner.relation.schema, owner.relation.name)) for owner in owners)
         unread = (any(unread_faults([position], owner, owner.relation, table)) for owner, table in tables if table)
         if position.in_flight or any(unread):

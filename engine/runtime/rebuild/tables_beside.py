@@ -60,7 +60,7 @@ class Rebuild:
             raise TypeError(node)
         return project_model
 
-    def made(self, node: str) -> Model:
+    def rebuilt_model(self, node: str) -> Model:
         model = self.next_project.nodes[node]
         if not isinstance(model, Model):
             raise TypeError(node)
@@ -70,7 +70,7 @@ class Rebuild:
         return next_state(self.target, self.model(node)).journal
 
     def notes(self) -> dict[str, operations.Rebuild]:
-        noted = ((i, self.journal(i).begun(operations.Rebuild)) for i in self.models)
+        noted = ((i, self.journal(i).open_operation(operations.Rebuild)) for i in self.models)
         return {i: note for i, note in noted if note is not None and note.model == self.model(i).name}
 
 
@@ -197,6 +197,6 @@ def drop(rebuild: Rebuild) -> tuple[str, ...]:
             state = folder.load()
         except EngineError:
             state = None
-        table = KnownTable(folder, model.name, state, folder.journal.begun(operations.Drop) is not None)
+        table = KnownTable(folder, model.name, state, folder.journal.open_operation(operations.Drop) is not None)
         carry_out(rebuild.target, plan_drop(rebuild.target, table), where, dropped_parts.append)
     return tuple(f"{rebuild.target.catalog.name}.{part.schema}.{part.name}" for part in dropped_parts)

@@ -68,22 +68,22 @@ class Deleted:
     Attributes:
         began: the query that began the rows of the model's table; None: the one that runs.
         last: the newest snapshot that is known to be in it; None: the one of `facts`.
-        cleaned: whether what is old enough has been forgotten in this run.
+        is_cleaned: whether what is old enough has been forgotten in this run.
     """
 
     model: Model
     facts: TableFacts | None
     began: str | None = None
-    made: bool = field(default=False)
+    is_created: bool = field(default=False)
     last: int | None = field(default=None)
     descends: Callable[[int, int], bool] = lambda _, __: False
-    cleaned: bool = field(default=False)
+    is_cleaned: bool = field(default=False)
 
     @property
     def relation(self) -> Relation:
         return replace(self.model.relation, name=self.model.relation.name + SUFFIX)
 
-    def known(self, session: SparkSession, query: str) -> DataFrame | None:
+    def counting_deletes(self, session: SparkSession, query: str) -> DataFrame | None:
         """The deletes that count for a query's rows: `key` and `sequence`, structs; None: there has never been one."""
         if self.facts is None and not self.made:
             return None

@@ -79,12 +79,12 @@ class _NamedTrees:
     views: Mapping[str, int]
     columns: dict[int, Tree] = field(default_factory=dict)
     readings: Counter[int] = field(default_factory=Counter)
-    made: dict[int, Tree] = field(default_factory=dict)
+    calls: dict[int, Tree] = field(default_factory=dict)
     ctes: dict[int, list[Tree]] = field(default_factory=dict)
     references: Counter[int] = field(default_factory=Counter)
 
     def call(self, aggregate: Any) -> Tree:
-        return self.made.get(_result_id(aggregate)) or self._tree(aggregate)
+        return self.calls.get(_result_id(aggregate)) or self._tree(aggregate)
 
     def read(self, node: Any) -> None:
         name = node.nodeName()
@@ -150,7 +150,7 @@ class _NamedTrees:
             fields.pop("value", None)
         tree: Tree = [kind, fields, [self._next(next(nodes), nodes, lambdas) for _ in range(int(node["num-children"]))]]
         if kind == _CALL:
-            self.made[int(node["resultId"]["id"])] = tree
+            self.calls[int(node["resultId"]["id"])] = tree
         return tree
 
     def _field(self, value: Any, lambdas: dict[int, int]) -> Any:

@@ -243,7 +243,7 @@ class StreamQuery:
         run: with the sources of the model where its generation begins them.
         model: with dedup keys and aggregates in the order of the state that it resumes.
         place: the project's folder, with what the first build of the generation pinned.
-        since: files count from this time of theirs on, in milliseconds; None: all do.
+        files_from: files count from this time of theirs on, in milliseconds; None: all do.
         events_from: events count from this time on, in milliseconds since 1970; None: all do.
         order: of its state, to be recorded (see `state_order`); None: nothing in it has an order.
     """
@@ -253,19 +253,19 @@ class StreamQuery:
     session: SparkSession
     folder: TableState
     place: Place
-    since: int | None
+    files_from: int | None
     events_from: int | None
-    watched: tuple[Watched, ...]
+    watched_inputs: tuple[Watched, ...]
     frame: DataFrame
     order: Mapping[str, Any] | None = None
 
-    def over(self, tables: Mapping[str, TableReading]) -> StreamQuery:
+    def over_tables(self, tables: Mapping[str, TableReading]) -> StreamQuery:
         """Return the query over tables that begin elsewhere than with their first commit, by node."""
         watched_inputs = register(
-            self.session, self.run.manifest, self.model, self.place, bounded=False, tables=tables, since=self.since,
-            events_from=self.events_from,
+            self.session, self.run.manifest, self.model, self.place, bounded=False, tables=tables,
+            since=self.files_from, events_from=self.events_from,
         )  # fmt: skip
-        return replace(self, watched=watched_inputs, frame=self.session.sql(self.model.sql))
+        return replace(self, watched_inputs=watched_inputs, frame=self.session.sql(self.model.sql))
 
 
 def open_session(run: Run, model: Model) -> SparkSession:

@@ -108,7 +108,7 @@ class PlanMaker:
         none, nothing = self._jvm.scala.Option.empty(), self.seq([])
         return self._expressions.Alias(expression, name, factory.newExprId(), nothing, none, nothing)
 
-    def both(self, left: Any, right: Any) -> Any:
+    def both_true(self, left: Any, right: Any) -> Any:
         """Both are true; the other is looked at only if the one is. None is true."""
         return right if left is None else left if right is None else self._expressions.And(left, right)
 
@@ -122,14 +122,14 @@ class PlanMaker:
         """A condition that is never NULL."""
         return self._expressions.Coalesce(self.seq([condition, self.false]))
 
-    def no(self, condition: Any) -> Any:
+    def negate(self, condition: Any) -> Any:
         return self._expressions.Not(condition)
 
-    def there(self, expression: Any) -> Any:
+    def is_not_null(self, expression: Any) -> Any:
         """Whether a value is not NULL."""
         return self._expressions.IsNotNull(expression)
 
-    def where(self, condition: Any, expression: Any) -> Any:
+    def only_where(self, condition: Any, expression: Any) -> Any:
         """The expression, computed only where a condition holds, else NULL."""
         nothing = self._expressions.Literal.create(None, expression.dataType())
         return self._expressions.If(condition, expression, nothing)

@@ -61,7 +61,7 @@ class ResultDifference:
 
     removed: DataFrame
     added: DataFrame
-    now: DataFrame
+    result: DataFrame
     unique: bool
 
 
@@ -175,7 +175,7 @@ def _check_difference(model: Model, rows: DataFrame, difference: ResultDifferenc
 
     keys = model.write.unique_key
     if rows.isEmpty():
-        if not difference.removed.isEmpty() and difference.now.isEmpty():
+        if not difference.removed.isEmpty() and difference.result.isEmpty():
             check_empty(model, extract)
         return
     unique = replace(model, write=replace(model.write, deletes=Deletes.IGNORE))
@@ -184,8 +184,8 @@ def _check_difference(model: Model, rows: DataFrame, difference: ResultDifferenc
     touched = rows.select(*(column_of(key).alias(f"__key{number}") for number, key in enumerate(keys))).distinct()
     keys_match = f.lit(True)
     for number, key in enumerate(keys):
-        keys_match = keys_match & difference.now[quoted(key)].eqNullSafe(touched[f"__key{number}"])
-    check_rows(unique, difference.now.join(touched, keys_match, "left_semi"), extract)
+        keys_match = keys_match & difference.result[quoted(key)].eqNullSafe(touched[f"__key{number}"])
+    check_rows(unique, difference.result.join(touched, keys_match, "left_semi"), extract)
 
 
 _COLUMN = re.compile(r"(?:`?\w+`?\.)?`?(\w+)`?")

@@ -51,7 +51,7 @@ class Extract:
     name: str
     of_build: bool = False
 
-    def shown(self) -> str:
+    def time_text(self) -> str:
         """The time as text, UTC."""
         return datetime.fromtimestamp(self.at / 1_000_000, UTC).isoformat(" ", "microseconds").removesuffix("+00:00")
 
@@ -267,7 +267,7 @@ def _check_order(model: Model, changes: DataFrame, extract: Extract) -> int:
     ((changed, count),) = changes.agg(f.count("*"), f.count_if(turned)).collect()
     if count:
         keys = shown_keys(changes.where(turned), model.write.unique_key, count)
-        message = f"{keys_have(count)} a version not before {extract.name} ({extract.shown()}): {keys}"
+        message = f"{keys_have(count)} a version not before {extract.name} ({extract.time_text()}): {keys}"
         hint = (
             "Extracts are taken in the order of time, and times are UTC: correct the clock, the time of the extract, "
             "or times of 'sequence_by' in the future. Nothing was written."
