@@ -34,7 +34,7 @@ class S3Settings:
     path_style_access: bool | None = None
 
     @classmethod
-    def of(cls, settings: Mapping[str, str]) -> S3Settings:
+    def from_block(cls, settings: Mapping[str, str]) -> S3Settings:
         """Return the settings of a target's block, secrets in place."""
         texts = {key: value for key, value in settings.items() if key != "path_style_access"}
         path_style = settings.get("path_style_access")

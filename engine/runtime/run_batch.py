@@ -22,7 +22,7 @@ from engine.plan.deployed import generations, state_folder
 from engine.plan.deployed.checkpoint_facts import read_checkpoint
 from engine.plan.refresh.batch_inputs import changed_view, same_rows, same_tables
 from engine.plan.refresh.refresh_choice import RefreshChoice, Way
-from engine.plan.tables.column_checks import given_before, gone
+from engine.plan.tables.column_checks import dropped_columns, given_before
 from engine.runtime.batch.changed_inputs import choose_refresh, read_markers, refresh_changes, why_full
 from engine.runtime.batch.history.build_history import build_history
 from engine.runtime.batch.replace_table import Committing, committing, positions, replace_table
@@ -161,7 +161,9 @@ def _check_existing_table(model: Model, state: ModelState, folder: TableState, t
 def _columns_note(model: Model, frame: DataFrame, earlier_columns: frozenset[str] | None) -> str:
     if model.write.overwrite is not Overwrite.PARTITIONS:
         return ""
-    return table_setup.gone_note(gone(table_setup.check_columns(model, frame, earlier_columns), earlier_columns))
+    return table_setup.gone_note(
+        dropped_columns(table_setup.check_columns(model, frame, earlier_columns), earlier_columns)
+    )
 
 
 def _make_view(run: Run, session: SparkSession, model: Model, folder: TableState, state: ModelState) -> Outcome:

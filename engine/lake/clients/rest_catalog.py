@@ -45,9 +45,9 @@ class RestClient:
     @property
     def _session(self) -> RestSession:
         with self._lock:
-            if self._known is None:
-                self._known = RestSession(self._config)
-            return self._known
+            if self._opened_session is None:
+                self._opened_session = RestSession(self._config)
+            return self._opened_session
 
     def before_java(self) -> None:
         """Check that the server chooses no class, address or login of Spark's catalog.
@@ -58,7 +58,7 @@ class RestClient:
             SetupError: `catalog-unusable`; as the questions raise.
         """
         session = self._session
-        if key := rejected_key(session.chosen, session.settings):
+        if key := rejected_key(session.server_config, session.settings):
             raise steered(self._config, key, "its configuration")
         for name, key in self._steering.items():
             raise steered(self._config, key, f"the config of the table {name}")

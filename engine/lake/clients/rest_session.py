@@ -62,7 +62,7 @@ class RestSession:
             client_config = client_settings(config_document, self.settings)
         except ValueError as error:
             raise unusable(config, str(error)) from error
-        self.chosen = server_settings(config_document, self.settings)
+        self.server_config = server_settings(config_document, self.settings)
         prefix = client_config.get("prefix", "").strip("/")
         self._base += f"{prefix}/" if prefix else ""
         self._separator = quote(unquote(client_config.get("namespace-separator", _SEPARATOR)), safe="")

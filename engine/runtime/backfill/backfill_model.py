@@ -29,7 +29,7 @@ from engine.lake.changes.range_replacement import replace_range
 from engine.lake.commit_guard import ExpectedTable
 from engine.lake.table_facts import BACKFILL, TableFacts
 from engine.plan.actions.state_checks import check_table
-from engine.plan.deployed.checkpoint_facts import read_checkpoint, recorded
+from engine.plan.deployed.checkpoint_facts import read_checkpoint, read_source_record
 from engine.relations import quoted
 from engine.runtime.backfill.backfill_request import ReadInput, TimeRange, check_model, day_after, rejected
 from engine.runtime.context.ownership import repeated_markers
@@ -335,7 +335,7 @@ def open_rows(run: Run, model: Model, state: ModelState, time_range: TimeRange, 
     """
     folder, session = run.state(model), open_session(run, model)
     checkpoint = read_checkpoint(folder, state.generation, files=False)
-    recorded_sources = recorded(folder, state.generation)
+    recorded_sources = read_source_record(folder, state.generation)
     if checkpoint.committed is None or recorded_sources is None:
         raise rejected(model, f"'{model.name}' has read nothing, or its state does not record it")
     streams = recorded_sources.streams

@@ -26,7 +26,7 @@ from engine.lake.changes.snapshot_changes import (
 from engine.lake.commits import Commit
 from engine.lake.lake_reader import Lake
 from engine.lake.table_facts import TableFacts
-from engine.plan.refresh.refresh_choice import InputChange, RefreshChoice, plain
+from engine.plan.refresh.refresh_choice import InputChange, RefreshChoice, unquoted_view
 from engine.relations import quoted
 from engine.runtime.batch.replace_table import Committing
 
@@ -89,13 +89,19 @@ class FollowedChanges:
             units: by partition column, the transform of which the ranges are whole values.
         """
         names = {
-            change.view: state_name(self.choice, plain(change.view), InputState.AFTER) for change in self.choice.inputs
+            change.view: state_name(self.choice, unquoted_view(change.view), InputState.AFTER)
+            for change in self.choice.inputs
         }
         for key, value_ranges in ranges.items():
             query_key = self.query.branches[0].keys.get(key) if len(self.query.branches) == 1 else None
             time_cut = query_key.cut if query_key is not None else None
             view = next(
-                (change.view for change in self.choice.inputs if time_cut and plain(change.view) == time_cut.view), None
+                (
+                    change.view
+                    for change in self.choice.inputs
+                    if time_cut and unquoted_view(change.view) == time_cut.view
+                ),
+                None,
             )
             if time_cut is not None and view is not None and value_ranges:
                 names[view] = self._narrowed(names[view], time_cut, value_ranges, units[key])
@@ -128,7 +134,7 @@ class FollowedChanges:
 
 
 def state_name(choice: RefreshChoice, view: str, state: InputState) -> str:
-    number = [plain(change.view) for change in choice.inputs].index(view)
+    number = [unquoted_view(change.view) for change in choice.inputs].index(view)
     return f"__{state.value}_{number}"
 
 

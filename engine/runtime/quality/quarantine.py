@@ -112,9 +112,9 @@ class Quarantine:
         return all_rows.withColumns({"batch_id": f.lit(batch).cast("bigint"), "quarantined_at": f.current_timestamp()})
 
     def _create_if_missing(self, session: SparkSession) -> str:
-        if self.facts is None and not self.made:
+        if self.facts is None and not self.is_created:
             lake.create_table(session, self.relation.sql, session.createDataFrame([], COLUMNS), _layout(self.model))
-            self.made = True
+            self.is_created = True
         return self.relation.sql
 
 

@@ -85,7 +85,7 @@ class Deleted:
 
     def counting_deletes(self, session: SparkSession, query: str) -> DataFrame | None:
         """The deletes that count for a query's rows: `key` and `sequence`, structs; None: there has never been one."""
-        if self.facts is None and not self.made:
+        if self.facts is None and not self.is_created:
             return None
         rows = session.table(self.relation.sql)
         return rows.where(rows["query_id"] == (self.began or query)).select("key", "sequence")
@@ -151,9 +151,9 @@ class Deleted:
         if rows is None:
             return
         key_rows = self._rows(rows, batch, query)
-        if self.facts is None and not self.made:
+        if self.facts is None and not self.is_created:
             lake.create_table(session, self.relation.sql, key_rows, self._layout())
-            self.made = True
+            self.is_created = True
         self._forget(session)
         append_commit = lake.append(lake.stage(key_rows, self.relation.sql), all_markers, None, self._expected())
         self.last = append_commit.snapshot if append_commit else self.last
@@ -189,13 +189,13 @@ class Deleted:
         return next((s for s in history if s.marker("batch-id") == str(batch) and s.marker(_QUERY) == query), None)
 
     def _forget(self, session: SparkSession) -> None:
-        if self.facts is None or self.cleaned:
+        if self.facts is None or self.is_cleaned:
             return
         old = f"deleted_at < current_timestamp() - INTERVAL {self.model.write.deletes_remembered}"
         if not session.table(self.relation.sql).where(old).isEmpty():
             text = f"DELETE FROM {self.relation.sql} WHERE {old}"  # noqa: S608 - names and an interval of ours
             until_committed(lambda: session.sql(text), CONFLICTS)
-        self.cleaned = True
+        self.is_cleaned = True
 
     def _layout(self) -> TableLayout:
         properties = {"engine.model": self.model.name, "engine.deleted": "true"}

@@ -30,7 +30,7 @@ from engine.errors import Location, StateError
 from engine.plan import ActionKind
 from engine.plan.changed_query import with_present_names
 from engine.plan.comparison import StreamsRead
-from engine.plan.deployed.checkpoint_facts import RECORD, recorded
+from engine.plan.deployed.checkpoint_facts import RECORD, read_source_record
 from engine.plan.deployed.deployed_facts import LastWriter, earlier_names
 from engine.plan.tables.upstream_tables import TableReading
 from engine.runtime.context.run_context import Run
@@ -84,7 +84,7 @@ def in_order_of_state(
     """
     if "state" not in model.facts:
         return OrderedQuery(model, session.sql(model.sql), None)
-    stream_record = recorded(folder, state.generation) if state is not None and state.fingerprint else None
+    stream_record = read_source_record(folder, state.generation) if state is not None and state.fingerprint else None
     order = stream_record.order if stream_record is not None else None
     if order is not None and (order["fingerprint"], order["spark"]) == (model.fingerprint, session.version):
         ran = replace(model, sql=order["sql"]) if order["moved"] else model
@@ -128,7 +128,7 @@ def _query_of_state(
     if facts is None or "state" not in facts:
         # The plan compares such facts as text: it is the same.
         return None
-    stream_record = recorded(folder, state.generation)
+    stream_record = read_source_record(folder, state.generation)
     if stream_record is not None and stream_record.order is not None:
         writer = LastWriter(state.fingerprint, facts, stream_record)
         streams_read = StreamsRead.of(model, writer, present_streams(run, model, stream_record.streams))

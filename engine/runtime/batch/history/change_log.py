@@ -28,7 +28,7 @@ from engine.compile.refresh.changed_keys import InputState, follow
 from engine.lake import table_writer as lake
 from engine.lake.commit_guard import ExpectedTable
 from engine.lake.commits import Commit
-from engine.plan.refresh.refresh_choice import InputChange, RefreshChoice, plain
+from engine.plan.refresh.refresh_choice import InputChange, RefreshChoice, unquoted_view
 from engine.relations import quoted
 from engine.runtime.batch.followed_changes import FullRefreshError, InputReading, state_name, table_of
 from engine.runtime.batch.history.ended_versions import (
@@ -213,7 +213,7 @@ def changed_rows(
         return None
     except spark_exceptions():
         return None
-    relation, view = table_of(run.manifest, change).relation.sql, plain(change.view)
+    relation, view = table_of(run.manifest, change).relation.sql, unquoted_view(change.view)
     all_rows = session.sql(f"SELECT * FROM {relation} VERSION AS OF {change.after}")  # noqa: S608 - quoted
     read_columns = [name for name in all_rows.columns if name in set(change.columns)] or all_rows.columns[:1]
     all_rows = all_rows.select(*(f"`{name}`" for name in read_columns))
@@ -241,7 +241,7 @@ def _has_unique_keys(manifest: Manifest, model: Model, change: InputChange) -> b
     merged = upstream.streaming and upstream.write.unique_key and not upstream.write.history
     if not merged or upstream.write.output_mode is OutputMode.COMPLETE:
         return False
-    query = follow(model.sql, {plain(change.view): change.columns})
+    query = follow(model.sql, {unquoted_view(change.view): change.columns})
     if len(query.branches) != 1 or query.branches[0].sources[0].inner is not None:
         return False
     keys = (query.branches[0].keys.get(key.lower()) for key in model.write.unique_key)
