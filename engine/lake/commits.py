@@ -188,8 +188,7 @@ def retry_replacement(
 ) -> Commit:
     """Make a commit that needs no table before it, and try it again where it meets others.
 
-    Raises:
-        Py4JError, PySparkException: what went wrong at the last attempt, or cannot be tried again.
+    Raises Py4JError, PySparkException: what went wrong at the last attempt, or cannot be tried again.
     """
     for pause in (*_PAUSES, None):
         try:

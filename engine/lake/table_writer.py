@@ -62,8 +62,7 @@ def recreate_table(
 ) -> None:
     """Make an empty table with the columns of a frame; one without rows that exists stays the same table.
 
-    Raises:
-        StateError: `lease-lost`; nothing was changed.
+    Raises StateError: `lease-lost`; nothing was changed.
     """
     table_replacement.make_empty(session, relation, frame, layout, Fence(lease) if lease is not None else None)
     kill_points.reach("created", relation)

@@ -108,8 +108,7 @@ def build(
 
     `opening`: opens the session if there is work, and gets the locks of the tables; left out: `spark_session`.
 
-    Raises:
-        EngineError: nothing could be started: a lock is held, Java or jars are missing, ...
+    Raises EngineError: nothing could be started: a lock is held, Java or jars are missing, ...
     """
     events: list[Event] = []
 
@@ -302,8 +301,7 @@ def spark_session(
     `locks`: that its JVM holds until it is gone.
     `brief`: it has little to do, so that Java compiles and collects in the way that costs least.
 
-    Raises:
-        SetupError: Java, jars or the session cannot be had.
+    Raises SetupError: Java, jars or the session cannot be had.
     """
     if _session_openers:
         with _session_openers[-1](target, target_dir, locks, sets, brief=brief) as spark:
@@ -341,8 +339,7 @@ def session_settings(
 ) -> SessionSettings:
     """What the session of a run is made from; the parameters are those of `spark_session`.
 
-    Raises:
-        SetupError: Java or jars cannot be had, or the catalog's server would steer Spark.
+    Raises SetupError: Java or jars cannot be had, or the catalog's server would steer Spark.
     """
     check_before_java(target.catalog)
     if is_submitted():
@@ -368,8 +365,7 @@ def session_settings(
 def target_conf(target: Target) -> dict[str, str]:
     """Return what a target sets of a session, with secrets; they are masked in all texts from now on.
 
-    Raises:
-        ProjectError: `env-missing`, a secret is not set.
+    Raises ProjectError: `env-missing`, a secret is not set.
     """
     files = hadoop_conf(target.s3()) if target.s3 is not None else {}
     conf = {**catalog_settings.spark_conf(target.catalog), **files, **state_conf(target), **target.spark_conf()}

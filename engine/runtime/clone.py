@@ -70,8 +70,7 @@ def copy_state(
 ) -> None:
     """Give a table that was cloned the state of the other one; the locks of both are held.
 
-    Raises:
-        StateError: `state-unreadable`, `state-unwritable`.
+    Raises StateError: `state-unreadable`, `state-unwritable`.
     """
     number = state.generation
     facts = clone.source.facts(state)

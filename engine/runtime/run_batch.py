@@ -136,8 +136,7 @@ def _from_changes(
 def _written_table(run: Run, model: Model, table: TableFacts | None, *, refresh: bool) -> TableFacts | None:
     """A model's table as it was written last: with what waits for its tests, where rows go beside that or it counts.
 
-    Raises:
-        StateError: `staged-rows`, `publish-diverged`.
+    Raises StateError: `staged-rows`, `publish-diverged`.
     """
     if refresh or table is None or not (waits(model) or model.write.overwrite is Overwrite.PARTITIONS):
         return table

@@ -92,8 +92,7 @@ def driver_conf(conf: Mapping[str, str], memory: str | None, log_level: str) -> 
 def with_options_file(conf: Mapping[str, str], path: Path) -> dict[str, str]:
     """The configuration with the driver's Java options written into a file of arguments, which ps does not show.
 
-    Raises:
-        SetupError: java-start: they cannot be told apart, as a quote is not closed.
+    Raises SetupError: java-start: they cannot be told apart, as a quote is not closed.
     """
     try:
         options = [option for key in (_DEFAULT_OPTIONS, _EXTRA_OPTIONS) for option in shlex.split(conf.get(key, ""))]

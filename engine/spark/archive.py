@@ -53,8 +53,7 @@ class Classes:
     def key(self) -> str:
         """What the name of their archive begins with; another Java, jar or width gives another.
 
-        Raises:
-            OSError: a file cannot be looked at.
+        Raises OSError: a file cannot be looked at.
         """
         about = [str(self.java.path), self.java.version_text, _stamp(self.java.home / "lib" / "modules")]
         about += [f"{path}:{_stamp(path)}" for path in class_path(self.core)]

@@ -59,8 +59,7 @@ def _is_log(folder: StatePath) -> bool:
 def reaches(checkpoint: StatePath, source: int, batch: int | None) -> int:
     """The last entry that a micro-batch reads; -1: none, or there is no such batch.
 
-    Raises:
-        StateError: `state-unreadable`: nobody knows; files might be taken for read that are not.
+    Raises StateError: `state-unreadable`: nobody knows; files might be taken for read that are not.
     """
     if batch is None:
         return -1
@@ -149,8 +148,7 @@ def _unreadable(path: StatePath, error: Exception) -> StateError:
 def accepted_times(generation: StatePath) -> dict[str, int]:
     """The times of files, by URI, that count instead of those in Spark's log of a generation (its folder).
 
-    Raises:
-        StateError: `state-unreadable`.
+    Raises StateError: `state-unreadable`.
     """
     path = generation / ACCEPTED
     try:

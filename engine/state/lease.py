@@ -71,8 +71,7 @@ class Holder:
     def begin(self) -> None:
         """Show that the run is there, for the first time.
 
-        Raises:
-            StateError: `state-unsafe`: the store overwrites an object that was to be created.
+        Raises StateError: `state-unsafe`: the store overwrites an object that was to be created.
         """
         key = f"{_RUNS}/{self.owner}"
         self.store.put_if_absent(key, self._content())
@@ -110,11 +109,7 @@ class Lease:
         return f"{self.number}-{self.mark}"
 
     def check(self) -> None:
-        """Read it again.
-
-        Raises:
-            StateError: `lease-lost`: it was taken over; nothing may be committed any more.
-        """
+        """Read it again. Raises StateError: `lease-lost`: it was taken over; nothing may be committed any more."""
         newest, record = while_away(lambda: _newest(self.holder.store, self.folder))
         if newest != self.number or record.get("owner") != self.holder.owner:
             raise self.lost_error(record)
@@ -213,11 +208,7 @@ def _renewing(holder: Holder, ended: threading.Event) -> None:
 
 
 def take_lease(holder: Holder, folder: str, clock: LeaseClock = _CLOCK) -> Lease:
-    """Take the lease of a table.
-
-    Raises:
-        StateError: `table-locked`: another run holds it.
-    """
+    """Take the lease of a table. Raises StateError: `table-locked`: another run holds it."""
     number, record = _newest(holder.store, folder)
     is_gone = _is_gone(holder, folder, number, record, clock)
     lease = Lease(holder, folder, number + 1, fenced=not is_gone and bool(record.get("fenced", True)))
@@ -255,8 +246,7 @@ def _is_gone(holder: Holder, folder: str, number: int, record: Mapping[str, Any]
 def while_away(ask: Callable[[], Result]) -> Result:
     """Ask a store, for about a minute if it does not answer: a run that is under way waits for it.
 
-    Raises:
-        EngineError: `s3-unreachable` after that; anything else at once.
+    Raises EngineError: `s3-unreachable` after that; anything else at once.
     """
     for pause in _PAUSES:
         try:
@@ -290,8 +280,7 @@ def _newest(store: Store, folder: str) -> tuple[int, Mapping[str, Any]]:
 def _record(content: bytes) -> Mapping[str, Any]:
     """What a lease says; whoever can write to the state may have written it.
 
-    Raises:
-        ValueError: it is not what a run writes.
+    Raises ValueError: it is not what a run writes.
     """
     record = parse_json(content, _MAX_VALUES, _MAX_BYTES)
     if not isinstance(record, dict):

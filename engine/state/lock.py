@@ -44,8 +44,7 @@ _ATTEMPTS = 10
 def locked(states: Sequence[TableState], *, keeps_running: bool = False) -> Iterator[tuple[int, ...]]:
     """Hold the locks of some tables of one state folder.
 
-    Raises:
-        StateError: `table-locked` if another run holds one of them, `state-unwritable`.
+    Raises StateError: `table-locked` if another run holds one of them, `state-unwritable`.
     """
     root = states[0].root if states else None
     if isinstance(root, ObjectPath):

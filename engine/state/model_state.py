@@ -183,11 +183,7 @@ class TableState:
         return sorted((name for name in names if name.startswith(MODEL_FILE)), key=_lease_number)
 
     def states(self) -> tuple[ModelState, ...]:
-        """The content of each model.json, by generation.
-
-        Raises:
-            StateError: `state-unreadable`.
-        """
+        """The content of each model.json, by generation. Raises StateError: `state-unreadable`."""
         return tuple(self._read(number) for number in self.generations())
 
     def load(self) -> ModelState | None:
@@ -260,8 +256,7 @@ class TableState:
     def note(self, number: int, name: str) -> Mapping[str, Any] | None:
         """The content of a small JSON file of a generation, or None if there is none.
 
-        Raises:
-            StateError: `state-unreadable`.
+        Raises StateError: `state-unreadable`.
         """
         key = f"{self.key}/{number}/{name}"
         content = self._store.get(key)

@@ -103,8 +103,7 @@ def database(catalog: CatalogConfig) -> Path:
 def prepare(catalog: CatalogConfig) -> None:
     """Make the local warehouse's folder, for its owner only; a server's warehouse is made by who writes to it.
 
-    Raises:
-        SetupError: `catalog-unusable` if that is not possible.
+    Raises SetupError: `catalog-unusable` if that is not possible.
     """
     if not is_local(catalog):
         return

@@ -34,8 +34,7 @@ _SSL_KEYS: Final = ("sslmode", "sslrootcert", "sslcert", "sslkey")
 def postgres_parameters(settings: Mapping[str, str]) -> dict[str, str]:
     """Return the parameters of PostgreSQL's C library that connect as a JDBC address does.
 
-    Raises:
-        AddressError: the address is not one of PostgreSQL.
+    Raises AddressError: the address is not one of PostgreSQL.
     """
     address = postgres_address(settings.get("uri", ""))
     options = address.options

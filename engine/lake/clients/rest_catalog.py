@@ -54,8 +54,7 @@ class RestClient:
 
         Java prefers the server's configuration, and that of each table, to the target's: nothing can be set against it.
 
-        Raises:
-            SetupError: `catalog-unusable`; as the questions raise.
+        Raises SetupError: `catalog-unusable`; as the questions raise.
         """
         session = self._session
         if key := rejected_key(session.server_config, session.settings):
@@ -79,11 +78,7 @@ class RestClient:
         return self._loaded(schema, name, view=True) if self._session.has_views else None
 
     def document(self, entry: CatalogEntry) -> Mapping[str, Any]:
-        """The metadata of a table or view.
-
-        Raises:
-            FileNotFoundError: it is gone.
-        """
+        """The metadata of a table or view. Raises FileNotFoundError: it is gone."""
         if entry.content is not None:
             return entry.content
         loaded = self._loaded(entry.schema, entry.name, view=entry.view)

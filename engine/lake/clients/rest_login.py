@@ -41,8 +41,7 @@ class RestLogin:
     def headers(self, method: str, address: WebAddress) -> dict[str, str]:
         """Return the headers of a request.
 
-        Raises:
-            SetupError: `catalog-denied`, `catalog-unusable`, `catalog-unreachable`: there is no token.
+        Raises SetupError: `catalog-denied`, `catalog-unusable`, `catalog-unreachable`: there is no token.
         """
         prefix = "header."
         all_headers = {

@@ -53,8 +53,7 @@ class StoredRelation:
 def stored_relation(config: CatalogConfig, entry: CatalogEntry) -> StoredRelation:
     """What a table or view is, from its metadata file alone.
 
-    Raises:
-        SetupError: `lake-outside`, `catalog-unusable`: the catalog cannot be read.
+    Raises SetupError: `lake-outside`, `catalog-unusable`: the catalog cannot be read.
     """
     catalog = client(config)
     try:
@@ -80,8 +79,7 @@ def stored_relation(config: CatalogConfig, entry: CatalogEntry) -> StoredRelatio
 def why_kept(config: CatalogConfig, folder: PurePath, removed_entry: CatalogEntry | None = None) -> str:
     """Why a folder is not removed with a table; empty: it is the folder of that table, and of nothing else.
 
-    Raises:
-        SetupError: `lake-outside`, `catalog-unusable`: the catalog cannot be read.
+    Raises SetupError: `lake-outside`, `catalog-unusable`: the catalog cannot be read.
     """
     files = warehouse(config)
     top = files.root if isinstance(files, ObjectWarehouse) else root(files)
@@ -107,8 +105,7 @@ def why_kept(config: CatalogConfig, folder: PurePath, removed_entry: CatalogEntr
 def shared_folders(config: CatalogConfig, schemas: Collection[str]) -> frozenset[str]:
     """The folders that have the files of several tables: of one that was renamed and of another that got its name.
 
-    Raises:
-        SetupError: the catalog cannot be read.
+    Raises SetupError: the catalog cannot be read.
     """
     catalog = client(config)
     if catalog.purges:
@@ -132,8 +129,7 @@ def folder_of(config: CatalogConfig, text: str) -> PurePath:
 def remove_folder(config: CatalogConfig, folder: PurePath) -> bool:
     """Remove the files of a table that has left the catalog; False if they are not its alone, and stay.
 
-    Raises:
-        SetupError: `catalog-unusable`: a file cannot be removed; `s3-denied`, `s3-unreachable`.
+    Raises SetupError: `catalog-unusable`: a file cannot be removed; `s3-denied`, `s3-unreachable`.
     """
     files = warehouse(config)
     if isinstance(files, ObjectWarehouse):

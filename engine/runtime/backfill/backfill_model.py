@@ -83,8 +83,7 @@ def _from(table: TableFacts, newest: int) -> TableFacts:
 def check_unread(run: Run, owner: Model, table: TableFacts) -> None:
     """Check that the streams of a table have read all of its rows.
 
-    Raises:
-        StateError: `backfill-unread` with each stream; nothing was changed.
+    Raises StateError: `backfill-unread` with each stream; nothing was changed.
     """
     faults = list(_unread(run, owner, table))
     if faults:
@@ -277,11 +276,7 @@ def _existing_rows(session: SparkSession, model: Model, time_range: TimeRange) -
 
 
 def _count_left_out(model: Model, rows: DataFrame) -> int:
-    """How many rows fail an expectation that keeps them out of the table.
-
-    Raises:
-        RunError: `expectation-failed`.
-    """
+    """How many rows fail an expectation that keeps them out of the table. Raises RunError: `expectation-failed`."""
     from pyspark.sql import functions as f
 
     failing = [

@@ -68,8 +68,7 @@ class ReadInput:
     def rows(self, item: Input) -> DataFrame | None:
         """Return the rows of an input that is read as a stream; None: it is a static one.
 
-        Raises:
-            StateError: `backfill-rejected`, `source-gap`: not all of them can be read again.
+        Raises StateError: `backfill-rejected`, `source-gap`: not all of them can be read again.
         """
         if not item.stream:
             return None
@@ -257,8 +256,7 @@ def read_range(model: Model, table: TableFacts, column: str | None, begin: str, 
 
     `column`: that has the time; None: that of the watermark, of the partitions, or the only one.
 
-    Raises:
-        UsageError: it is not a range of times of one column.
+    Raises UsageError: it is not a range of times of one column.
     """
     kinds = {name: _TIMES[kind] for name, kind in table.columns if kind in _TIMES}
     name = _named_column(model, kinds, column) if column is not None else _default_column(model, kinds)

@@ -35,8 +35,7 @@ def choose_refresh(
 ) -> RefreshChoice | None:
     """Return how much of a batch table is computed again; None: it is a view, or always computed in full.
 
-    Raises:
-        StateError: `refresh-not-incremental`.
+    Raises StateError: `refresh-not-incremental`.
     """
     view = model.computed_when_read
     if view or model.write.history is History.VERSIONS or model.write.refresh is RefreshSetting.FULL:
@@ -72,8 +71,7 @@ def refresh_changes(
 ) -> Outcome | str:
     """Refresh a table from the changes of its inputs, or say in a sentence why it has to be computed in full.
 
-    Raises:
-        StateError: `refresh-not-incremental`.
+    Raises StateError: `refresh-not-incremental`.
     """
     if register(session, run.manifest, model, run.place, bounded=True):
         reason = "bad records of a source are counted with all of its rows"
@@ -103,11 +101,7 @@ def refresh_changes(
 
 
 def _explain_full(model: Model, choice: RefreshChoice, reason: str) -> str:
-    """Why a table is computed in full after all.
-
-    Raises:
-        StateError: `refresh-not-incremental`: it must not be.
-    """
+    """Why a table is computed in full after all. Raises StateError: `refresh-not-incremental`: it must not be."""
     if model.write.refresh is RefreshSetting.INCREMENTAL:
         full = replace(choice, way=Way.FULL, reason=reason)
         if (fault := refused(model, full)) is not None:

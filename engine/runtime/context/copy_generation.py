@@ -20,8 +20,7 @@ def copy_generation(
     `source`: the state that has it; its last micro-batch does not run.
     `tables`: that are read in the place of those of before: the full name and the UUID, by node.
 
-    Raises:
-        StateError: `state-unreadable`, `state-unwritable`.
+    Raises StateError: `state-unreadable`, `state-unwritable`.
     """
     copy_tree(source.checkpoint(generation), to.checkpoint(number))
     if (accepted := source.note(generation, ACCEPTED)) is not None:

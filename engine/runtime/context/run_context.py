@@ -140,11 +140,7 @@ _WAIT_SECONDS, _POLL_SECONDS = 600.0, 1.0
 
 @contextmanager
 def locked_when_free(states: Sequence[TableState]) -> Iterator[tuple[int, ...]]:
-    """Hold the locks of tables, after the turn of whoever writes them.
-
-    Raises:
-        StateError: `table-locked`.
-    """
+    """Hold the locks of tables, after the turn of whoever writes them. Raises StateError: `table-locked`."""
     deadline, waits = time.monotonic() + _WAIT_SECONDS, False
     with ExitStack() as stack:
         while True:

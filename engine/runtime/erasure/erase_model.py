@@ -55,8 +55,7 @@ BLOCKED = "erase-blocked"
 def check_blockers(run: Run, model: Model, tables: Sequence[ErasedTable]) -> None:
     """Check that nothing of a model is begun and not finished, and that nobody else keeps snapshots of its tables.
 
-    Raises:
-        StateError: `erase-blocked` with each reason, `drop-unfinished`; nothing was changed.
+    Raises StateError: `erase-blocked` with each reason, `drop-unfinished`; nothing was changed.
     """
     check_finished([run.state(model)])
     faults = [
@@ -106,8 +105,7 @@ def _pinning_references(table: ErasedTable) -> Iterator[Diagnostic]:
 def check_unread(run: Run, tables: Sequence[ErasedTable]) -> None:
     """Check that the streams of the project have read all rows of some tables.
 
-    Raises:
-        StateError: `erase-unread` with each stream; nothing was changed.
+    Raises StateError: `erase-unread` with each stream; nothing was changed.
     """
     streams = positions(run.manifest, run.target)
     faults = [d for table in tables for d in unread_faults(streams, table.owner, table.relation, table.facts)]

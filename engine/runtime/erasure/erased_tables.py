@@ -54,11 +54,7 @@ class EraseRequest:
 
 
 def check_model(model: Model) -> None:
-    """Check that a model has a table of its own in this target.
-
-    Raises:
-        UsageError: it has none.
-    """
+    """Check that a model has a table of its own in this target. Raises UsageError: it has none."""
     kind = model.materialized
     if not kind.traits.keeps_rows:
         names = [item.name for item in model.inputs]
@@ -75,8 +71,7 @@ def read_request(
 ) -> EraseRequest:
     """Check the conditions of a command.
 
-    Raises:
-        UsageError: `condition-syntax`, `unknown-column`; of the quarantine `usage` if there is none.
+    Raises UsageError: `condition-syntax`, `unknown-column`; of the quarantine `usage` if there is none.
     """
     columns = _checked(WHERE, where, str(model.relation), table, "customer_id = 42")
     if quarantine is not None:

@@ -67,8 +67,7 @@ def keep_replaced_generation(run: Run, model: Model, session: SparkSession, tabl
 
     `run`: that holds the lock of the table.
 
-    Raises:
-        StateError: `lease-lost`; nothing was changed.
+    Raises StateError: `lease-lost`; nothing was changed.
     """
     folder = run.state(model)
     state, seconds = folder.load(), kept_seconds(model)

@@ -40,8 +40,7 @@ def as_written(run: Run, model: Model, back_to: int | None = None) -> TableFacts
 
     `back_to`: a snapshot that should be in its history, also if it has expired.
 
-    Raises:
-        StateError: `staged-rows`: rows wait, and the model does not make them wait any more; `publish-diverged`.
+    Raises StateError: `staged-rows`: rows wait, and the model does not make them wait any more; `publish-diverged`.
     """
     table = run.lake.table(model.relation.schema, model.relation.name, STAGED, back_to)
     if table is None or STAGED not in table.branches:
@@ -51,11 +50,7 @@ def as_written(run: Run, model: Model, back_to: int | None = None) -> TableFacts
 
 
 def _check(run: Run, model: Model, table: TableFacts) -> None:
-    """Check that the staged rows can be published.
-
-    Raises:
-        StateError: `staged-rows`, `publish-diverged`.
-    """
+    """Check that the staged rows can be published. Raises StateError: `staged-rows`, `publish-diverged`."""
     main = run.lake.table(model.relation.schema, model.relation.name)
     if (fault := staged_fault(model, table, main)) is not None:
         raise StateError.of((fault,))

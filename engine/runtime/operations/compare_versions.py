@@ -104,8 +104,7 @@ def compare_relations(
 ) -> VersionDifference:
     """Compare two versions of a model's table, each as SQL reads it; `what` they are, in words.
 
-    Raises:
-        RunError: `query-failed`.
+    Raises RunError: `query-failed`.
     """
     key = model.write.unique_key if not model.write.history else ()
     try:

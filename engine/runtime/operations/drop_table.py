@@ -101,8 +101,7 @@ def plan_drop(target: Target, table: KnownTable) -> Drop:
 def find_failing_rows(target: Target) -> tuple[Part, ...]:
     """Find the tables that keep the failing rows of data tests; those of other programs carry no mark.
 
-    Raises:
-        SetupError: `lake-outside`, `catalog-unusable`.
+    Raises SetupError: `lake-outside`, `catalog-unusable`.
     """
     config = target.catalog
     entries = client(config).entries(failing_rows(target, "").schema)
@@ -111,11 +110,7 @@ def find_failing_rows(target: Target) -> tuple[Part, ...]:
 
 
 def drop_part(target: Target, part: Part) -> None:
-    """Remove a table that has no state.
-
-    Raises:
-        SetupError: `catalog-unusable`, `catalog-busy`, `lake-outside`.
-    """
+    """Remove a table that has no state. Raises SetupError: `catalog-unusable`, `catalog-busy`, `lake-outside`."""
     _remove(target.catalog, part)
 
 
@@ -143,11 +138,7 @@ def carry_out(
 
 
 def check_finished(states: Sequence[TableState]) -> None:
-    """Check that no drop of these tables was begun and not finished.
-
-    Raises:
-        StateError: `drop-unfinished`.
-    """
+    """Check that no drop of these tables was begun and not finished. Raises StateError: `drop-unfinished`."""
     for folder in states:
         if folder.journal.open_operation(operations.Drop) is not None:
             message = f"the drop of {folder.name} was interrupted"
@@ -204,8 +195,7 @@ ACCEPTED = (DOWNSTREAM_STOPS, FILES_GONE, PROTECTED)
 def resolve_tables(manifest: Manifest, target: Target, root: Path, names: Sequence[str]) -> tuple[KnownTable, ...]:
     """The tables that some names mean: of a model, or a table with or without its schema and catalog.
 
-    Raises:
-        UsageError: a name means none, or several.
+    Raises UsageError: a name means none, or several.
     """
     tables = all_tables(manifest, target, root)
     return tuple({table.name: table for name in names for table in [_resolve_table(name, tables)]}.values())

@@ -45,8 +45,7 @@ def unreadable_settings(source: Source, manifest: Manifest) -> tuple[Diagnostic,
 def inspect(source: Source, target: Target, root: Path, target_dir: Path) -> str:
     """The declaration of a source as YAML, with the columns that a registry or a sample shows.
 
-    Raises:
-        EngineError: it cannot be reached, or has nothing that shows its columns.
+    Raises EngineError: it cannot be reached, or has nothing that shows its columns.
     """
     columns = known_columns(source.spec, target.place(root))
     if columns is None:

@@ -77,8 +77,7 @@ def check_freshness(
 ) -> Iterator[SourceFreshness]:
     """Look at sources with bounds, one after the other.
 
-    Raises:
-        SetupError: Spark cannot be had; what is wrong with a source is in its result.
+    Raises SetupError: Spark cannot be had; what is wrong with a source is in its result.
     """
     place = target.place(root)
     reads = [source for source in sources if _committed_at(source) is None]
@@ -147,8 +146,7 @@ def unread_by_model(
 
     A model that was never built waits for all there is.
 
-    Raises:
-        EngineError: the source cannot be asked.
+    Raises EngineError: the source cannot be asked.
     """
     readers = [m for m in manifest.models if any(i.node == source.id and i.stream for i in m.inputs)]
     count_unread = answers_of(source.spec.format).waiting

@@ -82,8 +82,7 @@ class Quarantine:
     ) -> int:
         """Put the rows of a micro-batch in place of those of its first attempt, which followed other rules.
 
-        Raises:
-            StateError: `batch-unfinished`.
+        Raises StateError: `batch-unfinished`.
         """
         check_alone(self.model, self.relation, self.facts, begun_snapshot)
         staged = lake.stage(self._rows(session, parts, batch), self.relation.sql)
@@ -133,8 +132,7 @@ def quarantines(model: Model, watched_inputs: Iterable[Watched]) -> bool:
 def quarantine_of(run: Run, model: Model) -> Quarantine:
     """The quarantine of a model, as it is.
 
-    Raises:
-        StateError: `name-taken` if a table of its name is not the model's.
+    Raises StateError: `name-taken` if a table of its name is not the model's.
     """
     relation = relation_of(model)
     facts = run.lake.table(relation.schema, relation.name)

@@ -59,8 +59,7 @@ def take_over(run: Run, session: SparkSession, model: Model, state: ModelState, 
 
     `run`: that holds the locks.
 
-    Raises:
-        StateError: `name-taken`.
+    Raises StateError: `name-taken`.
     """
     batch = generations.NO_BATCH if state.batch is None else state.batch
     markers = run.markers(model, state, batch)
@@ -103,8 +102,7 @@ class PublishedInput:
 def published_input(model: Model, state: ModelState, table: TableFacts, rebuilt_table: TableFacts) -> PublishedInput:
     """Find the commit that published a rebuilt table.
 
-    Raises:
-        StateError: `rebuild-unfinished`: the commit has expired.
+    Raises StateError: `rebuild-unfinished`: the commit has expired.
     """
     first = next((s for s in reversed(table.history) if generations.wrote(state, s) and s.parent is None), None)
     if first is None:
@@ -127,8 +125,7 @@ def copy_rebuilt_generation(
     `beside`: the state of the table in which it was made; its last micro-batch is committed.
     `inputs`: the tables that were rebuilt and published before, by the id of their model.
 
-    Raises:
-        StateError: `state-unreadable`, `lease-lost`.
+    Raises StateError: `state-unreadable`, `lease-lost`.
     """
     rebuilt_state, folder = rebuilt_folder.load(), run.state(model)
     if rebuilt_state is None:

@@ -108,8 +108,7 @@ def steps_completed(rebuild: Rebuild) -> frozenset[str]:
 def is_publishing(rebuild: Rebuild) -> bool:
     """Return whether nothing is built beside the tables any more, as the rebuild is being published.
 
-    Raises:
-        StateError: `rebuild-unfinished`: it is of other models, or it is being published with other queries.
+    Raises StateError: `rebuild-unfinished`: it is of other models, or it is being published with other queries.
     """
     notes = rebuild.notes()
     for node, note in notes.items():
@@ -144,11 +143,7 @@ def begin_rebuild(rebuild: Rebuild) -> None:
 
 
 def run_once(rebuild: Rebuild, nodes: Sequence[str], run_unit: RunUnit | None = None) -> RunResults:
-    """Build some of the tables, or run tests against them, once.
-
-    Raises:
-        EngineError: nothing could be started.
-    """
+    """Build some of the tables, or run tests against them, once. Raises EngineError: nothing could be started."""
     # Notes about tables without a model are those of the project's own build.
     turn = Turn(math.inf, threading.Event())
     options = Options("build", rebuild.threads, fail_fast=False, target_dir=rebuild.target_dir, turn=turn)
@@ -160,8 +155,7 @@ def catch_up(rebuild: Rebuild, run_unit: RunUnit | None = None) -> bool:
 
     Unit tests run before the first; no table of a model is made whose unit test fails.
 
-    Raises:
-        EngineError: nothing could be started.
+    Raises EngineError: nothing could be started.
     """
     with locked([next_state(rebuild.target, rebuild.model(node)) for node in rebuild.models]):
         begin_rebuild(rebuild)

@@ -96,8 +96,7 @@ class Deleted:
         `fresh`: a generation begins, for whose rows no delete counts yet: the table is replaced if it does not fit.
             Where a full refresh fails after that, the old generation lacks its deletes, and is stopped here.
 
-        Raises:
-            StateError: `table-schema`.
+        Raises StateError: `table-schema`.
         """
         if self.facts is None:
             return
@@ -131,8 +130,7 @@ class Deleted:
 
         What an attempt before a crash has remembered stays, unless the model was another one then.
 
-        Raises:
-            StateError: `batch-unfinished`.
+        Raises StateError: `batch-unfinished`.
         """
         begun_snapshot = self._wrote(query, batch)
         if begun_snapshot is not None and begun_snapshot.marker("fingerprint") == markers["fingerprint"]:
@@ -211,8 +209,7 @@ def as_struct(names: tuple[str, ...]) -> Column:
 def deleted_of(run: Run, model: Model, began: str | None = None) -> Deleted | None:
     """The remembered deletes of a model, as they are; None if it deletes nothing.
 
-    Raises:
-        StateError: `name-taken` if a table of their name is not the model's.
+    Raises StateError: `name-taken` if a table of their name is not the model's.
     """
     if model.write.delete_when is None:
         return None

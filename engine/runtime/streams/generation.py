@@ -96,8 +96,7 @@ def open_generation(
 ) -> Generation:
     """Return state and table that belong together; what is missing of them is made.
 
-    Raises:
-        StateError: state and table do not belong together, or the table cannot hold the rows; nothing was written.
+    Raises StateError: state and table do not belong together, or the table cannot hold the rows; nothing was written.
     """
     model, refresh = query.model, query.run.plan.actions[query.model.id].kind is ActionKind.REFRESH
     if reset_state is not None:

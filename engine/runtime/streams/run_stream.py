@@ -178,8 +178,7 @@ class StartedQuery:
 def start(prepared: PreparedQuery) -> StartedQuery:
     """Start a prepared query.
 
-    Raises:
-        pyspark.errors.PySparkException: Spark cannot start it.
+    Raises pyspark.errors.PySparkException: Spark cannot start it.
     """
     model, writer = prepared.query.model, prepared.writer
     once = model.operation.trigger.kind is TriggerKind.ONCE
@@ -294,8 +293,7 @@ def _until_done(started_query: StartedQuery) -> Iterator[None]:
 def finish(prepared: PreparedQuery, outcome: Outcome) -> Outcome:
     """End the turn of a model whose query has read all there was; return its outcome with all notes.
 
-    Raises:
-        EngineError: a rebuild could not be published, or `post_hook` failed; the rows are written.
+    Raises EngineError: a rebuild could not be published, or `post_hook` failed; the rows are written.
     """
     query, landed = prepared.query, prepared.inputs.landed
     run, model, session, folder = query.run, query.model, query.session, query.folder

@@ -177,8 +177,7 @@ def with_dedup_order(
     `recorded`: the keys that the generation has recorded, by the name that an input has now.
     `renamed`: for each input the names that columns have now, by the earlier ones in lower case.
 
-    Raises:
-        StateError: `model-changed`: the order of the state is not known.
+    Raises StateError: `model-changed`: the order of the state is not known.
     """
     if not any(len(item.dedup) > 1 for item in model.inputs):
         return model

@@ -61,8 +61,7 @@ _NO_OFFSET = "-"
 def offsets_of_batch(checkpoint: StatePath, query: StreamingQuery, batch: int) -> bytes:
     """Return the content of `offsets/<n>`, which is there when the micro-batch is written.
 
-    Raises:
-        StateError: `checkpoint-changed`: it is not there, or names other offsets than the micro-batch has.
+    Raises StateError: `checkpoint-changed`: it is not there, or names other offsets than the micro-batch has.
     """
     path = checkpoint / "offsets" / str(batch)
     try:

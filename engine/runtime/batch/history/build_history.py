@@ -188,8 +188,7 @@ def take_extract(
 def extract_source(manifest: Manifest, model: Model) -> Source | None:
     """The source of a model whose files are extracts; None: it reads all of its inputs in full.
 
-    Raises:
-        RunError: `setting-conflict`: there are several.
+    Raises RunError: `setting-conflict`: there are several.
     """
     nodes = (manifest.nodes[item.node] for item in model.inputs)
     sources = {node.id: node for node in nodes if isinstance(node, Source) and "full_extracts" in node.spec.settings}

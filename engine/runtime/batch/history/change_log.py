@@ -151,8 +151,7 @@ def _rows_before(table: DataFrame, write: Write) -> DataFrame:
 def _after_last_change(model: Model, table: DataFrame, extract: Extract) -> Extract:
     """The extract with a time after that of all changes so far.
 
-    Raises:
-        RunError: `extract-order`: it is a file of an earlier time.
+    Raises RunError: `extract-order`: it is a file of an earlier time.
     """
     from pyspark.sql import functions as f
 

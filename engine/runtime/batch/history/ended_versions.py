@@ -86,8 +86,7 @@ def differs(rows: DataFrame, write: Write) -> Column:
 def check_rows(model: Model, rows: DataFrame, extract: Extract) -> None:
     """Check an extract by itself: one row for each key, a sequence in each row, and rows where they are needed.
 
-    Raises:
-        RunError: `duplicate-key`, `sequence-null` or `extract-empty`.
+    Raises RunError: `duplicate-key`, `sequence-null` or `extract-empty`.
     """
     from pyspark.sql import functions as f
 
@@ -113,11 +112,7 @@ def check_rows(model: Model, rows: DataFrame, extract: Extract) -> None:
 
 
 def check_empty(model: Model, extract: Extract) -> None:
-    """Check that an extract may be without rows.
-
-    Raises:
-        RunError: `extract-empty`.
-    """
+    """Check that an extract may be without rows. Raises RunError: `extract-empty`."""
     write = model.write
     if write.deletes is Deletes.CLOSE and write.on_empty_extract is OnEmptyExtract.FAIL:
         message = f"{extract.name} has no rows: with 'deletes: close' each key would count as deleted"
