@@ -109,7 +109,7 @@ class Guard:
         )
 
     def rolled_back(self, *, is_written: bool = False) -> StateError:
-        """The error of a table that is not what it was; `written`: the micro-batch is in it nevertheless."""
+        """The error of a table that is not what it was; `is_written`: the micro-batch is in it nevertheless."""
         model = self.expected.model
         where = f"{self.table.name()} (branch {self.branch})" if self.branch else str(self.table.name())
         message = (

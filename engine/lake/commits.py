@@ -59,7 +59,6 @@ class Commit:
 
 
 def batch_of(markers: Mapping[str, str]) -> int | None:
-    """The number of the micro-batch that a commit with such markers is of; None: of none."""
     batch = markers.get("batch-id")
     return None if batch is None else int(batch)
 

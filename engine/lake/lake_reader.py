@@ -178,14 +178,12 @@ class Lake:
             return ViewFacts.from_metadata(self._client.document(entry))
 
     def columns(self, schema: str, name: str) -> tuple[TableColumn, ...] | None:
-        """The columns of a table with their types as Spark has them, or None if there is no such table."""
         with self.opened(schema, name) as table:
             if table is None:
                 return None
             return tuple(TableColumn(f.name, spark_type(f.field_type), f.doc or "") for f in table.schema().fields)
 
     def names_at(self, schema: str, name: str, snapshot: int) -> dict[str, str | None]:
-        """The names that today's columns of a table had at a snapshot; None: they came later."""
         with self.opened(schema, name) as table:
             snapshot_then = table.snapshot_by_id(snapshot) if table else None
             if table is None or snapshot_then is None:

@@ -65,7 +65,6 @@ class SnapshotFacts:
 
     @property
     def rows(self) -> int | None:
-        """How many rows a reader gets; None: not known."""
         return row_count(self.summary)
 
     @property
@@ -174,7 +173,6 @@ class TableFacts:
 
     @property
     def rows(self) -> int | None:
-        """How many rows a reader of its newest snapshot gets; None: not known."""
         return self.history[0].rows if self.history else None
 
     @property
@@ -196,7 +194,6 @@ class ViewFacts:
 
     @classmethod
     def from_metadata(cls, metadata: Mapping[str, Any]) -> ViewFacts:
-        """Return what the metadata of a view say (Iceberg's view specification)."""
         version = next(v for v in metadata["versions"] if v["version-id"] == metadata["current-version-id"])
         schema = next(s for s in metadata["schemas"] if s["schema-id"] == version["schema-id"])
         parts = ("representations", "default-catalog", "default-namespace")
@@ -324,12 +321,10 @@ def names_refs(sql: str) -> bool:
 
 
 def _snapshot_id(value: object) -> int | None:
-    """The id of a snapshot; -1 means none."""
     return int(value) if isinstance(value, int) and value != -1 else None
 
 
 def texts(value: object) -> dict[str, str]:
-    """Return a mapping of texts to texts; empty if it is something else."""
     return {str(key): str(text) for key, text in value.items()} if isinstance(value, Mapping) else {}
 
 

@@ -88,7 +88,6 @@ def set_properties(session: SparkSession, relation: str, properties: Mapping[str
 
 
 def properties(session: SparkSession, relation: str) -> dict[str, str] | None:
-    """The properties of a table; none are known of a view or a table of another kind; None: there is neither."""
     if not session.catalog.tableExists(relation):
         return None
     try:

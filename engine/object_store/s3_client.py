@@ -188,7 +188,6 @@ def s3_client(settings: S3Settings) -> Any:
 
 
 def error_code(error: Exception) -> str:
-    """Return the code of a store's answer (`NoSuchKey`); empty if there was none."""
     response = getattr(error, "response", None)
     return str(response.get("Error", {}).get("Code", "")) if isinstance(response, dict) else ""
 

@@ -38,7 +38,6 @@ class _Received:
 
 
 def sum_of(content: bytes) -> str:
-    """Return the sum that an object of this content carries."""
     return hashlib.sha256(content).hexdigest()
 
 

@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -37,7 +37,7 @@ from engine.object_store.s3_settings import hadoop_conf
 from engine.plan import Plan, PlanOptions, make_plan
 from engine.plan.actions.action import refused_build, run_order
 from engine.plan.actions.state_checks import decided_by_tests
-from engine.plan.deployed.deployed_facts import Deployed, is_little
+from engine.plan.deployed.deployed_facts import Deployed, DeployedSource, is_little
 from engine.plan.deployed.read_deployed import read_deployed, read_sources
 from engine.plan.deployed.renamed_tables import Renaming, renamings
 from engine.plan.deployed.state_folder import table_state
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from engine.runtime.run_nodes import RunUnit
+    from engine.sources import Place
 
 _log = logging.getLogger("engine.runtime")
 
@@ -127,13 +128,7 @@ def build(
     passes = KnownPasses(manifest, target, root, sources, pass_cache) if pass_cache is not None else None
 
     def planned() -> tuple[Plan, Deployed]:
-        deployed = read_deployed(manifest, target, place, order, sources)
-        if passes is not None:
-            deployed = replace(deployed, passed=passes.counting(order))
-        plan = make_plan(manifest, order, deployed, options.planned)
-        if (refusal := refused_build(manifest, plan)) is not None:
-            raise refusal
-        return plan, deployed
+        return _accepted_plan(manifest, target, place, order, sources, passes, options.planned)
 
     def notes() -> Iterable[Diagnostic]:
         return orphan_notes(manifest, target, root) if options.command != "test" and options.turn is None else ()
@@ -166,17 +161,9 @@ def build(
             emit_recorded(RunStarted(run_id, options.command, target.name, len(order), now()))
             report_resumed_refreshes(emit_recorded, models, plan, deployed, options.planned)
             run = Run(
-                run_id,
-                manifest,
-                target,
-                replace(place, topics=deployed.topics(manifest)),
-                plan,
-                spark,
-                lake,
-                emit_recorded,
-                options.planned.reset,
-                **_bounds(options),
-            )
+                run_id, manifest, target, replace(place, topics=deployed.topics(manifest)), plan, spark, lake,
+                emit_recorded, options.planned.reset, **_bounds(options),
+            )  # fmt: skip
             _claim_tables(run, decided_models, deployed)
             skipped = run_nodes(
                 run, order, run_unit, options.target_dir / "logs" / LOG_NAME, passes,
@@ -185,6 +172,25 @@ def build(
             forget_skipped_refreshes(target, manifest, plan, noted_refreshes, skipped)
             expire_snapshots(run, _successful_models(events, models))
     return _finish_run(emit_recorded, events, begin, notes())
+
+
+def _accepted_plan(
+    manifest: Manifest,
+    target: Target,
+    place: Place,
+    order: list[str],
+    sources: Mapping[str, DeployedSource],
+    passes: KnownPasses | None,
+    options: PlanOptions,
+) -> tuple[Plan, Deployed]:
+    """Plan from what is deployed now. Raises EngineError: the plan rejects the build."""
+    deployed = read_deployed(manifest, target, place, order, sources)
+    if passes is not None:
+        deployed = replace(deployed, passed=passes.counting(order))
+    plan = make_plan(manifest, order, deployed, options)
+    if (refusal := refused_build(manifest, plan)) is not None:
+        raise refusal
+    return plan, deployed
 
 
 def _make_folders(target: Target, root: Path) -> None:
@@ -196,7 +202,6 @@ def _make_folders(target: Target, root: Path) -> None:
 def _earlier_names(
     manifest: Manifest, target: Target, root: Path, models: Sequence[Model], lake: Lake
 ) -> list[TableState]:
-    """The states of the tables that get another name: they are locked under both."""
     renames = renamings(manifest, target, root, models, lake).values()
     return [renaming.folder for renaming in renames if isinstance(renaming, Renaming)]
 
@@ -212,7 +217,6 @@ def _rename_tables(target: Target, plan: Plan, emit: Emit) -> bool:
 
 
 def _settle_refreshes(target: Target, models: Iterable[Model], lake: Lake) -> None:
-    """Decide what builds that were killed have left of each model."""
     # What Spark needs is imported when it is clear that it is needed, most of it while Java starts.
     from engine.runtime.lifecycle.full_refresh import settle_interrupted_refresh
 

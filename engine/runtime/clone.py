@@ -57,8 +57,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Clone:
-    """A model whose table another target has."""
-
     model: Model
     source_model: Model
     folder: TableState

@@ -54,9 +54,7 @@ def run_batch(run: Run, model: Model) -> Outcome:
     table = run.lake.table(model.relation.schema, model.relation.name)
     refresh = run.plan.actions[model.id].kind is ActionKind.REFRESH
     if table is not None:
-        if state is None and not refresh:
-            state_checks.fresh(model, table)
-        state_checks.check_ours(model, table, state)
+        _check_owner(model, table, state, refresh=refresh)
     inputs = positions(run, model)
     written_table = _written_table(run, model, table, refresh=refresh)
     if state is not None and not refresh and up_to_date(run, model, state, written_table, inputs):
@@ -64,10 +62,7 @@ def run_batch(run: Run, model: Model) -> Outcome:
             table_setup.set_properties(model, run.spark, table)
         return Outcome(Status.UNCHANGED, "no new data", snapshot_id=state.snapshot)
     choice = None if refresh or state is None else choose_refresh(run, model, state, written_table, inputs)
-    history_began = state is not None and (
-        model.write.history and state.snapshot is not None and not kind_changed(run, model)
-    )
-    if state is not None and (state.phase is Phase.PUBLISHED or history_began) and not refresh:
+    if state is not None and not refresh and (state.phase is Phase.PUBLISHED or _history_began(run, model, state)):
         _check_existing_table(model, state, folder, written_table)
     session = run.spark.newSession()
     hooks.run_pre_hook(session, model)
@@ -101,6 +96,16 @@ def run_batch(run: Run, model: Model) -> Outcome:
         outcome = replace(outcome, note=note or outcome_or_reason or why_full(model, choice))
     _finish_build(run, session, model, folder, state)
     return outcome
+
+
+def _check_owner(model: Model, table: TableFacts, state: ModelState | None, *, refresh: bool) -> None:
+    if state is None and not refresh:
+        state_checks.fresh(model, table)
+    state_checks.check_ours(model, table, state)
+
+
+def _history_began(run: Run, model: Model, state: ModelState) -> bool:
+    return bool(model.write.history) and state.snapshot is not None and not kind_changed(run, model)
 
 
 def _finish_build(run: Run, session: SparkSession, model: Model, folder: TableState, state: ModelState) -> None:

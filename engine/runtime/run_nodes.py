@@ -335,7 +335,6 @@ class Turns:
         return Diagnostic("internal-error", message, hint, node=node, location=place)
 
     def _java_fault(self) -> Diagnostic | None:
-        """Why nothing more can run; None: Java is there."""
         java_fault = java_ended(self.run.spark, self.log)
         self.java_has_ended = self.java_has_ended or java_fault is not None
         return java_fault

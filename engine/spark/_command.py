@@ -174,7 +174,6 @@ def _locale(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def write_properties(path: Path, conf: Mapping[str, str]) -> None:
-    """Write a Java properties file that only its owner can read."""
     _write_private(path, "".join(f"{_escape(key, key=True)}={_escape(value)}\n" for key, value in conf.items()))
 
 

@@ -93,7 +93,6 @@ def archive_folder(env: Mapping[str, str] = os.environ) -> Path | None:
 
 
 def archive_path(classes: Classes, env: Mapping[str, str] = os.environ) -> Path | None:
-    """The archive of some classes; None: there is none that can be used."""
     folder = archive_folder(env)
     if folder is None:
         return None

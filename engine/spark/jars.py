@@ -49,7 +49,6 @@ class Jar:
 
 
 def jar_sets() -> tuple[str, ...]:
-    """Names of the locked sets."""
     return tuple(_lock())
 
 

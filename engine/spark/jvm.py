@@ -138,7 +138,6 @@ class Jvm:
         return self.process.poll() is None
 
     def publish(self) -> None:
-        """Tell PySpark, in this process's environment, to use this JVM."""
         os.environ.update(zip(_GATEWAY_VARIABLES, (str(self.port), self._secret), strict=True))
 
     def stop(self, exit_seconds: float = EXIT_SECONDS) -> None:

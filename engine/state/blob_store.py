@@ -128,7 +128,6 @@ class Folder:
             path.unlink(missing_ok=True)
 
     def remove(self, keys: Iterable[str]) -> None:
-        """Remove files; those that are not there are no error."""
         for key in keys:
             (self.root / key).unlink(missing_ok=True)
 

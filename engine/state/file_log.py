@@ -109,7 +109,7 @@ def logged(checkpoint: StatePath, source: int, *, after_entry: int = -1, to: int
 
 
 def files_of_entries(checkpoint: StatePath, line: int, after_entry: int, to: int) -> int:
-    """Count the files of a source's entries behind `after` up to `to`, without listing the log.
+    """Count the files of a source's entries behind `after_entry` up to `to`, without listing the log.
 
     Raises:
         OSError, ValueError, LookupError: the log is another than Spark writes.

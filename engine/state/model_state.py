@@ -121,7 +121,6 @@ class TableState:
 
     @property
     def folder(self) -> StatePath:
-        """Folder of all generations and the lock."""
         return self.root / self.key
 
     def generation(self, number: int) -> StatePath:
@@ -202,7 +201,6 @@ class TableState:
         return self.load_both()[1]
 
     def load_both(self) -> tuple[ModelState | None, ModelState | None]:
-        """Return what `load` and `pending` give, with each file read once."""
         states = self.states()
         published = [state for state in states if state.phase is Phase.PUBLISHED]
         newest = states[-1] if states else None
@@ -264,7 +262,6 @@ class TableState:
 
     @property
     def journal(self) -> Journal:
-        """Its operations that were begun and are not finished."""
         return Journal(self._store, self.key, self.folder, self.name)
 
     def _mapping(self, key: str, content: bytes) -> Mapping[str, Any]:

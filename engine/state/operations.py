@@ -71,8 +71,6 @@ class Refresh(_Operation, frozen=True):
 
 
 class Rollback(_Operation, frozen=True, rename={"other": "from"}):
-    """A table goes back to a generation, from another one that takes its place."""
-
     to: int
     other: int
 
@@ -160,7 +158,6 @@ class Journal:
         return {type(entry.operation): entry for entry in noted}
 
     def _earlier(self, name: str, kind: type[Operation]) -> _Noted:
-        """What version 0.1.0 noted of one kind."""
         steps = {"publishing": (PUBLISHING,), "published": (PUBLISHING, PUBLISHED)}
         document = self._decoded(name, dict[str, Any], {})
         try:

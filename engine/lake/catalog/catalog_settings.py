@@ -92,7 +92,6 @@ def warehouse(catalog: CatalogConfig) -> Path | ObjectWarehouse:
 
 
 def catalog_jars(catalog: CatalogConfig) -> tuple[str, ...]:
-    """The sets of locked jars that the catalog needs."""
     return (*_JARS.get(catalog.type, ()), *(OBJECT_STORE_JARS if catalog.store is not None else ()))
 
 

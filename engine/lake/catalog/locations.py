@@ -23,7 +23,6 @@ def root(warehouse: Path) -> Path:
 
 
 def _file_identity(folder: Path) -> tuple[int, int] | None:
-    """Which folder it is; None: there is none."""
     try:
         stats = folder.stat()
     except OSError:
@@ -50,7 +49,6 @@ def path_of(warehouse: Path, location: str) -> str:
 
 
 def resolve_below(folder: Path, location: str) -> Path:
-    """The same for a folder that `root` gave. Raises OutsideError: it is not below the folder."""
     return Path(_below(folder, location))
 
 

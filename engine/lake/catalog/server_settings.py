@@ -147,7 +147,6 @@ def _expected(key: str, target: Mapping[str, str]) -> Server | None:
 
 
 def _server(value: str) -> Server | None:
-    """The server of a web address; None: it is none."""
     try:
         return web_address(value).server
     except AddressError:

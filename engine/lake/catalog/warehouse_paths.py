@@ -43,7 +43,6 @@ class VariantType(PrimitiveType):
 
 
 def parse_metadata(text: str) -> TableMetadata:
-    """The metadata of a table, from its JSON. Raises ValueError: it is not JSON, or does not describe a table."""
     if f'"{NAME}"' not in text:
         return TableMetadataUtil.parse_raw(text)
     document = json.loads(text)
@@ -115,7 +114,6 @@ class ObjectIO(ReadOnlyIO):
 
     @override
     def new_input(self, location: str) -> PyArrowFile:
-        """An object of the warehouse. Raises OutsideError: it is not below the warehouse."""
         self._warehouse.resolve(location)
         return super().new_input(location)
 

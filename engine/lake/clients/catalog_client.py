@@ -21,8 +21,6 @@ from engine.lake.catalog.metadata_document import read_document
 
 
 class CatalogClient(Protocol):
-    """What is asked of a catalog; each question raises SetupError where it cannot be answered."""
-
     def names(self, schema: str) -> tuple[str, ...]:
         """The tables of a schema; none where there is no such schema."""
 

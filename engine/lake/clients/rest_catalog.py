@@ -78,7 +78,6 @@ class RestClient:
         return self._loaded(schema, name, view=True) if self._session.has_views else None
 
     def document(self, entry: CatalogEntry) -> Mapping[str, Any]:
-        """The metadata of a table or view. Raises FileNotFoundError: it is gone."""
         if entry.content is not None:
             return entry.content
         loaded = self._loaded(entry.schema, entry.name, view=entry.view)
@@ -179,7 +178,6 @@ class RestClient:
         return f"{self._schema(schema)}/{'views' if view else 'tables'}/{quote(name, safe='')}"
 
     def _ask(self, method: str, place: str, **query: str) -> dict[str, Any] | None:
-        """The answer of the server; None: there is no such table, view or schema."""
         return self._session.ask(method, place, query)
 
 

@@ -72,7 +72,6 @@ class OpenTable:
 
     @property
     def snapshot(self) -> int | None:
-        """The snapshot that is read; None: nothing was written yet."""
         current = self._table.current_snapshot()
         return current.snapshot_id if current else None
 

@@ -117,7 +117,6 @@ class Day:
 
 
 def days_of(rows_before: DataFrame, rows_after: DataFrame, time_range: TimeRange) -> tuple[Day, ...]:
-    """Compare the rows of a range by day, in order."""
     sums_before, sums_after = _sum_days(rows_before, time_range), _sum_days(rows_after, time_range)
     none = (0, None)
     return tuple(
@@ -149,7 +148,7 @@ def pieces(days: Sequence[Day], time_range: TimeRange, max_rows: int) -> Iterato
     A range is of whole days, or of the part of a day that is in the range; of several days only if they follow on each
     other and have few rows.
 
-    `most`: rows of a commit, unless a day has more.
+    `max_rows`: rows of a commit, unless a day has more.
     """
     open_days: list[Day] = []
     for day in days:
@@ -212,7 +211,7 @@ def compute_backfill(
     """Compute the rows of a range, and find out what they replace; they are released at the end.
 
     `run`: with the session and, unless nothing will be changed, the locks of the model and its streams.
-    `most`: rows of a commit, unless a day has more.
+    `max_rows`: rows of a commit, unless a day has more.
 
     Raises:
         StateError: `backfill-rejected`, `backfill-unread`, `source-gap`; nothing was changed.

@@ -152,7 +152,6 @@ class ReadInput:
         return iceberg_source.as_declared(frame, spec, self.run.place) if spec is not None else frame
 
     def _snapshot(self, upstream: Upstream) -> int | None:
-        """The snapshot of a table that has all rows that were read; None: none were."""
         start, facts = start_of(self.state, upstream), upstream.facts
         if start.uuid != facts.uuid or (start.at is not None and start.seed is None):
             message = f"'{self.model.name}' has not read {upstream.full} from its first row on"

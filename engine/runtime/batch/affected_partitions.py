@@ -43,7 +43,6 @@ class PartitionValues:
     values: tuple[Values, ...]
 
     def condition(self, expressions: Sequence[str]) -> str:
-        """Return a condition for rows of these partitions; there is at least one."""
         if len(self.parts) == 1:
             return self._field_condition(expressions[0], [values[0] for values in self.values], 0)
         each = (
@@ -85,7 +84,7 @@ def field_sql(part: Partition, catalog: str) -> str:
 def partition_values(
     rows: DataFrame, parts: Sequence[Partition], catalog: str, max_partitions: int
 ) -> PartitionValues | None:
-    """Return the partitions that some rows fall into; None: more than `most`, or of values that have no literal."""
+    """Return the partitions of some rows; None: more than `max_partitions`, or of values that have no literal."""
     fields = rows.selectExpr(*(f"{field_sql(part, catalog)} AS p{i}" for i, part in enumerate(parts)))
     types = tuple(field.dataType.simpleString() for field in fields.schema.fields)
     if any(as_text("x", kind) is None for kind in types):

@@ -110,7 +110,6 @@ def _explain_full(model: Model, choice: RefreshChoice, reason: str) -> str:
 
 
 def read_markers(inputs: Mapping[str, Any]) -> Mapping[str, str]:
-    """Return the marker of a commit that names the snapshots it was computed from, by node."""
     snapshots = {
         node: at.get("snapshot") for node, at in inputs.items() if isinstance(at, Mapping) and "snapshot" in at
     }

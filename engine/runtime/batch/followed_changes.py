@@ -154,8 +154,6 @@ class NetInput:
 
 @dataclass(frozen=True, slots=True)
 class InputReading:
-    """How the changes of inputs are read: few plain rows in this process, all else by Spark."""
-
     session: SparkSession
     lake: Lake
     manifest: Manifest

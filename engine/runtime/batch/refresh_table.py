@@ -83,7 +83,6 @@ def _affected_rows(
     *,
     few: bool,
 ) -> Affected:
-    """Find which rows of a table are replaced. Raises FullRefreshError: all of them."""
     if choice.unfollowed:
         raise FullRefreshError(choice.unfollowed)
     session = reading.session

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 
 def command_run(manifest: Manifest, target: Target, root: Path, spark: SparkSession) -> Run:
-    """Return the run of a command that builds nothing: without a plan, and nobody hears its events."""
-
     def unheard(_: Event) -> None: ...
 
     place, lake = target.place(root), Lake(target.catalog)

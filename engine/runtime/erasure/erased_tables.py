@@ -210,8 +210,6 @@ _PLAIN = "abcdefghijklmnopqrstuvwxyz0123456789_"
 
 @dataclass(frozen=True, slots=True)
 class OtherCopy:
-    """A place that may have the rows; `command` removes them there; empty: there is none."""
-
     node: str
     description: str
     command: str = ""
@@ -228,7 +226,6 @@ def _state(model: Model) -> Iterator[OtherCopy]:
 
 
 def _downstream(manifest: Manifest, request: EraseRequest) -> Iterator[OtherCopy]:
-    """The models that read the table, or what was made of it, near ones first."""
     names: dict[str, _Names | None] = {request.model.id: {name: name for name in request.columns}}
     for reader in manifest.models:
         above = [node for node in reader.depends_on if node in names]
@@ -285,7 +282,6 @@ def _copies(model: Model, above: str) -> dict[str, str]:
 
 
 def _rename_condition(names: _Names | None, new_names: _Names) -> _Names | None:
-    """The columns of the condition under other names; None: not all of them have one."""
     lower_names = {old.lower(): new for old, new in new_names.items()}
     if names is None or not {name.lower() for name in names.values()} <= lower_names.keys():
         return None

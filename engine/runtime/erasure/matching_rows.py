@@ -130,7 +130,6 @@ def find_matches(
 
 
 def _orphan_files(locations: Collection[str], known_locations: Collection[str]) -> list[str]:
-    """The data files that are not among those that are known, however their locations are spelled."""
     known_paths = {_without_scheme(location) for location in known_locations}
     return [file for file in locations if file.endswith(".parquet") and _without_scheme(file) not in known_paths]
 

@@ -79,7 +79,6 @@ def unread_faults(
 
 
 def _unread_by(position: StreamPosition, owner: Model, table: TableFacts, offsets: Sequence[dict[str, Any]]) -> int:
-    """How many snapshots have rows that a stream has not read; one that it has read in part is one of them."""
     items = [item for item in position.reader.inputs if item.stream and item.node == owner.id]
     ignores = bool(items) and all(item.on_upstream_delete is OnUpstreamDelete.IGNORE for item in items)
     ids = [snapshot.id for snapshot in table.history]

@@ -81,7 +81,6 @@ def find_beginnings(
 
 
 def drop_old_seeds(run: Run, model: Model, session: SparkSession) -> None:
-    """Drop the seeds of generations that are gone. Other tables stay."""
     relation, folder = model.relation, run.state(model)
     seed_name = re.compile(re.escape(relation.name) + r"__seed(\d+)_\w+")
     seed_generations = {

@@ -194,7 +194,7 @@ def _report_changed(landed: Landed, spec: SourceSpec, files: list[tuple[str, int
 
 
 def _warn_of_renamed(landed: Landed, gone_by_time: Mapping[int, str]) -> None:
-    """Warn of new files with the time of one that was read and is gone; `gone` are those by their time.
+    """Warn of new files with the time of one that was read and is gone; `gone_by_time` are those by their time.
 
     Spark's log has no sizes, so the time to the millisecond is all there is to know a file by.
     """

@@ -95,7 +95,6 @@ class EventTimes:
                 self.newest[item.view] = max(at, self.newest.get(item.view, at))
 
     def by_name(self) -> dict[str, str | None]:
-        """The newest event time of this run by input; None: it had no row."""
         return {item.name: _text(self.newest[item.view]) if item.view in self.newest else None for item in self.inputs}
 
     def merged_times(self) -> dict[str, dict[str, str]]:

@@ -176,7 +176,6 @@ def publish(
 
 
 def _record_published(model: Model, folder: TableState, published_state: ModelState) -> ModelState:
-    """Note that a generation is published; the older ones go, except one that is kept."""
     folder.save(published_state)
     folder.journal.end(Refresh)
     folder.discard_before(published_state.generation)

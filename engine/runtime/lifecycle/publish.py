@@ -31,7 +31,6 @@ from engine.state.operations import Refresh
 
 
 def branch_of(model: Model) -> str | None:
-    """The branch that a model's micro-batches are committed to; None: main."""
     return STAGED if waits(model) else None
 
 
@@ -50,7 +49,6 @@ def as_written(run: Run, model: Model, back_to: int | None = None) -> TableFacts
 
 
 def _check(run: Run, model: Model, table: TableFacts) -> None:
-    """Check that the staged rows can be published. Raises StateError: `staged-rows`, `publish-diverged`."""
     main = run.lake.table(model.relation.schema, model.relation.name)
     if (fault := staged_fault(model, table, main)) is not None:
         raise StateError.of((fault,))
@@ -94,7 +92,6 @@ def _staged_refresh(folder: TableState) -> ModelState | None:
 
 
 def staged_rows(run: Run, model: Model) -> str | None:
-    """What gives the rows of a model that wait, as SQL reads it; None: none do."""
     staged_state = _staged_refresh(run.state(model))
     if staged_state is not None:
         return full_refresh.staging(model, staged_state.generation).sql

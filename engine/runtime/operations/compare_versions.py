@@ -102,7 +102,7 @@ def _compared(run: Run, model: Model) -> VersionDifference:
 def compare_relations(
     session: SparkSession, model: Model, description: str, earlier_sql: str, later_sql: str
 ) -> VersionDifference:
-    """Compare two versions of a model's table, each as SQL reads it; `what` they are, in words.
+    """Compare two versions of a model's table, each as SQL reads it; `description`: what they are, in words.
 
     Raises RunError: `query-failed`.
     """
@@ -179,7 +179,6 @@ def _comparable(kind: DataType) -> bool:
 
 
 def _numbers(frame: DataFrame, names: Sequence[str]) -> dict[str, Any]:
-    """The number of rows, under an empty name, and the sum of each number."""
     from pyspark.sql import functions as f
     from pyspark.sql.types import NumericType
 

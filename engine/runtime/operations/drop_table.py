@@ -202,7 +202,6 @@ def resolve_tables(manifest: Manifest, target: Target, root: Path, names: Sequen
 
 
 def all_tables(manifest: Manifest, target: Target, root: Path) -> tuple[KnownTable, ...]:
-    """The tables that this project and target have built, and those of its models, which may not exist."""
     tables = {table.name: table for table in built_tables(manifest, target, root)}
     for model in manifest.models:
         if model.in_catalog:

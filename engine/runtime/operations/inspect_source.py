@@ -27,8 +27,6 @@ class _Lines(str):
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes long schemas as blocks, and lists inside what holds them."""
-
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
         del indentless
         super().increase_indent(flow, indentless=False)

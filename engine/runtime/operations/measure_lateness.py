@@ -59,7 +59,6 @@ class Lateness:
 
     @property
     def delay_seconds(self) -> int:
-        """The shortest usual delay that covers 99.9 percent of the rows."""
         covered = self.percentiles[-2]
         return next((delay for delay in _DELAYS if delay >= covered), math.ceil(covered / _DAY) * _DAY)
 

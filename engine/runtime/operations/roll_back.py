@@ -50,8 +50,6 @@ UNAVAILABLE = "rollback-unavailable"
 
 @dataclass(frozen=True, slots=True)
 class Rollback:
-    """A table that goes back to the generation before."""
-
     model: Model
     folder: TableState
     replaced_generation: PreviousGeneration
@@ -60,7 +58,6 @@ class Rollback:
 
     @property
     def rows(self) -> int | None:
-        """The rows that readers see then; None: not known."""
         return self.table.rows
 
 
@@ -266,7 +263,7 @@ def roll_back(run: Run, rollback: Rollback) -> None:
 
     Args:
         run: with the session and the lock of the table.
-        one: what comes back, as it was found under the lock.
+        rollback: what comes back, as it was found under the lock.
 
     Raises:
         StateError: `lease-lost`, `state-unreadable`.

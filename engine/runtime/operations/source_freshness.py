@@ -33,8 +33,6 @@ _log = logging.getLogger("engine.runtime")
 
 
 class FreshnessVerdict(StrEnum):
-    """The status of a source; dbt's words."""
-
     PASS = "pass"  # noqa: S105 - no password
     WARN = "warn"
     ERROR = "error"

@@ -161,7 +161,6 @@ def submission(
 
 
 def submit(prepared: Submission, folder: Path) -> int:
-    """Run spark-submit and return its exit code. Raises SetupError: `java-missing`, `java-version`."""
     java = find_java()
     files = {"properties": folder / "spark.properties", "main": folder / "headrace_main.py"}
     write_properties(files["properties"], prepared.conf)

@@ -72,7 +72,6 @@ class Observed:
 
 
 def observed(session: SparkSession, execution: Any, watched_inputs: Iterable[Watched]) -> dict[str, Observed]:
-    """What an execution saw, by view."""
     metrics_by_name = executions.observed(execution)
     return {
         item.view: _observed(session, execution, item, metrics_by_name.get(item.observation)) for item in watched_inputs
@@ -124,7 +123,7 @@ def refused(
 ) -> RunError | None:
     """The error that ends a model at bad records of an input with `fail`, with the first of them.
 
-    `seen`: what it saw of each view; None: they are counted now, as the execution did not come to its end.
+    `observations`: what it saw of each view; None: they are counted now, as the execution did not come to its end.
     """
     for item in watched_inputs:
         if item.policy is not OnBadRecord.FAIL or (observations is not None and not observations[item.view].bad):

@@ -65,7 +65,6 @@ class Quarantine:
     def append(
         self, session: SparkSession, parts: Iterable[DataFrame], batch: int, query: str, markers: Mapping[str, str]
     ) -> int:
-        """Append the rows of a micro-batch in one marked commit, and give their number."""
         staged = lake.stage(self._rows(session, parts, batch), self._create_if_missing(session))
         commit = lake.append(staged, {**markers, _QUERY: query}, None, self._expected())
         self.last = commit.snapshot if commit else self.last
@@ -91,7 +90,6 @@ class Quarantine:
         return commit.rows
 
     def take_over(self, session: SparkSession, rows: DataFrame, markers: Mapping[str, str]) -> None:
-        """Append rows of another quarantine as they are, in one marked commit."""
         lake.append(lake.stage(rows, self._create_if_missing(session)), markers, None, self._expected())
 
     def _expected(self) -> ExpectedTable:

@@ -223,7 +223,6 @@ class NodeQueue:
             self.mark_due(id_, "tried again", now)
 
     def pause(self, ids: Iterable[str]) -> None:
-        """Begin no turn of some nodes until they are resumed."""
         for entry in self._entries_of(ids):
             entry.paused = True
             if entry.state is not NodeState.RUNNING:

@@ -122,7 +122,7 @@ def copy_rebuilt_generation(
     """Make the generation that was built beside a model's table the pending one of that table.
 
     `run`: that holds the locks of both tables.
-    `beside`: the state of the table in which it was made; its last micro-batch is committed.
+    `rebuilt_folder`: the state of the table in which it was made; its last micro-batch is committed.
     `inputs`: the tables that were rebuilt and published before, by the id of their model.
 
     Raises StateError: `state-unreadable`, `lease-lost`.

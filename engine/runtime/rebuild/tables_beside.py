@@ -143,7 +143,6 @@ def begin_rebuild(rebuild: Rebuild) -> None:
 
 
 def run_once(rebuild: Rebuild, nodes: Sequence[str], run_unit: RunUnit | None = None) -> RunResults:
-    """Build some of the tables, or run tests against them, once. Raises EngineError: nothing could be started."""
     # Notes about tables without a model are those of the project's own build.
     turn = Turn(math.inf, threading.Event())
     options = Options("build", rebuild.threads, fail_fast=False, target_dir=rebuild.target_dir, turn=turn)

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 
 def match_table(frame: DataFrame, relation: str) -> SchemaMatch:
-    """Compare the columns of a frame, streaming or not, with those of an existing table."""
     session = frame.sparkSession
     table = load(session, relation).schema()
     return match(_stored_schema(session, iceberg_schema(session, frame)), _stored_schema(session, table))

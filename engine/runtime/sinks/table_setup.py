@@ -136,7 +136,6 @@ def check_columns(model: Model, frame: DataFrame, earlier_columns: frozenset[str
 
 
 def has_columns(model: Model, frame: DataFrame, earlier_columns: frozenset[str] | None) -> bool:
-    """Return whether a model's table has the columns of a query, and no other that the query gave before."""
     match = match_table(frame, model.relation.sql)
     return not (match.alters or match.missing or match.incompatible or dropped_columns(match, earlier_columns))
 

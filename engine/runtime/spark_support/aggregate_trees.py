@@ -117,7 +117,6 @@ class _NamedTrees:
             self.columns.setdefault(number, [name, {"place": index, "name": column}, []])
 
     def _refer(self, cte: int, output: Sequence[tuple[str, int]]) -> None:
-        """The columns of a reference to a CTE; those of a second one are others."""
         reading = self.references[cte]
         self.references[cte] += 1
         for (_, number), tree in zip(output, self.ctes.get(cte, ()), strict=False):
@@ -137,7 +136,6 @@ class _NamedTrees:
         return self._next(next(nodes), nodes, {})
 
     def _next(self, node: Mapping[str, Any], nodes: Iterator[Mapping[str, Any]], lambdas: dict[int, int]) -> Tree:
-        """The tree of which the nodes come in order, each before its children."""
         kind = str(node["class"]).rpartition(".")[2]
         number = int(node["exprId"]["id"]) if "exprId" in node else -1
         if kind == "AttributeReference":

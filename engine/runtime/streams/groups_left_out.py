@@ -305,7 +305,6 @@ def _is_field(expression: Any) -> bool:
 
 
 def _is_window(expression: Any) -> bool:
-    """Whether an expression is a window of time, whose start gives its end."""
     return is_column(expression) and bool(expression.metadata().contains(_TIME_WINDOW))
 
 

@@ -173,8 +173,6 @@ def open_inputs(query: StreamQuery, generation: Generation) -> tuple[StreamQuery
 
 @dataclass(frozen=True, slots=True)
 class PreparedQuery:
-    """A query that can start."""
-
     query: StreamQuery
     generation: Generation
     inputs: StreamInputs

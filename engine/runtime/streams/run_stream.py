@@ -97,7 +97,6 @@ class EndOffsets:
     _batches_without: int = 0
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
-        """Write one micro-batch, unless it is behind the end."""
         try:
             if self._fixed is None:
                 self._fixed = fix_ends(self.query.result(_START_SECONDS))
@@ -168,8 +167,6 @@ _POOL = "spark.scheduler.pool"
 
 @dataclass(frozen=True, slots=True)
 class StartedQuery:
-    """A query that runs; `ends` ends it; None: its trigger does."""
-
     query: StreamingQuery
     ends: EndOffsets | None
     bound: TurnBound
@@ -211,7 +208,6 @@ def _own_pool(prepared: PreparedQuery) -> Iterator[None]:
 def stream_writer(
     model: Model, rows: DataFrame, write: Callable[[DataFrame, int], None], checkpoint: StatePath
 ) -> DataStreamWriter:
-    """Return Spark's writer of a model's micro-batches, without a trigger."""
     noted: list[int] = []
 
     def write_noted(frame: DataFrame, batch: int) -> None:

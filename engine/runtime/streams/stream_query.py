@@ -174,7 +174,7 @@ def with_dedup_order(
 ) -> Model:
     """Return the model with the keys of each input in the order of its checkpoint, or in that of a new one.
 
-    `recorded`: the keys that the generation has recorded, by the name that an input has now.
+    `recorded_keys`: the keys that the generation has recorded, by the name that an input has now.
     `renamed`: for each input the names that columns have now, by the earlier ones in lower case.
 
     Raises StateError: `model-changed`: the order of the state is not known.
@@ -259,7 +259,6 @@ class StreamQuery:
     order: Mapping[str, Any] | None = None
 
     def over_tables(self, tables: Mapping[str, TableReading]) -> StreamQuery:
-        """Return the query over tables that begin elsewhere than with their first commit, by node."""
         watched_inputs = register(
             self.session, self.run.manifest, self.model, self.place, bounded=False, tables=tables,
             since=self.files_from, events_from=self.events_from,
@@ -285,7 +284,7 @@ def open_query(
 ) -> StreamQuery:
     """Register the inputs of a model and have Spark analyse its query.
 
-    `known`: the state that the query continues, or that a reset begins; None: it begins with its first rows.
+    `continued_state`: the state that the query continues, or that a reset begins; None: it begins with its first rows.
 
     Raises:
         StateError: `model-changed`: the query cannot have the order of its state.

@@ -218,7 +218,7 @@ class BatchWriter:
     def _commit(
         self, frame: DataFrame, batch: int, offsets: Mapping[str, str], stored_batch: StoredBatch | None = None
     ) -> WrittenBatch:
-        """Write a batch and commit it, unless what it holds forbids that; `kept`: where its rows are from."""
+        """Write a batch and commit it, unless what it holds forbids that; `stored_batch`: where its rows are from."""
         rules, output = self.rules, self.output or Appends(self.relation)
         session, query = frame.sparkSession, self._query_id()
         with bad_records.explained(session, self._execution, rules.watched_inputs):
@@ -306,7 +306,6 @@ def _failed_counts(
 
 
 def compute_only(frame: DataFrame) -> None:
-    """Run a batch without writing it anywhere."""
     frame.write.format("noop").mode("overwrite").save()
 
 

@@ -67,7 +67,6 @@ _OTHER = (StateError, OSError, ValueError, LookupError, TypeError, AttributeErro
 
 
 def unread_amounts(action: Action) -> dict[str, int]:
-    """Return how much the inputs of a model have that it has not read, by unit, as far as the plan counted it."""
     sums: dict[str, int] = {}
     for unread in action.unread:
         if unread.what and unread.count:
@@ -132,8 +131,6 @@ _EPOCH = "1970-01-01T00:00:00.000Z"
 
 @dataclass(slots=True)
 class Progress:
-    """Reads Spark's progress records once each, adds what the writer knows, and sums up."""
-
     run: Run
     model: Model
     writer: BatchWriter
@@ -203,7 +200,6 @@ class Progress:
         return counts
 
     def _shown_metrics(self, metrics: Metrics) -> Metrics:
-        """Numbers with inputs by their names, and without checks that no row failed."""
         failed_checks = {name: count for name, count in metrics.failed_checks.items() if count}
         bad = by_name(self.writer.rules.watched_inputs, metrics.bad_records)
         reasons = reasons_by_name(self.writer.rules.watched_inputs, metrics.bad_reasons)

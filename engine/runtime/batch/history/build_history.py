@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Building:
-    """A history that is being built; what it has written so far is in `state` and `table`."""
-
     run: Run
     session: SparkSession
     model: Model

@@ -52,7 +52,6 @@ class Extract:
     of_build: bool = False
 
     def time_text(self) -> str:
-        """The time as text, UTC."""
         return datetime.fromtimestamp(self.at / 1_000_000, UTC).isoformat(" ", "microseconds").removesuffix("+00:00")
 
 
