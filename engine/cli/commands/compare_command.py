@@ -25,7 +25,7 @@ def show_difference(settings: CommandSettings, name: str, output: str) -> None:
     if output == "json":
         write_json({"model": name, **difference_record(difference)})
         return
-    write(f"{name}: {difference.what}")
+    write(f"{name}: {difference.description}")
     for text in difference_text(difference, output):
         write(text)
 
@@ -78,8 +78,8 @@ def difference_record(difference: VersionDifference) -> dict[str, Any]:
     ]
     only = list(difference.only) if difference.only is not None else None
     return {
-        "what": difference.what,
-        "same": difference.same,
+        "what": difference.description,
+        "same": difference.is_empty,
         "rows": list(difference.rows),
         "key": list(difference.key),
         "only": only,

@@ -88,8 +88,8 @@ def drop_tables(
         for part in failing_row_tables:
             drop_part(target, part)
             _report(settings, part, target, as_json=as_json)
-        dropped_names = {drop.known.name for drop in drops}
-        with locked([drop.known.folder for drop in drops]):
+        dropped_names = {drop.table.name for drop in drops}
+        with locked([drop.table.folder for drop in drops]):
             # What a build has done while the question was open counts.
             for table in (table for table in _tables_to_drop(result, settings, names) if table.name in dropped_names):
                 report_dropped = partial(_report, settings, target=target, as_json=as_json)

@@ -84,9 +84,9 @@ def _request(target: Target, model: Model, where: str, quarantine: str | None) -
 
 def _show(erasure: Erasure, copies: tuple[OtherCopy, ...], *, as_json: bool) -> None:
     """Print what will be erased, and what stays elsewhere."""
-    matching = [rows for rows in erasure.found if rows.matches.some]
+    matching = [rows for rows in erasure.matched_tables if rows.matches.some]
     if as_json:
-        for rows in erasure.found:
+        for rows in erasure.matched_tables:
             write_json({"event": "RowsFound", **_record(rows)})
         for copy in copies:
             write_json({"event": "OtherCopy", "node": copy.node, "what": copy.description, "command": copy.command})
@@ -108,7 +108,7 @@ def _show(erasure: Erasure, copies: tuple[OtherCopy, ...], *, as_json: bool) -> 
 
 def _unsearched(erasure: Erasure) -> list[str]:
     texts = list(erasure.unsearched)
-    for rows in erasure.found:
+    for rows in erasure.matched_tables:
         if count := rows.matches.unjudged:
             columns = ", ".join(rows.table.names)
             texts.append(
@@ -121,12 +121,12 @@ def _unsearched(erasure: Erasure) -> list[str]:
 def _numbers(rows: MatchedTable) -> str:
     matches = rows.matches
     older = "earlier versions" if matches.older is None else amount(matches.older, "file") + " of earlier versions"
-    unreferenced = f"{amount(len(matches.left), 'file')} of no version"
+    unreferenced = f"{amount(len(matches.orphans), 'file')} of no version"
     return ", ".join(
         [
             amount(matches.rows, "row"),
             *([older] if matches.older != 0 else []),
-            *([unreferenced] if matches.left else []),
+            *([unreferenced] if matches.orphans else []),
         ]
     )
 

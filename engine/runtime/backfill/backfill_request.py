@@ -81,7 +81,7 @@ class ReadInput:
         if answers.reads_files:
             return self._files(spec, lines)
         if answers.records_between is not None:
-            return self._between(spec, lines, answers.records_between)
+            return self._records_between(spec, lines, answers.records_between)
         raise rejected(self.model, f"records of '{item.name}' (format {spec.format}) cannot be re-read")
 
     def _files(self, spec: SourceSpec, lines: Sequence[int]) -> DataFrame:

@@ -161,7 +161,7 @@ def _after_last_change(model: Model, table: DataFrame, extract: Extract) -> Extr
     if extract.of_build:
         # A clock that was set back.
         return replace(extract, at=last + 1)
-    message = f"{extract.name} ({extract.shown()}) is not after the last change"
+    message = f"{extract.name} ({extract.time_text()}) is not after the last change"
     hint = (
         "Extracts are taken in the order of time, and times are UTC: correct the time of the file. Nothing was written."
     )
