@@ -119,9 +119,8 @@ def _show(backfill: Backfill, *, as_json: bool) -> None:
             write_json({"event": "ReaderFound", "node": name, "what": what, "command": command})
         return
     changed = [day for day in backfill.days if not day.is_unchanged]
-    lines = [
-        f"Rows of {backfill.model.relation} with {backfill.time_range}, by the current query over the input of its stream:"
-    ]
+    relation, time_range = backfill.model.relation, backfill.time_range
+    lines = [f"Rows of {relation} with {time_range}, by the current query over the input of its stream:"]
     lines += [f"  {day.day}  {day.rows_before:>12,} -> {amount(day.rows_after, 'row')}" for day in changed[:_SHOWN]]
     lines += [f"  and {amount(len(changed) - _SHOWN, 'more day')}"] * (len(changed) > _SHOWN)
     same = [day for day in backfill.days if day.is_unchanged]

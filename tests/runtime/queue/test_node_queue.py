@@ -125,7 +125,7 @@ def test_a_paused_node_has_no_turn_until_it_is_resumed():
 
 
 def test_turns_begin_at_most_as_often_as_the_trigger_says():
-    queue = queue_of(stream("a", source="s.x", every=30.0))
+    queue = queue_of(stream("a", source="s.x", min_seconds=30.0))
     queue.new_input("s.x", NOW)
     assert turn(queue, NOW) == "model.a"
     queue.succeed("model.a", NOW + 1, more=False)
