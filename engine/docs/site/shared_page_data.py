@@ -17,6 +17,7 @@ from engine.compile.nodes.exposure import Exposure
 from engine.compile.nodes.guarantee import Guarantee, guarantees
 from engine.compile.nodes.macro_docs import macros_used
 from engine.compile.nodes.manifest import Column, DataTest, Manifest, Model, Source
+from engine.compile.nodes.sink import Sink
 from engine.compile.nodes.unit_test_steps import UnitTest
 from engine.docs.site import format_values
 from engine.docs.site.column_trace import fields_of, named_in, own_columns
@@ -28,7 +29,7 @@ from engine.errors import Diagnostic
 
 Record = dict[str, Any]
 # What has a page.
-SiteNode = Source | Model | Exposure
+SiteNode = Source | Model | Exposure | Sink
 _Test = TypeVar("_Test", DataTest, UnitTest)
 
 
@@ -48,8 +49,9 @@ class Facts:
 
     @cached_property
     def nodes(self) -> tuple[SiteNode, ...]:
-        """The nodes that have a page, sources first, exposures last."""
-        return (*self.manifest.sources, *self.manifest.models, *self.manifest.exposures)
+        """The nodes that have a page, sources first, exposures and sinks last."""
+        manifest = self.manifest
+        return (*manifest.sources, *manifest.models, *manifest.exposures, *manifest.sinks)
 
     @cached_property
     def numbers(self) -> dict[str, int]:
@@ -140,8 +142,8 @@ def index_record(facts: Facts) -> Record:
 
 
 def _node_in_short(facts: Facts, node: SiteNode) -> Record:
-    if isinstance(node, Exposure):
-        return _exposure_in_short(node)
+    if isinstance(node, Exposure | Sink):
+        return _end_in_short(node)
     run = facts.run.nodes.get(node.id)
     record = {
         "id": node.id,
@@ -180,16 +182,17 @@ def _node_in_short(facts: Facts, node: SiteNode) -> Record:
     )
 
 
-def _exposure_in_short(exposure: Exposure) -> Record:
+def _end_in_short(node: Exposure | Sink) -> Record:
+    """An exposure, or a sink, which is drawn as one."""
     about = {
-        "id": exposure.id,
-        "name": exposure.name,
-        "what": format_values.kind(exposure),
+        "id": node.id,
+        "name": node.name,
+        "what": format_values.kind(node),
         "kind": "exposure",
-        "file": exposure.file,
-        "summary": exposure.label,
-        "about": _first_sentence(exposure.description),
-        "tags": list(exposure.tags),
+        "file": node.file,
+        "summary": node.label if isinstance(node, Exposure) else node.place,
+        "about": _first_sentence(node.description),
+        "tags": list(node.tags),
     }
     return slim({**about, "columns": 0})
 
@@ -225,7 +228,7 @@ def _table_in_short(table: StoredTable) -> Record:
 
 
 def _problem(facts: Facts, diagnostic: Diagnostic) -> Record:
-    nodes = (f"{kind}.{diagnostic.node}" for kind in ("model", "source", "exposure"))
+    nodes = (f"{kind}.{diagnostic.node}" for kind in ("model", "source", "exposure", "sink"))
     node = next((facts.numbers[node] for node in nodes if node in facts.numbers), None)
     return {
         "level": diagnostic.level.value,
@@ -253,7 +256,7 @@ def lineage_records(facts: Facts) -> Iterator[Record]:
                     [[number[o.node], o.column] for o in c.origins if o.node in number],
                     *_fields(c),
                 ]
-                for c in (() if isinstance(node, Exposure) else own_columns(node))
+                for c in (() if isinstance(node, Exposure | Sink) else own_columns(node))
             ],
             "indirect": [[number[o.node], o.column, o.kind] for o in indirect if o.node in number],
             "tests": [*([t.name, t.column or ""] for t in tests), *named[node.id]],
