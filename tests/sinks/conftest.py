@@ -49,7 +49,7 @@ class Delivery:
     table: Any = None
 
     def __post_init__(self) -> None:
-        self.server.execute(f"CREATE SCHEMA {self.schema}")
+        self.server.execute(f"CREATE SCHEMA IF NOT EXISTS {self.schema}")
 
     def make(self, schema: pa.Schema = SCHEMA, **properties: str) -> Any:
         isolate()
