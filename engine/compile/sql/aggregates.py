@@ -11,6 +11,8 @@ from engine.compile.types.builtin_functions import AGGREGATES
 
 # What is between a function and its OVER.
 _BETWEEN = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
+# Most nodes are none of these, and isinstance() takes long with sqlglot's classes.
+_AGGREGATING = frozenset[type]({exp.AggFunc, exp.Anonymous, exp.Any})
 # Functions that make several rows of one (Spark: Generator).
 _GENERATORS = (exp.Explode, exp.Posexplode, exp.Inline, exp.Unnest)
 _GENERATING = {"inline", "stack", "json_tuple", "explode_outer", "posexplode_outer", "inline_outer", "variant_explode"}
@@ -18,6 +20,8 @@ _GENERATING = {"inline", "stack", "json_tuple", "explode_outer", "posexplode_out
 
 def is_aggregate(node: exp.Expr) -> bool:
     """Whether a function call is an aggregate (and not one over a window of rows)."""
+    if _AGGREGATING.isdisjoint(type(node).__mro__):
+        return False
     known = isinstance(node, exp.AggFunc) or (isinstance(node, exp.Anonymous) and node.name.lower() in AGGREGATES)
     # `a like any (..)` does not call the aggregate.
     known = known or (isinstance(node, exp.Any) and not isinstance(node.parent, (exp.Binary, exp.Escape)))
