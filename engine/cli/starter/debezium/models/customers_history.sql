@@ -3,4 +3,5 @@ description: Every version of each customer, with the time in which it was the c
 streams: [crm.customers]
 history: true
 ---*/
-select * from {{ source('crm', 'customers') }}
+select customer_id, name, city, credit, since, _op, _position, _changed_at
+from {{ source('crm', 'customers') }}
