@@ -78,6 +78,7 @@ class Metrics:
         rows_updated: rows of `rows_out` whose key the table already had.
         rows_deleted: rows deleted by key; not part of `rows_out`.
         duplicates: rows that `dedup` dropped.
+        skipped: records that are not rows, such as tombstones.
         bad_records: unreadable records, by input.
         bad_reasons: one reason for each input, without values of records.
     """
@@ -89,6 +90,7 @@ class Metrics:
     late: int = 0
     duplicates: int = 0
     state_rows: int = 0
+    skipped: int = 0
     bad_records: Mapping[str, int] = field(default_factory=dict)
     bad_reasons: Mapping[str, str] = field(default_factory=dict)
     failed_checks: Mapping[str, int] = field(default_factory=dict)
@@ -107,6 +109,7 @@ class Metrics:
             late=self.late + later.late,
             duplicates=self.duplicates + later.duplicates,
             state_rows=later.state_rows,
+            skipped=self.skipped + later.skipped,
             bad_records=_summed(self.bad_records, later.bad_records),
             bad_reasons={**later.bad_reasons, **self.bad_reasons},
             failed_checks=_summed(self.failed_checks, later.failed_checks),

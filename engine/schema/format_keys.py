@@ -120,6 +120,14 @@ KAFKA_KEYS: Final = ConfigBlock(
             block="value",
         ),
         ConfigKey(
+            "on_tombstone",
+            ValueForm.TEXT,
+            "`bad_record`; `debezium` always ignores them",
+            "Treatment of a record that has a key and no value: a bad record, or skipped and counted",
+            "on_tombstone: ignore",
+            choices=("ignore", "bad_record"),
+        ),
+        ConfigKey(
             "starting_offsets",
             ValueForm.TREE,
             "`earliest`",

@@ -166,6 +166,10 @@ def _rows(_: SourceSpec) -> ChangeFeed | None:
     return None
 
 
+def _no_records(_: SparkSession, __: SourceSpec, ___: Place) -> list[tuple[bytes | None, bytes | None]]:
+    return []
+
+
 def _unnamed(_: SourceSpec) -> tuple[str, ...]:
     return ()
 
@@ -225,6 +229,7 @@ class Answers:
             `source-gap`. None in its place: that cannot be re-read in this way.
         newest: the newest part of it, enough to find its newest time; None: there is nothing. None in its place: all.
         sampled: the columns of a sample of its records; None in its place: those that a batch has.
+        change_records: keys and values of some records, where these are changes of rows.
     """
 
     reads_files: bool = False
@@ -269,6 +274,7 @@ class Answers:
     ) = None
     newest: Callable[[SparkSession, SourceSpec, Place], DataFrame | None] | None = None
     sampled: Callable[[SparkSession, SourceSpec, Place], StructType] | None = None
+    change_records: Callable[[SparkSession, SourceSpec, Place], list[tuple[bytes | None, bytes | None]]] = _no_records
 
 
 # Of a format that no module reads, and of a module that says nothing.

@@ -159,6 +159,32 @@ def test_a_declaration_with_a_fault(value: str, tmp_path: Path) -> None:
     assert f"{found.code} {found.message}" == DECLARED[value]
 
 
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ("on_tombstone: ignore", ""),
+        ("on_tombstone: delete", "not-supported"),
+        ("on_tombstone: skip", "bad-value"),
+        ("on_tombstone: bad_record\n        value: {format: debezium, key: [id]}", "setting-conflict"),
+    ],
+)
+def test_tombstones_of_a_topic(body: str, code: str, tmp_path: Path) -> None:
+    project = "name: shop\ntargets: {dev: {connections: {main: {bootstrap_servers: 'localhost:9092'}}}}\n"
+    source = f"""\
+sources:
+  - name: bus
+    tables:
+      - name: orders
+        format: kafka
+        connection: main
+        topic: orders
+        schema: id int
+        {body}
+"""
+    errors = compiled(tmp_path, {"project.yml": project, "sources/bus.yml": source}).manifest.errors
+    assert [found.code for found in errors] == ([code] if code else [])
+
+
 def test_other_files_have_no_change_records(tmp_path: Path) -> None:
     source = SOURCE.replace("format: json\n        path: landing/log", "format: csv\n        path: landing/log")
     (found,) = compiled(tmp_path, {"sources/crm.yml": source}).manifest.errors

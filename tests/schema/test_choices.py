@@ -53,6 +53,7 @@ TAKEN = {
     "files.on_changed_file",
     "files.full_extracts",
     "files.after_reading",
+    "kafka.on_tombstone",
     "age.period",
     "exposure.type",
     "exposure.maturity",

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.lab import Lab
-from tests.sources.debezium_records import CUSTOMERS, change, decimal, digits, tombstone
+from tests.sources.debezium_records import CUSTOMERS, RECORDED, change, decimal, digits, tombstone
 
 pytestmark = pytest.mark.spark
 
@@ -21,6 +25,11 @@ sources:
         path: landing/customers
         value: {format: debezium, key: [id]}
         schema: "id int, name string, credit decimal(14,3)"
+      - name: recorded
+        format: json
+        path: landing/recorded
+        value: {format: debezium, key: [id]}
+        schema: "id int, name string, credit decimal(14,3), note string, n int"
 """
 ALL = "select * from {{ source('crm', 'customers') }}\n"
 MODELS = {
@@ -28,6 +37,7 @@ MODELS = {
     "versions": f"/*---\nstreams: [crm.customers]\nhistory: true\n---*/\n{ALL}",
     "changes": f"/*---\nstreams: [crm.customers]\noutput_mode: append\n---*/\n{ALL}",
 }
+RECORD = "/*---\nstreams: [crm.recorded]\n---*/\nselect * from {{ source('crm', 'recorded') }}\n"
 LATER = {"ts_ms": 1_714_550_460_000}
 
 
@@ -54,6 +64,10 @@ def land(lab: Lab, name: str, lines: list[str]) -> None:
     lab.write(f"landing/customers/{name}.jsonl", "\n".join(lines) + "\n")
 
 
+def as_recorded(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return row["id"], row["name"], row["credit"], row["note"], row["n"]
+
+
 def table(lab: Lab, name: str = "customers") -> set[tuple[Any, ...]]:
     return {(r["id"], r["name"], r["credit"]) for r in lab.rows(name)}
 
@@ -63,7 +77,15 @@ def test_a_table_follows_its_changes(lab: Lab) -> None:
     for name, text in MODELS.items():
         lab.model(name, text)
     land(lab, "1", FIRST)
+    lab.model("recorded", RECORD)
+    landing = lab.root / "landing" / "recorded"
+    landing.mkdir(parents=True)
+    shutil.copy(RECORDED / "customers.jsonl.gz", landing)
     assert lab.build().codes() == []
+    expected_rows = json.loads((RECORDED / "customers.json").read_text(encoding="utf-8"))
+    assert sorted(map(as_recorded, lab.rows("recorded"))) == sorted(
+        (int(number), name, credit and Decimal(credit), note, int(n)) for number, name, credit, note, n in expected_rows
+    )
     assert table(lab) == {(1, "Ada", Decimal("12.500")), (2, "Alan T", Decimal("0.070")), (4, "Grace", None)}
     land(lab, "2", SECOND)
     assert lab.build().codes() == []
@@ -80,12 +102,32 @@ def test_a_table_follows_its_changes(lab: Lab) -> None:
     assert len(lab.rows("changes")) == 4 + 3 + 3
 
 
+def test_inspect_prints_a_declaration_that_works(lab: Lab) -> None:
+    # Neither the key nor the columns are declared yet.
+    lab.write("sources/crm.yml", SOURCE.partition(", key: [id]}")[0] + "}\n")
+    landing = lab.root / "landing" / "customers"
+    landing.mkdir(parents=True)
+    shutil.copy(RECORDED / "customers.jsonl.gz", landing)
+    result = lab.run("source", "inspect", "crm.customers")
+    assert result.code == 0, result.text
+    assert result.out.startswith("# By default the connector does not send TRUNCATE.")
+    lab.write("sources/crm.yml", result.out)
+    lab.model("customers", MODELS["customers"])
+    assert lab.run("compile").codes() == []
+    (source,) = yaml.safe_load(result.out)["sources"]
+    (declared,) = source["tables"]
+    assert declared["value"] == {"format": "debezium", "key": ["id"]}
+    assert declared["schema"].split(",\n")[:3] == ["id int", "name string", "credit decimal(14, 3)"]
+
+
 def test_records_that_are_no_rows_are_no_bad_records(lab: Lab) -> None:
-    lab.write("sources/crm.yml", f"{SOURCE}        on_bad_record: quarantine\n        max_bad_records: 1\n")
+    policy = "format: json\n        on_bad_record: quarantine\n        max_bad_records: 1\n"
+    lab.write("sources/crm.yml", SOURCE.replace("format: json\n", policy, 1))
     lab.model("customers", MODELS["customers"])
     land(lab, "1", [*FIRST, *[tombstone({"id": n}) for n in range(30)], change("t", None, lsn=140)])
     result = lab.build()
     assert result.codes() == ["bad-records"]
+    assert result.model("customers")["skipped"] == 31
     assert [r["reason"] for r in lab.rows("customers__quarantine")] == [
         "the table was truncated, which is not supported in this version"
     ]

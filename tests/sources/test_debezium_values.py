@@ -12,7 +12,7 @@ import pytest
 from engine.sources.spec import BAD, SKIPPED, SourceSpec
 from engine.sources.values import debezium_values
 from tests.lab import LabSession
-from tests.sources.debezium_records import UNAVAILABLE, change, decimal, digits, of, struct, tombstone
+from tests.sources.debezium_records import UNAVAILABLE, change, decimal, digits, of, recorded, struct, tombstone
 
 pytestmark = pytest.mark.spark
 
@@ -148,6 +148,56 @@ def test_records_that_are_no_rows(lab_session: LabSession) -> None:
     skipped, bad = rows[: len(SKIPPED_RECORDS)], rows[len(SKIPPED_RECORDS) :]
     assert [(row[SKIPPED], row[BAD]) for row in skipped] == [(kind, None) for kind in SKIPPED_RECORDS.values()]
     assert [(row[SKIPPED], row[BAD]["reason"]) for row in bad] == [(None, reason) for reason in BAD_RECORDS.values()]
+
+
+RECORDED_TYPES = """
+    id int, n decimal(12,2), m decimal(19,2), v decimal(20,5), d date, t string, t3 string, ts timestamp_ntz,
+    ts3 timestamp_ntz, tz timestamp, ttz string, iv bigint, j struct<a: decimal(3,2)>, jb string, x string, u string,
+    ip string, `by` binary, b1 boolean, b3 binary, p struct<x: double, y: double>, r float, l array<string>,
+    li array<int>, ld array<date>, ln array<decimal(6,2)>, o boolean, s smallint, b bigint, rg string
+"""
+RECORDED_ROW = {
+    "id": 1, "n": Decimal("-12.50"), "m": Decimal("3.50"), "v": Decimal("12.34560"), "d": date(2024, 5, 1),
+    "t": "10:11:12.123456", "t3": "10:11:12.123", "ts": ntz(2024, 5, 1, 10, 11, 12, 123456), "rg": "[1,5)",
+    "ts3": ntz(2024, 5, 1, 10, 11, 12, 123000), "tz": at(2024, 5, 1, 8, 11, 12, 123456), "ttz": "08:11:12Z",
+    "iv": 93_600_000_000, "j": {"a": Decimal("1.10")}, "jb": '{"a": 1.10}', "x": "<a/>", "ip": "127.0.0.1",
+    "u": "00000000-0000-0000-0000-000000000001", "by": b"\0\1\2", "b1": True, "b3": b"\5", "p": {"x": 1.5, "y": 2.0},
+    "r": 1.5, "l": ["a", "b"], "li": [1, 2], "ld": [date(2024, 5, 1)], "ln": [Decimal("1.25")], "o": True, "s": 7,
+    "b": 2**63 - 1,
+}  # fmt: skip
+
+
+def test_recorded_values(lab_session: LabSession) -> None:
+    first, infinite, second = (
+        r.asDict(recursive=True) for r in decoded(lab_session, recorded("types"), RECORDED_TYPES)
+    )
+    assert {name: first[name] for name in RECORDED_ROW} == RECORDED_ROW
+    assert infinite[BAD]["reason"].startswith("'d' is not a date of the years 1 to 9999, or is infinite: ")
+    assert (second["s"], second["_op"], second[BAD]) == (8, "u", None)
+    assert first["_position"] < second["_position"]
+
+
+def test_recorded_values_that_were_not_sent(lab_session: LabSession) -> None:
+    columns = {
+        "body": "string",
+        "bytes": "binary",
+        "li": "array<int>",
+        "lt": "array<string>",
+        "j": "string",
+        "x": "string",
+    }
+    for name, kind in columns.items():
+        (row,) = decoded(lab_session, recorded("unavailable"), f"id int, {name} {kind}")
+        assert row[BAD]["reason"].startswith(f"'{name}' was not sent because it did not change")
+    (row,) = decoded(lab_session, recorded("unavailable"), "id int, k int")
+    assert (row["id"], row["k"], row[BAD]) == (1, 1, None)
+
+
+def test_recorded_records_of_other_kinds(lab_session: LabSession) -> None:
+    rows = decoded(lab_session, recorded("others"), "a int, b string", ())
+    assert [row[SKIPPED] for row in rows[:4]] == ["transaction", "transaction", "message", "heartbeat"]
+    assert [(row["a"], row["_op"]) for row in (rows[4], rows[6])] == [(1, "r"), (2, "c")]
+    assert rows[5][BAD]["reason"] == "the table was truncated, which is not supported in this version"
 
 
 def test_a_delete_has_the_key_and_nothing_else(lab_session: LabSession) -> None:

@@ -311,7 +311,7 @@ def _merged(event: ModelFinished) -> str:
 
 
 def removed_rows_text(event: ModelFinished) -> str:
-    parts = []
+    parts = [f"{amount(event.skipped, 'record')} skipped that are not rows"] if event.skipped else []
     if event.bad_records:
         parts += [f"{amount(n, 'bad record')} from {name}" for name, n in event.bad_records.items()]
     if event.failed_checks:

@@ -108,6 +108,7 @@ def replace_table(
     finally:
         rows.unpersist()
     counted = Metrics(
+        skipped=bad_records.skipped_records(watched_inputs, observations),
         bad_records=bad_records.by_name(
             watched_inputs, {view: observation.bad for view, observation in observations.items()}
         ),

@@ -33,7 +33,7 @@ _CUT = "because the run was interrupted"
 # As many micro-batches of a model are kept; a chart shows no more.
 _PROGRESS_LENGTH = 100
 _MERGED = ("rows_updated", "rows_deleted")
-_REMOVED = ("bad_records", "failed_checks", "quarantined")
+_REMOVED = ("skipped", "bad_records", "failed_checks", "quarantined")
 _NUMBERS = (
     "rows_in", "rows_out", *_MERGED, "late", "duplicates", *_REMOVED, "state_rows", "batches", "watermark",
     "event_times", "snapshot_id", "note",

@@ -58,6 +58,7 @@ class Observed:
     Attributes:
         dropped: rows that were dropped as they have no event time.
         read: records, bad and good.
+        skipped: records that are not rows, which are not among those read.
         reason: one of those for which its records were taken out, without values of records.
     """
 
@@ -65,6 +66,7 @@ class Observed:
     dropped: int = 0
     read: int = 0
     reason: str = ""
+    skipped: int = 0
 
     @property
     def taken_out(self) -> int:
@@ -85,14 +87,21 @@ def _observed(session: SparkSession, execution: Any, item: Watched, metrics: Map
         frame = executions.observed_frame(session, execution, item.observation)
         row = frame.agg(*mark_bad_records.metrics(frame)).first() if frame is not None else None
         metrics = row.asDict() if row is not None else {}
-    counts = (mark_bad_records.COUNT, mark_bad_records.DROPPED_COUNT, mark_bad_records.RECORDS)
-    bad, dropped, read = (int(metrics.get(name) or 0) for name in counts)
-    return Observed(bad, dropped, read, metrics.get(mark_bad_records.REASON) or _NO_TIME)
+    counts = (
+        mark_bad_records.COUNT, mark_bad_records.DROPPED_COUNT, mark_bad_records.RECORDS, mark_bad_records.SKIPPED_COUNT
+    )  # fmt: skip
+    bad, dropped, read, skipped = (int(metrics.get(name) or 0) for name in counts)
+    return Observed(bad, dropped, read, metrics.get(mark_bad_records.REASON) or _NO_TIME, skipped)
 
 
 def _records(session: SparkSession, execution: Any, item: Watched) -> DataFrame | None:
     frame = executions.observed_frame(session, execution, item.observation)
     return mark_bad_records.bad_records(frame, item.name) if frame is not None else None
+
+
+def skipped_records(watched_inputs: Iterable[Watched], observations: Mapping[str, Observed]) -> int:
+    """How many records of inputs that are read once are not rows."""
+    return sum(observations[item.view].skipped for item in watched_inputs if item.once)
 
 
 def by_name(watched_inputs: Iterable[Watched], counts: Mapping[str, int]) -> dict[str, int]:

@@ -248,6 +248,7 @@ class BatchWriter:
         finally:
             prepared.close()
         metrics = Metrics(
+            skipped=bad_records.skipped_records(rules.watched, observations),
             bad_records={view: observation.taken_out for view, observation in observations.items()},
             bad_reasons={
                 view: observation.reason for view, observation in observations.items() if observation.taken_out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 # Of so many files the newest time is looked for, by modification time. Late rows may come in a newer file than the
 # newest row; not in so many.
 NEWEST = 100
+# Of so many lines the columns of change records are looked for.
+_LINES = 1000
 
 
 def newest(session: SparkSession, spec: SourceSpec, place: Place) -> DataFrame | None:
@@ -35,6 +38,21 @@ def newest(session: SparkSession, spec: SourceSpec, place: Place) -> DataFrame |
 
 def _for_spark(file: listing.Listed) -> str:
     return listing.exactly(file.path) if isinstance(file.path, Path) else file.uri
+
+
+def change_records(session: SparkSession, spec: SourceSpec, place: Place) -> list[tuple[bytes | None, bytes | None]]:
+    """Keys and values of some lines of a source with its connection; lines of another form are left out."""
+    listing.check_listed(session, spec, place)
+    reader = session.read.options(recursiveFileLookup="true").format("text")
+    found = []
+    for row in reader.load(listing.for_spark(spec, place)).select("value").limit(_LINES).collect():
+        try:
+            line = json.loads(row[0])
+        except ValueError:
+            continue
+        if isinstance(line, dict) and {"key", "value"} <= set(line):
+            found.append((json.dumps(line["key"]).encode(), json.dumps(line["value"]).encode()))
+    return found
 
 
 def sampled(session: SparkSession, spec: SourceSpec, place: Place) -> StructType:

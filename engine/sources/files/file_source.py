@@ -249,6 +249,10 @@ def _newest(session: SparkSession, spec: SourceSpec, place: Place) -> DataFrame 
     return file_samples.newest(session, with_connection(spec, place), place)
 
 
+def _change_records(session: SparkSession, spec: SourceSpec, place: Place) -> list[tuple[bytes | None, bytes | None]]:
+    return file_samples.change_records(session, with_connection(spec, place), place)
+
+
 def _sampled(session: SparkSession, spec: SourceSpec, place: Place) -> StructType:
     return file_samples.sampled(session, with_connection(spec, place), place)
 
@@ -256,6 +260,7 @@ def _sampled(session: SparkSession, spec: SourceSpec, place: Place) -> StructTyp
 _ANSWERS = Answers(
     reads_files=True,
     change_feed=change_feed,
+    change_records=_change_records,
     placed=_placed,
     begun_at=_begun_at,
     skipped_by="file_modification_time",

@@ -12,10 +12,11 @@ from engine.schema.format_keys import KAFKA_KEYS
 from engine.sources.kafka.connection import PREFIX, consumer_faults
 from engine.sources.spec import SourceSpec, SpecFault, reader_faults, starting_milliseconds
 from engine.sources.values import VALUE_FORMATS
-from engine.sources.values.declared_value import value_faults
+from engine.sources.values.declared_value import value_faults, value_of
 from engine.spark_options import KAFKA
 
 KEYS: Mapping[str, ValueForm] = KAFKA_KEYS.forms
+TOMBSTONE_POLICIES = next(key.choices for key in KAFKA_KEYS.keys if key.name == "on_tombstone")
 TOPICS = ("topic", "topics", "topic_pattern", "assign")
 STARTS = ("starting_offsets", "starting_timestamp")
 # Options of Spark's reader that are not keys here.
@@ -43,6 +44,7 @@ def faults(spec: SourceSpec) -> Iterator[SpecFault]:
         hint = "Add 'connection: main', with a name of the target's 'connections:'."
         yield SpecFault(("connection",), f"source '{spec.name}' has no 'connection'", hint, "missing-key")
     yield from value_faults(spec, VALUE_FORMATS)
+    yield from _tombstone_faults(spec)
     yield from _start_faults(said)
     if spec.stream is False and "max_offsets_per_trigger" in said:
         hint = "Remove it: 'stream: false' reads everything at once."
@@ -77,6 +79,22 @@ def _is_assignment(value: Any) -> bool:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _tombstone_faults(spec: SourceSpec) -> Iterator[SpecFault]:
+    policy = spec.settings.get("on_tombstone", TOMBSTONE_POLICIES[0])
+    if policy == "bad_record" and value_of(spec)["format"] == "debezium":
+        message = (
+            "'on_tombstone: bad_record' cannot be combined with format 'debezium', which sends one after each delete"
+        )
+        yield SpecFault(("on_tombstone",), message, "Remove it.", "setting-conflict")
+    if policy == "delete":
+        message = "'on_tombstone: delete' is not supported in this version"
+        hint = "For a topic of Debezium, write value: {format: debezium, key: [id]}, which deletes rows."
+        yield SpecFault(("on_tombstone",), message, hint, "not-supported")
+    elif policy not in TOMBSTONE_POLICIES:
+        message = f"'on_tombstone' cannot be '{policy}'"
+        yield SpecFault(("on_tombstone",), message, f"Allowed: {', '.join(TOMBSTONE_POLICIES)}.")
 
 
 def _start_faults(said: Mapping[str, Any]) -> Iterator[SpecFault]:

@@ -217,6 +217,10 @@ def as_text(spec: SourceSpec) -> SourceSpec:
     return replace(spec, schema="", settings={**spec.settings, "value": {"format": "string"}})
 
 
+def as_bytes(spec: SourceSpec) -> SourceSpec:
+    return replace(spec, schema="", settings={**spec.settings, "value": {"format": "bytes"}})
+
+
 def of_json(session: SparkSession, source: str, texts: DataFrame) -> StructType:
     """The columns of some of the values of a source, which are JSON.
 

@@ -37,7 +37,17 @@ from engine.sources.kafka.kafka_options import (
 from engine.sources.kafka.topic_check import Topic
 from engine.sources.kafka.topic_offsets import ISOLATION, PolledTopics, client_of, names_of, stand_of
 from engine.sources.kafka.unread_times import UnreadTimes
-from engine.sources.spec import BAD, ORIGIN, RAW, Place, Resumption, SourceSpec, begun_at, starting_milliseconds
+from engine.sources.spec import (
+    BAD,
+    ORIGIN,
+    RAW,
+    SKIPPED,
+    Place,
+    Resumption,
+    SourceSpec,
+    begun_at,
+    starting_milliseconds,
+)
 from engine.sources.values import value_format
 from engine.sources.values.declared_value import change_feed, value_of
 
@@ -218,7 +228,19 @@ def _read(session: SparkSession, spec: SourceSpec, place: Place, *, stream: bool
     form = value_format(value["format"])
     if form is None:
         raise AssertionError(value["format"])
-    return form.decode(taken, spec, value, place)
+    decoded = form.decode(taken, spec, value, place)
+    return _without_tombstones(decoded) if spec.settings.get("on_tombstone") == "ignore" else decoded
+
+
+def _without_tombstones(frame: DataFrame) -> DataFrame:
+    """A frame in which records with a key and no value are skipped, and not bad."""
+    from pyspark.sql import functions as f
+
+    if SKIPPED in frame.columns:
+        return frame
+    empty = f.col(BAD).isNotNull() & f.col(BAD)["raw"].isNull() & f.col(ORIGIN)["key"].isNotNull()
+    frame = frame.withColumn(SKIPPED, f.when(empty, "tombstone"))
+    return frame.withColumn(BAD, f.when(f.col(SKIPPED).isNull(), f.col(BAD)))
 
 
 def _options(spec: SourceSpec, *, stream: bool, topics: Mapping[str, Topic] | None = None) -> dict[str, str]:
@@ -290,6 +312,12 @@ def _sampled(session: SparkSession, spec: SourceSpec, place: Place) -> StructTyp
     return topic_check.of_json(session, spec.name, texts)
 
 
+def _change_records(session: SparkSession, spec: SourceSpec, place: Place) -> list[tuple[bytes | None, bytes | None]]:
+    newest = topic_check.newest(topic_check.as_bytes(spec), position(session, spec, place))
+    rows = read_batch(session, newest, place).select(f"{ORIGIN}.key", "value").limit(topic_check.SAMPLE).collect()
+    return [(key, value) for key, value in rows]
+
+
 def _waiting(there: Mapping[str, Any], stands: Sequence[Mapping[str, Any]]) -> int:
     """The marks of transactions are offsets as well. Other sources of the stream have other positions."""
     found = ((topic, by) for stand in stands for topic, by in stand.items() if isinstance(by, Mapping))
@@ -335,6 +363,7 @@ ANSWERS: Mapping[str, Answers] = {
         columns_by=ColumnsBy.NAME,
         topic_names=_topic_names,
         change_feed=change_feed,
+        change_records=_change_records,
         placed=_placed,
         begun_at=_begun_at,
         topics_now=topic_offsets.topics_now,

@@ -28,7 +28,7 @@ _CHANGE, _ROW = "__change", "__row"
 def faults(spec: SourceSpec, value: Mapping[str, Any]) -> Iterator[SpecFault]:
     if "key" not in value:
         hint = "Add the columns of the primary key: value: {format: debezium, key: [id]}; of a table without one: []."
-        yield SpecFault(("value",), "a value of format 'debezium' needs 'key'", hint, "missing-key")
+        yield SpecFault(("value", "key"), "a value of format 'debezium' needs 'key'", hint, "missing-key")
     if not spec.schema:
         hint = 'Declare the columns of the table: schema: "id int, name string".'
         yield SpecFault(("schema",), f"source '{spec.name}' has no 'schema'", hint, "missing-key")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from engine.errors import near
@@ -14,10 +14,9 @@ from engine.sources.values import value_format
 
 def change_feed(spec: SourceSpec) -> ChangeFeed | None:
     """What the records of a source are changes of; None: they are rows."""
-    value = spec.settings.get("value")
-    form = value_format(value.get("format")) if isinstance(value, Mapping) else None
-    feed = getattr(form, "change_feed", None)
-    found: ChangeFeed | None = feed(value_of(spec)) if feed is not None else None
+    value = value_of(spec)
+    feed = getattr(value_format(value["format"]), "change_feed", None)
+    found: ChangeFeed | None = feed(value) if feed is not None else None
     return found
 
 
