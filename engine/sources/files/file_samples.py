@@ -44,7 +44,7 @@ def change_records(session: SparkSession, spec: SourceSpec, place: Place) -> lis
     """Keys and values of some lines of a source with its connection; lines of another form are left out."""
     listing.check_listed(session, spec, place)
     reader = session.read.options(recursiveFileLookup="true").format("text")
-    found = []
+    found: list[tuple[bytes | None, bytes | None]] = []
     for row in reader.load(listing.for_spark(spec, place)).select("value").limit(_LINES).collect():
         try:
             line = json.loads(row[0])
