@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from engine.compile import Manifest, Model
+from engine.compile.nodes.facts import Facts
 from engine.compile.nodes.fingerprint import published
 
 # Facts beside the text of the query that decide which rows it gives.
@@ -22,7 +22,7 @@ class AffectedModel:
     columns: tuple[str, ...] | None
 
 
-def affected_models(manifest: Manifest, model: Model, before: Mapping[str, Any]) -> tuple[AffectedModel, ...]:
+def affected_models(manifest: Manifest, model: Model, before: Facts) -> tuple[AffectedModel, ...]:
     changed: dict[str, frozenset[str] | None] = {model.id: changed_columns(before, model.facts)}
     if changed[model.id] == frozenset():
         return ()
@@ -40,7 +40,7 @@ def affected_models(manifest: Manifest, model: Model, before: Mapping[str, Any])
 
 
 def affected_exposures(
-    manifest: Manifest, model: Model, before: Mapping[str, Any], found: Iterable[AffectedModel]
+    manifest: Manifest, model: Model, before: Facts, found: Iterable[AffectedModel]
 ) -> tuple[str, ...]:
     """Return the exposures that read what an edit affects; which columns they read is not known."""
     if not manifest.exposures:
@@ -52,18 +52,18 @@ def affected_exposures(
     return tuple(exposure.name for exposure in manifest.exposures if tables & set(exposure.depends_on))
 
 
-def _columns(facts: Mapping[str, Any]) -> frozenset[str]:
-    selected = _selected(str(facts.get("sql", "")))
+def _columns(facts: Facts) -> frozenset[str]:
+    selected = _selected(facts.sql)
     return frozenset(selected[0] if selected else ())
 
 
-def changed_columns(before: Mapping[str, Any], after: Mapping[str, Any]) -> frozenset[str] | None:
+def changed_columns(before: Facts, after: Facts) -> frozenset[str] | None:
     """Return the columns of a query, in lower case, that an edit changed; None: it may give other rows."""
     # Facts of an artifact have no credentials, which decide on no value.
     old, new = published(before), published(after)
     inner = _changed_inside(old, new)
-    sides = [_selected(str(facts.get("sql", ""))) for facts in (old, new)]
-    if inner is None or any(old.get(key) != new.get(key) for key in _OF_ROWS):
+    sides = [_selected(facts.sql) for facts in (old, new)]
+    if inner is None or any(getattr(old, key) != getattr(new, key) for key in _OF_ROWS):
         return None
     if sides[0] is None or sides[1] is None or sides[0][1] != sides[1][1]:
         return None
@@ -77,9 +77,9 @@ def changed_columns(before: Mapping[str, Any], after: Mapping[str, Any]) -> froz
     return frozenset(found)
 
 
-def _changed_inside(before: Mapping[str, Any], after: Mapping[str, Any]) -> frozenset[str] | None:
+def _changed_inside(before: Facts, after: Facts) -> frozenset[str] | None:
     """The columns of the ephemeral models inside a query that an edit changed; None: one may give other rows."""
-    old, new = before.get("inlined") or {}, after.get("inlined") or {}
+    old, new = before.inlined, after.inlined
     if old.keys() != new.keys():
         # The query that names another one was edited, too.
         return None
