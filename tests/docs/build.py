@@ -152,8 +152,9 @@ def facts(
     tables: Mapping[str, Any] | None = None,
     freshness: Mapping[str, Any] | None = None,
     watermarks: Mapping[str, datetime] | None = None,
+    history: Mapping[str, Any] | None = None,
 ) -> Facts:
-    return Facts(project, read_results(results), tables or {}, freshness or {}, NOW, watermarks or {})
+    return Facts(project, read_results(results, history), tables or {}, freshness or {}, NOW, watermarks or {})
 
 
 def written(folder: Path, project: Manifest, results: Any = None, **more) -> Site:

@@ -90,6 +90,7 @@ def write_page(settings: CommandSettings, result: Compiled) -> Path:
     from engine.docs.site.shared_page_data import Facts
     from engine.docs.site.table_statistics import read_tables
     from engine.docs.site.write_site import write_site
+    from engine.runtime.context.run_history import read_history
     from engine.runtime.context.run_results import read_results as stored_results
 
     manifest, folder = result.manifest, settings.target_dir
@@ -97,7 +98,7 @@ def write_page(settings: CommandSettings, result: Compiled) -> Path:
     tables = read_tables(manifest, result.target.catalog)
     if tables:
         write_catalog(manifest, tables, folder)
-    run = read_results(stored_results(folder))
+    run = read_results(stored_results(folder), read_history(folder))
     now, marks = datetime.now(UTC), read_watermarks(manifest, result.target)
     return write_site(Facts(manifest, run, tables, read_freshness(folder), now, marks), folder / _SITE)
 

@@ -130,6 +130,7 @@ def index_record(facts: Facts) -> Record:
         )
         if run.nodes
         else None,
+        "runs": len(run.history),
         "tests": len(manifest.tests),
         "unit_tests": len(manifest.unit_tests),
         "nodes": [_node_in_short(facts, node) for node in facts.nodes],
@@ -201,7 +202,12 @@ def _first_sentence(text: str) -> str:
 
 
 def run_in_short(model: Model, run: NodeRun) -> Record:
-    record = {"status": run.status, "tone": run.tone.value, "at": moment(run.at)}
+    record = {
+        "status": run.status,
+        "tone": run.tone.value,
+        "at": moment(run.at),
+        "attempt": list(run.attempt) if run.attempt else None,
+    }
     numbers = {key: number for key, number in run.numbers.items() if number or key not in _absent(model)}
     return slim({**record, "counted": [list(item) for item in run.counted]}) | numbers
 
@@ -293,3 +299,23 @@ def macro_records(facts: Facts) -> list[Record]:
         }
         for macro in facts.manifest.macros
     ]
+
+
+def run_records(facts: Facts) -> list[Record]:
+    """The last runs, the newest first: nodes by their numbers, others (tests) by their names."""
+    return [
+        {
+            "at": moment(run.at),
+            "command": run.command,
+            "target": run.target,
+            "seconds": run.seconds,
+            "results": [
+                [
+                    facts.numbers.get(result.node, result.node.partition(".")[2]), result.status, result.tone.value,
+                    result.began, result.ended, result.rows_in, result.rows_out, result.message,
+                ]
+                for result in run.results
+            ],
+        }
+        for run in facts.run.history
+    ]  # fmt: skip

@@ -63,6 +63,7 @@
     if (kind && headrace.added && headrace.added[kind]) return headrace.added[kind](site, names, query);
     if (!kind) return headrace.overview(site);
     if (kind === "graph") return headrace.graphPage(site, query);
+    if (kind === "runs") return headrace.runsPage(site, names[0]);
     if (kind === "macro") return headrace.macroPage(site, names[0]);
     const node = site.byId.get(`${kind === "column" ? names[0] : kind}.${kind === "column" ? names[1] : names[0]}`);
     if (node === undefined) return null;
