@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import expect
 
+from engine.compile.artifacts.write_artifacts import write_artifacts
 from engine.compile.nodes.manifest import Manifest
+from engine.compile.selection.previous_state import load_previous
 from engine.compile.selection.select_nodes import select
 from engine.docs.page_access import page_access
 from engine.docs.serve import serving
 from engine.docs.site.column_trace import Columns, ColumnSpot, impact, trace
+from engine.docs.site.differences import differences
 from engine.errors import UsageError
 from tests.browser.conftest import DRAWN
+from tests.docs.build import written
 
 PAGES = {
     "overview": "#/",
@@ -28,6 +34,8 @@ PAGES = {
     "rows": "#/column/model/carriers/long_delays",
     "field": "#/column/source/ops.departures/data.departure_delay",
     "macro": "#/macro/share",
+    "runs": "#/runs",
+    "run": "#/runs/0",
     "nothing": "#/model/nothing",
 }
 
@@ -179,7 +187,7 @@ def test_a_column_is_followed_in_the_graph(window, flights):
     expect(card.get_by_role("heading")).to_contain_text("departure_delay")
     page.keyboard.press("Escape")
     expect(card).to_be_hidden()
-    expect(page.locator("path.flowing.value")).to_have_count(0)
+    expect(page.locator(".flows .flowing")).to_have_count(0)
 
 
 def test_the_card_lies_beside_the_graph_and_the_light_reaches_some_steps(window, flights, example):
@@ -371,9 +379,14 @@ def test_the_path_on_the_page_is_the_compilers(window, flights, example):
             expect(one.page.locator(".crumbs")).to_contain_text(model.name)
             way = trace(columns, ColumnSpot(model.id, column.name))
             shown = one.page.locator(".steps > li > a.origin").all_inner_texts()
-            assert shown == [f"{example.nodes[s.spot.node].name}.{s.spot.column}" for s in way.steps]
+            # Each origin stands before what is made of it.
+            steps = {f"{example.nodes[s.spot.node].name}.{s.spot.column}": s for s in way.steps}
+            assert sorted(shown) == sorted(steps)
+            assert shown[-1] == f"{model.name}.{column.name}"
+            for place, name in enumerate(shown):
+                assert all(shown.index(f"{example.nodes[o.node].name}.{o.column}") < place for o in steps[name].origins)
             texts = one.page.locator(".steps .expression").all_inner_texts()
-            assert texts == [s.sql for s in way.steps if s.spot.node.startswith("model.")]
+            assert texts == [steps[name].sql for name in shown if steps[name].spot.node.startswith("model.")]
 
 
 SELECTIONS = [
@@ -531,3 +544,37 @@ def test_runs_that_wrote_a_table_are_listed(window, flights):
     page = window(flights).open("#/model/departures_hourly")
     runs = page.get_by_role("region", name="Runs that wrote this table")
     expect(runs.locator("tbody tr")).to_have_count(1)
+
+
+def test_a_run_shows_when_its_nodes_waited_and_ran(window, flights, example):
+    page = window(flights).open("#/runs")
+    page.get_by_role("region", name="Runs").get_by_role("link").first.click()
+    rows = page.get_by_role("region", name="Timeline of the run").locator("tbody tr")
+    expect(rows).to_have_count(len(example.models) + len(example.tests) + 1)
+    hourly = rows.filter(has_text="departures_hourly").first
+    expect(hourly).to_contain_text("828")
+    expect(hourly).to_contain_text("2.0 s")
+    expect(page.locator(".gantt .ran.critical")).not_to_have_count(0)
+
+
+def test_differences_are_seen_on_the_graph_and_on_each_page(window, example, tmp_path):
+    write_artifacts(example, tmp_path / "earlier")
+    stored = tmp_path / "earlier" / "manifest.json"
+    earlier = json.loads(stored.read_text())
+    earlier["nodes"]["model.flights.routes"]["raw_code"] = "select 1 as one"
+    del earlier["nodes"]["model.flights.routes"]["columns"]["late_share"]
+    stored.write_text(json.dumps(earlier))
+    now = replace(
+        example,
+        nodes={n: m for n, m in example.nodes.items() if n != "exposure.departures_board"},
+        order=tuple(n for n in example.order if n != "exposure.departures_board"),
+    )
+    found = differences(now, load_previous(tmp_path / "earlier", must_exist=True))
+    page = window(written(tmp_path / "docs", now, differences=found)).open("#/")
+    page.get_by_role("link", name="Changes").click()
+    expect(page.locator(".box.changed")).to_contain_text("routes")
+    expect(page.locator(".box.removed")).to_contain_text("departures_board")
+    expect(page.locator(".problems li.changed")).to_contain_text("Columns addedlate_share")
+    expect(page.locator(".diff .minus").first).to_contain_text("select 1 as one")
+    page.locator("#nodes").get_by_role("link", name="routes").click()
+    expect(page.get_by_role("heading", name="Change", exact=True)).to_be_visible()

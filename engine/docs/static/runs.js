@@ -1,8 +1,10 @@
 "use strict";
 
-/* The runs that the project still has, and of each when its nodes waited and ran, and what they read and wrote. */
+/* The runs that the project still has, and of each when its nodes waited and ran, and how many rows they read and wrote. */
 (() => {
   const { h, number, plural, time, badge, section, table, cell, amount, nodeLink } = headrace;
+  // Times of nodes are known to about so many seconds.
+  const SLACK = 1;
   const seconds = (value) => (value === null || value === undefined ? "–" : value < 10 ? `${value.toFixed(1)} s` : headrace.span(value * 1000));
 
   async function runsPage(site, place) {
@@ -50,9 +52,11 @@
     const byNode = new Map(spans.map((span) => [span.name, span]));
     const start = Math.min(...spans.map(({ began }) => began));
     for (const span of spans) {
-      const parents = typeof span.name === "number" ? site.graph.up[span.name].map((parent) => byNode.get(parent)).filter((parent) => parent && parent !== span && parent.ended <= span.began + 0.5) : [];
+      const parents = typeof span.name === "number" ? site.graph.up[span.name].map((parent) => byNode.get(parent)).filter((parent) => parent && parent !== span && parent.ended <= span.began + SLACK) : [];
       span.after = parents.sort((a, b) => b.ended - a.ended)[0] || null;
       span.ready = Math.min(span.began, Math.max(start, span.after ? span.after.ended : start));
+      // It waited for another node to make room for it.
+      if (span.began - span.ready > SLACK) span.after = spans.filter((other) => other !== span && other.ended <= span.began + SLACK / 2).sort((a, b) => b.ended - a.ended)[0] || span.after;
     }
     const models = spans.filter(({ name }) => typeof name === "number");
     let last = [...(models.length ? models : spans)].sort((a, b) => b.ended - a.ended)[0];
@@ -82,7 +86,7 @@
         critical.length > 1
           ? section(
               "Critical path",
-              h("p", { class: "note" }, `The end of the run waited for these ${number(critical.length)} nodes, one after another.`),
+              h("p", { class: "note" }, `The end of the run waited for these ${number(critical.length)} nodes, one after another: each for an input, or for room to run.`),
               h("ul", { class: "plain" }, critical.map(({ name, began, ended: end }) => h("li", {}, label(site, name), " ", h("span", { class: "under" }, seconds(end - began))))),
             )
           : null,
