@@ -216,7 +216,7 @@
       }
       if (this.view) this.paint();
       if (this.options.onFocus) this.options.onFocus(this.focus, this.near);
-      // What stands beside the graph may have made it narrower.
+      // The card beside the graph may have made it narrower.
       if (this.view && this.focus !== null) requestAnimationFrame(() => (this.path ? this.frame([...this.path.rows.keys()]) : this.uncover(this.focus)));
     }
 

@@ -96,7 +96,7 @@
       this.told(key);
     }
 
-    /* After groups have changed: say so, and let the keyboard go on at a box. */
+    /* After groups have changed: say so, and move the focus to a box. */
     told(id) {
       const held = this.element.contains(document.activeElement);
       this.lit();
