@@ -137,9 +137,7 @@ def _opened(page: Any, site: Path) -> float:
     page.goto("about:blank")
     begin = time.perf_counter()
     page.goto(f"{site.as_uri()}/index.html#/graph")
-    page.wait_for_function(
-        "document.documentElement.dataset.ready === 'true' && document.querySelector('canvas.far:not([hidden]), .box')"
-    )
+    page.wait_for_function("document.documentElement.dataset.ready === 'true' && document.querySelector('.mass, .box')")
     return time.perf_counter() - begin
 
 

@@ -33,7 +33,7 @@ class Status(StrEnum):
 
     @property
     def failed(self) -> bool:
-        """Return whether nodes that depend on this one are skipped."""
+        """Whether what depends on the node is skipped."""
         return self in {Status.FAIL, Status.ERROR, Status.SKIPPED}
 
 
@@ -59,7 +59,13 @@ class StepStarted:
 
 @dataclass(frozen=True, slots=True)
 class ModelStarted:
-    """Node `index` (from 1) of the run starts; `unread` counts a stream's input by unit, if the plan can."""
+    """Node `index` of the run begins.
+
+    Attributes:
+        index: its place in the run, from 1.
+        unread: of a stream, how much input it has to read, by unit (`files`, `offsets`, `snapshots`), as far as the
+            plan could count it.
+    """
 
     node: str
     index: int
@@ -71,15 +77,15 @@ class ModelStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metrics:
-    """The numbers of one micro-batch, or of several.
+    """The numbers of a micro-batch, or of several together.
 
     Attributes:
         rows_out: rows written; 0: nothing was committed.
-        rows_updated: rows of `rows_out` whose key the table already had.
-        rows_deleted: rows deleted by key; not part of `rows_out`.
+        rows_updated: those of `rows_out` that were in the table before, by their key.
+        rows_deleted: rows that were taken out of the table, by their key; they are not among `rows_out`.
         duplicates: rows that `dedup` dropped.
-        bad_records: unreadable records, by input.
-        bad_reasons: one reason for each input, without values of records.
+        bad_records: records taken out because they could not be read, by input.
+        bad_reasons: one of the reasons of them, by input, without values of records.
     """
 
     rows_in: int = 0
@@ -98,7 +104,7 @@ class Metrics:
         return {f.name: getattr(self, f.name) for f in fields(Metrics)}
 
     def plus(self, later: Metrics) -> Metrics:
-        """Return the sum of both; state is that of `later`."""
+        """Both together; what is held in state is what the later one says."""
         return Metrics(
             rows_in=self.rows_in + later.rows_in,
             rows_out=self.rows_out + later.rows_out,
@@ -120,7 +126,7 @@ def _summed(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, in
 
 @dataclass(frozen=True, slots=True)
 class HeldInState:
-    """What one step of a query keeps between micro-batches."""
+    """What one step of a query holds between micro-batches."""
 
     operator: str
     meaning: str
@@ -135,8 +141,8 @@ class BatchCommitted(Metrics):
 
     Attributes:
         watermark: UTC text.
-        replayed: it was written before a crash; nothing is counted twice.
-        read: how much of `ModelStarted.unread` it read, by unit; a unit is missing if that is unknown.
+        replayed: it had been written before a crash; nothing is counted twice.
+        read: how much of `ModelStarted.unread` it read, by unit; a unit is missing where that is not known.
     """
 
     node: str
@@ -151,13 +157,13 @@ class BatchCommitted(Metrics):
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Metrics):
-    """How a model's run ended; numbers are sums over its micro-batches.
+    """How a model's turn ended; numbers are sums over its micro-batches.
 
     Attributes:
-        message: the reason in one line; empty for success.
+        message: why, in one line; empty for success.
         watermark: the last one, UTC text.
-        event_times: the newest event time of each input of a query with several watermarks; None: it had no rows.
-        more: the run stopped with input left (`engine start`).
+        event_times: the newest event time of each input of a query with several watermarks; None: it had no row.
+        more: its turn ended before it had read all there was (`engine start`).
     """
 
     status: Status
@@ -184,9 +190,13 @@ class ModelFinished(Outcome):
 
 @dataclass(frozen=True, slots=True)
 class TestFinished:
-    """A test ended; `failures` counts failing rows, or expectations of a unit test.
+    """A test ended.
 
-    `passed_at` is when it last passed with the same model, rows and text, and was therefore not run; empty: it ran.
+    Attributes:
+        index: its place in the run, from 1.
+        failures: failing rows of a data test, expectations of a unit test that do not hold.
+        at: when it ended, UTC.
+        passed_at: when it passed last with the same model, rows and text, so that it did not run; empty: it ran.
     """
 
     node: str
@@ -216,7 +226,14 @@ class RunFinished:
 
 @dataclass(frozen=True, slots=True)
 class TurnStarted:
-    """`--watch` starts run `number` (from 1) after an edit of `files`; `due` is None if the project has errors."""
+    """`--watch` runs what is due after an edit.
+
+    Attributes:
+        number: of the turn, from 1; the first one follows no edit.
+        files: that were written, made or removed, relative to the project.
+        due: how many nodes will run; None: not known, because the project has errors.
+        at: when it begins, UTC.
+    """
 
     number: int
     files: tuple[str, ...]
@@ -227,7 +244,7 @@ class TurnStarted:
 
 @dataclass(frozen=True, slots=True)
 class TurnFinished:
-    """A run of `--watch` ended; `seconds` counts from when its edit was noticed."""
+    """A turn of `--watch` is over; `seconds` since its edit was noticed; `at` in UTC."""
 
     number: int
     seconds: float
@@ -242,7 +259,7 @@ class SessionRestarted:
 
 @dataclass(frozen=True, slots=True)
 class LiveStarted:
-    """`engine start` began; its commits carry `run_id`."""
+    """`engine start` runs; commits carry `run_id`; `at` in UTC."""
 
     run_id: str
     target: str
@@ -264,14 +281,17 @@ class NodeState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NodeStateChanged:
-    """A node of `engine start` changed its state.
+    """A node of `engine start` is in another state.
 
     Attributes:
-        state: idle: up to date; queued: a run is due; waiting: for the node that `reason` names; backing off: retried
-            after a failure that can pass; standby: another process writes its table; failed: it needs an edit.
-        reason: in words: "new input in sales.orders", "orders committed", the first line of an error.
-        until: when a node that backs off is retried, or a scheduled one is due, UTC; empty: unknown.
-        took_over: it was on standby, and this process writes its table from now on.
+        state: idle: up to date; queued: a turn is due; running; waiting: for the node that `reason` names, which must
+            succeed first; backing off: its last turn failed for a reason that can pass, and it is tried again;
+            standby: another process writes its table, and this one takes over when that one ends; paused; failed: an
+            edit of the project is needed.
+        reason: why, in words: "new input in sales.orders", "orders committed", the first line of an error.
+        at: when, UTC.
+        until: when a node that backs off is tried again, or a scheduled one is due, UTC; empty: not known.
+        took_over: it was on standby, and from now on this process writes its table.
     """
 
     node: str
@@ -284,7 +304,14 @@ class NodeStateChanged:
 
 @dataclass(frozen=True, slots=True)
 class NodeTurnStarted:
-    """A run of a model and its tests starts: the node's run `number` (from 1), `waited` seconds after it was due."""
+    """A node's turn begins: a bounded run of a model and its tests.
+
+    Attributes:
+        node: id of the model; of a test of sources, of the test.
+        number: of this node's turns, from 1.
+        waited: seconds since it was due.
+        at: when it begins, UTC.
+    """
 
     node: str
     number: int
@@ -295,7 +322,15 @@ class NodeTurnStarted:
 
 @dataclass(frozen=True, slots=True)
 class NodeTurnFinished:
-    """A run of a node ended; `more`: input is left, and another run is due. `message` is empty unless it failed."""
+    """A node's turn is over.
+
+    Attributes:
+        node: as in `NodeTurnStarted`.
+        status: of the model; `error` if the turn could not begin.
+        more: it has not read all there was; another turn is due.
+        message: why it failed, in one line; empty if it did not.
+        at: when it ended, UTC.
+    """
 
     node: str
     number: int
@@ -308,13 +343,15 @@ class NodeTurnFinished:
 
 @dataclass(frozen=True, slots=True)
 class ProjectReloaded:
-    """`engine start` re-read the project.
+    """`engine start` has read the project again.
 
     Attributes:
-        files: edited files, relative to the project; empty: on request.
-        changed: nodes whose new definition is used from their next run on.
-        rejected: why all or part of the edit is not used; empty: all of it is.
-        unused: nodes that keep their old definition while the rest of the edit is used; empty: none of it is used.
+        files: that were edited, relative to the project; empty: it was asked to.
+        changed: ids of nodes whose new definition is used from their next turn on.
+        rejected: why the project as it is now is not used, or not all of it; empty: it is.
+        at: when, UTC.
+        unused: ids of the nodes that continue as they were, while the rest of the edit is used; empty: nothing of a
+            rejected edit is used.
     """
 
     files: tuple[str, ...]
@@ -326,15 +363,15 @@ class ProjectReloaded:
 
     @property
     def rejection(self) -> str:
-        """Return which part of the edit is not used, and why, in a sentence; empty: all of it is used."""
+        """What of the edit is not used, and why, in a sentence; empty: all of it is used."""
         if not self.rejected:
             return ""
         if not self.unused:
             return f"the edited project is not used: {self.rejected}"
         names = [f"'{node.partition('.')[2]}'" for node in self.unused]
-        listed = f"{', '.join(names[:-1])} and {names[-1]}" if names[1:] else names[0]
-        clause = "which continue as they were" if names[1:] else "which continues as it was"
-        return f"the edit is used but for {listed}, {clause}: {self.rejected}"
+        several = f"{', '.join(names[:-1])} and {names[-1]}" if names[1:] else names[0]
+        ways = "which continue as they were" if names[1:] else "which continues as it was"
+        return f"the edit is used but for {several}, {ways}: {self.rejected}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,7 +385,7 @@ class MaintenanceFinished:
 
 @dataclass(frozen=True, slots=True)
 class SessionClosed:
-    """`engine start` shut Java down; it restarts when there is work."""
+    """`engine start` gave Java back; `reason` says why. It is opened again when there is work."""
 
     reason: str
     at: str
@@ -399,10 +436,10 @@ def now() -> str:
 
 
 def fold(events: Iterable[Event]) -> RunResults:
-    fold_state = _Fold()
+    collected = _Fold()
     for event in events:
-        fold_state.add(event)
-    return fold_state.run_results()
+        collected.add(event)
+    return collected.done()
 
 
 @dataclass(slots=True)
@@ -428,13 +465,13 @@ class _Fold:
             case _:
                 pass
 
-    def run_results(self) -> RunResults:
-        run_started = self.started
+    def done(self) -> RunResults:
+        s = self.started
         return RunResults(
-            run_id=run_started.run_id if run_started else "",
-            command=run_started.command if run_started else "",
-            target=run_started.target if run_started else "",
-            started_at=run_started.at if run_started else "",
+            run_id=s.run_id if s else "",
+            command=s.command if s else "",
+            target=s.target if s else "",
+            started_at=s.at if s else "",
             seconds=self.seconds,
             results=tuple(self.results),
             diagnostics=tuple(self.diagnostics),

@@ -74,13 +74,13 @@ _listeners: tuple[Listener, ...] = ()
 
 
 def reach(point: str, table: str, batch: int | None = None, where: str = "") -> None:
-    """Pass a point: listeners act before the next line runs."""
+    """Pass a point: whoever listens acts before the next line runs."""
     for listen in _listeners:
         listen(point, table.replace("`", "").rsplit(".", 1)[-1], batch, where)
 
 
 def listen(listener: Listener) -> Callable[[], None]:
-    """Call a listener at each point, in the thread that passes it; return a function that ends that."""
+    """Have each point tell a listener who passes, in the thread that does; returns what ends that."""
     global _listeners  # noqa: PLW0603 - of the process, like the faults that it stands for
     _listeners += (listener,)
 

@@ -36,23 +36,24 @@ _NO_TEXT: Final = re.compile("[\ud800-\udfff]")
 
 
 def hadoop(path: Path | str) -> str:
+    """An absolute path as a location of Hadoop's."""
     return f"file:{path}"
 
 
 def iceberg(path: Path | str) -> str:
-    """Return an absolute path as an Iceberg location: Hadoop's, with the slashes that tables record."""
+    """An absolute path as a location of Iceberg's: Hadoop's, with the slashes that tables record."""
     return f"file://{path}"
 
 
 def literally(location: str) -> str:
-    """Escape a Hadoop location for Spark's readers, so that nothing in it is a pattern."""
+    """A location of Hadoop's for Spark's readers, with nothing in it that is taken for a pattern."""
     return _PATTERN.sub(r"\\\g<0>", location)
 
 
 def pattern_letter(text: str) -> str:
-    """Return the last letter by which Hadoop takes a path for a pattern; empty: there is none."""
-    match: list[str] = _PATTERN.findall(text)
-    return match[-1] if match else ""
+    """The last letter by which Hadoop takes a path, or a part of one, for a pattern; empty: there is none."""
+    found: list[str] = _PATTERN.findall(text)
+    return found[-1] if found else ""
 
 
 def has_wildcard(part: str) -> bool:
@@ -60,18 +61,18 @@ def has_wildcard(part: str) -> bool:
 
 
 def names_of_pattern(part: str) -> re.Pattern[str]:
-    """Return an expression for names that match one part of a Hadoop pattern; a class matches any letter."""
-    match, depth = [], 0
+    """The names that Hadoop finds for one part of a pattern, or some more: a class of letters is any letter."""
+    found, depth = [], 0
     for piece in _TOKENS.findall(part):
         if piece == "{":
-            match.append("(?:")
+            found.append("(?:")
             depth += 1
         elif depth and piece in ",}":
-            match.append("|" if piece == "," else ")")
+            found.append("|" if piece == "," else ")")
             depth -= piece == "}"
         else:
-            match.append({"*": ".*", "?": "."}.get(piece) or ("." if piece[0] == "[" else re.escape(piece[-1])))
-    return re.compile("".join(match) + ")" * depth, re.DOTALL)
+            found.append({"*": ".*", "?": "."}.get(piece) or ("." if piece[0] == "[" else re.escape(piece[-1])))
+    return re.compile("".join(found) + ")" * depth, re.DOTALL)
 
 
 def encoded(path: Path | str) -> str:
@@ -79,17 +80,21 @@ def encoded(path: Path | str) -> str:
 
 
 def encoded_path(path: Path | str) -> str:
-    """Return the folder that a program uses if it is given an encoded path and decodes nothing."""
+    """The folder that a program uses which is given an encoded path, and decodes nothing."""
     return quote(os.fsencode(path))
 
 
 def sqlite(path: Path, options: str) -> str:
-    """Return an absolute path as the address of a SQLite file; Java wants `jdbc:sqlite:` before it."""
+    """An absolute path as the address of a SQLite file; Java wants `jdbc:sqlite:` before it."""
     return f"{encoded(path)}?{options}"
 
 
 def class_path(paths: Iterable[Path]) -> str:
-    """Return Java's class path of files, which has no escapes; raise SetupError `java-start` for a colon in a path."""
+    """Files as Java's class path, in which nothing can be escaped.
+
+    Raises:
+        SetupError: `java-start`, one of them has a colon in its path.
+    """
     parts = [str(path) for path in paths]
     if wrong := next((part for part in parts if os.pathsep in part), ""):
         message = f"{wrong} has a colon in its path, and Java takes that for the end of an entry of its class path"
@@ -98,19 +103,19 @@ def class_path(paths: Iterable[Path]) -> str:
     return os.pathsep.join(parts)
 
 
-def path_of_location(location: str) -> str | None:
-    """Return the path of a location of Hadoop or Iceberg, where nothing is encoded; None: it is elsewhere."""
-    match = _LOCAL.match(location)
-    return f"/{location[match.end() :]}" if match else None
+def of_location(location: str) -> str | None:
+    """The path behind a location as Hadoop and Iceberg have it, in which nothing is encoded; None: it is elsewhere."""
+    found = _LOCAL.match(location)
+    return f"/{location[found.end() :]}" if found else None
 
 
 def decoded(uri: str) -> str:
-    """Return a Java URI, of any file system, as the location that Hadoop prints."""
+    """A URI of Java's, of any file system, as the location that Hadoop prints."""
     return _LOCAL.sub("file:/", unquote(uri), count=1)
 
 
 def name_fault(path: Path | str) -> str:
-    """Return why Java cannot open a file because of its name, in a few words; empty: it can."""
+    """Why Java cannot open a file or folder because of its name, in a few words; empty: it can."""
     try:
         # Where the locale is `C`, each byte beyond ASCII is such a letter, also those of UTF-8.
         os.fsencode(path).decode("utf-8")
@@ -118,7 +123,7 @@ def name_fault(path: Path | str) -> str:
         byte = error.object[error.start]
         return f"has the byte 0x{byte:02X} in its name, which is not UTF-8, and Java cannot open it"
     except UnicodeEncodeError:
-        match = _NO_TEXT.search(str(path))
-        letter = match[0] if match else ""
+        found = _NO_TEXT.search(str(path))
+        letter = found[0] if found else ""
         return f"has the letter {letter!a} in its name, which is not UTF-8, and Java cannot open it"
     return ""

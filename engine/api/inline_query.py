@@ -71,7 +71,7 @@ def render_query(project: Project, compiled: Compiled, sql: str, relation: Calla
             return relation(match[1], match[2])
         except EngineError as error:
             place = rendered.location(match.start())
-            raise type(error).of(diagnostic.at(place) for diagnostic in error.diagnostics) from error
+            raise type(error).of(found.at(place) for found in error.diagnostics) from error
 
     return _REFERENCE.sub(written, rendered.text)
 

@@ -43,10 +43,10 @@ def session_target(compiled: Compiled, nodes: Sequence[str]) -> Target:
 
 def one_at_a_time(*listeners: Emit) -> Emit:
     """All listeners, which never get two events at a time."""
-    lock = threading.Lock()
+    turn = threading.Lock()
 
     def emit(event: Event) -> None:
-        with lock:
+        with turn:
             for listener in listeners:
                 listener(event)
 

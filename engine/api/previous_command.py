@@ -46,13 +46,13 @@ class PreviousCommand:
         from engine.compile import DataTest, Model
         from engine.plan.actions.state_checks import deciding, waits
 
-        nodes = set(unfinished)
-        tested = {node.model for i in nodes if isinstance(node := manifest.nodes[i], DataTest)}
-        for i in {*nodes, *tested, *(f"model.{name}" for name in self.held)}:
+        chosen = set(unfinished)
+        tested = {node.model for i in chosen if isinstance(node := manifest.nodes[i], DataTest)}
+        for i in {*chosen, *tested, *(f"model.{name}" for name in self.held)}:
             model = manifest.nodes.get(i)
             if isinstance(model, Model) and waits(model):
-                nodes |= deciding(manifest, model) or {model.id}
-        return [i for i in manifest.order if i in nodes]
+                chosen |= deciding(manifest, model) or {model.id}
+        return [i for i in manifest.order if i in chosen]
 
 
 def run_arguments(
@@ -68,15 +68,15 @@ def run_arguments(
     """
     import json
 
-    from engine.secrets.scrubber import scrub
+    from engine.secrets import scrub
 
     text = json.dumps(variables, default=str)
-    set_options = {key: value for key, value in options.items() if value is not None and value != ()}
+    given = {key: value for key, value in options.items() if value is not None and value != ()}
     return {
         "vars": dict(variables) if scrub(text) == text else None,
         **({} if warn_error is None else {"warn_error": warn_error}),
         **_deferral(compiled),
-        **set_options,
+        **given,
     }
 
 
@@ -97,9 +97,9 @@ def previous_command(folder: Path) -> PreviousCommand | None:
     """
     from engine.runtime.context.run_results import read_results
 
-    results = read_results(folder) or {}
-    stored_args = results.get("args")
-    args = stored_args if isinstance(stored_args, dict) else {}
+    known = read_results(folder) or {}
+    said = known.get("args")
+    args = said if isinstance(said, dict) else {}
     if args.get("which") not in get_args(Command):
         return None
     command = cast("Command", args["which"])
@@ -111,7 +111,7 @@ def previous_command(folder: Path) -> PreviousCommand | None:
         del options["threads"]
     if isinstance(accepted := args.get("accept"), list):
         options["accept"] = tuple(map(str, accepted))
-    metadata = results.get("metadata")
+    metadata = known.get("metadata")
     started = metadata.get("invocation_started_at") if isinstance(metadata, dict) else None
     variables = args.get("vars", {})
     strict = args.get("warn_error")
@@ -123,7 +123,7 @@ def previous_command(folder: Path) -> PreviousCommand | None:
         cast("RunOptions", options),
         str(started or ""),
         _deferred(args),
-        frozenset(_held(results, args)),
+        frozenset(_held(known, args)),
     )
 
 
@@ -131,11 +131,11 @@ def _held(known: Mapping[str, Any], args: Mapping[str, Any]) -> Iterator[str]:
     """Yield the models whose rows were not published; where only tests ran, the run has the diagnostic."""
     from engine.plan.actions.state_checks import HELD
 
-    stored_results = known.get("results")
-    results = [r for r in stored_results if isinstance(r, dict)] if isinstance(stored_results, list) else []
+    listed = known.get("results")
+    results = [r for r in listed if isinstance(r, dict)] if isinstance(listed, list) else []
     for part in [args, *(r.get("adapter_response") for r in results)]:
-        diagnostics = part.get("diagnostics") if isinstance(part, dict) else None
-        for one in diagnostics if isinstance(diagnostics, list) else ():
+        found = part.get("diagnostics") if isinstance(part, dict) else None
+        for one in found if isinstance(found, list) else ():
             if isinstance(one, dict) and one.get("code") == HELD and isinstance(one.get("node"), str):
                 yield one["node"]
 

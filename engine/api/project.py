@@ -192,8 +192,8 @@ class Project:
         emit = on_event or unheard
         for finding in choice.unmatched:
             emit(Diagnosed(finding))
-        selected = last.again(compiled.manifest, choice.nodes) if last else choice.nodes
-        nodes = runnable(compiled.manifest, selected, command, empty=options.get("empty", False))
+        chosen = last.again(compiled.manifest, choice.nodes) if last else choice.nodes
+        nodes = runnable(compiled.manifest, chosen, command, empty=options.get("empty", False))
         compiled = self.defer(compiled, nodes, last.deferral if last else selection_of(select))
         return self.execute(command, compiled, nodes, emit, **options)
 
@@ -233,11 +233,9 @@ class Project:
         if (to := deferral_of(selection, compiled.project.flags)) is None:
             return compiled
 
-        def again(tables_by_model: Mapping[str, Relation]) -> Compiled:
-            recompiled = compile_project(
-                compiled.project, target=self.target, variables=self.vars, deferred=tables_by_model
-            )
-            return failing_on_warnings(recompiled) if self.warnings_fail(compiled.project) else recompiled
+        def again(instead: Mapping[str, Relation]) -> Compiled:
+            made = compile_project(compiled.project, target=self.target, variables=self.vars, deferred=instead)
+            return failing_on_warnings(made) if self.warnings_fail(compiled.project) else made
 
         return deferred(compiled, nodes, to, again)
 
@@ -245,8 +243,8 @@ class Project:
         """The plan of a build of some nodes of the compiled project; `plan` ends here."""
         from engine.plan import plan_selection
 
-        passes = self._passes(compiled, self._versions(compiled))
-        return plan_selection(compiled.manifest, compiled.target, self.root, nodes, plan_options(options), passes)
+        kept = self._passes(compiled, self._versions(compiled))
+        return plan_selection(compiled.manifest, compiled.target, self.root, nodes, plan_options(options), kept)
 
     def expected_seconds(self, compiled: Compiled, plan: Plan) -> dict[str, float]:
         """Return about how many seconds models of a plan will take, by id, as far as earlier runs tell."""
@@ -292,7 +290,7 @@ class Project:
             check_supported(manifest, nodes)
         versions = self._versions(compiled)
         fail_fast = options.get("fail_fast")
-        build_options = Options(
+        how = Options(
             command,
             threads=options.get("threads", THREADS),
             fail_fast=flags.fail_fast if fail_fast is None else fail_fast,
@@ -309,11 +307,11 @@ class Project:
         findings: list[Diagnostic] = []
         events: list[Event] = []
         arguments = run_arguments(self.vars, self.warn_error, options, compiled)
-        deferred_by_node = {node: names for node in nodes if (names := deferred_inputs(manifest, node))}
+        read = {node: names for node in nodes if (names := deferred_inputs(manifest, node))}
 
         def write(results: RunResults) -> None:
             if turn is None:
-                write_results(results, self.target_dir, manifest.project, arguments, deferred_by_node)
+                write_results(results, self.target_dir, manifest.project, arguments, read)
 
         with alone() if opening is None else nullcontext():
             if turn is None:
@@ -325,10 +323,10 @@ class Project:
                 emit = one_at_a_time(events.append, on_event, deliver)
                 emit(StepStarted(Step.PLAN))
                 try:
-                    results = build(run, target, self.root, nodes, build_options, emit, run_unit, opening)
+                    results = build(run, target, self.root, nodes, how, emit, run_unit, opening)
                 except BaseException:  # whatever ends it: what was done is known to `retry`
-                    if (unfinished := unfinished_results(events, run, nodes)) is not None:
-                        write(unfinished)
+                    if (found := unfinished_results(events, run, nodes)) is not None:
+                        write(found)
                     raise
             for finding in findings:
                 on_event(Diagnosed(finding))
@@ -424,8 +422,8 @@ class Project:
                 if not isinstance(test, UnitTest):
                     test = cast("DataTest", adapted.nodes[test.id])
                     return run_test(rows().session(test), test, test.sql)
-                if (passed_at := passes.passed_at(test)) is not None:
-                    return DataTestVerdict(Status.PASS, passed_at=passed_at)
+                if (at := passes.passed_at(test)) is not None:
+                    return DataTestVerdict(Status.PASS, passed_at=at)
                 verdict = run_unit(rows().spark, test)
                 passes.ended(test, now(), passed=verdict.status is Status.PASS)
                 return verdict
@@ -455,8 +453,8 @@ def _storing(test: DataTest, target: Target, *, shared: bool) -> DataTest:
     """The test with a table for its failing rows; `shared`: others have its name."""
     from engine.compile.declarations.failing_rows import failing_rows
 
-    suffix = test.id.rpartition(".")[2] if rest_of(test.id) != test.name else test.kind
-    table = f"{test.name}_{suffix}" if shared else test.name
+    own = test.id.rpartition(".")[2] if rest_of(test.id) != test.name else test.kind
+    table = f"{test.name}_{own}" if shared else test.name
     # Rows that are kept are written by the query, also if there are none.
     return test if test.stored else replace(test, stored=failing_rows(target, table), look=None)
 

@@ -127,13 +127,13 @@ def choose(manifest: Manifest, selection: Selection, root: Path, folder: Path) -
     if selection.state or "result:" in terms or selector or "selector:" in terms:
         state = selection.state or folder
         previous = load_previous(state, must_exist=selection.state is not None)
-    named_selector = partial(named_selection, root, selector) if selector else None
+    named = partial(named_selection, root, selector) if selector else None
     choice = select(
         manifest,
         selection.select,
         selection.exclude,
         previous=previous,
-        named=named_selector,
+        named=named,
         selector=partial(named_selection, root),
     )
     choice = replace(choice, selector=default)
@@ -170,7 +170,7 @@ def check_supported(manifest: Manifest, nodes: Iterable[str]) -> None:
         raise ProjectError.of(findings)
 
 
-def plan_options(options: RebuildOptions) -> PlanOptions:
+def plan_options(said: RebuildOptions) -> PlanOptions:
     """The options as the plan has them.
 
     Raises:
@@ -179,17 +179,17 @@ def plan_options(options: RebuildOptions) -> PlanOptions:
     from engine.plan import PlanOptions
     from engine.plan.actions.reset_checks import reset_of
 
-    reset, full = options.get("reset_checkpoint"), options.get("full_refresh", False)
+    reset, full = said.get("reset_checkpoint"), said.get("full_refresh", False)
     if reset and full:
         raise UsageError("usage", "--full-refresh and --reset-checkpoint cannot be combined", "Use one of them.")
-    empty = options.get("empty", False)
+    empty = said.get("empty", False)
     if empty and (reset or full):
         message = f"--empty and {'--full-refresh' if full else '--reset-checkpoint'} cannot be combined"
         raise UsageError("usage", message, "Remove one of them: --empty changes no table that exists.")
-    discard = options.get("discard_refresh", False)
+    discard = said.get("discard_refresh", False)
     if discard and full:
         raise UsageError("usage", "--full-refresh and --discard-refresh cannot be combined", "Use one of them.")
-    return PlanOptions(full, reset_of(reset) if reset else None, tuple(options.get("accept", ())), empty, discard)
+    return PlanOptions(full, reset_of(reset) if reset else None, tuple(said.get("accept", ())), empty, discard)
 
 
 def artifact_folder(root: Path, path: str | Path) -> Path:

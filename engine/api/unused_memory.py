@@ -38,6 +38,6 @@ def keep_whole() -> None:
 @cache
 def _trim() -> Callable[[int], int] | None:
     with suppress(OSError, AttributeError):
-        malloc_trim: Callable[[int], int] = ctypes.CDLL(None).malloc_trim
-        return malloc_trim
+        found: Callable[[int], int] = ctypes.CDLL(None).malloc_trim
+        return found
     return None

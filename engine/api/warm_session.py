@@ -116,23 +116,23 @@ class WarmSession:
         from engine.runtime.build import session_settings
         from engine.spark.internals.run_sessions import run_session
 
-        settings = self._with_conf(session_settings(target, target_dir, (), sets, brief=brief))
+        wanted = self._with_conf(session_settings(target, target_dir, (), sets, brief=brief))
         with self._changed:
-            opened = self._fitting(settings)
+            opened = self._fitting(wanted)
             self._running += 1
-        with ExitStack() as stack:
+        with ExitStack() as kept:
             try:
-                stack.enter_context(opened.keeper.keeping(locks))
+                kept.enter_context(opened.keeper.keeping(locks))
             except BaseException:
                 # No process could be started, say: the session is as it was.
                 self._end(clean=True)
                 raise
             clean = False
             try:
-                kill_points.reach("run begins", settings.app_name)
+                kill_points.reach("run begins", wanted.app_name)
                 session, family = run_session(opened.session.spark)
                 yield session
-                kill_points.reach("run ends", settings.app_name)
+                kill_points.reach("run ends", wanted.app_name)
                 clean = self._left_clean(opened, family)
             finally:
                 self._end(clean=clean)
@@ -195,7 +195,7 @@ class WarmSession:
     def _with_conf(self, settings: SessionSettings) -> SessionSettings:
         return replace(settings, conf={**self._conf, **settings.conf}) if self._conf else settings
 
-    def _fitting(self, settings: SessionSettings) -> _Open:
+    def _fitting(self, wanted: SessionSettings) -> _Open:
         """The session that is open, if it is as wanted, or another, for which it waits until no run is under way."""
         from engine.spark.session import why_restart
 
@@ -203,7 +203,7 @@ class WarmSession:
         self._changed.wait_for(lambda: not self._running or self._unclosed < _MOST_UNCLOSED)
         while self._open is not None:
             ended = _ENDED if self.java_ended else ""
-            self._lost = self._lost or ended or why_restart(self._open.settings, settings, self._open.stamps)
+            self._lost = self._lost or ended or why_restart(self._open.settings, wanted, self._open.stamps)
             if not self._lost:
                 return self._open
             if not self._running:
@@ -213,7 +213,7 @@ class WarmSession:
         if self._lost:
             self._restarted(self._lost)
             self._lost = ""
-        self._open = _opened(settings)
+        self._open = _opened(wanted)
         return self._open
 
     def _left_clean(self, opened: _Open, family: Sequence[SparkSession]) -> bool:
@@ -229,32 +229,32 @@ class WarmSession:
                     self._unclosed += 1
                     return True
                 remove_remains(opened.session.spark)
-                leftovers = remains(opened.session.spark) - opened.fresh
-                if not leftovers:
+                left = remains(opened.session.spark) - opened.fresh
+                if not left:
                     release(family)
                     self._unclosed = 0
             except spark_exceptions():
-                _log.exception("queries that a run left behind")
+                _log.exception("what a run left")
                 self._lost = _ENDED if not opened.session.jvm.alive else "Java does not answer"
                 return False
-            if leftovers:
-                self._lost = f"the last run left something in it: {', '.join(sorted(leftovers))}"
-            return not leftovers
+            if left:
+                self._lost = f"the last run left something in it: {', '.join(sorted(left))}"
+            return not left
 
 
-def _opened(settings: SessionSettings) -> _Open:
+def _opened(wanted: SessionSettings) -> _Open:
     from engine.spark.session import file_stamps, open_session
     from engine.state.lock import LockKeeper
 
     with ExitStack() as undo:
         keeper = LockKeeper()
         undo.callback(keeper.close)
-        stamps = file_stamps(settings.conf)
-        session = open_session(replace(settings, inherit_fds=(keeper.inherited,)))
+        stamps = file_stamps(wanted.conf)
+        session = open_session(replace(wanted, inherit_fds=(keeper.inherited,)))
         undo.callback(session.close)
         keeper.started()
-        kill_points.reach("session opened", settings.app_name)
-        opened = _Open(session, settings, stamps, keeper, _remains(session))
+        kill_points.reach("session opened", wanted.app_name)
+        opened = _Open(session, wanted, stamps, keeper, _remains(session))
         undo.pop_all()
     return opened
 

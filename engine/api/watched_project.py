@@ -76,12 +76,12 @@ class WatchedProject:
 
         manifest, target = compiled.manifest, session_target(compiled, nodes)
         place = target.place(self.project.root)
-        read_nodes = [node for i in nodes if isinstance(node := manifest.nodes[i], Model | DataTest)]
+        read = [node for i in nodes if isinstance(node := manifest.nodes[i], Model | DataTest)]
 
         def brief() -> bool:
             return is_little(read_deployed(manifest, target, place, nodes, read_sources(manifest, place, nodes)))
 
-        self.session.open(target, self.project.target_dir, jar_sets(manifest, read_nodes), brief)
+        self.session.open(target, self.project.target_dir, jar_sets(manifest, read), brief)
 
 
 def _decisive(manifest: Manifest, node: str) -> tuple[Node, ...]:
@@ -120,8 +120,8 @@ def nodes_due(manifest: Manifest, plan: Plan, touched: Iterable[str], *, no_cach
         if isinstance(manifest.nodes[node], Model):
             continue
         below = (due | (sources - plan.actions.keys())) & _read_by_test(manifest, node)
-        reruns = no_cache and bool(below or node in edited)
-        if reruns or _is_due(action, edited, below):
+        again = no_cache and bool(below or node in edited)
+        if again or _is_due(action, edited, below):
             due.add(node)
     return [node for node in plan.actions if node in due]
 

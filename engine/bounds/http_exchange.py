@@ -1,9 +1,11 @@
-"""HTTP requests with one deadline over connection, headers and body, however slowly a server sends them.
+"""HTTP requests with one deadline over the connection, the headers and the body, however slowly a server sends them.
 
-The timeout of a socket counts from one byte to the next: a server that sends a byte each second would hold the caller
-for days. Here each read waits until the deadline at most. Host names are looked up within the resolver's own limits.
-Redirects are not followed: the header with the password would go along, to any host. The server of the parsed address
-is checked once more when the connection is made.
+A timeout of a socket counts from one byte to the next: a server that sends a byte of a header each second would hold
+the caller for days. Here each read waits at most until the deadline. Looking up the host's name has the limits of the
+machine's resolver. Redirects are not followed: the header with the password would go with them, to any host. What is
+connected to is the server of a parsed address, which is checked once more when the connection is made.
+
+A socket's answers until a deadline: a timeout of a socket counts from one byte to the next, a deadline does not.
 """
 
 from __future__ import annotations
@@ -30,19 +32,23 @@ _LEAST_SECONDS: Final = 0.05
 
 
 def seconds_left(timeout: float, deadline: float) -> float:
-    """Return seconds until the silence `timeout` or the monotonic `deadline`, or raise TimeoutError."""
-    seconds = deadline - time.monotonic()
-    if seconds <= 0:
+    """Return seconds to wait for the next bytes, by a silence `timeout` and a `deadline` of the monotonic clock.
+
+    Raises:
+        TimeoutError: the deadline has passed.
+    """
+    left = deadline - time.monotonic()
+    if left <= 0:
         raise TimeoutError("its answer takes too long")
-    return max(_LEAST_SECONDS, min(timeout, seconds))
+    return max(_LEAST_SECONDS, min(timeout, left))
 
 
 class TimedReader(io.RawIOBase):
-    """What a socket receives; each read waits at most for the seconds that are left."""
+    """What a socket receives; each read waits for the seconds that are left at most."""
 
-    def __init__(self, sock: socket.socket, seconds: Callable[[], float]) -> None:
+    def __init__(self, sock: socket.socket, left: Callable[[], float]) -> None:
         super().__init__()
-        self._sock, self._left = sock, seconds
+        self._sock, self._left = sock, left
         self._raw = sock.makefile("rb", buffering=0)
 
     def readable(self) -> bool:
@@ -53,7 +59,7 @@ class TimedReader(io.RawIOBase):
         return self._raw.readinto(buffer)
 
     def close(self) -> None:
-        """Close the reader; the socket stays open."""
+        """Close it; the socket stays open."""
         self._raw.close()
         super().close()
 
@@ -63,26 +69,26 @@ _GZIP: Final = 16 + zlib.MAX_WBITS
 
 
 class BodyTooLargeError(Exception):
-    pass
+    """A body has more bytes than are read."""
 
 
 class OtherServerError(OSError):
-    """A connection would lead to another server than the address names."""
+    """A connection would be made to another server than the address names."""
 
 
 class BodyEncodingError(Exception):
-    """A body is not packed as its header says, or in a way that was not requested."""
+    """A body is not packed as its header says, or in a way that nobody asked for."""
 
 
 def fetch(
     address: WebAddress, headers: Mapping[str, str], *, timeout: float, deadline: float, most_bytes: int, ca: str = ""
 ) -> bytes:
-    """Return the body of a successful answer; `timeout` is seconds of silence, `deadline` on the monotonic clock.
+    """Return the body of an answer; `timeout` is seconds of silence, `deadline` is by the monotonic clock.
 
     Raises:
-        HTTPError: the server answers with another status; its body has the same deadline.
+        HTTPError: the server answers with another status than success; its body is under the same deadline.
         BodyTooLargeError: the body is larger.
-        OSError, HTTPException: there is no answer, or it is too late.
+        OSError, HTTPException: no answer, or too late.
     """
     request = _Request(address, deadline, headers=dict(headers))
     with _opener(ca).open(request, timeout=seconds_left(timeout, deadline)) as response:
@@ -91,6 +97,8 @@ def fetch(
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
+    """An answer of a server, whatever its status."""
+
     status: int
     reason: str
     body: bytes
@@ -107,9 +115,12 @@ def exchange(
     most_bytes: int,
     ca: str = "",
 ) -> HttpAnswer:
-    """Send a request and return the answer, unpacked from gzip; redirects are answers, too.
+    """Send a request and return the answer, unpacked from gzip; redirects are answers, too. Times as in `fetch`.
 
-    Times and errors are those of `fetch`, with BodyEncodingError, and ValueError for a header that cannot be sent.
+    Raises:
+        BodyTooLargeError: the body is larger.
+        BodyEncodingError: the body is not packed as it says.
+        OSError, HTTPException, ValueError: no answer, too late, or a header that cannot be sent.
     """
     request = _Request(address, deadline, data=body, headers={**headers, "Accept-Encoding": "gzip"}, method=method)
     try:
@@ -138,31 +149,31 @@ def _unpacked(content: bytes, packed: str, most_bytes: int) -> bytes:
         raise BodyEncodingError("its answer is packed in a way that was not asked for")
     try:
         unpacking = zlib.decompressobj(_GZIP)
-        unpacked = unpacking.decompress(content, most_bytes + 1)
+        made = unpacking.decompress(content, most_bytes + 1)
     except zlib.error as error:
         raise BodyEncodingError("its answer cannot be unpacked") from error
-    if len(unpacked) > most_bytes:
+    if len(made) > most_bytes:
         raise BodyTooLargeError(f"its answer has more than {most_bytes:,} bytes")
     if not unpacking.eof:
         raise BodyEncodingError("its answer is cut off")
-    return unpacked
+    return made
 
 
 class _Request(urllib.request.Request):
-    def __init__(self, address: WebAddress, deadline: float, **options: Any) -> None:
-        super().__init__(str(address), **options)
+    def __init__(self, address: WebAddress, deadline: float, **also: Any) -> None:
+        super().__init__(str(address), **also)
         self.address, self.deadline = address, deadline
 
     def connection(self) -> dict[str, Any]:
-        """Return the arguments of a connection; `proxied`: the user's environment names a proxy."""
+        """What a connection has to know: a proxy is one that the user's environment names."""
         return {"deadline": self.deadline, "server": self.address.server, "proxied": self.has_proxy()}
 
 
 class _Patient(http.client.HTTPConnection):
-    """A connection with a deadline for connecting and for its answers."""
+    """A connection that is made, and whose answers are read, until a deadline."""
 
-    def __init__(self, *args: Any, deadline: float, server: Server, proxied: bool, **options: Any) -> None:
-        super().__init__(*args, **options)
+    def __init__(self, *args: Any, deadline: float, server: Server, proxied: bool, **also: Any) -> None:
+        super().__init__(*args, **also)
         self.deadline, self.server, self.proxied = deadline, server, proxied
         # http.client's own gives each address of a host the whole timeout.
         self._create_connection = self._reached
@@ -178,15 +189,15 @@ class _Patient(http.client.HTTPConnection):
 
     def _reached(self, address: tuple[str, int], *_: object) -> socket.socket:
         failure: OSError = OSError("the host has no address")
-        for candidate in socket.getaddrinfo(*address, type=socket.SOCK_STREAM):
+        for found in socket.getaddrinfo(*address, type=socket.SOCK_STREAM):
             try:
-                return socket.create_connection((str(candidate[4][0]), address[1]), self._left())
+                return socket.create_connection((str(found[4][0]), address[1]), self._left())
             except OSError as error:
                 failure = error
         raise failure
 
-    def _response(self, sock: socket.socket, *args: Any, **options: Any) -> http.client.HTTPResponse:
-        response = http.client.HTTPResponse(sock, *args, **options)
+    def _response(self, sock: socket.socket, *args: Any, **also: Any) -> http.client.HTTPResponse:
+        response = http.client.HTTPResponse(sock, *args, **also)
         response.fp.close()
         response.fp = io.BufferedReader(TimedReader(sock, self._left))
         return response
@@ -196,7 +207,7 @@ class _Patient(http.client.HTTPConnection):
 
 
 class _PatientTls(_Patient, http.client.HTTPSConnection):
-    """The same over TLS; the handshake as a whole has the connection's timeout."""
+    """The same over TLS; the handshake has the connection's timeout as a whole."""
 
 
 # urllib hands what it does not know on to the connection; its stubs do not say so.
@@ -227,7 +238,7 @@ def _opener(ca: str) -> urllib.request.OpenerDirector:
 
 @cache
 def authorities() -> str:
-    """Return the PEM text of the authorities in REQUESTS_CA_BUNDLE; empty: those of the machine."""
+    """PEM text of the authorities that REQUESTS_CA_BUNDLE names; empty: those of the machine."""
     path = os.environ.get("REQUESTS_CA_BUNDLE") or os.environ.get("CURL_CA_BUNDLE") or ""
     try:
         return read_regular(Path(os.path.realpath(path)), 1 << 24).decode() if path else ""

@@ -1,4 +1,4 @@
-"""The codes of all diagnostics, by the Markdown file that explains them."""
+"""The codes of all diagnostics; each is explained in the Markdown file named here, beside this module."""
 
 from __future__ import annotations
 
@@ -78,8 +78,7 @@ _BY_PAGE = {
     "streaming-queries": """
         not-streaming sort-on-stream over-on-stream offset-on-stream sample-on-stream monotonic-id-on-stream
         recursive-cte-on-stream subquery-on-stream limit-whole-stream limit-mode limit-over-state
-        union-stream-batch except-needs-event-time except-right-stream intersect-on-stream change-query
-        change-columns
+        union-stream-batch except-needs-event-time except-right-stream intersect-on-stream
     """,
     "tests": """
         unit-test-input unit-test-value unit-test-failed

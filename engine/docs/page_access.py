@@ -19,7 +19,7 @@ from typing import TextIO
 from urllib.parse import parse_qs
 
 from engine.errors import UsageError
-from engine.secrets.scrubber import register_secret
+from engine.secrets import register
 
 VARIABLE = "ENGINE_PAGE_TOKEN"
 _TOKEN = re.compile(r"[A-Za-z0-9._~-]{22,200}")
@@ -73,7 +73,7 @@ def page_access(env: Mapping[str, str] | None = None) -> PageAccess:
         message = f"{VARIABLE} must be 22 to 200 letters, digits and characters of .-_~"
         hint = f"Make one: {VARIABLE}=$(python3 -c 'import secrets; print(secrets.token_urlsafe(32))')"
         raise UsageError("usage", message, hint)
-    register_secret(given)
+    register(given)
     return PageAccess(given or secrets.token_urlsafe(_BYTES), secrets.token_urlsafe(_BYTES))
 
 

@@ -1,5 +1,7 @@
 """All macros of a project: which name means which, and which names clash.
 
+A file of macros, before Jinja sees it.
+
 Names that people know from elsewhere: not defined here, each with the form that holds instead.
 """
 
@@ -7,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import jinja2
@@ -15,7 +18,6 @@ from jinja2 import nodes
 from engine.errors import Diagnostic, Location, ProjectError
 from engine.jinja.environment import Environment
 from engine.jinja.macro_calls import MacroCall, Package, renamed
-from engine.jinja.macro_file import OWN, MacroFile
 from engine.jinja.template_tokens import find, line_start, place
 
 # What the sandbox looks at before it calls something.
@@ -58,6 +60,23 @@ class Absent(jinja2.StrictUndefined):
 
     def __getitem__(self, name: Any) -> NoReturn:
         self.__getattr__(str(name))
+
+
+# The package of the engine's macros; unlike those of other packages they are called by their bare names as well.
+OWN = "engine"
+
+
+@dataclass(frozen=True, slots=True)
+class MacroFile:
+    """A file of macros.
+
+    Attributes:
+        package: the package it belongs to; empty for the project's own macros.
+    """
+
+    file: str
+    text: str
+    package: str = ""
 
 
 _MACRO = re.compile(r"\{%[-+]?\s*macro\s+(\w+)")

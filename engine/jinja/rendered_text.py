@@ -48,14 +48,11 @@ class Rendered:
     starts: tuple[int, ...] = field(default=(0,))
 
     def location(self, offset: int) -> Location:
-        return Location(self.file, *self.line_and_column(offset))
-
-    def line_and_column(self, offset: int) -> tuple[int, int]:
         index = max(bisect.bisect_right(self.starts, offset) - 1, 0)
         begin, origin, literal = self.runs[index]
         at = min(origin + (offset - begin if literal else 0), len(self.template))
         line = self.template.count("\n", 0, at) + 1
-        return line, at - self.template.rfind("\n", 0, at)
+        return Location(self.file, line, at - self.template.rfind("\n", 0, at))
 
     def is_literal(self, offset: int) -> bool:
         return self.runs[max(bisect.bisect_right(self.starts, offset) - 1, 0)][2]

@@ -14,8 +14,7 @@ import jinja2
 from engine.errors import Diagnostic, Location, ProjectError
 from engine.jinja.environment import Environment
 from engine.jinja.macro_calls import MacroCall, bodies, renamed
-from engine.jinja.macro_file import OWN, MacroFile
-from engine.jinja.macro_library import Library
+from engine.jinja.macro_library import OWN, Library, MacroFile
 from engine.jinja.rendered_text import Rendered, mark, spliced, unmark
 from engine.jinja.template_errors import FAILURES, explained, syntax_place, words
 from engine.jinja.template_limits import bounded
@@ -134,10 +133,7 @@ class Sandbox:
             return str(function(*_NAME.findall(reference[2])))
         if expression not in self._expressions:
             self._expressions[expression] = self._env.from_string("{{" + expression + "}}")
-        template = self._expressions[expression]
-        # An expression sets no names: it needs no copy of all that there are.
-        names: Any = template.globals
-        return str(self._env.concat(template.root_render_func(template.new_context(names, shared=True))))
+        return self._expressions[expression].render()
 
     def render_value(self, text: str, location: Location, names: Mapping[str, Any]) -> str:
         """Render one value of a header or of project.yml; errors are at the value."""

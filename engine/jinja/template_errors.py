@@ -90,7 +90,7 @@ def _undefined_hint(env: Environment, name: str, *, called: bool) -> str:
     if close.startswith("Did you mean"):
         return close
     if called:
-        return "Define macros in files under macros/; call macros of a macro package as package.macro()."
+        return "Define macros in files under macros/; call those of a macro package as package.macro()."
     return f"A variable of the project is var('{name}'), one of the environment env_var('{name}')."
 
 

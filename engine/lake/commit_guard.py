@@ -90,8 +90,8 @@ class Guard:
             return False
         util = self.jvm.org.apache.iceberg.util.SnapshotUtil
         # The parent of the oldest snapshot that is kept is named there, expired or not.
-        is_ancestor = util.isAncestorOf(self.table, head, last) or util.isParentAncestorOf(self.table, head, last)
-        return bool(is_ancestor) or self.expected.descends(head, last)
+        known = util.isAncestorOf(self.table, head, last) or util.isParentAncestorOf(self.table, head, last)
+        return bool(known) or self.expected.descends(head, last)
 
     def validated(self, change: Any, *, exact: bool = False) -> Any:
         """Return a change that Iceberg makes only onto what was checked; `exact`: onto no snapshot that follows it."""
@@ -108,12 +108,10 @@ class Guard:
     def made_onto(self, snapshot: Any) -> bool:
         if self.expected.snapshot is None:
             return True
-        util, snapshot_id = self.jvm.org.apache.iceberg.util.SnapshotUtil, int(snapshot.snapshotId())
-        return (self.head is not None and bool(util.isAncestorOf(self.table, snapshot_id, self.head))) or self._follows(
-            snapshot_id
-        )
+        util, own = self.jvm.org.apache.iceberg.util.SnapshotUtil, int(snapshot.snapshotId())
+        return (self.head is not None and bool(util.isAncestorOf(self.table, own, self.head))) or self._follows(own)
 
-    def rolled_back(self, *, is_written: bool = False) -> StateError:
+    def rolled_back(self, *, written: bool = False) -> StateError:
         """The error of a table that is not what it was; `written`: the micro-batch is in it nevertheless."""
         model = self.expected.model
         where = f"{self.table.name()} (branch {self.branch})" if self.branch else str(self.table.name())
@@ -121,8 +119,8 @@ class Guard:
             f"the last commit of '{model}' (snapshot {self.expected.snapshot}) is no longer in the history of {where}: "
             "the table was rolled back while the model was running"
         )
-        not_written = "" if is_written else "The micro-batch was not written. "
-        hint = f"{not_written}Roll the table forward to that snapshot, or {REBUILD.format(model)}"
+        kept = "" if written else "The micro-batch was not written. "
+        hint = f"{kept}Roll the table forward to that snapshot, or {REBUILD.format(model)}"
         return StateError("table-rolled-back", message, hint, node=model)
 
     def _replaced(self) -> StateError:
@@ -189,7 +187,7 @@ def head_of(table: Any, branch: str | None) -> int | None:
     return int(snapshot.snapshotId()) if snapshot is not None else None
 
 
-def has_all_files(table: Any, snapshot: Any) -> bool:
+def whole(table: Any, snapshot: Any) -> bool:
     """Whether the lists of a snapshot's files are there.
 
     Iceberg deletes them when it takes a commit for failed. If only the catalog's answer was wrong, the table is left
@@ -201,22 +199,22 @@ def has_all_files(table: Any, snapshot: Any) -> bool:
     return all(files.newInputFile(part.path()).exists() for part in snapshot.allManifests(files))
 
 
-def undo_commit(jvm: Any, table: Any, snapshot: Any, branch: str | None) -> bool:
+def take_back(jvm: Any, table: Any, snapshot: Any, branch: str | None) -> bool:
     """Undo a commit in one step, unless others have committed since; whether that was done."""
     table.refresh()
-    operations, snapshot_id, parent = table.operations(), int(snapshot.snapshotId()), snapshot.parentId()
-    metadata = operations.current()
-    ref = metadata.ref(branch or _MAIN)
-    if ref is None or int(ref.snapshotId()) != snapshot_id:
+    operations, own, parent = table.operations(), int(snapshot.snapshotId()), snapshot.parentId()
+    before = operations.current()
+    ref = before.ref(branch or _MAIN)
+    if ref is None or int(ref.snapshotId()) != own:
         return False
-    builder = jvm.org.apache.iceberg.TableMetadata.buildFrom(metadata)
+    changed = jvm.org.apache.iceberg.TableMetadata.buildFrom(before)
     if parent is None:
-        builder = builder.removeRef(branch or _MAIN)
+        changed = changed.removeRef(branch or _MAIN)
     else:
-        builder = builder.setBranchSnapshot(int(parent), branch or _MAIN)
-    undone = jvm.java.util.ArrayList()
-    undone.add(snapshot)
+        changed = changed.setBranchSnapshot(int(parent), branch or _MAIN)
+    gone = jvm.java.util.ArrayList()
+    gone.add(snapshot)
     # Compared with what is there and swapped by the catalog: a commit of others in between makes it fail.
-    operations.commit(metadata, builder.removeSnapshots(undone).build())
+    operations.commit(before, changed.removeSnapshots(gone).build())
     table.refresh()
     return True

@@ -25,21 +25,21 @@ _MOVED = "could not be found in the latest snapshot"
 _TARGET_SIZE = ("write.target-file-size-bytes", 512 * 1024 * 1024)
 
 
-def tag(session: SparkSession, relation: Relation, tags: Mapping[str, int], prefix: str) -> None:
+def tag(session: SparkSession, relation: Relation, wanted: Mapping[str, int], ours: str) -> None:
     """Make the tags with the prefix `ours` the wanted ones, in one commit at most; the one for a rollback stays."""
     # Several tags in one commit are for Iceberg's Java API only.
     table = load(session, str(relation))
-    refs = {key: int(ref.snapshotId()) for key, ref in dict(table.refs()).items() if key.startswith(prefix)}
-    present_tags = {key: snapshot for key, snapshot in refs.items() if key != PREVIOUS}
-    if present_tags == dict(tags):
+    refs = {key: int(ref.snapshotId()) for key, ref in dict(table.refs()).items() if key.startswith(ours)}
+    there = {key: snapshot for key, snapshot in refs.items() if key != PREVIOUS}
+    if there == dict(wanted):
         return
     change = table.manageSnapshots()
-    for key in present_tags.keys() - tags.keys():
+    for key in there.keys() - wanted.keys():
         change.removeTag(key)
-    for key, snapshot in tags.items():
-        if key not in present_tags:
+    for key, snapshot in wanted.items():
+        if key not in there:
             change.createTag(key, snapshot)
-        elif present_tags[key] != snapshot:
+        elif there[key] != snapshot:
             change.replaceTag(key, snapshot)
     change.commit()
 
@@ -98,13 +98,13 @@ def would_expire(session: SparkSession, relation: Relation, older_than: int, ret
     ).collect()
     parents = {row["snapshot_id"]: row["parent_id"] for row in rows}
     refs = {row["name"]: row["snapshot_id"] for row in session.table(f"{relation.sql}.`refs`").collect()}
-    kept_ids, at = set(refs.values()), refs.get("main")
+    kept, at = set(refs.values()), refs.get("main")
     for _ in range(retain):
         if at is None:
             break
-        kept_ids.add(at)
+        kept.add(at)
         at = parents.get(at)
-    return sum(1 for row in rows if row["at"] < older_than and row["snapshot_id"] not in kept_ids)
+    return sum(1 for row in rows if row["at"] < older_than and row["snapshot_id"] not in kept)
 
 
 def snapshots(session: SparkSession, relation: Relation) -> int:
@@ -122,6 +122,6 @@ def _call(session: SparkSession, relation: Relation, procedure: str, **arguments
 
 
 def _text(relation: Relation, procedure: str, **arguments: str) -> str:
-    all_arguments = {"table": literal(relation.in_catalog), **arguments}
-    argument_list = ", ".join(f"{key} => {value}" for key, value in all_arguments.items())
-    return f"CALL `{relation.catalog}`.system.{procedure}({argument_list})"
+    given = {"table": literal(relation.in_catalog), **arguments}
+    said = ", ".join(f"{key} => {value}" for key, value in given.items())
+    return f"CALL `{relation.catalog}`.system.{procedure}({said})"

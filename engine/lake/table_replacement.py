@@ -24,23 +24,21 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def begin_replacement(
-    session: SparkSession, relation: str, columns: DataFrame, layout: TableLayout, *, new: bool = False
-) -> Any:
+def begin(session: SparkSession, relation: str, columns: DataFrame, layout: TableLayout, *, new: bool = False) -> Any:
     """Begin to replace a table, or to make it: Iceberg's transaction, in Java.
 
     Its table has the new columns and no rows; branches stay. Nothing is committed. One that is made as `new` fails if
     others make it meanwhile.
     """
-    table_builder = builder(session, relation, columns, not_older(session, relation, layout))
+    made_by = builder(session, relation, columns, not_older(session, relation, layout))
     if new:
-        return table_builder.createTransaction()
-    change = table_builder.createOrReplaceTransaction()
-    replacement = change.table().operations().current()
+        return made_by.createTransaction()
+    change = made_by.createOrReplaceTransaction()
+    made = change.table().operations().current()
     table = find_table(session, relation)
     if table is None:
         return change
-    retyped = _retyped(table.schema(), replacement.schema())
+    retyped = _retyped(table.schema(), made.schema())
     if not retyped:
         return change
     # Out of the way of the new column of its name; without it the old specification would have no column.
@@ -49,11 +47,7 @@ def begin_replacement(
         renamed.renameColumn(column, f"{column}{_RETYPED}")
     operations, jvm = table.operations(), jvm_of(session)
     start = _with_schema(jvm, operations.current(), renamed.apply()).buildReplacement(
-        replacement.schema(),
-        replacement.spec(),
-        replacement.sortOrder(),
-        replacement.location(),
-        replacement.properties(),
+        made.schema(), made.spec(), made.sortOrder(), made.location(), made.properties()
     )
     return jvm.org.apache.iceberg.Transactions.replaceTableTransaction(relation.replace("`", ""), operations, start)
 
@@ -79,11 +73,11 @@ def make_empty(
         base = operations.current()
         if fence is not None:
             fence.check(base)
-        replacement = begin_replacement(session, relation, columns, layout).table().operations().current()
+        made = begin(session, relation, columns, layout).table().operations().current()
         if (head := base.ref(_MAIN)) is not None:
-            change = jvm_of(session).org.apache.iceberg.TableMetadata.buildFrom(replacement)
-            replacement = change.setBranchSnapshot(int(head.snapshotId()), _MAIN).build()
-        operations.commit(base, replacement)
+            change = jvm_of(session).org.apache.iceberg.TableMetadata.buildFrom(made)
+            made = change.setBranchSnapshot(int(head.snapshotId()), _MAIN).build()
+        operations.commit(base, made)
         table.refresh()
         without_lost_partitions(session, table)
 
@@ -100,29 +94,25 @@ def without_lost_partitions(session: SparkSession, table: Any) -> None:
     fields = [field for spec in table.specs().values() for field in spec.fields()]
     if all(schema.findField(field.sourceId()) is not None for field in fields):
         return
-    other_refs = {str(name): bool(ref.isBranch()) for name, ref in dict(table.refs()).items() if name != "main"}
-    if other_refs:
+    others = {str(name): bool(ref.isBranch()) for name, ref in dict(table.refs()).items() if name != "main"}
+    if others:
         change = table.manageSnapshots()
-        for name, is_branch in other_refs.items():
+        for name, is_branch in others.items():
             change = change.removeBranch(name) if is_branch else change.removeTag(name)
         change.commit()
-    now_ms = jvm_of(session).java.lang.System.currentTimeMillis()
-    expired = table.expireSnapshots().expireOlderThan(now_ms + _FAR).retainLast(1).cleanExpiredFiles(False)
+    now = jvm_of(session).java.lang.System.currentTimeMillis()
+    expired = table.expireSnapshots().expireOlderThan(now + _FAR).retainLast(1).cleanExpiredFiles(False)
     expired.cleanExpiredMetadata(True).commit()
 
 
-def _retyped(old_schema: Any, new_schema: Any) -> list[str]:
-    pairs = ((old_schema.findField(column.fieldId()), column) for column in new_schema.columns())
+def _retyped(before: Any, after: Any) -> list[str]:
+    pairs = ((before.findField(column.fieldId()), column) for column in after.columns())
     return [
-        str(old_column.name())
-        for old_column, column in pairs
-        if old_column is not None and not old_column.type().equals(column.type())
+        str(known.name()) for known, column in pairs if known is not None and not known.type().equals(column.type())
     ]
 
 
 def _with_schema(jvm: Any, metadata: Any, schema: Any) -> Any:
     change = jvm.org.apache.iceberg.TableMetadata.buildFrom(metadata).addSchema(schema)
-    number = next(
-        metadata_schema.schemaId() for metadata_schema in change.build().schemas() if metadata_schema.sameSchema(schema)
-    )
+    number = next(known.schemaId() for known in change.build().schemas() if known.sameSchema(schema))
     return change.setCurrentSchema(number).build()

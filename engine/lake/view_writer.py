@@ -40,10 +40,10 @@ def check_view(session: SparkSession, relation: str, sql: str, properties: Mappi
 
 
 def _text(relation: str, sql: str, comment: str, properties: Mapping[str, str]) -> str:
-    comment_clause = f"COMMENT {literal(comment)}\n" if comment else ""
+    said = f"COMMENT {literal(comment)}\n" if comment else ""
     pairs = ", ".join(f"{literal(key)} = {literal(text)}" for key, text in properties.items())
-    properties_clause = f"TBLPROPERTIES ({pairs})\n" if pairs else ""
-    return f"{relation}\n{comment_clause}{properties_clause}AS {sql}"
+    known = f"TBLPROPERTIES ({pairs})\n" if pairs else ""
+    return f"{relation}\n{said}{known}AS {sql}"
 
 
 def drop_view(session: SparkSession, relation: str) -> None:
@@ -51,7 +51,7 @@ def drop_view(session: SparkSession, relation: str) -> None:
 
 
 def view_properties(
-    session: SparkSession, relation: str, required: Mapping[str, str] | None = None
+    session: SparkSession, relation: str, wanted: Mapping[str, str] | None = None
 ) -> dict[str, str] | None:
     """Return the properties of a view; None if there is no view of that name, or none that has those wanted."""
     activate(session)
@@ -61,5 +61,5 @@ def view_properties(
     identifier = jvm.org.apache.iceberg.catalog.TableIdentifier.parse(name)
     if not views.viewExists(identifier):
         return None
-    properties = {str(key): str(text) for key, text in dict(views.loadView(identifier).properties()).items()}
-    return properties if (required or {}).items() <= properties.items() else None
+    found = {str(key): str(text) for key, text in dict(views.loadView(identifier).properties()).items()}
+    return found if (wanted or {}).items() <= found.items() else None

@@ -25,7 +25,7 @@ from engine.errors import ProjectError
 from engine.live.node_status import Health
 from engine.live.open_alerts import Key, OpenAlert, OpenAlerts
 from engine.node_ids import shown_name
-from engine.secrets.scrubber import scrub, without_secrets
+from engine.secrets import scrub, without_secrets
 from engine.times import duration_seconds, parse_duration
 
 _WAITS = (1.0, 5.0, 25.0)
@@ -85,9 +85,9 @@ def _seconds(key: str, settings: Mapping[str, Any]) -> float | None:
     """Seconds of a duration; None: there is none."""
     if (text := settings.get(key)) is None:
         return None
-    if (duration := parse_duration(str(text))) is None:
+    if (made := parse_duration(str(text))) is None:
         raise ProjectError("bad-value", f"'{key}' of 'alerts' is not a duration", f"Write {key}: 5 minutes.")
-    return float(duration_seconds(duration))
+    return float(duration_seconds(made))
 
 
 def _count(key: str, settings: Mapping[str, Any]) -> int | None:
@@ -128,22 +128,20 @@ class Alerts:
         target = status["target"]
         if self._loaded != target and not self.load(target):
             return
-        marks = {model: len(counts) and counts[-1] for model, counts in self._bad.items()}
-        problems = {(alert, node): message for node, alert, message in self._wrong(status)}
-        problems |= self._unsure(status)
-        current = {key: self._open.get(key) or OpenAlert(text, status["at"]) for key, text in problems.items()}
-        messages = [_message(status, "firing", key, alert) for key, alert in current.items() if key not in self._open]
-        messages += [
-            _message(status, "resolved", key, alert) for key, alert in self._open.items() if key not in current
-        ]
-        if messages or marks != {model: counts[-1] for model, counts in self._bad.items()}:
+        marks = {model: len(found) and found[-1] for model, found in self._bad.items()}
+        wrong = {(alert, node): message for node, alert, message in self._wrong(status)}
+        wrong |= self._unsure(status)
+        now = {key: self._open.get(key) or OpenAlert(text, status["at"]) for key, text in wrong.items()}
+        messages = [_message(status, "firing", key, alert) for key, alert in now.items() if key not in self._open]
+        messages += [_message(status, "resolved", key, alert) for key, alert in self._open.items() if key not in now]
+        if messages or marks != {model: found[-1] for model, found in self._bad.items()}:
             try:
-                self.store.save(target, current, self._bad, messages)
+                self.store.save(target, now, self._bad, messages)
             except sqlite3.Error as error:
                 # What is not stored is not sent: it is tried again with the next status.
                 self.failed = f"alerts cannot be stored: {error}"
                 return
-            self._open = current
+            self._open = now
         if messages:
             self._send()
 
@@ -220,14 +218,14 @@ class Alerts:
     def _deliver(self, record: Mapping[str, Any]) -> bool:
         """Send a message; False: the process ends, and a later one sends it."""
         content = scrub(json.dumps(record)).encode()
-        delivered = True
+        done = True
         if (address := self.rules.url) is not None:
-            delivered = self._try(lambda: self._post(address, content))
+            done = self._try(lambda: self._post(address, content))
         if self.rules.command:
-            delivered = self._try(lambda: self._run(content)) and delivered
-        if delivered:
+            done = self._try(lambda: self._run(content)) and done
+        if done:
             self.store.sent(record["id"])
-        return delivered
+        return done
 
     def _try(self, send: Callable[[], str]) -> bool:
         """Send, and try again after a while; what the other side rejects is not. False: the process ended meanwhile."""
@@ -254,14 +252,14 @@ class Alerts:
         if self.rules.token:
             headers["Authorization"] = f"Bearer {self.rules.token}"
         deadline = time.monotonic() + self.rules.timeout
-        response = exchange(
+        answer = exchange(
             "POST", address, headers, content,
             timeout=self.rules.timeout, deadline=deadline, most_bytes=_ANSWER_BYTES, ca=authorities(),
         )  # fmt: skip
-        if response.status >= _SERVER_ERROR or response.status == _TOO_MANY:
-            raise OSError(f"the webhook answers with {response.status}")
+        if answer.status >= _SERVER_ERROR or answer.status == _TOO_MANY:
+            raise OSError(f"the webhook answers with {answer.status}")
         # A redirect is not followed: the alert did not arrive.
-        return f"the webhook rejects alerts with {response.status}" if response.status >= _REDIRECT else ""
+        return f"the webhook rejects alerts with {answer.status}" if answer.status >= _REDIRECT else ""
 
     def _run(self, content: bytes) -> str:
         """Run the command, without secrets in its environment.

@@ -61,38 +61,38 @@ class LagReader:
         """When the oldest of some records was written; None: not known."""
         from engine.sources import answers_of
 
-        reader_type = answers_of(records.spec.format).unread_times
-        if reader_type is None:
+        made = answers_of(records.spec.format).unread_times
+        if made is None:
             return None
-        if reader_type not in self._times:
-            self._times[reader_type] = reader_type()
+        if made not in self._times:
+            self._times[made] = made()
         try:
-            lags = self._times[reader_type].oldest(records.spec, place, records.offsets, records.topics)
+            found = self._times[made].oldest(records.spec, place, records.offsets, records.topics)
         except EngineError:
             return None
-        return min(lags.values(), default=None)
+        return min(found.values(), default=None)
 
 
-def is_behind(lags: Iterable[Lag]) -> bool:
-    return any(lag.count for lag in lags)
+def is_behind(found: Iterable[Lag]) -> bool:
+    return any(lag.count for lag in found)
 
 
-def seconds_unread(lags: Iterable[Lag], at: float) -> float | None:
+def seconds_unread(found: Iterable[Lag], at: float) -> float | None:
     """Return the age of the oldest unread input; 0: all is read; None: not known.
 
     An input whose oldest record is not known may have an older one: the age is a lower bound then.
     """
-    inputs = tuple(lags)
+    inputs = tuple(found)
     if all(lag.count == 0 for lag in inputs):
         return 0.0 if inputs else None
     oldest = min((lag.oldest_at for lag in inputs if lag.oldest_at is not None), default=None)
     return None if oldest is None else round(max(at - oldest, 0.0), 1)
 
 
-def totals(lags: Iterable[Lag]) -> Mapping[str, int]:
+def totals(found: Iterable[Lag]) -> Mapping[str, int]:
     """Sum what is known by its unit: `{"files": 3}`."""
     sums: dict[str, int] = {}
-    for lag in lags:
+    for lag in found:
         if lag.what and lag.count is not None:
             sums[lag.what] = sums.get(lag.what, 0) + lag.count
     return sums

@@ -33,7 +33,7 @@ from engine.events import (
 from engine.node_ids import TESTS
 from engine.runtime.context.run_results import FILE as RESULTS
 from engine.runtime.context.run_results import as_dict
-from engine.secrets.scrubber import scrub_record, scrubber
+from engine.secrets import scrubbed, scrubber
 from engine.target_folder import TargetFolder
 
 # Data of pages that ask all the time take this part of the time, at most.
@@ -98,8 +98,8 @@ class LiveSite:
             if compiled is not self._used:
                 self._used, self._changed = compiled, None
                 self._project += 1
-                project_nodes = compiled.manifest.nodes
-                self._tests = {test: ended for test, ended in self._tests.items() if test in project_nodes}
+                own = compiled.manifest.nodes
+                self._tests = {test: ended for test, ended in self._tests.items() if test in own}
             if stamps != self._stamps:
                 self._stamps = stamps
                 self._runs += 1
@@ -143,13 +143,13 @@ class LiveSite:
         self._version, self._made_at = version, time.monotonic()
         self._took = self._made_at - begin
 
-    def _read(self, previous: Facts | None, changed: Collection[str] | None) -> Facts:
+    def _read(self, before: Facts | None, changed: Collection[str] | None) -> Facts:
         compiled = self.compiled()
         tables: Mapping[str, StoredTable] = read_tables(compiled.manifest, compiled.target.catalog, changed)
         marks: Mapping[str, datetime] = read_watermarks(compiled.manifest, compiled.target, changed)
-        if previous is not None and changed is not None:
-            tables = {**_without(previous.tables, changed), **tables}
-            marks = {**_without(previous.watermarks, changed), **marks}
+        if before is not None and changed is not None:
+            tables = {**_without(before.tables, changed), **tables}
+            marks = {**_without(before.watermarks, changed), **marks}
         run, fresh = self._last_run(compiled.manifest), read_freshness(self.target_dir)
         return Facts(compiled.manifest, run, tables, fresh, datetime.now(UTC), marks)
 
@@ -157,27 +157,27 @@ class LiveSite:
         """How tests ended here, and how what is not kept running ended in other commands."""
         with self._noting:
             ended = tuple(self._tests.values())
-        own_results = read_results(as_dict(fold(ended), manifest.project)).nodes
-        stored, running_nodes = last_run(self.target_dir), frozenset(self.kept())
-        other_results = {id_: run for id_, run in stored.nodes.items() if not _is_kept(manifest, id_, running_nodes)}
-        return replace(stored, nodes={**other_results, **own_results})
+        here = read_results(as_dict(fold(ended), manifest.project)).nodes
+        stored, kept = last_run(self.target_dir), frozenset(self.kept())
+        others = {id_: run for id_, run in stored.nodes.items() if not _is_kept(manifest, id_, kept)}
+        return replace(stored, nodes={**others, **here})
 
     def _script(self, name: str) -> bytes | None:
         if self._facts is None or (record := data_record(self._facts, name)) is None:
             return None
         if name == "index":
             record = {**record, "live": self._version}
-        return data_script(name, scrub_record(record, scrubber()))
+        return data_script(name, scrubbed(record, scrubber()))
 
 
 def _project(version: str) -> str:
     return version.partition(".")[0]
 
 
-def _without(values: Mapping[str, _Value], ids: Collection[str]) -> dict[str, _Value]:
-    return {id_: value for id_, value in values.items() if id_ not in ids}
+def _without(of: Mapping[str, _Value], ids: Collection[str]) -> dict[str, _Value]:
+    return {id_: value for id_, value in of.items() if id_ not in ids}
 
 
-def _is_kept(manifest: Manifest, id_: str, running_nodes: Collection[str]) -> bool:
-    values = getattr(manifest.nodes.get(id_), "model", id_)
-    return not {values, f"{TESTS}{values}"}.isdisjoint(running_nodes)
+def _is_kept(manifest: Manifest, id_: str, kept: Collection[str]) -> bool:
+    of = getattr(manifest.nodes.get(id_), "model", id_)
+    return not {of, f"{TESTS}{of}"}.isdisjoint(kept)

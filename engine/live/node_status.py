@@ -267,10 +267,10 @@ class NodeStatus:
         if self.state in {NodeState.RUNNING, NodeState.QUEUED}:
             self.state, self.reason, self.until, self.since = NodeState.IDLE, "", "", at
 
-    def read(self, lags: tuple[Lag, ...], at: float) -> None:
-        self.lag = lags
-        if is_behind(lags) or all(lag.count == 0 for lag in lags):
-            self.progress.unread(at, is_unread=is_behind(lags))
+    def read(self, found: tuple[Lag, ...], at: float) -> None:
+        self.lag = found
+        if is_behind(found) or all(lag.count == 0 for lag in found):
+            self.progress.unread(at, found=is_behind(found))
 
     def stalled(self, at: float, rule: StallRule) -> str:
         """Return why it counts as stalled; empty if it does not, or has failed, which says more."""
@@ -283,11 +283,7 @@ class NodeStatus:
         if self.lag:
             idle = self.progress.idle_seconds(at, rule.due_at, is_known=is_known, on_schedule=rule.on_schedule)
         if idle >= rule.after:
-            what = (
-                "there is unread input, and nothing was read"
-                if is_known
-                else "a run is in progress, and nothing was read"
-            )
+            what = "there is unread input, and nothing was read" if is_known else "a turn runs, and nothing was read"
             return f"{what} for {round(idle)} s"
         if self.progress.is_expected and self.ahead_since is not None and at - self.ahead_since >= rule.after:
             return f"rows are discarded as late: the watermark {self.watermark} is more than a day ahead of the clock"

@@ -137,25 +137,25 @@ def observing(
 def _watch(
     observer: Observer, lock: BinaryIO, lags: Lags | None, looks: tuple[Look, ...], ended: threading.Event
 ) -> None:
-    written_revision, asked_at, busy = -1, 0.0, 0.0
+    written, asked, busy = -1, 0.0, 0.0
     while not ended.wait(_EACH):
         status_file.note_beat(lock, observer.beat())
         begin = time.monotonic()
         # A poll that takes long is asked less often.
-        if lags is not None and begin - asked_at > max(_LAGS_EACH, 20 * busy):
+        if lags is not None and begin - asked > max(_LAGS_EACH, 20 * busy):
             try:
                 observer.status.note_lags(lags())
             except Exception as error:  # noqa: BLE001 - a reader of events stops nothing
-                observer.problem = f"the unread input cannot be determined: {error}"
-            asked_at = time.monotonic()
-            busy = asked_at - begin
+                observer.problem = f"what is unread cannot be found out: {error}"
+            asked = time.monotonic()
+            busy = asked - begin
         revision = observer.status.revision
-        if revision == written_revision and not looks:
+        if revision == written and not looks:
             continue
         status = observer.status.to_json()
-        if revision != written_revision:
+        if revision != written:
             observer.write(status)
-            written_revision = revision
+            written = revision
         for look in looks:
             try:
                 look(status)
@@ -175,14 +175,13 @@ def line_of(event: Event) -> tuple[str, str, str] | None:  # noqa: PLR0911 - one
         case NodeStateChanged(state=NodeState.STANDBY) | NodeStateChanged(took_over=True):
             return event.at, "info", f"{shown_name(event.node)}: {event.state.value}: {event.reason}"
         case ProjectReloaded():
-            changed = len(event.changed)
-            text = event.rejection or f"project reloaded, {changed} node{'s' * (changed != 1)} changed"
+            text = event.rejection or f"project read again, {len(event.changed)} nodes changed"
             return event.at, "error" if event.rejected else "info", text
         case MaintenanceFinished():
             level = "error" if event.failed else "info"
             return event.at, level, f"{shown_name(event.node)}: maintenance: {event.message or 'nothing to do'}"
         case SessionClosed():
-            return event.at, "info", f"Spark JVM shut down: {event.reason}"
+            return event.at, "info", f"Java given back: {event.reason}"
         case LiveStopped():
             return event.at, "info", f"stopped: {event.reason}"
         case Diagnosed():

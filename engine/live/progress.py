@@ -41,9 +41,9 @@ class Progress:
         self.moved_at = max(self.moved_at, at)
         self.stalled_before = ""
 
-    def unread(self, at: float, *, is_unread: bool) -> None:
-        self.unread_since = (at if self.unread_since is None else self.unread_since) if is_unread else None
-        self.stalled_before = self.stalled_before if is_unread else ""
+    def unread(self, at: float, *, found: bool) -> None:
+        self.unread_since = (at if self.unread_since is None else self.unread_since) if found else None
+        self.stalled_before = self.stalled_before if found else ""
 
     def state(self, state: NodeState, at: float) -> None:
         """Take the state of the node: time begins to count when something is expected of it again."""
@@ -78,7 +78,7 @@ class Progress:
             return 0.0
         since = max(since, self.moved_at)
         due = due_at(since)
-        turn_begin = self.queued_since if on_schedule and self.queued_since is not None else self.turn_since
-        if turn_begin is not None:
-            due = max(since, turn_begin) if on_schedule else min(due, max(since, turn_begin))
+        begun = self.queued_since if on_schedule and self.queued_since is not None else self.turn_since
+        if begun is not None:
+            due = max(since, begun) if on_schedule else min(due, max(since, begun))
         return max(0.0, at - due)

@@ -174,13 +174,13 @@ class LiveStatus:
 
         A node that is added while the process runs begins again: what it had to do in an earlier life is over.
         """
-        re_added = {node for node in nodes if node not in self.nodes and (node in self._all or not begins)}
+        again = {node for node in nodes if node not in self.nodes and (node in self._all or not begins)}
         self.nodes = {node: self._all.get(node) or self._new(node, at) for node in nodes}
-        for node in re_added:
+        for node in again:
             self.nodes[node].begin_again(at)
         for status in self.nodes.values():
-            removed_tests = [test for test in status.tests_failing if self.owners and test not in self.owners]
-            for test in removed_tests:
+            gone = [test for test in status.tests_failing if self.owners and test not in self.owners]
+            for test in gone:
                 del status.tests_failing[test]
 
     def _of(self, node: str) -> NodeStatus:
@@ -201,10 +201,10 @@ class LiveStatus:
             nodes = {node: status.kept(now, self.stall_rules(node)) for node, status in self._all.items()}
             return self._started.target, nodes
 
-    def note_lags(self, lags_by_node: Mapping[str, tuple[Lag, ...]], at: float | None = None) -> None:
+    def note_lags(self, found: Mapping[str, tuple[Lag, ...]], at: float | None = None) -> None:
         with self._lock:
             now = self._now(at)
-            for node, lag in lags_by_node.items():
+            for node, lag in found.items():
                 if node in self.nodes:
                     self.nodes[node].read(lag, now)
             self.revision += 1
@@ -243,8 +243,8 @@ class LiveStatus:
 
 
 def overall(healths: Iterable[str]) -> str:
-    lags_by_node = set(healths)
-    return next((bad.value for bad in (Health.FAILED, Health.STALLED) if bad in lags_by_node), Health.HEALTHY.value)
+    found = set(healths)
+    return next((bad.value for bad in (Health.FAILED, Health.STALLED) if bad in found), Health.HEALTHY.value)
 
 
 def healthy(status: StatusRecord) -> bool:

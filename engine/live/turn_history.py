@@ -95,10 +95,10 @@ class TurnHistory:
         ProjectError: `target-link`, `target-unwritable`.
     """
 
-    def __init__(self, target_dir: Path, limits: Kept | None = None) -> None:
+    def __init__(self, target_dir: Path, kept: Kept | None = None) -> None:
         self.path = target_dir / FILE
         self.note = ""  # what a user should know: the file was replaced, or cannot be written
-        self._kept = limits or Kept()
+        self._kept = kept or Kept()
         self._lock = threading.Lock()
         self._running: dict[str, _Turn] = {}
         self._turns: list[tuple[Any, ...]] = []
@@ -161,8 +161,8 @@ class TurnHistory:
 
     def lines(self) -> list[tuple[str, str, str]]:
         """Return the last lines of the log, the oldest first."""
-        rows = list(_rows(self.path, "select * from log order by id desc limit ?", (self._kept.lines,)))
-        return [(row["at"], row["level"], row["line"]) for row in reversed(rows)]
+        found = list(_rows(self.path, "select * from log order by id desc limit ?", (self._kept.lines,)))
+        return [(row["at"], row["level"], row["line"]) for row in reversed(found)]
 
     def _batch(self, event: BatchCommitted) -> None:
         bad = sum(event.bad_records.values())
@@ -301,9 +301,9 @@ def _is_proven(target_dir: Path) -> bool:
     return bool(content) and proven(content or b"", target_dir, _PROOF) == identity
 
 
-def _identity(file_stat: os.stat_result) -> bytes:
+def _identity(seen: os.stat_result) -> bytes:
     """A file, whatever it is called: another one in its place has another number."""
-    return json.dumps({"inode": file_stat.st_ino, "owner": file_stat.st_uid}).encode()
+    return json.dumps({"inode": seen.st_ino, "owner": seen.st_uid}).encode()
 
 
 class _OtherFormError(Exception):

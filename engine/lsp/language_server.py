@@ -22,7 +22,7 @@ from engine.lsp.answers.completions import completions
 from engine.lsp.edits import code_actions, formatting, renames
 from engine.lsp.opened.open_project import OpenProject
 from engine.lsp.text import path_of, range_at
-from engine.secrets.scrubber import scrub
+from engine.secrets import scrub
 
 # How long nobody types before all models are compiled, in seconds.
 _PAUSE = 0.4

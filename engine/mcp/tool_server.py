@@ -1,4 +1,4 @@
-"""The server of `engine mcp` over stdin and stdout, and the list of its tools."""
+"""The server of `engine mcp`: which tools there are, over stdin and stdout."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydantic import Field
 from engine import __version__
 from engine.api import Project
 from engine.mcp import read_tools, run_tools
-from engine.mcp.read_tools import as_tool
+from engine.mcp.read_tools import tool_of
 
 Name = Annotated[str, Field(description="name of a model (flights) or of a source (ops.departures)", max_length=300)]
 Terms = Annotated[
@@ -30,22 +30,23 @@ _INSTRUCTIONS = (
 
 
 def serve(project: Project, *, allow_tests: bool, allow_build: bool) -> None:
-    """Serve an assistant until it ends the session.
+    """Answer an assistant on stdin and stdout until it ends the session.
 
     Args:
+        project: that all tools work on.
         allow_tests: unit tests may run: SQL of the project in Spark, over rows of the test.
         allow_build: models may be built, too.
     """
-    build_server(project, allow_tests=allow_tests, allow_build=allow_build).run("stdio")
+    made(project, allow_tests=allow_tests, allow_build=allow_build).run("stdio")
 
 
-def build_server(project: Project, *, allow_tests: bool, allow_build: bool) -> MCPServer[None]:
+def made(project: Project, *, allow_tests: bool, allow_build: bool) -> MCPServer[None]:
     server: MCPServer[None] = MCPServer("headrace", instructions=_INSTRUCTIONS, version=__version__, log_level="ERROR")
     # One at a time: compilations fork, and a process has one Spark session.
-    lock = threading.Lock()
+    turn = threading.Lock()
 
     def add(call: Callable[..., str], kind: ToolAnnotations) -> None:
-        server.add_tool(_one_at_a_time(lock, as_tool(call)), annotations=kind, structured_output=False)
+        server.add_tool(_in_turn(turn, tool_of(call)), annotations=kind, structured_output=False)
 
     _add_reading(project, add)
     _add_tables(project, add)
@@ -59,13 +60,13 @@ def build_server(project: Project, *, allow_tests: bool, allow_build: bool) -> M
 Add = Callable[[Callable[..., str], ToolAnnotations], None]
 
 
-def _one_at_a_time(lock: threading.Lock, call: Callable[..., str]) -> Callable[..., str]:
+def _in_turn(turn: threading.Lock, call: Callable[..., str]) -> Callable[..., str]:
     from functools import wraps
 
     @wraps(call)
-    def asked(*arguments: object, **keywords: object) -> str:
-        with lock:
-            return call(*arguments, **keywords)
+    def asked(*arguments: object, **named: object) -> str:
+        with turn:
+            return call(*arguments, **named)
 
     return asked
 

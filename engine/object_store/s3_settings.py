@@ -48,14 +48,14 @@ def is_s3(location: str) -> bool:
 
 def bucket_and_key(location: str) -> tuple[str, str]:
     """Split `s3://bucket/folder/file` into the bucket and the key, which begins without a slash."""
-    _, _, path = location.partition("://")
-    bucket, _, key = path.partition("/")
+    _, _, rest = location.partition("://")
+    bucket, _, key = rest.partition("/")
     return bucket, key
 
 
 def hadoop_conf(settings: S3Settings) -> dict[str, str]:
     conf = {"spark.hadoop.fs.s3.impl": _FILE_SYSTEM, f"{_S3A}.aws.credentials.provider": _provider(settings)}
-    values = {
+    named = {
         "endpoint": settings.endpoint,
         "endpoint.region": settings.region,
         "access.key": settings.access_key_id,
@@ -64,21 +64,21 @@ def hadoop_conf(settings: S3Settings) -> dict[str, str]:
         "path.style.access": _flag(settings.path_style_access),
     }
     if settings.endpoint:
-        values["connection.ssl.enabled"] = _flag(not settings.endpoint.lower().startswith("http:"))
-    return conf | {f"{_S3A}.{key}": value for key, value in values.items() if value is not None}
+        named["connection.ssl.enabled"] = _flag(not settings.endpoint.lower().startswith("http:"))
+    return conf | {f"{_S3A}.{key}": value for key, value in named.items() if value is not None}
 
 
 def iceberg_properties(settings: S3Settings) -> dict[str, str]:
-    values = {**_shared(settings), "client.region": settings.region}
-    values["s3.path-style-access"] = _flag(settings.path_style_access)
-    return {key: value for key, value in values.items() if value is not None}
+    named = {**_shared(settings), "client.region": settings.region}
+    named["s3.path-style-access"] = _flag(settings.path_style_access)
+    return {key: value for key, value in named.items() if value is not None}
 
 
 def pyiceberg_properties(settings: S3Settings) -> dict[str, str]:
-    values = {**_shared(settings), "s3.region": settings.region}
+    named = {**_shared(settings), "s3.region": settings.region}
     if settings.path_style_access is not None:
-        values["s3.force-virtual-addressing"] = _flag(not settings.path_style_access)
-    return {key: value for key, value in values.items() if value is not None}
+        named["s3.force-virtual-addressing"] = _flag(not settings.path_style_access)
+    return {key: value for key, value in named.items() if value is not None}
 
 
 def _shared(settings: S3Settings) -> dict[str, str | None]:

@@ -72,24 +72,24 @@ def _received(client: Any, location: str, bucket: str, key: str, limit: int) -> 
 
     with s3_errors(location):
         try:
-            response: dict[str, Any] = client.get_object(Bucket=bucket, Key=key)
+            answer: dict[str, Any] = client.get_object(Bucket=bucket, Key=key)
         except ClientError as error:
             if is_missing(error):
                 return None
             raise
         # An answer in chunks names no length; where they end too early, the client notices.
-        body, length = response["Body"], int(response.get("ContentLength", 0))
+        body, length = answer["Body"], int(answer.get("ContentLength", 0))
         content = bytearray()
         try:
             while len(content) < limit and (more := body.read(limit - len(content))):
                 content += more
         except (HTTPClientError, IncompleteReadError) as error:
             # The SDK repeats a request, not the reading of its answer.
-            read_error: Exception = error
-            return read_error
+            ended: Exception = error
+            return ended
         finally:
             body.close()
-        return _Received(bytes(content), length, response.get("Metadata", {}).get(SUM, ""), length <= limit)
+        return _Received(bytes(content), length, answer.get("Metadata", {}).get(SUM, ""), length <= limit)
 
 
 def _incomplete(location: str, received: _Received | Exception | None) -> Exception:

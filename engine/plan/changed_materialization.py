@@ -23,7 +23,7 @@ def lost(model: Model, old: Mapping[str, Any]) -> str:
         return "A view stores no rows: nothing is lost."
     text = f"That discards {', '.join(_discarded(model, old))}."
     if old["materialized"] == Materialized.STREAMING_TABLE.value:
-        text += " Rows whose source files or records no longer exist cannot be re-read."
+        text += " Rows whose source files or records no longer exist cannot be read again."
     if model.computed_when_read:
         return f"{text} {model.relation}__quarantine, if there is one, stays."
     return text

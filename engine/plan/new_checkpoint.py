@@ -53,6 +53,6 @@ def ways(manifest: Manifest, model: Model) -> tuple[str, ...]:
             f"Or keep the rows and read only new data (open windows and unread data are skipped): {command} {NOW}"
         )
     if EARLIEST in values:
-        rows = "the table is rewritten" if rewritten(model) else "keys that the query no longer returns stay"
+        rows = "the table is written again" if rewritten(model) else "keys that the query no longer returns stay"
         lines.append(f"Or read all data again into the table ({rows}): {command} {EARLIEST}")
     return tuple(lines)

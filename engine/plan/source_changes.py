@@ -144,7 +144,7 @@ def difference(before: Sequence[StreamSource], now: Sequence[StreamSource], *, o
         roots = old.identity["root"], new.identity["root"]
         return (
             f"the project was moved from {roots[0]} to {roots[1]}: the files of '{new.name}' that were read are "
-            f"recorded under {old.identity['location']}, and all of them would be re-read"
+            f"recorded under {old.identity['location']}, and all of them would be read again"
         )
     texts = [_texts(before), _texts(now)]
     tables = [[s.identity.get("table") for s in some] for some in (before, now)]

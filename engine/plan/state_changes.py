@@ -50,7 +50,7 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Differe
         found = [item for item in found if item.column not in read]
         if before.streams != after.streams and sorted(before.streams) == sorted(after.streams):
             was, now = (", ".join(said.streams) for said in (before, after))
-            text = f"the streams are read in the order {now}, and were in the order {was} (streams of a CTE come first)"
+            text = f"the streams are read in the order {now}, and were in the order {was} (those of a CTE come first)"
             found.append(Difference("breaking", f"{text}; the checkpoint stores their positions in that order"))
         if not any(item.kind == "breaking" for item in found):
             found += _order(before if "began" not in old else meaning(old["began"]), after, new["state"])

@@ -17,7 +17,7 @@ from typing import Final
 from engine.project.project_files import find
 from engine.project.project_loader import DEFAULT_PATHS, PROJECT_FILE, SCHEMA_SUFFIX
 
-# Files next to project.yml that count, or whose presence is an error.
+# Files beside project.yml that count, or whose presence is an error.
 _READ: Final = (PROJECT_FILE, "selectors.yml")
 _TOP: Final = (*_READ, "profiles.yml", "dbt_project.yml", "packages.yml", "dependencies.yml")
 _YAML: Final = (".yml", ".yaml")

@@ -31,7 +31,7 @@ from engine.events import (
     now,
 )
 from engine.lake.catalog import catalog_settings
-from engine.lake.clients.catalog_client import check_before_java
+from engine.lake.clients.catalog_client import before_java
 from engine.lake.lake_reader import Lake
 from engine.object_store.s3_settings import hadoop_conf
 from engine.plan import Plan, PlanOptions, make_plan
@@ -43,8 +43,8 @@ from engine.plan.deployed.renamed_tables import Renaming, renamings
 from engine.plan.deployed.state_folder import table_state
 from engine.plan.test_passes.known_passes import KnownPasses, PassCache
 from engine.runtime.context.run_context import CORE, Run, jar_sets, state_conf, state_jars
-from engine.runtime.context.run_results import unchanged_outcome
-from engine.runtime.lifecycle.full_refresh import forget_skipped_refreshes, note_refreshes, report_resumed_refreshes
+from engine.runtime.context.run_results import nothing_new
+from engine.runtime.lifecycle.full_refresh import forget_untouched, note_refreshes, tell_resumed
 from engine.runtime.lifecycle.orphaned_tables import notes as orphan_notes
 from engine.spark.cluster import is_submitted
 from engine.spark.jars import jar_paths
@@ -113,7 +113,7 @@ def build(
     """
     events: list[Event] = []
 
-    def emit_recorded(event: Event) -> None:
+    def both(event: Event) -> None:
         events.append(event)
         emit(event)
 
@@ -121,11 +121,11 @@ def build(
     run_id = manifest.invocation_id or str(uuid.uuid4())
     order = run_order(manifest, selected)
     models = [n for i in order if isinstance(n := manifest.nodes[i], Model)]
-    read_nodes = [n for i in options.within or order if isinstance(n := manifest.nodes[i], Model | DataTest)]
+    read = [n for i in options.within or order if isinstance(n := manifest.nodes[i], Model | DataTest)]
     place = target.place(root)
     sources = read_sources(manifest, place, order)
-    pass_cache = options.cache if len(models) < len(order) else None
-    passes = KnownPasses(manifest, target, root, sources, pass_cache) if pass_cache is not None else None
+    kept = options.cache if len(models) < len(order) else None
+    passes = KnownPasses(manifest, target, root, sources, kept) if kept is not None else None
 
     def planned() -> tuple[Plan, Deployed]:
         deployed = read_deployed(manifest, target, place, order, sources)
@@ -142,30 +142,30 @@ def build(
     if any(source.fault is not None for source in sources.values()):
         planned()  # which raises before anything is made
     _make_folders(target, root)
-    lake, decided_models = Lake(target.catalog), [*models, *decided_by_tests(manifest, order)]
-    renamed_states = _earlier_names(manifest, target, root, models, lake)
+    lake, decided = Lake(target.catalog), [*models, *decided_by_tests(manifest, order)]
+    before = _earlier_names(manifest, target, root, models, lake)
     with locked(
-        [*(table_state(target, model) for model in decided_models), *renamed_states], keeps_running=bool(options.turn)
+        [*(table_state(target, model) for model in decided), *before], keeps_running=bool(options.turn)
     ) as locks:
         plan, deployed = planned()
-        if _rename_tables(target, plan, emit_recorded):
+        if _rename(target, plan, both):
             plan, deployed = planned()
         if plan.unchanged:
-            emit_recorded(RunStarted(run_id, options.command, target.name, len(order), now()))
-            _report_unchanged(manifest, target, plan, deployed, emit_recorded)
-            return _finish_run(emit_recorded, events, begin, notes())
-        _settle_refreshes(target, models, lake)
-        noted_refreshes = note_refreshes(target, models, plan, deployed, options.planned)
-        emit_recorded(StepStarted(Step.SESSION))
-        run_unit = run_unit and _run_unit_tests_first(manifest, target, order, options, run_unit, passes, opening)
+            both(RunStarted(run_id, options.command, target.name, len(order), now()))
+            _nothing_new(manifest, target, plan, deployed, both)
+            return _ended(both, events, begin, notes())
+        _settle(target, models, lake)
+        noted = note_refreshes(target, models, plan, deployed, options.planned)
+        both(StepStarted(Step.SESSION))
+        run_unit = run_unit and _units_first(manifest, target, order, options, run_unit, passes, opening)
         opening = opening or spark_session
-        jars = jar_sets(manifest, read_nodes)
+        jars = jar_sets(manifest, read)
         with opening(target, options.target_dir, locks, jars, brief=is_little(deployed)) as spark:
             from engine.runtime.lifecycle.expire_snapshots import expire_snapshots
             from engine.runtime.run_nodes import run_nodes
 
-            emit_recorded(RunStarted(run_id, options.command, target.name, len(order), now()))
-            report_resumed_refreshes(emit_recorded, models, plan, deployed, options.planned)
+            both(RunStarted(run_id, options.command, target.name, len(order), now()))
+            tell_resumed(both, models, plan, deployed, options.planned)
             run = Run(
                 run_id,
                 manifest,
@@ -174,22 +174,22 @@ def build(
                 plan,
                 spark,
                 lake,
-                emit_recorded,
+                both,
                 options.planned.reset,
                 **_bounds(options),
             )
-            _claim_tables(run, decided_models, deployed)
+            _claim(run, decided, deployed)
             skipped = run_nodes(
                 run, order, run_unit, options.target_dir / "logs" / LOG_NAME, passes,
                 threads=options.threads, fail_fast=options.fail_fast,
             )  # fmt: skip
-            forget_skipped_refreshes(target, manifest, plan, noted_refreshes, skipped)
-            expire_snapshots(run, _successful_models(events, models))
-    return _finish_run(emit_recorded, events, begin, notes())
+            forget_untouched(target, manifest, plan, noted, skipped)
+            expire_snapshots(run, _written(events, models))
+    return _ended(both, events, begin, notes())
 
 
 def _make_folders(target: Target, root: Path) -> None:
-    for folder in (*_local_lake_folders(target), *([target.state] if isinstance(target.state, Path) else [])):
+    for folder in (*_own_lake(target), *([target.state] if isinstance(target.state, Path) else [])):
         own_folder(folder, root)
     catalog_settings.prepare(target.catalog)
 
@@ -198,30 +198,30 @@ def _earlier_names(
     manifest: Manifest, target: Target, root: Path, models: Sequence[Model], lake: Lake
 ) -> list[TableState]:
     """The states of the tables that get another name: they are locked under both."""
-    renames = renamings(manifest, target, root, models, lake).values()
-    return [renaming.folder for renaming in renames if isinstance(renaming, Renaming)]
+    found = renamings(manifest, target, root, models, lake).values()
+    return [one.folder for one in found if isinstance(one, Renaming)]
 
 
-def _rename_tables(target: Target, plan: Plan, emit: Emit) -> bool:
+def _rename(target: Target, plan: Plan, emit: Emit) -> bool:
     renamed = [action.renaming for action in plan.actions.values() if action.renaming is not None]
-    for renaming in renamed:
-        from engine.runtime.lifecycle.rename_table import rename_note, rename_table
+    for one in renamed:
+        from engine.runtime.lifecycle.rename_table import rename_table, told
 
-        rename_table(target, renaming)
-        emit(Diagnosed(rename_note(renaming)))
+        rename_table(target, one)
+        emit(Diagnosed(told(one)))
     return bool(renamed)
 
 
-def _settle_refreshes(target: Target, models: Iterable[Model], lake: Lake) -> None:
+def _settle(target: Target, models: Iterable[Model], lake: Lake) -> None:
     """Decide what builds that were killed have left of each model."""
     # What Spark needs is imported when it is clear that it is needed, most of it while Java starts.
-    from engine.runtime.lifecycle.full_refresh import settle_interrupted_refresh
+    from engine.runtime.lifecycle.full_refresh import settle
 
     for model in models:
-        settle_interrupted_refresh(model, table_state(target, model), lake)
+        settle(model, table_state(target, model), lake)
 
 
-def _claim_tables(run: Run, models: Iterable[Model], deployed: Deployed) -> None:
+def _claim(run: Run, models: Iterable[Model], deployed: Deployed) -> None:
     from engine.runtime.lifecycle.fence_previous_owner import raise_fences
     from engine.runtime.lifecycle.rename_table import rename_columns, sign_tables
 
@@ -235,7 +235,7 @@ def _bounds(options: Options) -> dict[str, Any]:
     return {} if turn is None else {"stop": turn.stop, "until": time.monotonic() + turn.seconds}
 
 
-def _run_unit_tests_first(
+def _units_first(
     manifest: Manifest,
     target: Target,
     order: Sequence[str],
@@ -248,32 +248,32 @@ def _run_unit_tests_first(
     if opening is not None or runs_locally(target.master):
         return run_unit
     tests = [node for i in order if isinstance(node := manifest.nodes[i], UnitTest)]
-    due_tests = [test for test in tests if passes is None or passes.passed_at(test) is None]
-    if not due_tests:
+    due = [test for test in tests if passes is None or passes.passed_at(test) is None]
+    if not due:
         return run_unit
     from engine.runtime.data_tests.unit_tests_first import local_target, verdicts
 
     with spark_session(local_target(target), options.target_dir) as spark:
-        return verdicts(spark, due_tests, run_unit, options.threads)
+        return verdicts(spark, due, run_unit, options.threads)
 
 
-def _local_lake_folders(target: Target) -> tuple[Path, ...]:
+def _own_lake(target: Target) -> tuple[Path, ...]:
     return (target.catalog.path,) if catalog_settings.is_local(target.catalog) else ()
 
 
-def _finish_run(emit: Emit, events: Iterable[Event], begin: float, notes: Iterable[Diagnostic]) -> RunResults:
+def _ended(emit: Emit, events: Iterable[Event], begin: float, notes: Iterable[Diagnostic]) -> RunResults:
     for note in notes:
         emit(Diagnosed(note))
     emit(RunFinished(time.monotonic() - begin))
     return fold(events)
 
 
-def _successful_models(events: Iterable[Event], models: Iterable[Model]) -> list[Model]:
-    successful = {e.node for e in events if isinstance(e, ModelFinished) and e.status is Status.SUCCESS}
-    return [model for model in models if model.id in successful]
+def _written(events: Iterable[Event], models: Iterable[Model]) -> list[Model]:
+    written = {e.node for e in events if isinstance(e, ModelFinished) and e.status is Status.SUCCESS}
+    return [model for model in models if model.id in written]
 
 
-def _report_unchanged(manifest: Manifest, target: Target, plan: Plan, deployed: Deployed, emit: Emit) -> None:
+def _nothing_new(manifest: Manifest, target: Target, plan: Plan, deployed: Deployed, emit: Emit) -> None:
     total = len(plan.actions)
     for index, node in enumerate(plan.actions, 1):
         model = manifest.nodes[node]
@@ -282,7 +282,7 @@ def _report_unchanged(manifest: Manifest, target: Target, plan: Plan, deployed: 
             emit(TestFinished(node, index, total, Status.PASS, 0.0, at=now(), passed_at=passed_at))
             continue
         kind, relation = model.materialized.value, str(model.relation)
-        if (outcome := unchanged_outcome(plan, target, model)) is None:
+        if (outcome := nothing_new(plan, target, model)) is None:
             raise ValueError(node)
         emit(ModelStarted(node, index, total, kind, relation))
         emit(
@@ -305,8 +305,8 @@ def spark_session(
     Raises:
         SetupError: Java, jars or the session cannot be had.
     """
-    if _session_openers:
-        with _session_openers[-1](target, target_dir, locks, sets, brief=brief) as spark:
+    if _kept:
+        with _kept[-1](target, target_dir, locks, sets, brief=brief) as spark:
             yield spark
         return
     settings = session_settings(target, target_dir, locks, sets, brief=brief)
@@ -320,15 +320,15 @@ def spark_session(
 @contextmanager
 def sessions_from(opening: OpenSession) -> Iterator[None]:
     """Have each session of the process opened by something else, which keeps it (`WarmSession`)."""
-    _session_openers.append(opening)
+    _kept.append(opening)
     try:
         yield
     finally:
-        _session_openers.remove(opening)
+        _kept.remove(opening)
 
 
 # Of a process that carries out the commands of others.
-_session_openers: list[OpenSession] = []
+_kept: list[OpenSession] = []
 
 
 def _load_runtime() -> None:
@@ -344,7 +344,7 @@ def session_settings(
     Raises:
         SetupError: Java or jars cannot be had, or the catalog's server would steer Spark.
     """
-    check_before_java(target.catalog)
+    before_java(target.catalog)
     if is_submitted():
         # Java runs, with the jars that spark-submit was given.
         conf = target_conf(target)

@@ -13,10 +13,10 @@ INDEX: Final = "README"
 _MADE: Final = "Generated from the code by `make reference`."
 _ABOUT: Final = {
     "project": "The file `project.yml`: the project, its targets, their connections.",
-    "sources": "Files under `sources/`: the inputs of models.",
+    "sources": "Files under `sources/`: what models read.",
     "model": "The header of a model, and folder defaults in `project.yml`.",
     "tests": "Files under `tests/`: unit tests; data tests and columns, wherever they are listed.",
-    "exposures": "YAML files under `models/`: consumers of the project's tables.",
+    "exposures": "YAML files under `models/`: what reads the project's tables.",
     "selectors": "The file `selectors.yml`: named selections.",
 }
 _TITLES: Final = {

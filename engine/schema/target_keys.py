@@ -11,39 +11,33 @@ _KIND = ConfigKey(
     "type",
     ValueForm.TEXT,
     "`sqlite`",
-    (
-        "`sqlite`: a file on this machine; `jdbc`: a PostgreSQL database; `rest`: a server with the Iceberg "
-        "REST protocol (Polaris, Lakekeeper, Unity Catalog, Nessie, AWS Glue, ...)"
-    ),
+    "`sqlite`: a file of this machine; `jdbc`: a PostgreSQL database; `rest`: a server of Iceberg's REST protocol "
+    "(Polaris, Lakekeeper, Unity Catalog, Nessie, AWS Glue, ..)",
     "type: rest",
     choices=("sqlite", "jdbc", "rest"),
 )
-_NAME = ConfigKey("name", ValueForm.NAME, "`lake`", "Name of the catalog in SQL", "name: warehouse")
+_NAME = ConfigKey("name", ValueForm.NAME, "`lake`", "name of the catalog in SQL", "name: warehouse")
 _FOLDER = ConfigKey(
     "path",
     ValueForm.PATH,
     "`.engine/lake`; of a server `warehouse`, if that is a folder",
-    (
-        "`sqlite`: folder of the catalog file and the tables; `rest`: folder of the table files, if they are "
-        "on this machine"
-    ),
+    "`sqlite`: the folder of the catalog's file and of the tables; `rest`: the folder of the tables' files, "
+    "where they are on this machine",
     "path: /var/lib/shop/lake",
 )
 _URI = ConfigKey(
     "uri",
     ValueForm.TEXT,
     "required for `jdbc`, `rest`",
-    "Address of the server",
+    "address of the server",
     "uri: https://catalog.example/iceberg",
 )
 _WAREHOUSE = ConfigKey(
     "warehouse",
     ValueForm.TEXT,
     "required for `jdbc`; of `rest` the server's",
-    (
-        "Place of the tables: a folder, or an address such as `s3://bucket/folder`; `rest`: the server's name "
-        "for it; `sqlite`: only an object store address, in addition to `path`"
-    ),
+    "where tables are stored: a folder or an address such as `s3://bucket/folder`; `rest`: the server's name for it; "
+    "`sqlite`: only an address of an object store, beside `path`",
     "warehouse: /srv/warehouse",
 )
 _LOGIN = (
@@ -51,32 +45,30 @@ _LOGIN = (
         "credential",
         ValueForm.TEXT,
         NONE,
-        "`rest`: OAuth 2 `<client id>:<client secret>`; Headrace fetches and renews tokens with it",
+        "`rest`: `<client id>:<client secret>` of OAuth 2; tokens are fetched and renewed with it",
         "credential: \"{{ env_var('ENGINE_SECRET_CATALOG') }}\"",
     ),
     ConfigKey(
         "token",
         ValueForm.TEXT,
         NONE,
-        "`rest`: token to use instead of `credential`; Headrace cannot renew it",
+        "`rest`: a token in place of `credential`; it is not renewed",
         "token: \"{{ env_var('ENGINE_SECRET_TOKEN') }}\"",
     ),
     ConfigKey(
         "oauth2-server-uri",
         ValueForm.TEXT,
         "the catalog's own",
-        "`rest`: server that issues tokens",
+        "`rest`: where tokens are fetched",
         "oauth2-server-uri: https://login.example/oauth2/token",
     ),
-    ConfigKey(
-        "scope", ValueForm.TEXT, "`catalog`", "`rest`: scope of the requested token", "scope: PRINCIPAL_ROLE:ALL"
-    ),
-    ConfigKey("audience", ValueForm.TEXT, NONE, "`rest`: audience of the requested token", "audience: catalog"),
-    ConfigKey("resource", ValueForm.TEXT, NONE, "`rest`: resource of the requested token", "resource: urn:catalog"),
-    ConfigKey("prefix", ValueForm.TEXT, "the server's", "`rest`: first part of the server's paths", "prefix: main"),
+    ConfigKey("scope", ValueForm.TEXT, "`catalog`", "`rest`: what a token is asked for", "scope: PRINCIPAL_ROLE:ALL"),
+    ConfigKey("audience", ValueForm.TEXT, NONE, "`rest`: sent when a token is fetched", "audience: catalog"),
+    ConfigKey("resource", ValueForm.TEXT, NONE, "`rest`: sent when a token is fetched", "resource: urn:catalog"),
+    ConfigKey("prefix", ValueForm.TEXT, "the server's", "`rest`: first part of its paths", "prefix: main"),
 )
 _IO = ConfigKey(
-    "io-impl", ValueForm.TEXT, "the kind's", "Class with which Spark reads and writes files",
+    "io-impl", ValueForm.TEXT, "the kind's", "Spark: the class that reads and writes files",
     "io-impl: org.apache.iceberg.aws.s3.S3FileIO",
 )  # fmt: skip
 
@@ -87,7 +79,7 @@ def _needed(key: ConfigKey) -> ConfigKey:
 
 def _catalog(*keys: ConfigKey) -> ConfigBlock:
     text = (
-        "The Iceberg catalog, used by Spark and PyIceberg. For further keys of a server, see Iceberg's "
+        "The Iceberg catalog, used by Spark and PyIceberg. Further keys of a server are those of Iceberg's "
         "documentation: `header.<name>`, `rest.<key>`, `token-<key>`, `jdbc.<key>` (`jdbc.user`, `jdbc.password`), "
         "`s3.<key>`, `client.<key>`, `table-default.<property>`. See [catalogs](../catalogs.md)."
     )
@@ -124,15 +116,15 @@ SPARK: Final = ConfigBlock(
             "shared_folders",
             ValueForm.BOOLEAN,
             "`false`",
-            "`true`: every machine of the cluster has the folders of this machine at the same paths",
+            "folders of this machine are the same ones, at the same paths, on every machine of the cluster",
             "shared_folders: true",
         ),
-        ConfigKey("driver_memory", ValueForm.TEXT, "Spark's, 1g", "Heap size of the driver", "driver_memory: 4g"),
+        ConfigKey("driver_memory", ValueForm.TEXT, "Spark's, 1g", "heap of the driver", "driver_memory: 4g"),
         ConfigKey(
             "conf",
             ValueForm.MAPPING,
             NONE,
-            "Settings of the session, except settings that every model relies on, such as the time zone",
+            "settings of the session; those that every model relies on, such as the time zone, are rejected",
             "conf: {spark.sql.shuffle.partitions: 8}",
         ),
         ConfigKey(
@@ -150,46 +142,44 @@ OBJECT_STORE: Final = ConfigBlock(
     "s3",
     "s3",
     "s3",
-    (
-        "The object store: S3 or an S3-compatible store. Spark and Python use this block for the tables, the "
-        "state and the files of sources. The AWS SDK finds the settings that you leave out, so `s3: {}` uses "
-        "the role of the machine. See [object storage](../how-to/object-storage.md)."
-    ),
+    "The object store: S3, or one with its interface. One block for the tables, the state and the files of sources, in "
+    "Spark and in Python. What is left out is found by the AWS SDK; `s3: {}` therefore uses the role of the machine. "
+    "See [object storage](../how-to/object-storage.md).",
     (
         ConfigKey(
             "endpoint",
             ValueForm.TEXT,
             "AWS's own",
-            "Address of a store other than AWS",
+            "address of a store that is not AWS's",
             "endpoint: https://minio.example:9000",
         ),
-        ConfigKey("region", ValueForm.TEXT, "the AWS SDK's", "Region of the buckets", "region: eu-central-1"),
+        ConfigKey("region", ValueForm.TEXT, "the AWS SDK's", "region of the buckets", "region: eu-central-1"),
         ConfigKey(
             "access_key_id",
             ValueForm.TEXT,
             "the AWS SDK's chain: environment, profile, role",
-            "Access key id; needs `secret_access_key`",
+            "the login; needs `secret_access_key`",
             "access_key_id: \"{{ env_var('ENGINE_SECRET_S3_ID') }}\"",
         ),
         ConfigKey(
             "secret_access_key",
             ValueForm.TEXT,
             NONE,
-            "Secret of the access key; needs `access_key_id`",
+            "the login's secret; needs `access_key_id`",
             "secret_access_key: \"{{ env_var('ENGINE_SECRET_S3_KEY') }}\"",
         ),
         ConfigKey(
             "session_token",
             ValueForm.TEXT,
             NONE,
-            "Token of a temporary login; Headrace cannot renew it",
+            "of a temporary login; it is not renewed",
             "session_token: \"{{ env_var('ENGINE_SECRET_S3_TOKEN') }}\"",
         ),
         ConfigKey(
             "path_style_access",
             ValueForm.BOOLEAN,
             "`false`",
-            "Put the bucket into the path instead of the host name; most stores other than AWS need `true`",
+            "address buckets in the path, not in the host name; most stores other than AWS's need `true`",
             "path_style_access: true",
         ),
     ),
@@ -205,7 +195,7 @@ SECURITY: Final = ConfigBlock(
             "protocol",
             ValueForm.TEXT,
             REQUIRED,
-            "Encryption and login",
+            "encryption and login",
             "protocol: SASL_SSL",
             choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
         ),
@@ -213,44 +203,44 @@ SECURITY: Final = ConfigBlock(
             "mechanism",
             ValueForm.TEXT,
             NONE,
-            "With SASL: login mechanism",
+            "how the login is checked, with SASL",
             "mechanism: SCRAM-SHA-512",
             choices=("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
         ),
-        ConfigKey("username", ValueForm.TEXT, NONE, "With SASL: user name", "username: shop"),
+        ConfigKey("username", ValueForm.TEXT, NONE, "user of the login, with SASL", "username: shop"),
         ConfigKey(
             "password",
             ValueForm.TEXT,
             NONE,
-            "With SASL: password",
+            "password of the login, with SASL",
             "password: \"{{ env_var('ENGINE_SECRET_KAFKA') }}\"",
         ),
         ConfigKey(
             "ca",
             ValueForm.TEXT,
-            "Java's",
-            "PEM text of the certificates that sign the brokers' certificates",
+            "those of Java",
+            "PEM text: the certificates that sign the brokers'",
             "ca: \"{{ env_var('KAFKA_CA') }}\"",
         ),
         ConfigKey(
             "certificate",
             ValueForm.TEXT,
             NONE,
-            "PEM text of the client certificate",
+            "PEM text: the client's certificate",
             "certificate: \"{{ env_var('KAFKA_CERTIFICATE') }}\"",
         ),
         ConfigKey(
             "key",
             ValueForm.TEXT,
             NONE,
-            "PEM text of the client key",
+            "PEM text: the client's key",
             "key: \"{{ env_var('ENGINE_SECRET_KAFKA_KEY') }}\"",
         ),
         ConfigKey(
             "key_password",
             ValueForm.TEXT,
             NONE,
-            "Password of the client key",
+            "password of the client's key",
             "key_password: \"{{ env_var('ENGINE_SECRET_KEY_PASSWORD') }}\"",
         ),
     ),
@@ -260,23 +250,20 @@ CONNECTION: Final = ConfigBlock(
     "connection",
     "a connection",
     "connections",
-    (
-        "Kafka brokers, or options of a Spark reader with credentials, by name. Headrace renders a connection "
-        "when it reads a source of it."
-    ),
+    "Brokers, or options of a Spark reader with credentials, by name. They are rendered when a source is read.",
     (
         ConfigKey(
             "bootstrap_servers",
             ValueForm.TEXTS,
             "required for Kafka",
-            "`host:port` of one or more brokers, separated by commas or as a list",
+            "`host:port` of one or more brokers, with commas or as a list",
             "bootstrap_servers: localhost:9092",
         ),
         ConfigKey(
             "security",
             ValueForm.BLOCK,
             "no encryption, no login",
-            "Encryption and login of Kafka",
+            "encryption and login of Kafka",
             "security: {protocol: SSL}",
             block="security",
         ),
@@ -284,7 +271,7 @@ CONNECTION: Final = ConfigBlock(
             "options",
             ValueForm.MAPPING,
             NONE,
-            "Kafka: client options as `consumer.<name>`; files and Spark readers: options of the reader",
+            "Kafka: options of the client as `consumer.<name>`; files and Spark readers: options of the reader",
             "options: {consumer.client.rack: a}",
         ),
     ),
@@ -296,9 +283,7 @@ REGISTRY: Final = ConfigBlock(
     "schema_registries",
     "Schema registries with the Confluent interface, by name.",
     (
-        ConfigKey(
-            "url", ValueForm.TEXT, REQUIRED, "Root address of the registry's API", "url: https://registry.example:8081"
-        ),
+        ConfigKey("url", ValueForm.TEXT, REQUIRED, "where its interface begins", "url: https://registry.example:8081"),
         ConfigKey(
             "auth",
             ValueForm.TREE,
@@ -309,20 +294,20 @@ REGISTRY: Final = ConfigBlock(
         ConfigKey(
             "ca",
             ValueForm.TEXT,
-            "the machine's",
-            "PEM text of the certificates that sign the registry's certificate",
+            "those of the machine",
+            "PEM text: the certificates that sign the registry's",
             "ca: \"{{ env_var('REGISTRY_CA') }}\"",
         ),
-        ConfigKey("timeout", ValueForm.DURATION, "20 seconds", "Maximum time for one request", "timeout: 5 seconds"),
+        ConfigKey("timeout", ValueForm.DURATION, "20 seconds", "how long one question may take", "timeout: 5 seconds"),
     ),
 )
 
 _TYPE = ConfigKey(
-    "type", ValueForm.TEXT, REQUIRED, "Destination of events", "type: file", choices=("file", "http")
+    "type", ValueForm.TEXT, REQUIRED, "where events are sent", "type: file", choices=("file", "http")
 )  # fmt: skip
-_NAMESPACE = ConfigKey("namespace", ValueForm.TEXT, "the project's name", "Namespace of the jobs", "namespace: shop")
+_NAMESPACE = ConfigKey("namespace", ValueForm.TEXT, "the project's name", "namespace of the jobs", "namespace: shop")
 _FILE = ConfigKey(
-    "path", ValueForm.PATH, "required for `file`", "`file`: file of the project, with one JSON object per line",
+    "path", ValueForm.PATH, "required for `file`", "`file`: a file of the project, one JSON object a line",
     "path: events.jsonl",
 )  # fmt: skip
 _HTTP = (
@@ -330,19 +315,17 @@ _HTTP = (
         "url",
         ValueForm.TEXT,
         "required for `http`",
-        "`http`: server that receives events at `<url>/api/v1/lineage`",
+        "`http`: events are posted to `<url>/api/v1/lineage`",
         "url: https://lineage.example",
     ),
     ConfigKey(
         "api_key",
         ValueForm.TEXT,
         NONE,
-        "`http`: value for the header `Authorization`",
+        "`http`: sent in the header `Authorization`",
         "api_key: \"{{ env_var('ENGINE_SECRET_LINEAGE') }}\"",
     ),
-    ConfigKey(
-        "timeout", ValueForm.DURATION, "5 seconds", "`http`: maximum time for one request", "timeout: 10 seconds"
-    ),
+    ConfigKey("timeout", ValueForm.DURATION, "5 seconds", "`http`: how long a request may take", "timeout: 10 seconds"),
 )
 
 
@@ -358,49 +341,41 @@ ALERTS: Final = ConfigBlock(
     "alerts",
     "alerts",
     "alerts",
-    ("Alerts about models under `engine start`. Headrace sends each alert once when it starts and once when it ends."),
+    "Alerts of models that are kept running: each is sent once, and once when it is over.",
     (
         ConfigKey(
-            "url",
-            ValueForm.TEXT,
-            NONE,
-            "Webhook that receives alerts as JSON (POST)",
-            "url: https://hooks.example/shop",
+            "url", ValueForm.TEXT, NONE, "a webhook: alerts are posted to it as JSON", "url: https://hooks.example/shop"
         ),
         ConfigKey(
             "token",
             ValueForm.TEXT,
             NONE,
-            "Token for the webhook, sent as `Authorization: Bearer`",
+            "sent to the webhook as `Authorization: Bearer`",
             "token: \"{{ env_var('ENGINE_SECRET_HOOK') }}\"",
         ),
         ConfigKey(
             "command",
             ValueForm.TEXTS,
             NONE,
-            "Program and arguments; the program gets the alert as JSON on standard input",
+            "a program and its arguments; it gets the alert as JSON on standard input",
             "command: [python3, notify.py]",
         ),
-        ConfigKey("timeout", ValueForm.DURATION, "10 seconds", "Maximum time for one attempt", "timeout: 20 seconds"),
+        ConfigKey("timeout", ValueForm.DURATION, "10 seconds", "how long one attempt may take", "timeout: 20 seconds"),
         ConfigKey(
-            "lag",
-            ValueForm.DURATION,
-            "no alert",
-            "Alert if the input of a model is unread for longer than this",
-            "lag: 10 minutes",
+            "lag", ValueForm.DURATION, "no alert", "input of a model is unread for longer than that", "lag: 10 minutes"
         ),
         ConfigKey(
             "bad_records",
             ValueForm.COUNT,
             "no alert",
-            "Alert if a model reads more bad records than this within ten minutes",
+            "a model reads more bad records than that within ten minutes",
             "bad_records: 100",
         ),
         ConfigKey(
             "restarts",
             ValueForm.COUNT,
             "no alert",
-            "Alert if more consecutive runs of a model fail than this",
+            "more turns of a model than that fail one after the other",
             "restarts: 5",
         ),
     ),
@@ -410,20 +385,20 @@ TARGET: Final = ConfigBlock(
     "target",
     "a target",
     "targets",
-    "A place to build into. Values may be Jinja with `env_var()`. Headrace renders only the target in use.",
+    "A place to build into. Values may be Jinja with `env_var()`; only the target in use is rendered.",
     (
         ConfigKey(
             "schema",
             ValueForm.TEXT,
             "the project's name; required with several targets",
-            "Namespace of the tables; separate levels with dots",
+            "the namespace of the tables; levels with dots between them",
             "schema: shop_dev",
         ),
         ConfigKey(
             "catalog",
             ValueForm.BLOCK,
             "`{type: sqlite, name: lake, path: .engine/lake}`",
-            "Iceberg catalog",
+            "the Iceberg catalog",
             "catalog: {type: sqlite, name: lake, path: /var/lib/shop/lake}",
             block="catalog",
         ),
@@ -431,14 +406,11 @@ TARGET: Final = ConfigBlock(
             "state",
             ValueForm.PATH,
             "`.engine/state`",
-            (
-                "Folder for checkpoints, state files and locks, or `s3a://bucket/folder`; back it up together with the "
-                "tables"
-            ),
+            "the folder of checkpoints, facts and locks, or `s3a://bucket/folder`; back it up with the tables",
             "state: /var/lib/shop/state",
         ),
-        ConfigKey("s3", ValueForm.BLOCK, NONE, "Object store", "s3: {region: eu-central-1}", block="s3"),
-        ConfigKey("spark", ValueForm.BLOCK, NONE, "Spark session", 'spark: {master: "local[4]"}', block="spark"),
+        ConfigKey("s3", ValueForm.BLOCK, NONE, "the object store", "s3: {region: eu-central-1}", block="s3"),
+        ConfigKey("spark", ValueForm.BLOCK, NONE, "the Spark session", 'spark: {master: "local[4]"}', block="spark"),
         ConfigKey(
             "connections",
             ValueForm.BY_NAME,
@@ -451,7 +423,7 @@ TARGET: Final = ConfigBlock(
             "schema_registries",
             ValueForm.BY_NAME,
             NONE,
-            "Schema registries, by name",
+            "schema registries by name",
             "schema_registries: {main: {url: https://registry.example}}",
             block="registry",
         ),
@@ -459,7 +431,7 @@ TARGET: Final = ConfigBlock(
             "openlineage",
             ValueForm.BLOCK,
             NONE,
-            "Destination of run events",
+            "where run events are sent",
             "openlineage: {type: file, path: events.jsonl}",
             block="openlineage",
         ),
@@ -467,7 +439,7 @@ TARGET: Final = ConfigBlock(
             "alerts",
             ValueForm.BLOCK,
             NONE,
-            "Destination and conditions of alerts under `engine start`",
+            "where alerts of models that are kept running are sent, and when",
             'alerts: {url: "https://hooks.example/shop", lag: 10 minutes}',
             block="alerts",
         ),
@@ -475,24 +447,22 @@ TARGET: Final = ConfigBlock(
             "stalled_after",
             ValueForm.DURATION,
             "5 minutes",
-            (
-                "Time without progress after which `engine start` reports a model with unread input as stalled, in the "
-                "status, the metrics and alerts; a model's own setting wins"
-            ),
+            "how long a model with unread input may make no progress before `engine start` counts it as stalled: in "
+            "the status, the metrics and alerts; a model's own wins",
             "stalled_after: 10 minutes",
         ),
         ConfigKey(
             "require_replayable",
             ValueForm.BOOLEAN,
             "`false`",
-            "`true`: reject sources whose records cannot be re-read",
+            "reject sources whose records cannot be read again",
             "require_replayable: true",
         ),
         ConfigKey(
             "allow_after_reading",
             ValueForm.TEXTS,
             NONE,
-            "Absolute paths of folders outside the project in which `after_reading` may archive or delete files",
+            "absolute paths of folders outside the project in which `after_reading` may archive or delete files",
             "allow_after_reading: [/data/landing]",
         ),
     ),

@@ -12,61 +12,51 @@ _ROWS = (
         "rows",
         ValueForm.TREE,
         NONE,
-        "List of mappings; with `format` also CSV or a query",
+        "a list of mappings; with `format` also CSV or a query",
         "rows: [{id: 1}]",
     ),
     ConfigKey(
         "format",
         ValueForm.TEXT,
         "by the value",
-        "Format of `rows`, as in dbt",
+        "dbt's word for what `rows` is",
         "format: csv",
         choices=("dict", "csv", "sql"),
     ),
-    ConfigKey("csv", ValueForm.TEXT, NONE, "Rows as CSV with a header line", 'csv: "id,kind\\n1,a"'),
-    ConfigKey("sql", ValueForm.SQL, NONE, "Query that returns the rows", "sql: select 1 as id"),
-    ConfigKey("fixture", ValueForm.TEXT, NONE, "Name of a CSV file under `tests/fixtures/`", "fixture: orders"),
+    ConfigKey("csv", ValueForm.TEXT, NONE, "the rows as CSV with a line of names", 'csv: "id,kind\\n1,a"'),
+    ConfigKey("sql", ValueForm.SQL, NONE, "a query that gives the rows", "sql: select 1 as id"),
+    ConfigKey("fixture", ValueForm.TEXT, NONE, "name of a CSV file under `tests/fixtures/`", "fixture: orders"),
 )
 
-ROWS: Final = ConfigBlock("rows", "rows", "rows", "Rows of an input, or expected rows.", _ROWS)
+ROWS: Final = ConfigBlock("rows", "rows", "rows", "Rows of an input, or rows that are expected.", _ROWS)
 
 GIVEN: Final = ConfigBlock(
     "given",
     "given rows",
     "given",
     "dbt's list of inputs; the shorter form is a mapping of inputs to rows: `given: {orders: [{id: 1}]}`.",
-    (ConfigKey("input", ValueForm.TEXT, REQUIRED, "Input, as the model names it", "input: ref('orders')"), *_ROWS),
+    (ConfigKey("input", ValueForm.TEXT, REQUIRED, "the input, as the model names it", "input: ref('orders')"), *_ROWS),
 )
 
 EXPECT: Final = ConfigBlock(
     "expect",
     "expect",
     "expect",
-    "Expected results after a step, or at the end of the test. A list stands for the rows.",
+    "What must hold after a step, or at the end. A list is the rows.",
     (
         *_ROWS,
-        ConfigKey(
-            "ordered", ValueForm.BOOLEAN, "`false`", "`true`: compare the order of the rows as well", "ordered: true"
-        ),
-        ConfigKey(
-            "late",
-            ValueForm.COUNT,
-            "not compared",
-            "Number of rows dropped because they are later than the watermark",
-            "late: 1",
-        ),
-        ConfigKey("duplicates", ValueForm.COUNT, "not compared", "Number of rows dropped by `dedup`", "duplicates: 1"),
-        ConfigKey(
-            "quarantined", ValueForm.COUNT, "not compared", "Number of rows written to the quarantine", "quarantined: 1"
-        ),
+        ConfigKey("ordered", ValueForm.BOOLEAN, "`false`", "the order of the rows counts", "ordered: true"),
+        ConfigKey("late", ValueForm.COUNT, "not compared", "rows dropped behind the watermark", "late: 1"),
+        ConfigKey("duplicates", ValueForm.COUNT, "not compared", "rows dropped by `dedup`", "duplicates: 1"),
+        ConfigKey("quarantined", ValueForm.COUNT, "not compared", "rows put into the quarantine", "quarantined: 1"),
         ConfigKey(
             "watermark",
             ValueForm.TIME,
             "not compared",
-            "Watermark at the start of the next step (UTC)",
+            "the watermark with which the next step begins (UTC)",
             "watermark: 2024-05-01 10:00:00",
         ),
-        ConfigKey("state_rows", ValueForm.COUNT, "not compared", "Number of rows in state", "state_rows: 2"),
+        ConfigKey("state_rows", ValueForm.COUNT, "not compared", "rows held in state", "state_rows: 2"),
     ),
 )
 
@@ -74,7 +64,7 @@ _GIVEN_KEY = ConfigKey(
     "given",
     ValueForm.VALUES,
     NONE,
-    "Rows of inputs; inputs without rows are empty",
+    "rows of inputs; inputs without rows are empty",
     "given: {orders: [{id: 1}]}",
     also=(ValueForm.BLOCKS,),
     block="given",
@@ -83,7 +73,7 @@ _EXPECT_KEY = ConfigKey(
     "expect",
     ValueForm.BLOCK,
     NONE,
-    "Expected results at the end of the test; required unless a step has it",
+    "what must hold at the end of the test; required unless a step has it",
     "expect: {rows: [{id: 1}]}",
     also=(ValueForm.ROWS,),
     block="expect",
@@ -99,7 +89,7 @@ STEP: Final = ConfigBlock(
             "given",
             ValueForm.VALUES,
             NONE,
-            "Rows of one micro-batch; a batch without rows follows",
+            "one micro-batch with these rows, and the batch without rows that follows",
             "given: {orders: [{id: 1}]}",
             also=(ValueForm.BLOCKS,),
             block="given",
@@ -108,28 +98,28 @@ STEP: Final = ConfigBlock(
             "restart",
             ValueForm.BOOLEAN,
             NONE,
-            "Stop the query, and start another one from its checkpoint",
+            "stop the query, start another from its checkpoint",
             "restart: true",
         ),
         ConfigKey(
             "flush",
             ValueForm.BOOLEAN,
             NONE,
-            "Advance the watermark past every given time, so that windows close",
+            "advance the watermark past every time given: windows close",
             "flush: true",
         ),
         ConfigKey(
             "now",
             ValueForm.TIME,
             "the clock",
-            "Value of `current_timestamp()` from this step on (UTC)",
+            "what `current_timestamp()` gives from here on (UTC)",
             "now: 2024-05-01 10:00:00",
         ),
         ConfigKey(
             "expect",
             ValueForm.BLOCK,
             NONE,
-            "Expected results after the step",
+            "what must hold after the step",
             "expect: {late: 1}",
             also=(ValueForm.ROWS,),
             block="expect",
@@ -141,24 +131,24 @@ OVERRIDES: Final = ConfigBlock(
     "overrides",
     "overrides",
     "overrides",
-    "Values to replace while Headrace compiles the model of the test.",
+    "What is different while the test's model is compiled.",
     (
-        ConfigKey("vars", ValueForm.VALUES, NONE, "Values of `var()`", "vars: {least: 10}"),
-        ConfigKey("macros", ValueForm.MAPPING, NONE, "Texts that macros return", "macros: {is_big: amount > 10}"),
-        ConfigKey("env_vars", ValueForm.VALUES, NONE, "Values of `env_var()`", "env_vars: {REGION: eu}", later=True),
+        ConfigKey("vars", ValueForm.VALUES, NONE, "values of `var()`", "vars: {least: 10}"),
+        ConfigKey("macros", ValueForm.MAPPING, NONE, "texts that macros give", "macros: {is_big: amount > 10}"),
+        ConfigKey("env_vars", ValueForm.VALUES, NONE, "values of `env_var()`", "env_vars: {REGION: eu}", later=True),
     ),
 )
 
 _CONFIG = (
-    ConfigKey("tags", ValueForm.TEXTS, NONE, "Labels for selection", "tags: [slow]"),
-    ConfigKey("meta", ValueForm.VALUES, NONE, "Any data; manifest.json contains it", "meta: {owner: sales}"),
-    ConfigKey("enabled", ValueForm.BOOLEAN, "`true`", "`false`: ignore the test", "enabled: false"),
+    ConfigKey("tags", ValueForm.TEXTS, NONE, "for selection", "tags: [slow]"),
+    ConfigKey("meta", ValueForm.VALUES, NONE, "anything; manifest.json has it", "meta: {owner: sales}"),
+    ConfigKey("enabled", ValueForm.BOOLEAN, "`true`", "`false`: the test does not exist", "enabled: false"),
 )
 UNIT_TEST_CONFIG: Final = ConfigBlock(
     "unit_test_config",
     "the config of a unit test",
     "unit_tests: config",
-    "Options of a unit test, as in dbt. A value next to `config:` wins; tags add up.",
+    "Options of a unit test, as dbt has them. What is also set beside `config:` counts there; tags add up.",
     _CONFIG,
 )
 
@@ -166,19 +156,17 @@ UNIT_TEST: Final = ConfigBlock(
     "unit_test",
     "a unit test",
     "unit_tests",
-    "A test of one model's query over given rows.",
+    "A test of one model's query over rows that it gives.",
     (
-        ConfigKey("name", ValueForm.NAME, REQUIRED, "Name of the test", "name: late_rows_are_dropped"),
-        ConfigKey("model", ValueForm.TEXT, REQUIRED, "Model to test", "model: orders_hourly"),
-        ConfigKey(
-            "description", ValueForm.TEXT, NONE, "Text for people; manifest.json contains it", "description: As agreed."
-        ),
+        ConfigKey("name", ValueForm.NAME, REQUIRED, "name of the test", "name: late_rows_are_dropped"),
+        ConfigKey("model", ValueForm.TEXT, REQUIRED, "the model that is tested", "model: orders_hourly"),
+        ConfigKey("description", ValueForm.TEXT, NONE, "for people: manifest.json has it", "description: As agreed."),
         _GIVEN_KEY,
         ConfigKey(
             "steps",
             ValueForm.BLOCKS,
             "one step with `given`",
-            "Micro-batches, in order, and the words `restart` and `flush`",
+            "micro-batches, in order; also the words `restart` and `flush`",
             "steps: [{given: {orders: [{id: 1}]}}, restart, flush]",
             also=(ValueForm.TEXTS,),
             block="step",
@@ -188,7 +176,7 @@ UNIT_TEST: Final = ConfigBlock(
             "overrides",
             ValueForm.BLOCK,
             NONE,
-            "Other values of variables and macros",
+            "other values of variables and macros",
             "overrides: {vars: {least: 10}}",
             block="overrides",
         ),
@@ -197,7 +185,7 @@ UNIT_TEST: Final = ConfigBlock(
             "config",
             ValueForm.BLOCK,
             NONE,
-            "The same options under `config:`, as in dbt",
+            "the same options, as dbt has them",
             "config: {tags: [slow]}",
             block="unit_test_config",
         ),
@@ -215,7 +203,7 @@ UNIT_TEST_FILE: Final = ConfigBlock(
             "unit_tests",
             ValueForm.BLOCKS,
             NONE,
-            "List of unit tests",
+            "the unit tests",
             "unit_tests: [{name: t, model: orders, given: {shop.orders: []}, expect: []}]",
             block="unit_test",
         ),

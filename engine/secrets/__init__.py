@@ -1,5 +1,168 @@
-"""Secrets of a project: which values they are, where a target sends them, and how they are kept out of texts.
+"""Secrets: which values are secret, and the one scrubber that keeps them out of texts.
 
-In go the environment and the settings of a target; out come scrubbed texts (`scrubber`), and the pairs of secret and
-place that the user has not confirmed (`trusted_projects`). Start reading in `scrubber`.
+Secret are the environment variables named ENGINE_SECRET_*, and what a target's settings turn out to hold when they
+are used: `register`. A value is found in the spellings that JSON, YAML, HTML, URLs, shells, SQL, Python and properties
+files give it, in any letter case, and inside base64 and hexadecimal text.
 """
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+from engine.secrets.secret_spellings import SecretForm, forms_of
+
+PREFIX = "ENGINE_SECRET_"
+MASK = "*****"
+# Shorter values would mask ordinary words and numbers everywhere (and an empty one everything).
+MIN_LENGTH = 4
+# Of values that nobody named a secret: a password of a development database is often an ordinary word.
+MIN_LENGTH_OTHERS = 8
+
+# By segments of a variable's name: DB_PASSWORD, GITHUB_TOKEN, AWS_SECRET_ACCESS_KEY; not TOKENIZER, PARTITION_KEY, PWD.
+_CREDENTIAL = re.compile(
+    r"(?:^|_)(?:PASSWORDS?|PASSWD|PASSPHRASE|PASSCODE|SECRETS?|TOKENS?|CREDENTIALS?|CREDS|APIKEYS?|JAAS)(?:_|$)"
+    r"|(?:PASSWORD|PASSWD|SECRET|TOKEN)$|_(?:PASS|PWD|PAT|SAS|DSN)$|CONNECTION_STRING$",
+    re.IGNORECASE,
+)
+_KEY = re.compile(r"(?:^|_)KEYS?$", re.IGNORECASE)
+# A key of columns or of a data structure opens nothing.
+_HARMLESS_KEY = re.compile(
+    r"(?:^|_)(?:PARTITION|SORT|PRIMARY|UNIQUE|FOREIGN|CLUSTER(?:ING)?|SURROGATE|NATURAL|BUSINESS|MERGE|DEDUP|JOIN|ROW|ORDER"
+    r"|GROUP|INDEX|LOOKUP|HASH|COMPOSITE|PUBLIC)_KEYS?$",
+    re.IGNORECASE,
+)
+_SETTING = re.compile(
+    r"secret|passw|passphrase|passcode|pwd|token|credential|jaas|authorization|(?:api|access|account|private|keystore)[._-]?key|^key$"
+    r"|[._-]sas\b",
+    re.IGNORECASE,
+)
+# What such a key says of the secret: where it is, who gives it, how long it holds.
+_ABOUT = re.compile(
+    r"(provider|file|path|location|class|enabled|ur[li]|type|mechanism|interval|timeout|algorithm|regex|name|id"
+    r"|expir\w{0,20}|refresh\w{0,20})$",
+    re.IGNORECASE,
+)
+# Values that are credentials by their own form: keys in PEM, addresses with a password, tokens of well-known services.
+_CREDENTIAL_VALUE = re.compile(
+    r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----|://[^\s/@:]{0,200}:[^\s/@]{1,200}@|\bgh[pousr]_\w{20}|\bgithub_pat_\w{20}"
+    r"|\bglpat-[\w-]{15}|\bxox[abprs]-[\w-]{10}|\bA(?:KI|SI)A[0-9A-Z]{16}\b|\beyJ[\w-]{10,4000}\.eyJ"
+)
+# The password of an address; everything up to the @ where it holds further colons.
+_IN_ADDRESS = re.compile(r"(://[^\s/@:'\"<>]{0,200}:)[^\s/@'\"<>]{1,200}(?=@)")
+
+_registered: frozenset[str] = frozenset()
+
+
+def names_credential(name: str) -> bool:
+    """Whether an environment variable holds a credential, by its name: ENGINE_SECRET_*, GITHUB_TOKEN, DB_PASSWORD."""
+    if name.startswith(PREFIX) or _CREDENTIAL.search(name):
+        return True
+    return bool(_KEY.search(name)) and not _HARMLESS_KEY.search(name)
+
+
+def is_credential(value: str) -> bool:
+    """Whether a value is a credential by its own form: a private key, an address with a password, a known token."""
+    return bool(_CREDENTIAL_VALUE.search(value))
+
+
+def names_secret_setting(key: str) -> bool:
+    """Whether the value under a key of a target's settings is a secret, by the key: password, fs.s3a.secret.key."""
+    return bool(_SETTING.search(key)) and not _ABOUT.search(key)
+
+
+def register(value: str, least: int = MIN_LENGTH_OTHERS) -> None:
+    """Hide a value from now on wherever texts leave this process; values shorter than `least` are not hidden."""
+    global _registered  # noqa: PLW0603 - known to the process, like its environment
+    if len(value.strip()) >= least and value not in _registered:
+        _registered |= {value}
+
+
+def register_settings(settings: Any, key: str = "") -> None:
+    """Register what is secret in settings: values under keys that say so, and passwords in addresses."""
+    if isinstance(settings, Mapping):
+        for inner, value in settings.items():
+            register_settings(value, str(inner))
+    elif isinstance(settings, (list, tuple)):
+        for value in settings:
+            register_settings(value, key)
+    elif isinstance(settings, str):
+        if names_secret_setting(key):
+            register(settings)
+        for found in re.finditer(r"://[^\s/@:]{0,200}:([^\s/@]{1,200})@", settings):
+            register(found[1])
+
+
+def without_secrets(env: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment of a process that needs no secret: without `ENGINE_SECRET_*`."""
+    environment = os.environ if env is None else env
+    return {name: value for name, value in environment.items() if not name.startswith(PREFIX)}
+
+
+def secret_values(env: Mapping[str, str] | None = None) -> tuple[str, ...]:
+    """The values to hide, longest first, so that a secret inside another one leaves no rest."""
+    environment = os.environ if env is None else env
+    # Asked for with each text: of the other variables only the names are looked at.
+    values = {v for k in environment if k.startswith(PREFIX) and len((v := environment[k]).strip()) >= MIN_LENGTH}
+    return tuple(sorted(values | _registered, key=lambda value: (-len(value), value)))
+
+
+def scrubber(env: Mapping[str, str] | None = None) -> Callable[[str], str]:
+    """What masks the secrets of now; to be asked for once where there are many texts."""
+    return _scrubber(secret_values(env))
+
+
+def scrub(text: str, env: Mapping[str, str] | None = None) -> str:
+    return scrubber(env)(text)
+
+
+def scrubbed(value: Any, clean: Callable[[str], str] | None = None) -> Any:
+    """A record (mappings, lists, texts) with the secrets in its texts and keys masked."""
+    clean = clean or scrubber()
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, dict):
+        return {scrubbed(key, clean): scrubbed(inner, clean) for key, inner in value.items()}
+    return [scrubbed(inner, clean) for inner in value] if isinstance(value, (list, tuple)) else value
+
+
+def secret_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Where the secrets in a text are, and the passwords of addresses: first and last offset; they may overlap."""
+    if "://" in text and "@" in text:
+        yield from ((found.end(1), found.end()) for found in _IN_ADDRESS.finditer(text))
+    lower = text.lower()
+    for form in _forms(secret_values()):
+        if form.needle in (lower if form.any_case else text):
+            yield from (found.span() for found in form.pattern().finditer(text))
+
+
+@lru_cache(maxsize=16)
+def _forms(values: tuple[str, ...]) -> tuple[SecretForm, ...]:
+    return tuple(sorted({form for value in values for form in forms_of(value)}, key=lambda form: -form.length))
+
+
+@lru_cache(maxsize=16)
+def _scrubber(values: tuple[str, ...]) -> Callable[[str], str]:
+    forms = _forms(values)
+
+    def clean(text: str) -> str:
+        if "://" in text and "@" in text:
+            text = _IN_ADDRESS.sub(rf"\g<1>{MASK}", text)
+        return _cleaned(text, forms)
+
+    return clean
+
+
+def _cleaned(text: str, forms: tuple[SecretForm, ...]) -> str:
+    """Look for a few letters of each form first: Python finds these ten times as fast as a regular expression would."""
+    lower = ""
+    for form in forms:
+        if form.any_case and not lower:
+            lower = text.lower()
+        if form.needle in (lower if form.any_case else text):
+            text = form.pattern().sub(MASK, text)
+            lower = ""
+    return text

@@ -16,13 +16,13 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
+from engine.lake.table_facts import TableFacts
 from engine.sources.spec import Place, Resumption, SourceSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from engine.lake.table_facts import TableFacts
     from engine.sources.files.listing import Listed
     from engine.sources.kafka.native_client import ClusterOffsets
 
@@ -83,27 +83,6 @@ class KnownNow:
     columns: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeFeed:
-    """What a source is whose records are changes of the rows of a table.
-
-    Attributes:
-        columns: those that it adds to the declared ones, as DDL.
-        key: the columns that identify a row; empty: rows are only added.
-        sequence_by: the columns that order the changes of a key.
-        changed_at: the column with the time of a change.
-        delete_when: SQL, true for a change that deletes its row; such a record has no columns beside the key.
-        exclude: the columns that a table of the rows does not have.
-    """
-
-    columns: str
-    key: tuple[str, ...]
-    sequence_by: tuple[str, ...]
-    changed_at: str
-    delete_when: str
-    exclude: tuple[str, ...]
-
-
 class Poller(Protocol):
     """Asks again and again where sources end, without Java; what it needs for that is kept between."""
 
@@ -162,10 +141,6 @@ def _never(_: SourceSpec) -> bool:
     return False
 
 
-def _rows(_: SourceSpec) -> ChangeFeed | None:
-    return None
-
-
 def _unnamed(_: SourceSpec) -> tuple[str, ...]:
     return ()
 
@@ -189,7 +164,6 @@ class Answers:
         caseless: the names of its columns have no letter case: they are found in any, or by position.
         marks_bad: its frames have the column that marks records which cannot be read.
         topic_names: of its topics, as they are declared; empty: they are not named.
-        change_feed: what its records are changes of; None: they are rows.
 
     Where a stream of it begins and continues:
         identity: what distinguishes it in a checkpoint, from its format and settings alone.
@@ -222,7 +196,7 @@ class Answers:
     What Spark is asked for:
         until_now: the source with its end, however often it is read.
         records_between: the source with what a stream has read, given where its checkpoint began and is; raises
-            `source-gap`. None in its place: that cannot be re-read in this way.
+            `source-gap`. None in its place: that cannot be read again in this way.
         newest: the newest part of it, enough to find its newest time; None: there is nothing. None in its place: all.
         sampled: the columns of a sample of its records; None in its place: those that a batch has.
     """
@@ -238,7 +212,6 @@ class Answers:
     caseless: bool = False
     marks_bad: bool = True
     topic_names: Callable[[SourceSpec], tuple[str, ...]] = _unnamed
-    change_feed: Callable[[SourceSpec], ChangeFeed | None] = _rows
 
     identity: Callable[[str, Mapping[str, Any]], StreamIdentity] = of_settings
     placed: Callable[[SourceSpec, Place], Mapping[str, Any]] | None = None

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import unquote
 
-from engine.secrets.scrubber import MASK, scrub
+from engine.secrets import MASK, scrub
 
 # Keys are compared without dots, dashes and underscores, in lower case.
 _CERTAIN: Final = re.compile(

@@ -166,6 +166,6 @@ def no_arrays(lines: DataFrame, source: str) -> None:
     """
     if arrays := lines.where(r"value rlike '^\\s*\\['").select("place").take(1):
         where = local_paths.decoded(arrays[0][0])
-        message = f"'{source}' cannot be read: {where} is a JSON array, or contains arrays in its lines"
+        message = f"'{source}' cannot be read: {where} is a JSON array, or has one in a line"
         hint = "Write one object per line, without brackets and commas around them: jq -c '.[]' x.json > y.json"
         raise RunError("source-unreadable", message, hint)

@@ -17,9 +17,8 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from engine.relations import quoted
-from engine.sources.spec import BAD, ORIGIN, SKIPPED, OnBadRecord
-from engine.spark.internals.executions import try_expression
-from engine.times import in_words
+from engine.sources.spec import BAD, ORIGIN, OnBadRecord
+from engine.spark.internals.executions import tried
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 COUNT = "bad"
 DROPPED_COUNT = "dropped"
 RECORDS = "records"
-SKIPPED_COUNT = "skipped"
 # One of the reasons, without values of records: the least, so that a repeated micro-batch has the same.
 REASON = "reason"
 # Why a record without an event time is bad: text, NULL for others. Its row is made into JSON only where it is shown,
@@ -40,7 +38,7 @@ DROPPED = "__time_dropped"
 _UNREADABLE = "it cannot be parsed as declared"
 _NESTED = r"(?s)^'([^.\[]*)[.\[].*' is not of type "
 _LONGEST = 200
-_MARKS = {BAD, NO_TIME, DROPPED, SKIPPED}
+_MARKS = {BAD, NO_TIME, DROPPED}
 # How the error begins that ends a query at a bad record.
 RAISED = "headrace: bad record: "
 _AS_JSON = {"ignoreNullFields": "false", "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
@@ -58,8 +56,6 @@ def without_bad(frame: DataFrame, name: str, observation: str, policy: OnBadReco
         return frame
     reason = _reason(frame)
     frame = frame.observe(observation, *metrics(frame))
-    if SKIPPED in frame.columns:
-        frame = frame.where(f.col(SKIPPED).isNull())
     if DROPPED in frame.columns:
         frame = frame.where(~f.col(DROPPED))
     if reason is not None:
@@ -90,9 +86,6 @@ def metrics(frame: DataFrame) -> list[Column]:
     if (reason := _reason(frame)) is None:
         return dropped
     counts = [f.count_if(reason.isNotNull()).alias(COUNT), f.count(f.lit(1)).alias(RECORDS)]
-    if SKIPPED in frame.columns:
-        skipped = f.col(SKIPPED).isNotNull()
-        counts[1:] = [f.count_if(~skipped).alias(RECORDS), f.count_if(skipped).alias(SKIPPED_COUNT)]
     return [*counts, least_reason(reason), *dropped]
 
 
@@ -183,12 +176,12 @@ def with_event_time(frame: DataFrame, column: str, expression: str | None, max_f
     reason = f.when(f.lit(False), "")
     if expression is not None:
         # Inside a struct NULL is a value: the struct is NULL only where computing is an error.
-        frame = frame.withColumn(_TIME, try_expression(frame.sparkSession, f"named_struct('value', {expression}\n)"))
+        frame = frame.withColumn(_TIME, tried(frame.sparkSession, f"named_struct('value', {expression}\n)"))
         reason = reason.when(f.col(_TIME).isNull(), f"'{column}' cannot be computed: {expression}")
     time = f.col(_TIME)["value"] if expression is not None else f.col(quoted(column))
     if max_future is not None:
         ahead = time > f.current_timestamp() + f.expr(f"interval '{max_future}'")
-        reason = reason.when(ahead, f"'{column}' is more than {in_words(max_future)} ahead of the clock")
+        reason = reason.when(ahead, f"'{column}' is more than {max_future} ahead of the clock")
     nothing = f.lit(None).cast("binary")
     mark = f.when(reason.isNotNull(), f.struct(reason.alias("reason"), nothing.alias("raw"), whole.alias("row")))
     if has_bad:

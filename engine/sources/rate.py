@@ -39,8 +39,8 @@ def faults(spec: SourceSpec) -> Iterator[SpecFault]:
         yield SpecFault(("schema",), message, "Remove the schema.", "setting-conflict", at_key=True)
     for name in spec.options:
         if key := _KEYS_OF.get(name.lower()):
-            message = f"the option '{name}' is set by Headrace"
-            yield SpecFault(("options", name), message, f"Write '{key}:' next to 'format:'.", at_key=True)
+            message = f"the option '{name}' is set by the engine"
+            yield SpecFault(("options", name), message, f"Write '{key}:' beside 'format:'.", at_key=True)
     yield from reader_faults(spec, RATE, "the rate reader", reserved=_KEYS_OF)
 
 

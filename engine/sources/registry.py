@@ -26,7 +26,7 @@ from engine.addresses import AddressError, web_address
 from engine.bounds.http_exchange import BodyTooLargeError, fetch
 from engine.errors import ProjectError, SetupError, near
 from engine.schema.target_keys import REGISTRY
-from engine.secrets.scrubber import scrub
+from engine.secrets import scrub
 from engine.sources.avro_schema.avro_types import AvroError, to_json
 from engine.sources.avro_schema.parse_schema import parse
 from engine.sources.avro_schema.schema_limits import MOST_TEXT

@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from engine.errors import Diagnostic, EngineError, ProjectError
+from engine.lake.catalog.catalog_settings import CatalogConfig
 from engine.object_store.s3_settings import S3Settings
 from engine.schema import ValueForm
-from engine.secrets.scrubber import register_secret
+from engine.secrets import register
 from engine.sources.credentials import credentials_of, where
 from engine.spark_options import Form as OptionForm
 from engine.spark_options import option_faults
@@ -30,7 +31,6 @@ from engine.spark_options import option_faults
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from engine.lake.catalog.catalog_settings import CatalogConfig
     from engine.sources.kafka.native_client import ClusterOffsets
 
 
@@ -71,8 +71,6 @@ def read_limit(value: object) -> BadRecordLimit | None:
 ORIGIN = "_metadata"
 # Why a record is bad: struct<reason: string, raw: binary>, NULL for a good one. No query sees it.
 BAD = "__bad"
-# What a record is that is neither a row nor bad, such as a tombstone: text, NULL for others.
-SKIPPED = "__skipped"
 # The bytes of a record on their way from a kind to the format that reads them.
 RAW = "__raw"
 # Before the name of a reader of Spark's own, or from a jar, in `format:`.
@@ -124,7 +122,7 @@ def reader_faults(
     for name, fault in option_faults(given, known, reader, hadoop=hadoop):
         hint = fault.hint
         if fault.code == "unknown-option":
-            hint = f"{hint} To pass it unchecked, set 'allow_unknown_options: true' next to 'options:'.".strip()
+            hint = f"{hint} To pass it unchecked, set 'allow_unknown_options: true' beside 'options:'.".strip()
         yield SpecFault(("options", name), fault.message, hint, fault.code, at_key=fault.code != "bad-value")
 
 
@@ -182,14 +180,14 @@ def reader_options(name: str, settings: Mapping[str, Any], reserved: Collection[
     if not isinstance(options, Mapping):
         faults.append("'options' must be a mapping")
     else:
-        faults += [f"the option '{key}' is set by Headrace" for key in options if str(key).lower() in reserved]
+        faults += [f"the option '{key}' is set by the engine" for key in options if str(key).lower() in reserved]
         faults += [f"the option '{key}' is a list or a mapping" for key, v in options.items() if not _is_plain(v)]
     if faults:
         message = f"the connection '{name}' cannot be used for files or Spark readers: {'; '.join(faults)}"
         raise ProjectError("connection-settings", message, "Write 'options: {url: .., user: .., password: ..}'.")
     read = {str(key): str(v).lower() if isinstance(v, bool) else str(v) for key, v in options.items()}
     for credential in credentials_of(read):
-        register_secret(credential)
+        register(credential)
     return read
 
 

@@ -81,8 +81,8 @@ def is_wide(memory: str, options: str = "", env: Mapping[str, str] = os.environ)
         with suppress(ValueError):
             words += shlex.split(text)
     heaps = [word.removeprefix("-Xmx") for word in words if word.startswith("-Xmx")]
-    heap_match = re.fullmatch(r"(\d+)([kmgt]?)b?", (heaps or [memory])[-1].lower())
-    heap = int(heap_match[1]) * _UNITS[heap_match[2]] if heap_match else 0
+    said = re.fullmatch(r"(\d+)([kmgt]?)b?", (heaps or [memory])[-1].lower())
+    heap = int(said[1]) * _UNITS[said[2]] if said else 0
     return heap >= _WIDE_HEAP or any(word in {"-XX:+UseZGC", "-XX:-UseCompressedOops"} for word in words)
 
 

@@ -64,8 +64,8 @@ def cache_dir(env: Mapping[str, str] = os.environ) -> Path:
     Raises:
         SetupError: jars-cache, there is no home.
     """
-    if configured := env.get("ENGINE_JARS"):
-        return Path(configured).expanduser().absolute()
+    if own := env.get("ENGINE_JARS"):
+        return Path(own).expanduser().absolute()
     home = cache_home(env)
     if home is None:
         raise SetupError("jars-cache", "the user has no home folder", "Set ENGINE_JARS to a folder for the jars.")
@@ -88,12 +88,12 @@ def jar_paths(
     """
     folder = cache_dir(env)
     jars = _jars(names, lock)
-    missing_jars = [jar for jar in jars if not (folder / jar.file_name).is_file()]
-    if missing_jars and not fetch:
-        listed = ", ".join(jar.file_name for jar in missing_jars)
+    missing = [jar for jar in jars if not (folder / jar.file_name).is_file()]
+    if missing and not fetch:
+        listed = ", ".join(jar.file_name for jar in missing)
         raise SetupError("jars-download", f"jars are missing in {folder}: {listed}", _FETCH_HINT)
-    if missing_jars:
-        _fetch(missing_jars, folder, java or find_java(env), notify or (lambda _: None), env)
+    if missing:
+        _fetch(missing, folder, java or find_java(env), notify or (lambda _: None), env)
     for jar in jars:
         _verify(jar, folder / jar.file_name, env)
     return tuple(folder / jar.file_name for jar in jars)
@@ -163,8 +163,8 @@ def _hash_if_changed(jar: Jar, path: Path, env: Mapping[str, str]) -> str:
         # Without a place for stamps each start hashes, which is slower but right.
         with suppress(EngineError), TargetFolder(stamps) as folder:
             if len(stale := folder.names("")) > _STAMPS:
-                for old_stamp in stale:
-                    folder.remove(old_stamp)
+                for other in stale:
+                    folder.remove(other)
             folder.write(name, expected.encode("ascii"))
     return actual
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from engine.errors import SetupError
 from engine.package_source import install_hint
-from engine.secrets.scrubber import without_secrets
+from engine.secrets import without_secrets
 
 SUPPORTED: Final = (17, 21)
 _PROBE_SECONDS: Final = 20
@@ -59,11 +59,11 @@ def find_java(env: Mapping[str, str] = os.environ) -> Java:
     unfit: list[str] = []
     seen_java = False
     for origin, executable in _candidates(env):
-        java_and_version = _probe(executable)
-        if java_and_version is None:
+        found = _probe(executable)
+        if found is None:
             unfit.append(f"{origin}: {executable} is not a working Java")
             continue
-        path, text = java_and_version
+        path, text = found
         if major(text) in SUPPORTED:
             return Java(path, major(text), text, origin)
         seen_java = True

@@ -66,8 +66,8 @@ def trust_store_options(path: Path, env: Mapping[str, str] = os.environ) -> list
 
 
 def _bundles(env: Mapping[str, str]) -> Iterator[str]:
-    configured = [env.get(name) for name in _BUNDLE_VARIABLES]
-    for candidate in (*configured, ssl.get_default_verify_paths().cafile, *_SYSTEM_BUNDLES):
+    named = [env.get(name) for name in _BUNDLE_VARIABLES]
+    for candidate in (*named, ssl.get_default_verify_paths().cafile, *_SYSTEM_BUNDLES):
         if candidate and Path(candidate).is_file():
             yield candidate
 

@@ -97,19 +97,19 @@ def _numbers(checkpoint: StatePath) -> list[int] | None:
         raise _unreadable(path, error) from error
 
 
-def logged(checkpoint: StatePath, source: int, *, after_entry: int = -1, to: int | None = None) -> Iterator[Logged]:
+def logged(checkpoint: StatePath, source: int, *, after: int = -1, to: int | None = None) -> Iterator[Logged]:
     folder = checkpoint / "sources" / str(source)
     numbers = {name: number for name in names_in(folder) if (number := _number(name)) is not None}
     compact = max((n for name, n in numbers.items() if name.endswith(_COMPACT)), default=-1)
-    needs_compact = after_entry < compact
+    whole = after < compact
     for name, number in sorted(numbers.items(), key=lambda item: item[1]):
-        if number > compact or (needs_compact and number == compact and name.endswith(_COMPACT)):
+        if number > compact or (whole and number == compact and name.endswith(_COMPACT)):
             yield from (
-                file for file in _files(folder / name) if after_entry < file.entry and (to is None or file.entry <= to)
+                file for file in _files(folder / name) if after < file.entry and (to is None or file.entry <= to)
             )
 
 
-def files_of_entries(checkpoint: StatePath, line: int, after_entry: int, to: int) -> int:
+def files_of_entries(checkpoint: StatePath, line: int, after: int, to: int) -> int:
     """Count the files of a source's entries behind `after` up to `to`, without listing the log.
 
     Raises:
@@ -119,10 +119,10 @@ def files_of_entries(checkpoint: StatePath, line: int, after_entry: int, to: int
     numbers = _numbers(checkpoint)
     folder = checkpoint / "sources" / str(line if numbers is None else numbers[line])
     count = 0
-    for entry in range(after_entry + 1, to + 1):
+    for entry in range(after + 1, to + 1):
         path = folder / str(entry)
-        entry_files = _files(path if path.is_file() else folder / f"{entry}{_COMPACT}")
-        count += sum(file.entry == entry for file in entry_files)
+        found = _files(path if path.is_file() else folder / f"{entry}{_COMPACT}")
+        count += sum(file.entry == entry for file in found)
     return count
 
 
@@ -142,7 +142,7 @@ def _files(path: StatePath) -> Iterator[Logged]:
 
 
 def _unreadable(path: StatePath, error: Exception) -> StateError:
-    hint = "Restore the state from a backup: the file records the position of a stream."
+    hint = "Restore the state from a backup: the file records what a stream has read."
     return StateError("state-unreadable", f"{path} cannot be read: {error}", hint)
 
 

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from engine.errors import StateError
-from engine.secrets.scrubber import without_secrets
+from engine.secrets import without_secrets
 from engine.state.blob_store import make_private
 from engine.state.lease import leased
 from engine.state.lock_holder import LockHolder, TableLockedError, process
@@ -66,9 +66,9 @@ def locked(states: Sequence[TableState], *, keeps_running: bool = False) -> Iter
 
 def _allow_files(count: int) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed_limit = count + 512
-    if soft < needed_limit and (hard == resource.RLIM_INFINITY or soft < hard):
-        limit = needed_limit if hard == resource.RLIM_INFINITY else min(needed_limit, hard)
+    wanted = count + 512
+    if soft < wanted and (hard == resource.RLIM_INFINITY or soft < hard):
+        limit = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         with contextlib.suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
@@ -81,7 +81,7 @@ def _acquire(state: TableState, record: bytes) -> int:
         if _is_there(descriptor, local(state.folder) / "lock"):
             return descriptor
         os.close(descriptor)
-    raise _locked_error(state, LockHolder({}))
+    raise _held(state, LockHolder({}))
 
 
 def _is_there(descriptor: int, path: Path) -> bool:
@@ -106,7 +106,7 @@ def _locked(state: TableState, record: bytes) -> int:
             holder = _holder(path)
             if holder.may_live or time.monotonic() > deadline:
                 os.close(descriptor)
-                raise _locked_error(state, holder) from None
+                raise _held(state, holder) from None
             time.sleep(_POLL_SECONDS)
         else:
             os.ftruncate(descriptor, 0)
@@ -122,7 +122,7 @@ def _holder(path: Path) -> LockHolder:
     return LockHolder(record if isinstance(record, dict) else {})
 
 
-def _locked_error(state: TableState, holder: LockHolder) -> StateError:
+def _held(state: TableState, holder: LockHolder) -> StateError:
     table = f"{state.catalog}.{state.schema}.{state.table}"
     return TableLockedError.by(table, holder, "the lock of a killed run is released")
 

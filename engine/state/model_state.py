@@ -170,8 +170,8 @@ class TableState:
         if len(numbers) < 2:  # noqa: PLR2004 - the one that has replaced it is there too
             return ()
         files = {n: self._store.list(f"{self.key}/{n}") for n in numbers}
-        candidates = (n for n, names in files.items() if PREVIOUS_FILE in names)
-        return tuple(sorted(n for n in candidates if not any(name.startswith(MODEL_FILE) for name in files[n])))
+        kept = (n for n, names in files.items() if PREVIOUS_FILE in names)
+        return tuple(sorted(n for n in kept if not any(name.startswith(MODEL_FILE) for name in files[n])))
 
     def _model_files(self, number: int) -> list[str]:
         """The names of what is model.json of a generation, the one that counts last.
@@ -210,8 +210,8 @@ class TableState:
         states = self.states()
         published = [state for state in states if state.phase is Phase.PUBLISHED]
         newest = states[-1] if states else None
-        is_unpublished = newest is not None and newest.phase is not Phase.PUBLISHED and newest.table != self.name
-        return published[-1] if published else next(iter(states), None), newest if is_unpublished else None
+        beside = newest is not None and newest.phase is not Phase.PUBLISHED and newest.table != self.name
+        return published[-1] if published else next(iter(states), None), newest if beside else None
 
     @property
     def name(self) -> str:
@@ -233,7 +233,7 @@ class TableState:
             _check(state, number)
             return replace(state, columns=tuple(state.columns))
         except (ValueError, msgspec.MsgspecError, RecursionError) as error:
-            hint = "Restore the file from a backup: it records the content of the table."
+            hint = "Restore the file from a backup: it records what the table contains."
             path = self.generation(number) / name
             raise StateError("state-unreadable", f"{path} cannot be read: {error}", hint) from error
 
@@ -274,12 +274,12 @@ class TableState:
 
     def _mapping(self, key: str, content: bytes) -> Mapping[str, Any]:
         try:
-            document = json.loads(content)
-            if not isinstance(document, dict):
+            known = json.loads(content)
+            if not isinstance(known, dict):
                 raise ValueError("it is no JSON object")  # noqa: TRY301, TRY004
         except (ValueError, RecursionError) as error:
             raise StateError("state-unreadable", f"{self.root / key} cannot be read: {error}", _RESTORE) from error
-        return document
+        return known
 
     def save_note(self, number: int, name: str, data: Mapping[str, Any]) -> None:
         self._store.put(f"{self.key}/{number}/{name}", as_json(data))
@@ -303,20 +303,20 @@ class TableState:
     def discard_before(self, number: int) -> None:
         """Remove the generations before one, and what a kill left of them; of one that is kept, model.json."""
         for name in self._store.list(self.key):
-            if (generation := whole_number(name)) is None or generation >= number:
+            if (found := whole_number(name)) is None or found >= number:
                 continue
-            if self._is_kept(generation):
-                self.retire(generation)
+            if self._is_kept(found):
+                self.retire(found)
             else:
-                self.discard(generation)
+                self.discard(found)
 
     def _is_kept(self, number: int) -> bool:
         """Whether a generation is kept for a rollback, and has written nothing since that was decided."""
-        note = self.note(number, PREVIOUS_FILE)
-        if note is None:
+        previous = self.note(number, PREVIOUS_FILE)
+        if previous is None:
             return False
-        written_state = json.loads(as_json(asdict(self._read(number)))) if self._model_files(number) else None
-        return written_state is None or written_state == note.get("state")
+        known = json.loads(as_json(asdict(self._read(number)))) if self._model_files(number) else None
+        return known is None or known == previous.get("state")
 
     def forget_previous(self, number: int) -> None:
         self._store.delete(f"{self.key}/{number}/{PREVIOUS_FILE}")

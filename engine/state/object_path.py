@@ -100,25 +100,25 @@ class ObjectPath:
         if _ANY_FOLDERS not in parts:
             yield from self._matching(parts)
             return
-        key_pattern = _compiled(pattern)
+        fits = _compiled(pattern)
         for key, kind in self._all():
-            if key_pattern.fullmatch(key):
+            if fits.fullmatch(key):
                 yield ObjectPath(self.store, _joined(self.key, key), kind)
 
     def rglob(self, pattern: str) -> Iterator[ObjectPath]:
         return self.glob(f"{_ANY_FOLDERS}/{pattern}")
 
     def _matching(self, parts: list[str]) -> Iterator[ObjectPath]:
-        first, *parts_below = parts
-        name_pattern = _compiled(first)
+        first, *rest = parts
+        fits = _compiled(first)
         for name, folder in self.store.entries(self.key):
-            if not name_pattern.fullmatch(name):
+            if not fits.fullmatch(name):
                 continue
             path = ObjectPath(self.store, _joined(self.key, name), "folder" if folder else "file")
-            if not parts_below:
+            if not rest:
                 yield path
             elif folder:
-                yield from path._matching(parts_below)
+                yield from path._matching(rest)
 
     def _all(self) -> Iterator[tuple[str, str]]:
         files = self.store.keys(self.key)

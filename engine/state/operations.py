@@ -122,14 +122,12 @@ class Journal:
     table: str
 
     def all(self) -> tuple[Operation, ...]:
-        operations = (noted.operation for noted in self._read().values())
+        found = (noted.operation for noted in self._read().values())
         # In the folder of the new name a rename is finished.
-        return tuple(
-            operation for operation in operations if not isinstance(operation, Rename) or operation.to != self.table
-        )
+        return tuple(one for one in found if not isinstance(one, Rename) or one.to != self.table)
 
     def begun(self, kind: type[_Kind]) -> _Kind | None:
-        return next((operation for operation in self.all() if isinstance(operation, kind)), None)
+        return next((one for one in self.all() if isinstance(one, kind)), None)
 
     def completed(self, kind: type[Operation]) -> tuple[str, ...]:
         noted = self._read().get(kind)
@@ -145,8 +143,8 @@ class Journal:
     def complete(self, kind: type[Operation], step: str) -> None:
         """Note that a step is completed; nothing is noted of an operation that is not open here (any more)."""
         noted = self._read()
-        if (open_operation := noted.get(kind)) is not None and step not in open_operation.completed:
-            self._write({**noted, kind: _Noted(open_operation.operation, (*open_operation.completed, step))})
+        if (one := noted.get(kind)) is not None and step not in one.completed:
+            self._write({**noted, kind: _Noted(one.operation, (*one.completed, step))})
 
     def end(self, kind: type[Operation]) -> None:
         noted = self._read()
@@ -157,23 +155,23 @@ class Journal:
         names = self.store.list(self.key)
         noted = [self._earlier(name, kind) for name, kind in _EARLIER.items() if name in names]
         noted += self._decoded(FILE, _Content, _Content(FORMAT, ())).operations if FILE in names else ()
-        return {type(entry.operation): entry for entry in noted}
+        return {type(one.operation): one for one in noted}
 
     def _earlier(self, name: str, kind: type[Operation]) -> _Noted:
         """What version 0.1.0 noted of one kind."""
         steps = {"publishing": (PUBLISHING,), "published": (PUBLISHING, PUBLISHED)}
-        document = self._decoded(name, dict[str, Any], {})
+        said = self._decoded(name, dict[str, Any], {})
         try:
-            operation = msgspec.convert({**document, "kind": kind.__name__.lower()}, kind)
+            operation = msgspec.convert({**said, "kind": kind.__name__.lower()}, kind)
         except msgspec.MsgspecError as error:
             raise self._unreadable(name, error) from error
-        return _Noted(operation, steps.get(str(document.get("step")), ()))
+        return _Noted(operation, steps.get(str(said.get("step")), ()))
 
-    def _decoded(self, name: str, form: type[_Form], default: _Form) -> _Form:
+    def _decoded(self, name: str, form: type[_Form], gone: _Form) -> _Form:
         # It may have gone since the names were listed: a build writes here while others look.
         content = self.store.get(f"{self.key}/{name}")
         try:
-            return msgspec.json.decode(content, type=form) if content is not None else default
+            return msgspec.json.decode(content, type=form) if content is not None else gone
         except (ValueError, msgspec.MsgspecError, RecursionError) as error:
             raise self._unreadable(name, error) from error
 
@@ -185,8 +183,8 @@ class Journal:
         if noted:
             content = msgspec.json.encode(_Content(FORMAT, tuple(noted.values())))
             self.store.put(f"{self.key}/{FILE}", msgspec.json.format(content, indent=1))
-        obsolete_files, names = _EARLIER if noted else FILES, self.store.list(self.key)
-        for name in (name for name in obsolete_files if name in names):
+        gone, names = _EARLIER if noted else FILES, self.store.list(self.key)
+        for name in (name for name in gone if name in names):
             self.store.delete(f"{self.key}/{name}")
 
 
@@ -215,8 +213,8 @@ def carry_out(
     for journal, operation in noted:
         journal.begin(operation)
     kill_points.reach("begun", table)
-    completed_steps = {step for journal, operation in noted for step in journal.completed(type(operation))}
-    for step in (step for step in steps if str(step) not in completed_steps):
+    done = {step for journal, operation in noted for step in journal.completed(type(operation))}
+    for step in (step for step in steps if str(step) not in done):
         step.effect()
         kill_points.reach(step.name, table, where=step.of)
         for journal, operation in noted:

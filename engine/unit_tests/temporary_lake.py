@@ -1,4 +1,4 @@
-"""The temporary lake of unit tests: one catalog in a temporary folder, and a session for each test."""
+"""The throw-away lake of unit tests: one catalog in a temporary folder, and a session of its own for each test."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _CONF = {
 
 
 @dataclass(slots=True)
-class TemporaryLake:
-    """A lake that is removed after the tests; the project's own is never touched."""
+class ThrowAway:
+    """A lake that goes when the tests have ended; the project's own is never touched."""
 
     folder: Path
     _numbers: count[int] = field(default_factory=count)
     _guard: threading.Lock = field(default_factory=threading.Lock)
-    _is_prepared: bool = False
+    _made: bool = False
 
     def session(self, spark: SparkSession) -> SparkSession:
         catalog = Catalog("sqlite", NAME, self.folder / "lake")
@@ -51,10 +51,10 @@ class TemporaryLake:
             session.conf.set(key, value)
         # Two sessions that set up one catalog at a time collide.
         with self._guard:
-            if not self._is_prepared:
+            if not self._made:
                 catalog_settings.prepare(catalog)
                 create_namespace(session, NAME, SCHEMA)
-                self._is_prepared = True
+                self._made = True
         return session
 
     def place(self, model: Model) -> tuple[Model, TableState]:
@@ -65,6 +65,6 @@ class TemporaryLake:
 
 
 @contextmanager
-def temporary_lake() -> Iterator[TemporaryLake]:
+def throw_away() -> Iterator[ThrowAway]:
     with TemporaryDirectory(prefix="headrace-unit-", ignore_cleanup_errors=True) as folder:
-        yield TemporaryLake(Path(folder))
+        yield ThrowAway(Path(folder))

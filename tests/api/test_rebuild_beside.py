@@ -80,10 +80,10 @@ def test_references_among_the_models_lead_to_their_new_tables(project: Project) 
     # Nobody reads the new table, and its tests decide about all.
     assert one.made("model.hourly").write.publish.value == "immediately"
     assert one.model("model.hourly").write.publish.value == "on_tests_pass"
-    queries = {test.kind: test.sql for test in one.next_project.tests}
+    queries = {test.kind: test.sql for test in one.beside.tests}
     assert "`hourly__next`" in queries["not_null"]
     assert {"`hourly__next`", "`paid__next`"} <= set(queries["relationships"].replace(".", " ").split())
-    assert set(one.tests) == {test.id for test in one.next_project.tests}
+    assert set(one.tests) == {test.id for test in one.beside.tests}
 
 
 def test_a_selection_without_a_stream_has_nothing_to_rebuild(project: Project) -> None:

@@ -177,7 +177,6 @@ def test_the_graph_is_narrowed_and_put_in_the_light(window, flights, example):
     views = shown(example, "config.materialized:view") + shown(example, "config.materialized:ephemeral")
     assert views
     expect(page.get_by_role("status")).to_have_text(f"{nodes(example) - views} of {nodes(example)} nodes")
-    page.get_by_role("button", name="Show all").click()
     page.locator(".box", has_text="carriers").click()
     page.locator(".box", has_text="carriers").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("carriers")

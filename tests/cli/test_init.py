@@ -21,7 +21,6 @@ EXPECTED = {
     "files": ("sales_hourly", SALES),
     "kafka": ("sales_hourly", SALES),
     "cdc": ("customers", {(1, "London"), (3, "Arlington")}),
-    "debezium": ("customers", {(1, "London"), (3, "Arlington")}),
 }
 
 
@@ -81,7 +80,7 @@ def test_a_new_project_builds(template, tmp_path, capsys, monkeypatch, lab_sessi
     model, rows = EXPECTED[template]
     assert invoke(["show", model, "--table", "--output", "json", "--limit", "100", "--project-dir", str(root)]) == 0
     shown = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    if template in {"cdc", "debezium"}:
+    if template == "cdc":
         assert {(row["customer_id"], row["city"]) for row in shown} == rows
     else:
         assert {(row["hour_start"][11:13], row["product"], row["orders"]) for row in shown} == rows

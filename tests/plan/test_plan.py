@@ -248,7 +248,7 @@ A, B = stream("a", location="file:/p/a", root="/p", path="a"), stream("b", locat
         (
             [A],
             [stream("a", location="file:/q/a", root="/q", path="a")],
-            "the project was moved from /p to /q: the files of 'a' that were read are recorded under file:/p/a, and all of them would be re-read",
+            "the project was moved from /p to /q: the files of 'a' that were read are recorded under file:/p/a, and all of them would be read again",
         ),
         # What a declaration says has a path; a checkpoint that was begun has a place as well.
         ([A], [stream("a", path="a")], None),

@@ -296,7 +296,7 @@ def test_fail_on_is_an_exit_code(edited: Path, capsys: pytest.CaptureFixture[str
     assert run(edited, capsys, "plan", "-s", "plain", "one", "--fail-on", "rebuild", "--fail-on", "refresh")[0] == 0
     code, _, err = run(edited, capsys, "plan", "-s", "plain", "one", "--fail-on", "rebuild", "--fail-on", "create")
     assert code == 1
-    assert "the plan has actions of --fail-on create names: one, plain [plan-not-allowed]" in err
+    assert "the plan has what --fail-on create names: one, plain [plan-not-allowed]" in err
     assert run(edited, capsys, "plan", "-f", "-s", "hours", "--fail-on", "refresh")[0] == 1
 
 
@@ -353,7 +353,7 @@ def test_the_columns_that_an_edit_affects(forward: Path, capsys: pytest.CaptureF
     ("header", "expected"),
     [
         ("", "computed again if plain has changed by then"),
-        ("/*---\nmaterialized: view\n---*/\n", "recreated if the columns of plain change"),
+        ("/*---\nmaterialized: view\n---*/\n", "created again if the columns of plain change"),
     ],
     ids=["table", "view"],
 )

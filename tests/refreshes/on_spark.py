@@ -89,7 +89,7 @@ def worlds(
 
 @contextmanager
 def _by_spark() -> Iterator[None]:
-    with patch.object(arrow_changes, "_MAX_FILES", -1), patch.object(file_replacement, "_MAX_FILES", -1):
+    with patch.object(arrow_changes, "_MOST_FILES", -1), patch.object(file_replacement, "_MOST_FILES", -1):
         yield
 
 
@@ -98,8 +98,8 @@ def _always() -> Iterator[None]:
     """Whatever it costs, what can be followed is followed."""
     with ExitStack() as stack:
         for module, name, value in (
-            (refresh_table, "_MAX_READ_SHARE", 1e9), (refresh_table, "_MAX_READ_SHARE_UNFOLLOWED", 1e9),
-            (affected_partitions, "_MAX_REPLACED_SHARE", 2.0),
+            (refresh_table, "_MOST_READ", 1e9), (refresh_table, "_MOST_READ_WHOLE", 1e9),
+            (affected_partitions, "_MOST_REPLACED", 2.0),
         ):  # fmt: skip
             stack.enter_context(patch.object(module, name, value))
         yield

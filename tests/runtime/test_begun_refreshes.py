@@ -16,7 +16,7 @@ from engine.compile.pipeline.compile_project import Compiled
 from engine.lake.lake_reader import Lake
 from engine.plan import Action, ActionKind, Deployed, DeployedModel, Plan, PlanOptions
 from engine.plan.deployed.state_folder import table_state
-from engine.runtime.lifecycle.full_refresh import note_refreshes, settle_interrupted_refresh
+from engine.runtime.lifecycle.full_refresh import note_refreshes, settle
 from engine.state import ModelState, Phase, TableState
 from engine.state.operations import Refresh
 from tests.lab import EVENTS
@@ -112,7 +112,7 @@ def killed(compiled: Compiled, tmp_path: Path) -> Callable[..., TableState]:
         summary = {"operation": "append", "engine.generation-id": generation, "engine.batch-id": "4"}
         lake = LakeByHand(tmp_path)
         lake.table("shop", "m", snapshots=[{"snapshot-id": 1, "timestamp-ms": 1, "summary": summary}])
-        settle_interrupted_refresh(model, folder, Lake(compiled.target.catalog))
+        settle(model, folder, Lake(compiled.target.catalog))
         return folder
 
     return settled
@@ -144,5 +144,5 @@ def test_the_note_of_a_refresh_goes_once_its_generation_is_the_table_s(
     folder = table_state(compiled.target, model)
     folder.save(ModelState(str(model.relation), generation, Phase.PUBLISHED, "u", model.fingerprint))
     folder.journal.begin(BEGUN)
-    settle_interrupted_refresh(model, folder, Lake(compiled.target.catalog))
+    settle(model, folder, Lake(compiled.target.catalog))
     assert (folder.journal.begun(Refresh) is not None) is kept

@@ -174,7 +174,7 @@ def test_the_keys_of_a_dedup_keep_the_order_of_the_state(lab: Lab, old_state: bo
     with pytest.MonkeyPatch.context() as patched:
         if old_state:
             # As the version before wrote it: in the order of the header.
-            patched.setattr("engine.runtime.streams.stream_query.with_dedup_order", lambda model, *_: model)
+            patched.setattr("engine.runtime.streams.stream_query.ordered", lambda model, *_: model)
         lab.build()
     lab.model("m", model.format("ID, other"))
     # One that was written, and one whose keys are those of the first the other way round.

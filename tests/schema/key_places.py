@@ -202,7 +202,6 @@ PLACES: dict[str, tuple[Data, Callable[[Data], Files]]] = {
     "term": ({"method": "fqn", "value": "a"}, definition),
 }
 _AVRO = {"format": "avro", "schema_registry": "main"}
-_DEBEZIUM = {"format": "debezium"}
 _AVRO_FILE = {"format": "avro", "schema_file": "orders.avsc"}
 _ROWS = ("rows", "given", "expect")
 # What a key needs beside it; None removes what is there.
@@ -216,7 +215,6 @@ BESIDE: dict[str, Data] = {
     **{f"{block}.loaded_at_field": {"freshness": {"warn_after": "1 hour"}} for block in ("source", "source_table")},
     "files.archive_path": {"after_reading": "archive"},
     **{f"kafka.{key}": {"topic": None} for key in ("topics", "topic_pattern", "assign")},
-    "value.key": _DEBEZIUM,
     "value.subject": _AVRO,
     "value.schema_id": _AVRO,
     "value.schema_file": _AVRO,

@@ -234,10 +234,10 @@ def _(spark: SparkSession, _: Path) -> None:
     frame.unpersist()
 
 
-@contract("executions.try_expression")
+@contract("executions.tried")
 def _(spark: SparkSession, _: Path) -> None:
     rows = spark.sql("select 'a' as t union all select '1'").select(
-        executions.try_expression(spark, "cast(t as int)").alias("n")
+        executions.tried(spark, "cast(t as int)").alias("n")
     )
     assert sorted((row.n for row in rows.collect()), key=str) == [1, None]
 

@@ -17,7 +17,7 @@ from engine.state import ModelState, Phase, TableState, checkpoint
 from engine.state.blob_store import Folder
 from engine.state.checkpoint import find_damage
 from engine.state.file_log import file_sources, logged, reaches
-from engine.state.first_offsets import has_beginnings, keep_beginnings
+from engine.state.first_offsets import begun, keep_beginnings
 from engine.state.known_tables import remove, tables_in
 from engine.state.object_path import ObjectPath, ReadOnce
 from engine.state.state_path import StatePath, remove_tree, spark_location, store_of
@@ -79,7 +79,7 @@ def read(folder: TableState) -> dict[str, Any]:
         "operators": checkpoint.operators(path),
         "operator folders": [found.name for found in checkpoint.operator_folders(path)],
         "watermark": checkpoint.next_watermark(path),
-        "files": [list(logged(path, source, after_entry=3, to=10)) for source in file_sources(path)],
+        "files": [list(logged(path, source, after=3, to=10)) for source in file_sources(path)],
         "reach": [reaches(path, 0, batch) for batch in (None, 0, 11, 12)],
         "stores": [found.name for found in sorted((path / "state").glob("[0-9]*/[0-9]*"))],
         "partition": sorted((p.name, p.is_dir()) for p in (path / "state" / "0" / "0").glob("*")),
@@ -106,7 +106,7 @@ def test_a_checkpoint_that_is_not_there_says_nothing_in_both(both: tuple[TableSt
         folder.discard(1)
     local, bucket = both
     assert read(bucket) == read(local)
-    assert not has_beginnings(bucket.checkpoint(1))
+    assert not begun(bucket.checkpoint(1))
 
 
 def test_damage_is_found_in_both(both: tuple[TableState, TableState]) -> None:

@@ -48,7 +48,7 @@ from engine.events import (
 from engine.node_ids import TESTS, shown_name
 from engine.plan.actions.action import ActionKind
 from engine.project.followed_files import FileFollower
-from engine.runtime.queue.back_off import may_recover
+from engine.runtime.queue.back_off import heals
 from engine.runtime.queue.live_nodes import LiveNode, live_nodes
 from engine.runtime.queue.node_queue import Entry, NodeQueue
 
@@ -166,13 +166,13 @@ class LiveProject:
         Raises:
             EngineError: it cannot be made.
         """
-        event_count, newest = self._happened, self._newest
-        if newest is not None and newest[0] == event_count:
+        happened, newest = self._happened, self._newest
+        if newest is not None and newest[0] == happened:
             return newest[1]
         if self._compiled is None:
             raise TypeError
         plan = self.project.decide(self._compiled, self._nodes)
-        self._newest = event_count, plan
+        self._newest = happened, plan
         return plan
 
     @property
@@ -215,34 +215,34 @@ class LiveProject:
             self.emit(LiveStopped(self._reason or "an error", now()))
 
     def _loop(self, pool: ThreadPoolExecutor, follower: FileFollower) -> None:
-        last_poll = last_look = time.monotonic()
-        last_plan, pause = last_poll, _PLAN_SECONDS
-        self._last_turn = last_poll
+        polled = looked = time.monotonic()
+        planned, pause = polled, _PLAN_SECONDS
+        self._last_turn = polled
         while not self._stop.is_set():
             self.beat = moment = time.monotonic()
-            poll_interval = _POLL_SECONDS if moment - self._last_turn < _QUIET_SECONDS else 2 * _POLL_SECONDS
-            if moment - last_poll >= poll_interval:
-                last_poll = moment
+            every = _POLL_SECONDS if moment - self._last_turn < _QUIET_SECONDS else 2 * _POLL_SECONDS
+            if moment - polled >= every:
+                polled = moment
                 self._poll()
-            if self.options.reload and moment - last_look >= max(_LOOK_SECONDS, follower.pause):
-                last_look = moment
+            if self.options.reload and moment - looked >= max(_LOOK_SECONDS, follower.pause):
+                looked = moment
                 if files := follower.edited():
                     self._reload(files)
                     if self._compiled is not None:
                         follower.paths = self._compiled.project.paths
-            if moment - last_plan >= pause:
+            if moment - planned >= pause:
                 self._plan()
-                if self._last_turn > last_plan:
+                if self._last_turn > planned:
                     # A turn leaves holes between what stays, some 10 kB in all.
                     give_back()
-                last_plan = time.monotonic()
-                pause = max(_PLAN_SECONDS, (last_plan - moment) / _PLAN_SHARE)
+                planned = time.monotonic()
+                pause = max(_PLAN_SECONDS, (planned - moment) / _PLAN_SHARE)
             self.queue.tick(time.time())
             self._give_turns(pool)
             self._tell_changes()
             self._rest(moment)
             try:
-                poll = max(last_poll + poll_interval - time.monotonic(), 0.0)
+                poll = max(polled + every - time.monotonic(), 0.0)
                 self._inbox.get(timeout=self.queue.wait(time.time(), poll))()
             except Empty:
                 continue
@@ -279,9 +279,9 @@ class LiveProject:
     def _maintain(self, pool: ThreadPoolExecutor) -> None:
         if self._compiled is None or self.queue.running() >= self.options.threads:
             return
-        if (worn_table := self.queue.next_maintenance(time.time())) is not None:
-            self.queue.begin_maintenance(worn_table)
-            pool.submit(self._care, self._compiled, worn_table.node.id)
+        if (worn := self.queue.next_maintenance(time.time())) is not None:
+            self.queue.begin_maintenance(worn)
+            pool.submit(self._care, self._compiled, worn.node.id)
 
     def _tell_changes(self) -> None:
         for change in self.queue.take_changes():
@@ -304,8 +304,8 @@ class LiveProject:
             if first:
                 raise
             _log.warning("the plan failed", exc_info=True)
-            for finding in error.diagnostics:
-                self.emit(Diagnosed(finding))
+            for found in error.diagnostics:
+                self.emit(Diagnosed(found))
             return
         for entry in list(self.queue.entries.values()):
             actions = [action for node in entry.node.run if (action := plan.actions.get(node)) is not None]
@@ -335,15 +335,15 @@ class LiveProject:
     def _reject(self, entry: Entry, actions: Iterable[Action]) -> None:
         if entry.state in {NodeState.FAILED, NodeState.RUNNING, NodeState.BACKING_OFF}:
             return
-        finding = next(refusal for action in actions for refusal in action.refusals)
-        self.emit(Diagnosed(finding))
-        self.queue.fail(entry.node.id, time.time(), finding.message, heals=may_recover([finding]))
+        found = next(refusal for action in actions for refusal in action.refusals)
+        self.emit(Diagnosed(found))
+        self.queue.fail(entry.node.id, time.time(), found.message, heals=heals([found]))
 
     def _reload(self, files: tuple[str, ...]) -> None:
         edit = read_edit(self.project, self.selection, self._compiled)
-        errors = [finding for finding in edit.rejected if finding.is_error]
-        for finding in errors:
-            self.emit(Diagnosed(finding))
+        errors = [found for found in edit.rejected if found.is_error]
+        for found in errors:
+            self.emit(Diagnosed(found))
         if edit.compiled is not None:
             self._use(edit.compiled, edit.nodes, edit.changed)
         rejected = (errors[0].message if errors else "rejected") if edit.rejected else ""
@@ -351,15 +351,15 @@ class LiveProject:
 
     def _use(self, compiled: Compiled, nodes: Sequence[str], changed: Sequence[str]) -> None:
         manifest = compiled.manifest
-        live_nodes_by_id = live_nodes(manifest, nodes)
-        due = {node.id for node in live_nodes_by_id.values() if set(node.run) & set(changed)}
+        live = live_nodes(manifest, nodes)
+        due = {node.id for node in live.values() if set(node.run) & set(changed)}
         self._compiled, self._nodes = compiled, list(nodes)
         # The newest plan is of other nodes.
         self._happened += 1
-        self.queue.replace(live_nodes_by_id, due, time.time())
+        self.queue.replace(live, due, time.time())
         place = compiled.target.place(self.project.root)
         self._polls = self._polls or SourcePolls(place, self._arrived)
-        sources = {source for node in live_nodes_by_id.values() for source in node.sources}
+        sources = {source for node in live.values() for source in node.sources}
         self._polls.follow(manifest, sorted(sources), place)
 
     def _arrived(self, source: str) -> None:
@@ -394,11 +394,11 @@ class LiveProject:
         self._stop.set()
         if self._polls is not None:
             self._polls.close()
-        shutdown = threading.Thread(target=pool.shutdown, kwargs={"cancel_futures": True}, name="ending")
-        shutdown.start()
-        while shutdown.is_alive():
+        ending = threading.Thread(target=pool.shutdown, kwargs={"cancel_futures": True}, name="ending")
+        ending.start()
+        while ending.is_alive():
             self._session.cancel_jobs()
-            shutdown.join(_CANCEL_SECONDS)
+            ending.join(_CANCEL_SECONDS)
         self._session.close()
 
     # Workers.
@@ -437,7 +437,7 @@ class LiveProject:
         if ended.holder is not None:
             self.queue.stand_by(ended.node, moment, ended.holder, up_to_date=not ended.locked)
         elif ended.status.failed and ended.message != INTERRUPTED:
-            self.queue.fail(ended.node, moment, ended.message, heals=may_recover(ended.findings))
+            self.queue.fail(ended.node, moment, ended.message, heals=heals(ended.findings))
         else:
             self.queue.succeed(ended.node, moment, more=ended.more)
         if ended.committed:

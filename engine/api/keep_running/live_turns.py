@@ -29,7 +29,7 @@ from engine.events import (
     TestFinished,
 )
 from engine.runtime.queue.live_nodes import LiveNode
-from engine.secrets.scrubber import scrub
+from engine.secrets import scrub
 from engine.spark.exceptions import error_text
 from engine.state.lock_holder import LockHolder, TableLockedError
 
@@ -63,8 +63,8 @@ class Workshop:
     committed: Callable[[str], None]
 
     @contextmanager
-    def opening(self, *arguments: Any, **keywords: Any) -> Iterator[SparkSession]:
-        with self.session.run(*arguments, **{**keywords, "brief": False}) as spark:
+    def opening(self, *arguments: Any, **named: Any) -> Iterator[SparkSession]:
+        with self.session.run(*arguments, **{**named, "brief": False}) as spark:
             yield spark
 
 
@@ -146,25 +146,25 @@ class _HeardTurn:
         else:
             self.shop.emit(event)
 
-    def opening(self, *arguments: Any, **keywords: Any) -> AbstractContextManager[SparkSession]:
+    def opening(self, *arguments: Any, **named: Any) -> AbstractContextManager[SparkSession]:
         if self.standby is not None:
             self.standby.end(self.shop.emit, took_over=True)
-        return self.shop.opening(*arguments, **keywords)
+        return self.shop.opening(*arguments, **named)
 
-    def failed(self, findings: Sequence[Diagnostic]) -> EndedTurn:
+    def failed(self, found: Sequence[Diagnostic]) -> EndedTurn:
         if self.shop.stop.is_set():
             return self.ended(Status.SKIPPED, INTERRUPTED)
-        self.findings = list(findings)
-        for one in findings:
+        self.findings = list(found)
+        for one in found:
             self._emit(Diagnosed(one))
-        return self.ended(Status.ERROR, findings[0].message)
+        return self.ended(Status.ERROR, found[0].message)
 
-    def ended(self, status: Status, message: str = "", **details: Any) -> EndedTurn:
-        if self.standby is not None and details.get("holder") is None:
+    def ended(self, status: Status, message: str = "", **more: Any) -> EndedTurn:
+        if self.standby is not None and more.get("holder") is None:
             self.standby.end(self.shop.emit, took_over=not status.failed and message != INTERRUPTED)
-        is_shown = self.standby is None or self.standby.ended
+        shown = self.standby is None or self.standby.ended
         seconds = time.monotonic() - self.begun
-        return EndedTurn(self.node.id, status, seconds, tuple(self.findings), message, shown=is_shown, **details)
+        return EndedTurn(self.node.id, status, seconds, tuple(self.findings), message, shown=shown, **more)
 
     def ended_with(self, results: RunResults) -> EndedTurn:
         if self.standby is not None and not self.standby.ended and _stays(self.standby.holder, results, self.node):
@@ -185,22 +185,22 @@ def run_turn(
     """Run a node as `build -s NODE` would; whatever happens ends only this turn."""
     from engine.runtime.build import Turn
 
-    observed = _HeardTurn(shop, node, standby)
+    heard = _HeardTurn(shop, node, standby)
     turn = Turn(shop.seconds, shop.stop)
     try:
         results = shop.project.execute(
-            "build", compiled, node.run, observed.hear, observed.opening, within=within, turn=turn, threads=1
+            "build", compiled, node.run, heard.hear, heard.opening, within=within, turn=turn, threads=1
         )
     except TableLockedError as error:
         if error.holder is None or error.holder.is_this_process:
-            return observed.failed(error.diagnostics)
-        return observed.ended(Status.UNCHANGED, holder=error.holder, locked=True)
+            return heard.failed(error.diagnostics)
+        return heard.ended(Status.UNCHANGED, holder=error.holder, locked=True)
     except EngineError as error:
-        return observed.failed(error.diagnostics)
+        return heard.failed(error.diagnostics)
     except Exception as error:  # noqa: BLE001 - it ends this turn; the others run
-        _log.error("run of %s", node.id, exc_info=error)
-        return observed.failed((_internal(error),))
-    return observed.ended_with(results)
+        _log.error("a turn of %s", node.id, exc_info=error)
+        return heard.failed((_internal(error),))
+    return heard.ended_with(results)
 
 
 def _stays(holder: LockHolder, results: RunResults, node: LiveNode) -> bool:
@@ -220,10 +220,10 @@ def maintain_turn(shop: Workshop, compiled: Compiled, node: str, within: Sequenc
         return "", False
     # The session is that of turns: another one would be opened in its place.
     target = session_target(compiled, within)
-    read_nodes = [findings for one in within if isinstance(findings := manifest.nodes[one], Model | DataTest)]
-    opening = partial(shop.opening, sets=jar_sets(manifest, read_nodes))
+    read = [found for one in within if isinstance(found := manifest.nodes[one], Model | DataTest)]
+    opening = partial(shop.opening, sets=jar_sets(manifest, read))
     try:
-        maintained = list(maintain(manifest, target, [model], shop.project.target_dir, Care(), opening))
+        done = list(maintain(manifest, target, [model], shop.project.target_dir, Care(), opening))
     except TableLockedError:
         # Whoever has the table maintains it too, or it is done after further commits.
         return "", False
@@ -232,20 +232,20 @@ def maintain_turn(shop: Workshop, compiled: Compiled, node: str, within: Sequenc
     except Exception as error:  # noqa: BLE001 - as for a turn
         _log.error("maintenance of %s", node, exc_info=error)
         return _internal(error).message, True
-    return "; ".join(filter(None, map(_summary, maintained))), any(one.error for one in maintained)
+    return "; ".join(filter(None, map(_summary, done))), any(one.error for one in done)
 
 
-def _summary(maintained: Cared) -> str:
-    if maintained.error:
-        return f"{maintained.table}: {maintained.error}"
+def _summary(done: Cared) -> str:
+    if done.error:
+        return f"{done.table}: {done.error}"
     parts = {
-        f"small files {maintained.joined} -> {maintained.into}": maintained.joined,
-        f"manifests rewritten {maintained.manifests}": maintained.manifests,
-        f"snapshots expired {maintained.expired}": maintained.expired,
-        f"orphan files removed {maintained.orphans}": maintained.orphans,
+        f"small files {done.joined} -> {done.into}": done.joined,
+        f"manifests rewritten {done.manifests}": done.manifests,
+        f"snapshots expired {done.expired}": done.expired,
+        f"orphan files removed {done.orphans}": done.orphans,
     }
     text = ", ".join(part for part, count in parts.items() if count)
-    return f"{maintained.table}: {text}" if text else ""
+    return f"{done.table}: {text}" if text else ""
 
 
 def _internal(error: Exception) -> Diagnostic:
@@ -255,5 +255,5 @@ def _internal(error: Exception) -> Diagnostic:
 
 def _status(results: RunResults, node: LiveNode) -> Status:
     own = [result for result in results.results if result.node == node.id]
-    findings = own or list(results.results)
-    return findings[0].status if findings else Status.UNCHANGED
+    found = own or list(results.results)
+    return found[0].status if found else Status.UNCHANGED

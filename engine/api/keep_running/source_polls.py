@@ -53,14 +53,14 @@ class SourcePolls:
         self.place = place
         self._sources = {i: node for i in sources if isinstance(node := manifest.nodes[i], Source)}
         self._tops = {}
-        self._seen = {i: last_values for i, last_values in self._seen.items() if i in self._sources}
+        self._seen = {i: seen for i, seen in self._seen.items() if i in self._sources}
         topics = {i: source for i, source in self._sources.items() if polled(source.spec)}
         self._topics = (
             TopicThread({i: source.spec for i, source in topics.items()}, place, self.arrived) if topics else None
         )
 
     def changed(self, now: float) -> list[str]:
-        changed_sources = []
+        found = []
         if not self._tops or now - self._topped >= UNKNOWN_EVERY:
             self._tops = {i: top_folder(source.spec, self.place) for i, source in self._sources.items()}
             self._topped = now
@@ -71,12 +71,12 @@ class SourcePolls:
             if value is None:
                 if now - self._asked.get(id_, now - UNKNOWN_EVERY) >= UNKNOWN_EVERY:
                     self._asked[id_] = now
-                    changed_sources.append(id_)
+                    found.append(id_)
             elif self._seen.get(id_) != value:
                 if id_ in self._seen:
-                    changed_sources.append(id_)
+                    found.append(id_)
                 self._seen[id_] = value
-        return changed_sources
+        return found
 
     def close(self) -> None:
         """End the thread."""
@@ -88,9 +88,9 @@ class SourcePolls:
 class TopicThread:
     """Asks where topics end, without Java, and remembers which of them can be asked so."""
 
-    def __init__(self, specs: dict[str, SourceSpec], place: Place, last_arrival: Callable[[str], None]) -> None:
+    def __init__(self, specs: dict[str, SourceSpec], place: Place, arrived: Callable[[str], None]) -> None:
         self._specs = specs
-        self._place, self._arrived = place, last_arrival
+        self._place, self._arrived = place, arrived
         self._known: set[str] = set(self._specs)
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="topics", daemon=True)
@@ -105,19 +105,19 @@ class TopicThread:
         self._thread.join(0.1)
 
     def _follow(self) -> None:
-        last_values: dict[str, Hashable] = {}
-        polls, last_arrival = OpenPolls(), time.monotonic()
-        while self._waited(polls, time.monotonic() - last_arrival):
+        seen: dict[str, Hashable] = {}
+        polls, arrived = OpenPolls(), time.monotonic()
+        while self._waited(polls, time.monotonic() - arrived):
             begin = time.monotonic()
             for id_, value in polls.ends(self._specs, self._place).items():
                 if value is None:
                     self._known.discard(id_)
                     continue
                 self._known.add(id_)
-                if last_values.get(id_, value) != value:
-                    last_arrival = begin
+                if seen.get(id_, value) != value:
+                    arrived = begin
                     self._arrived(id_)
-                last_values[id_] = value
+                seen[id_] = value
             # A slow broker is asked less often.
             self._closed.wait(min(max(time.monotonic() - begin, _LEAST_SECONDS), 30.0))
 
@@ -125,7 +125,7 @@ class TopicThread:
         """Wait until topics should be asked, `quiet` seconds after something came last; False: the thread ends."""
         pause = TOPICS_EVERY if quiet < QUIET_SECONDS else 2 * TOPICS_EVERY
         deadline = time.monotonic() + (TOLD_EVERY if polls.waits else pause)
-        while not self._closed.is_set() and (seconds_left := deadline - time.monotonic()) > 0:
-            if polls.wait(min(seconds_left, _STEP_SECONDS)):
+        while not self._closed.is_set() and (left := deadline - time.monotonic()) > 0:
+            if polls.wait(min(left, _STEP_SECONDS)):
                 break
         return not self._closed.is_set()

@@ -32,26 +32,24 @@ _WITH_DECIMALS = 10
 
 def note_durations(folder: Path | None, manifest: Manifest, target: str, events: Iterable[Event]) -> None:
     """Remember how long the models of a run took; a failure to do so is ignored."""
-    restarted = set()
-    seconds_by_node: dict[str, tuple[str, float]] = {}
+    begun = set()
+    taken: dict[str, tuple[str, float]] = {}
     for event in events:
         if isinstance(event, BatchCommitted) and event.batch_id == 0:
-            restarted.add(event.node)
+            begun.add(event.node)
         elif isinstance(event, ModelFinished) and event.status is Status.SUCCESS:
-            continued = event.kind == Materialized.STREAMING_TABLE and event.node not in restarted
-            seconds_by_node[event.node] = (_CONTINUED if continued else _FIRST, round(event.seconds, 2))
-    if folder is None or not seconds_by_node:
+            continued = event.kind == Materialized.STREAMING_TABLE and event.node not in begun
+            taken[event.node] = (_CONTINUED if continued else _FIRST, round(event.seconds, 2))
+    if folder is None or not taken:
         return
-    durations_by_target = _kept(folder)
-    durations = {
-        node: record for node, record in _mapping(durations_by_target.get(target)).items() if node in manifest.nodes
-    }
-    for node, (kind, seconds) in seconds_by_node.items():
-        node_durations = _mapping(durations.get(node))
-        durations[node] = {**node_durations, kind: [*_numbers(node_durations.get(kind)), seconds][-_KEPT:]}
+    every = _kept(folder)
+    known = {node: kept for node, kept in _mapping(every.get(target)).items() if node in manifest.nodes}
+    for node, (kind, seconds) in taken.items():
+        own = _mapping(known.get(node))
+        known[node] = {**own, kind: [*_numbers(own.get(kind)), seconds][-_KEPT:]}
     try:
         with TargetFolder(folder) as cache:
-            cache.write(_FILE, json.dumps({**durations_by_target, target: durations}).encode())
+            cache.write(_FILE, json.dumps({**every, target: known}).encode())
     except (EngineError, OSError):
         return
 
@@ -60,20 +58,18 @@ def expected_seconds(folder: Path | None, manifest: Manifest, target: str, plan:
     """Return the seconds that models of a plan will take, by id: the median of the last runs."""
     from engine.plan import ActionKind
 
-    durations = _mapping(_kept(folder).get(target)) if folder is not None else {}
-    expected = {}
-    for action in plan.actions.values() if durations else ():
+    known = _mapping(_kept(folder).get(target)) if folder is not None else {}
+    found = {}
+    for action in plan.actions.values() if known else ():
         node = manifest.nodes[action.node]
         if action.refusals or action.unchanged or not isinstance(node, Model):
             continue
         streams = {ActionKind.RESUME: _CONTINUED, ActionKind.CREATE: _FIRST, ActionKind.REFRESH: _FIRST}
         kind = streams.get(action.kind, "") if node.streaming else _FIRST
-        seconds_by_node = (
-            _numbers(_mapping(durations.get(node.id)).get(kind)) if action.kind is not ActionKind.EMPTY else ()
-        )
-        if seconds_by_node:
-            expected[node.id] = median(seconds_by_node)
-    return expected
+        taken = _numbers(_mapping(known.get(node.id)).get(kind)) if action.kind is not ActionKind.EMPTY else ()
+        if taken:
+            found[node.id] = median(taken)
+    return found
 
 
 def total_seconds(manifest: Manifest, seconds: Mapping[str, float], threads: int = THREADS) -> float | None:

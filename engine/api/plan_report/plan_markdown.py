@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 GONE = "no longer in the project, their tables stay"
 DESCRIBED = "only a description, a tag or another setting changed that no row depends on"
 UNKNOWN = (
-    "compared with an earlier manifest alone: unread input, and whether tables and checkpoints are as they were, "
+    "compared with an earlier manifest alone: what is unread, and whether tables and checkpoints are as they were, "
     "is not known"
 )
 
 
 @dataclass(frozen=True, slots=True)
-class UnplannedChanges:
+class BesidePlan:
     """What differs from an earlier manifest and is not an action of a build.
 
     Attributes:
@@ -38,18 +38,18 @@ class UnplannedChanges:
     """
 
     removed: tuple[str, ...] = ()
-    metadata_only: tuple[str, ...] = ()
+    described: tuple[str, ...] = ()
     without_catalog: bool = False
 
     def lines(self) -> Iterator[str]:
-        for title, names in ((GONE, self.removed), (DESCRIBED, self.metadata_only)):
+        for title, names in ((GONE, self.removed), (DESCRIBED, self.described)):
             if names:
                 yield f"{title}: {', '.join(names)}"
         if self.without_catalog:
             yield UNKNOWN
 
 
-NO_UNPLANNED: Final = UnplannedChanges()
+NOTHING_BESIDE: Final = BesidePlan()
 
 
 def removed_record(manifest: Manifest, name: str) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def plan_markdown(
     target: str,
     *,
     diff: bool = False,
-    unplanned: UnplannedChanges = NO_UNPLANNED,
+    beside: BesidePlan = NOTHING_BESIDE,
     total: float | None = None,
 ) -> str:
     """Return a plan as Markdown: a table of what a build does, what it leaves alone in folded lists below."""
@@ -91,60 +91,60 @@ def plan_markdown(
         if isinstance(node, Model):
             models.setdefault(plan_word(action), []).append((node, action))
     head = f"### Plan for `{_code(target)}`: {plan_summary(manifest, plan, total)}"
-    changed = [pair for word in sorted(models, key=rejected_first) if word not in _QUIET for pair in models[word]]
+    shown = [pair for word in sorted(models, key=rejected_first) if word not in _QUIET for pair in models[word]]
     quiet = [model for word in _QUIET for model, _ in models.get(word, ())]
     parts = [head, ""]
     size = len(head)
-    edits = [_edit(manifest, model, action) for model, action in changed] if diff else []
+    edits = [_edit(manifest, model, action) for model, action in shown] if diff else []
     folded = _folded("Unchanged", [model.name for model in quiet])
-    gone, metadata_only = (
+    gone, described = (
         _folded(f"{title[0].upper()}{title[1:]}", names)
-        for title, names in ((GONE, unplanned.removed), (DESCRIBED, unplanned.metadata_only))
+        for title, names in ((GONE, beside.removed), (DESCRIBED, beside.described))
     )
-    end = [f"{UNKNOWN[0].upper()}{UNKNOWN[1:]}."] if unplanned.without_catalog else []
-    for block in filter(None, (_table(manifest, changed), *edits, gone, metadata_only, folded, end)):
-        fitting, omitted = _bounded(block, MOST_CHARACTERS - _END - size)
-        size += sum(len(line) + 1 for line in fitting)
-        parts += fitting
-        if omitted:
-            parts += ["", f"{omitted:,} more lines are left out: `engine plan` has them."]
+    end = [f"{UNKNOWN[0].upper()}{UNKNOWN[1:]}."] if beside.without_catalog else []
+    for block in filter(None, (_table(manifest, shown), *edits, gone, described, folded, end)):
+        kept, left = _bounded(block, MOST_CHARACTERS - _END - size)
+        size += sum(len(line) + 1 for line in kept)
+        parts += kept
+        if left:
+            parts += ["", f"{left:,} more lines are left out: `engine plan` has them."]
             break
         parts.append("")
     return "\n".join(parts).rstrip() + "\n"
 
 
-def _table(manifest: Manifest, changed: Sequence[tuple[Model, Action]]) -> list[str]:
-    if not changed:
+def _table(manifest: Manifest, shown: Sequence[tuple[Model, Action]]) -> list[str]:
+    if not shown:
         return []
     rows = []
-    for model, action in changed:
-        details = "<br>".join(_cell(detail) for detail in plan_details(manifest, action))
-        action_cell = f"**{plan_word(action)}**{f'<br>{_cell(action.writes)}' if action.writes else ''}"
-        rows.append(f"| {_cell(model.name)} | {_cell(model.materialized.value)} | {action_cell} | {details} |")
-    return ["| model | materialized | action | reason, and input |", "|---|---|---|---|", *rows]
+    for model, action in shown:
+        why = "<br>".join(_cell(detail) for detail in plan_details(manifest, action))
+        what = f"**{plan_word(action)}**{f'<br>{_cell(action.writes)}' if action.writes else ''}"
+        rows.append(f"| {_cell(model.name)} | {_cell(model.materialized.value)} | {what} | {why} |")
+    return ["| model | materialized | action | why, and what it reads |", "|---|---|---|---|", *rows]
 
 
 def _edit(manifest: Manifest, model: Model, action: Action) -> list[str]:
     lines = [one_line(line).replace("```", "`` `") for line in plan_diff(manifest, action)]
     if not lines:
         return []
-    summary = f"<summary>Changes in {_cell(model.name)}</summary>"
+    summary = f"<summary>What changes in {_cell(model.name)}</summary>"
     return ["<details>", summary, "", "```diff", *lines, "```", "", "</details>"]
 
 
 def _folded(title: str, names: Iterable[str]) -> list[str]:
-    cells = [_cell(name) for name in names]
-    if not cells:
+    listed = [_cell(name) for name in names]
+    if not listed:
         return []
-    return ["<details>", f"<summary>{title}: {len(cells):,}</summary>", "", ", ".join(cells), "", "</details>"]
+    return ["<details>", f"<summary>{title}: {len(listed):,}</summary>", "", ", ".join(listed), "", "</details>"]
 
 
 def _bounded(lines: Sequence[str], room: int) -> tuple[list[str], int]:
     """The lines for which there is room, and how many others there are; a folded list is whole or left out."""
-    fitting = list(_fitting(lines, room))
-    if len(fitting) < len(lines) and lines[0] == "<details>":
+    kept = list(_fitting(lines, room))
+    if len(kept) < len(lines) and lines[0] == "<details>":
         return [], 1
-    return fitting, len(lines) - len(fitting)
+    return kept, len(lines) - len(kept)
 
 
 def _fitting(lines: Iterable[str], room: int) -> Iterator[str]:
@@ -157,8 +157,8 @@ def _fitting(lines: Iterable[str], room: int) -> Iterator[str]:
 
 def _cell(text: str) -> str:
     """A text of anybody's in a cell: no markup, no mention, no second line."""
-    line = one_line(text)
-    short = line if len(line) <= _MOST_OF_A_CELL else f"{line[:_MOST_OF_A_CELL]}..."
+    plain = one_line(text)
+    short = plain if len(plain) <= _MOST_OF_A_CELL else f"{plain[:_MOST_OF_A_CELL]}..."
     return _SPECIAL.sub(lambda found: f"&#{ord(found[0])};", short)
 
 

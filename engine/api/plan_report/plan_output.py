@@ -23,7 +23,7 @@ _NONE: Mapping[str, float] = {}
 
 
 def plan_record(
-    manifest: Manifest, action: Action, *, diff: bool = False, seconds_by_node: Mapping[str, float] = _NONE
+    manifest: Manifest, action: Action, *, diff: bool = False, about: Mapping[str, float] = _NONE
 ) -> dict[str, Any]:
     node = manifest.nodes[action.node]
     record: dict[str, Any] = {
@@ -46,7 +46,7 @@ def plan_record(
         "reads": [{"name": u.name, "what": u.what or None, "new": u.count, "rows": u.rows} for u in action.unread],
         "writes": action.writes or None,
         "rows": action.rows,
-        "about_seconds": seconds_by_node.get(node.id),
+        "about_seconds": about.get(node.id),
         "deferred": deferred_inputs(manifest, node.id),
         "refusals": [refusal.to_dict() for refusal in action.refusals],
         **({"diff": list(plan_diff(manifest, action))} if diff else {}),
@@ -58,27 +58,27 @@ def plan_lines(
     plan: Plan,
     *,
     diff: bool = False,
-    seconds_by_node: Mapping[str, float] = _NONE,
+    about: Mapping[str, float] = _NONE,
     total: float | None = None,
 ) -> Iterator[str]:
     """Return the plan as text: a line a model, its reasons and what it reads below it; tests are counted."""
-    counts: Counter[str] = Counter()
+    counted: Counter[str] = Counter()
     for action in plan.actions.values():
         node = manifest.nodes[action.node]
         if not isinstance(node, Model):
             kind = "unit test" if isinstance(node, UnitTest) else "data test"
-            counts[f"cached {kind}" if action.unchanged else kind] += 1
+            counted[f"cached {kind}" if action.unchanged else kind] += 1
             continue
         word = plan_word(action)
-        counts[word] += 1
-        time = f" (about {seconds_text(seconds_by_node[node.id])})" if node.id in seconds_by_node else ""
+        counted[word] += 1
+        time = f" (about {seconds_text(about[node.id])})" if node.id in about else ""
         yield one_line(f"{word:<10} {node.materialized.value} {node.relation}{time}")
         yield from (f"{'':<10} {one_line(detail)}" for detail in plan_details(manifest, action))
         if diff:
             yield from (f"{'':<10} {one_line(line)}" for line in plan_diff(manifest, action))
-    if counts:
+    if counted:
         yield ", ".join(
-            f"{number} {word}{'s' if 'test' in word and number > 1 else ''}" for word, number in counts.items()
+            f"{number} {word}{'s' if 'test' in word and number > 1 else ''}" for word, number in counted.items()
         ) + (f"; about {seconds_text(total)}" if total is not None else "")
 
 
@@ -116,8 +116,8 @@ def plan_effects(manifest: Manifest, action: Action) -> tuple[tuple[AffectedMode
         return (), ()
     from engine.plan.edits.affected_columns import affected_exposures, affected_models
 
-    affected = affected_models(manifest, node, comparison.before)
-    return affected, affected_exposures(manifest, node, comparison.before, affected)
+    found = affected_models(manifest, node, comparison.before)
+    return found, affected_exposures(manifest, node, comparison.before, found)
 
 
 def plan_reads(action: Action) -> Iterator[str]:
@@ -148,14 +148,14 @@ def plan_summary(manifest: Manifest, plan: Plan, total: float | None = None) -> 
         plan: of it.
         total: seconds; None: not known.
     """
-    counts: Counter[str] = Counter()
+    counted: Counter[str] = Counter()
     tests = 0
     for action in plan.actions.values():
         if isinstance(manifest.nodes[action.node], Model):
-            counts[plan_word(action)] += 1
+            counted[plan_word(action)] += 1
         else:
             tests += not action.unchanged
-    parts = [f"{counts[word]:,} {word}" for word in sorted(counts, key=rejected_first)]
+    parts = [f"{counted[word]:,} {word}" for word in sorted(counted, key=rejected_first)]
     parts += [f"{tests:,} {'test runs' if tests == 1 else 'tests run'}"] if tests else []
     return ", ".join(parts) + (f"; about {seconds_text(total)}" if total is not None else "")
 
@@ -169,20 +169,20 @@ def _if_changed(manifest: Manifest, action: Action) -> Iterator[str]:
     node = manifest.nodes[action.node]
     if isinstance(node, Model) and not node.streaming and plan_word(action) == "rebuild":
         names = list(dict.fromkeys(item.name for item in node.inputs))
-        inputs = " or ".join([*names[:_NAMED], *(["others"] if len(names) > _NAMED else [])])
-        if inputs and node.computed_when_read:
-            yield f"recreated if the columns of {inputs} change"
-        elif inputs and node.write.history:
-            yield f"compared again if {inputs} has changed by then"
-        elif inputs:
-            yield f"recomputed if {inputs} has changed by then"
+        shown = " or ".join([*names[:_NAMED], *(["others"] if len(names) > _NAMED else [])])
+        if shown and node.computed_when_read:
+            yield f"created again if the columns of {shown} change"
+        elif shown and node.write.history:
+            yield f"compared again if {shown} has changed by then"
+        elif shown:
+            yield f"computed again if {shown} has changed by then"
 
 
 def _reads(unread: Unread) -> str:
     if unread.count is None:
-        return f"new data in {unread.name}"
+        return f"what is new in {unread.name}"
     names = ", ".join(unread.names)
     more = f": {names}{', ...' if unread.count > len(unread.names) else ''}" if names else ""
-    unit = unread.what[:-1] if unread.count == 1 else unread.what
+    what = unread.what[:-1] if unread.count == 1 else unread.what
     rows = f" ({unread.rows:,} row{'' if unread.rows == 1 else 's'})" if unread.rows else ""
-    return f"{unread.count:,} new {unit} of {unread.name}{rows}{more}"
+    return f"{unread.count:,} new {what} of {unread.name}{rows}{more}"

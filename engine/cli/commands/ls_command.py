@@ -19,13 +19,13 @@ _KEYS = (
 )  # fmt: skip
 
 
-def read_keys(output: str, requested: Sequence[str]) -> list[str]:
+def read_keys(output: str, given: Sequence[str]) -> list[str]:
     """The keys of --output-keys, which may also be separated by blanks or commas.
 
     Raises:
         UsageError: a key that no record has, or another output than JSON.
     """
-    keys = " ".join(requested).replace(",", " ").split()
+    keys = " ".join(given).replace(",", " ").split()
     if keys and output != "json":
         raise UsageError("usage", "--output-keys needs --output json", "Add --output json.")
     for key in keys:

@@ -19,7 +19,7 @@ from engine.compile.artifacts.written_files import WrittenFiles
 from engine.compile.nodes.guarantee import guarantees
 from engine.compile.nodes.macro_docs import macros_used
 from engine.compile.nodes.manifest import KeptRecords, Manifest, Model, NodeRecord, Source
-from engine.secrets.scrubber import scrub, scrubber
+from engine.secrets import scrub, scrubber
 from engine.sources import location
 from engine.target_folder import TargetFolder
 from engine.user_cache import project_cache

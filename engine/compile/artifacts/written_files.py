@@ -16,7 +16,7 @@ import msgspec
 
 from engine.bounds.regular_file import MOST_OF_A_CACHE, read_regular
 from engine.errors import ProjectError
-from engine.target_folder import TargetFolder, is_plain_name
+from engine.target_folder import TargetFolder, is_plain
 
 _FILE = "written.json"
 _LOCK = ".cache/lock"
@@ -54,7 +54,7 @@ def load(kept: Path | None) -> dict[str, WrittenFiles]:
         known = msgspec.json.decode(read_regular(kept / _FILE, MOST_OF_A_CACHE), type=dict[str, WrittenFiles])
     except (OSError, ValueError, RecursionError, msgspec.MsgspecError):
         return {}
-    return {node: item for node, item in known.items() if all(map(is_plain_name, item.files))}
+    return {node: item for node, item in known.items() if all(map(is_plain, item.files))}
 
 
 def save(written: Mapping[str, WrittenFiles], kept: Path | None) -> None:

@@ -98,7 +98,7 @@ class NameRef(Struct, frozen=True):
     Attributes:
         ids: of the columns that it may be: none, one, or several if it is ambiguous.
         name: of the column, in lower case.
-        path: the field in it; see `part_name`.
+        path: the field in it, as it is written.
         relation: the qualifier in lower case, or empty.
         outer: it is a column of the SELECT around.
     """
@@ -117,7 +117,7 @@ class NameRef(Struct, frozen=True):
     @property
     def text(self) -> str:
         """A text that is equal for names of one column, however they are qualified."""
-        return f"{self.name}#{self.ids}{[*self.path]}"
+        return f"{self.name}#{self.ids}{[part.lower() for part in self.path]}"
 
 
 class Found(Struct, frozen=True):
@@ -127,7 +127,6 @@ class Found(Struct, frozen=True):
         value: of the whole name.
         columns: that its begin can mean.
         taken: how many parts that took.
-        path: what is behind it; see `part_name`.
         unknown: the ids of such columns, by name, if nobody knows whether there is one of this name.
         outer: it was found in the SELECT around.
     """
@@ -135,7 +134,6 @@ class Found(Struct, frozen=True):
     value: ColumnValue
     columns: Sequence[ColumnValue]
     taken: int
-    path: tuple[str, ...] = ()
     unknown: dict[str, int] | None = None
     outer: bool = False
 
@@ -280,8 +278,9 @@ class ColumnScope:
             relation = self.named(lower[0])
             unknown = relation.unknown if relation is not None else None
         value = resolved[0] if len(resolved) == 1 else _either(resolved)
-        value, path = field_of(value, parts, taken)
-        return Found(value, resolved, taken, path, unknown)
+        for position in range(taken, len(parts)):
+            value = member(value, parts, position)
+        return Found(value, resolved, taken, unknown)
 
     def resolved(self, parts: Sequence[str], lower: list[str]) -> tuple[list[ColumnValue], int]:
         """The columns that the begin of a dotted name can mean, and how many parts that took."""
@@ -381,21 +380,6 @@ def member(value: ColumnValue, parts: Sequence[str], position: int) -> ColumnVal
     if type_ is not None:
         return ColumnValue(spark_types.entry(type_)[1], value.origins, certain=value.certain)
     return extended(value, name, None)
-
-
-def field_of(value: ColumnValue, parts: Sequence[str], taken: int) -> tuple[ColumnValue, tuple[str, ...]]:
-    """What the parts behind the first ones are of a value, and the names of those parts."""
-    names = []
-    for position in range(taken, len(parts)):
-        names.append(part_name(value, parts[position]))
-        value = member(value, parts, position)
-    return value, tuple(names)
-
-
-def part_name(value: ColumnValue, name: str) -> str:
-    """A name behind a dot to compare it: fields of structs have any letter case, keys of maps have one."""
-    is_field = value.parts is not None or spark_types.fields(spark_types.element(value.type) or value.type) is not None
-    return name.lower() if is_field else name
 
 
 def _inside(parts: Sequence[str], position: int, names: Iterable[str]) -> list[str]:

@@ -17,10 +17,8 @@ from engine.compile.columns.column_scope import (
     Missing,
     OutputColumns,
     ScopeColumn,
-    field_of,
     member,
     origins,
-    part_name,
 )
 from engine.compile.columns.name_uses import note_column
 from engine.compile.columns.walk import Walk, children, operand_types, path
@@ -142,7 +140,7 @@ def _column(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
         bound = _result(node, parts, scope)
     try:
         # The parser finds the parameters of lambdas that have the same letter case.
-        looked_up = scope.find(parts) if bound is None else _found(bound, parts)
+        looked_up = scope.find(parts) if bound is None else Found(_inner(bound, parts), [bound], 1)
         found = looked_up.value
         walk.refer(node, parts, looked_up, scope)
         meta = identifiers[0].meta
@@ -173,10 +171,9 @@ def _result(node: exp.Expr, parts: list[str], scope: ColumnScope) -> ColumnValue
     if found is None or (isinstance(node.parent, exp.Bracket) and node.parent.this is node and not _has(found, above)):
         return None
     try:
-        field_of(found, parts, 1)
+        return found if _inner(found, parts) is not None else None
     except Missing:
         return None
-    return found
 
 
 def _has(found: ColumnValue, clause: exp.Expr | None) -> bool:
@@ -184,9 +181,10 @@ def _has(found: ColumnValue, clause: exp.Expr | None) -> bool:
     return not isinstance(clause, exp.Having) and family(found.type) in {"", "array", "map", "struct"}
 
 
-def _found(bound: ColumnValue, parts: list[str]) -> Found:
-    value, path = field_of(bound, parts, 1)
-    return Found(value, [bound], 1, path)
+def _inner(value: ColumnValue, parts: list[str]) -> ColumnValue:
+    for position in range(1, len(parts)):
+        value = member(value, parts, position)
+    return value
 
 
 def _part_of(walk: Walk, base: exp.Expr, identifiers: list[exp.Identifier], scope: ColumnScope) -> ColumnValue:
@@ -197,7 +195,6 @@ def _part_of(walk: Walk, base: exp.Expr, identifiers: list[exp.Identifier], scop
         return ColumnValue("variant", result.origins)
     parts = [identifier.this for identifier in identifiers]
     for position in range(len(parts)):
-        walk.part_names[id(identifiers[position])] = part_name(result, parts[position])
         try:
             result = member(result, parts, position)
         except Missing as missing:

@@ -151,7 +151,7 @@ def _check_grouped(plan: LogicalPlan, keys: list[Key], items: list[GroupedItem],
         values.walk.found.extend(beside_groups([item.node for item in items], values.step.correlated, by_key))
     if plan.open or _is_misspelled(keys, values):
         return
-    ids = _grouped_ids(keys, values)
+    ids = {key.column.id for key in keys if key.column is not None} | values.made()
     grouped = [*(key.node for key in keys), *(item.node for item in items if _by_item(item, keys))]
     for item in items:
         column = next(_loose_beside(item.node, ids, grouped, values), None)
@@ -174,19 +174,10 @@ def _check_behind(
     values: ExpressionReader,
 ) -> None:
     """HAVING and ORDER BY see the groups: keys, aggregates and the columns of the SELECT."""
-    ids = _grouped_ids(keys, values)
-    for clause, part in _behind(node):
-        # Spark has the time no more, and knows a window by the name of its function alone (measured, Spark 4.1.4).
-        calls = ((column, values.declared(column)) for column in part.find_all(exp.Column))
-        lost = next((column for column, window in calls if window is not None and window.id not in ids), None)
-        if lost is not None:
-            message = f"{clause} sees groups, and '{_shown(lost)}' is not grouped by"
-            hint = f"Add the window to the GROUP BY, or select max({_shown(lost)}) and use that column."
-            values.walk.found.append(error("agg-not-grouped", message, hint, lost))
-            return
     if plan.open or node.args.get("distinct") is not None or _is_misspelled(keys, values):
         return
     names = {item.column.name for item in items}
+    ids = {key.column.id for key in keys if key.column is not None} | values.made()
     grouped = [*(key.node for key in keys), *(item.node for item in items)]
     for clause, part in _behind(node):
         loose = (c for c in _loose_beside(part, ids, grouped, values) if not _is_name(c, names))
@@ -196,13 +187,6 @@ def _check_behind(
             message = f"{clause} sees groups, and '{shown}' is neither grouped by nor inside an aggregate"
             hint = f"Add it to the GROUP BY, or write max({shown}) or any_value({shown})."
             values.walk.found.append(error("agg-not-grouped", message, hint, column))
-
-
-def _grouped_ids(keys: list[Key], values: ExpressionReader) -> set[int]:
-    """The columns that a group has one value of; of several windows, which are reported, all."""
-    windows = {column.id for column in values.step.windows.values()}
-    made = values.made() if len(windows) > 1 else values.made() - windows
-    return made | {key.column.id for key in keys if key.column is not None}
 
 
 def _is_misspelled(keys: list[Key], values: ExpressionReader) -> bool:
@@ -258,10 +242,6 @@ def _loose(node: exp.Expr, ids: set[int], texts: set[str], values: ExpressionRea
         if _is_loose(node, ids, texts, values):
             yield node
         return
-    fault = values.walk.faults.get(node.meta.get("start", -1))
-    if fault is not None and fault.code == "unknown-function":
-        # It may be a misspelled aggregate, and is reported already.
-        return
     made = values.of(node).column
     if (made is not None and made.id in ids) or (texts and _text(node, values) in texts):
         return
@@ -274,8 +254,7 @@ def _loose(node: exp.Expr, ids: set[int], texts: set[str], values: ExpressionRea
 
 def _is_loose(node: exp.Column, ids: set[int], texts: set[str], values: ExpressionReader) -> bool:
     column = values.resolve(node)
-    given = values.read | {window.id for window in values.step.windows.values()}
-    return column is not None and column.column.id in given - ids and not (texts and _text(node, values) in texts)
+    return column is not None and column.column.id in values.read - ids and not (texts and _text(node, values) in texts)
 
 
 def _text(node: exp.Expr, values: ExpressionReader) -> str:
@@ -283,10 +262,8 @@ def _text(node: exp.Expr, values: ExpressionReader) -> str:
     return key_of(node, partial(_column_text, values))
 
 
-def _column_text(values: ExpressionReader, column: exp.Column | exp.Identifier) -> str:
+def _column_text(values: ExpressionReader, column: exp.Column) -> str:
     """What a column refers to; of what is not known, the name."""
-    if isinstance(column, exp.Identifier):
-        return values.walk.part_names.get(id(column), column.name.lower())
     found = values.resolve(column)
     if found is not None and found.column.known:
         return f"#{found.column.id}{[*path_of(found)]}"

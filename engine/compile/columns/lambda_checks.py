@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from sqlglot import exp
+from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from engine.compile.columns import type_mismatch
 from engine.compile.columns.column_scope import ColumnValue
 from engine.compile.columns.walk import Walk
 from engine.compile.sql.dialect import tokenize
-from engine.compile.sql.lexer.tokens import TokenType
 from engine.compile.types.builtin_functions import BUILTIN
 
 _CODE: Final = "sql-syntax"

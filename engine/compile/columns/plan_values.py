@@ -194,7 +194,7 @@ class ExpressionReader:
         if ref is not None and ref.is_parameter:
             return PlanValue()
         if resolved is None and ref is not None and ref.ids:
-            message, hint = f"two inputs have a column '{ref.name}'", self._qualified(ref.name, ref.ids)
+            message, hint = f"two inputs have a column '{ref.name}'", "Qualify it."
             if ref.relation:
                 message = f"'{ref.relation}' has two columns '{ref.name}'"
                 hint = "Give one of them another name where they are selected."
@@ -212,13 +212,6 @@ class ExpressionReader:
         else:
             value = PlanValue(column, column, frozenset({column.id}), column.type, column.fields)
         return self._field(value, resolved.path, node) if resolved.path else value
-
-    def _qualified(self, name: str, ids: Sequence[int]) -> str:
-        """A hint with the column under the name of each input that has it."""
-        inputs = [*self.scope.relations, *(self.scope.outer.relations if self.scope.outer is not None else ())]
-        having = [r.names[0] for r in inputs if r.names and any(column.value.id in ids for column in r.output.columns)]
-        written = dict.fromkeys(f"{relation}.{name}" for relation in having)
-        return f"Write {' or '.join(written)}." if len(written) > 1 else "Write the name of the input in front of it."
 
     def _field(self, value: PlanValue, path: tuple[str, ...], node: exp.Expr) -> PlanValue:
         """A field of a struct: no column, though an alias on it takes the marks of what it was made from."""

@@ -85,7 +85,7 @@ def _select(walk: Walk, node: exp.Select, ctes: Mapping[str, Any], outer: Column
     scope.outside = False
     output = walk.selects[id(node)] = _projected(walk, node, scope)
     if scope.outside and (node.args.get("group") or any(has_aggregate(item) for item in node.expressions)):
-        walk.correlated(node.expressions, scope, "next to an aggregate")
+        walk.correlated(node.expressions, scope, "beside an aggregate")
     if node.args.get("distinct") is not None:
         told_apart(walk, node, output, "DISTINCT")
         sorted_by_output(walk, node, output)

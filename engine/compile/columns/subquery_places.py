@@ -11,8 +11,8 @@ from sqlglot import exp
 
 from engine.compile.nodes.query_finding import QueryFinding
 from engine.compile.sql.aggregates import is_aggregate
-from engine.compile.sql.determinism import select_draws
 from engine.compile.streaming.query_plan.logical_plan import LogicalPlan, Projection, Ref, UnionPlan, With, executed
+from engine.compile.streaming.query_plan.redundant_aggregates import RANDOM
 from engine.compile.streaming.query_plan.stream_facts import error
 
 GENERATORS = (exp.Explode, exp.Posexplode, exp.Inline)
@@ -53,7 +53,7 @@ def over_union(plan: LogicalPlan, select: exp.Select, correlated: Iterable[exp.Q
             plan = plan.child
         else:
             break
-    if not isinstance(plan, UnionPlan) or select_draws(select):
+    if not isinstance(plan, UnionPlan) or any(e.find(*RANDOM) for e in select.expressions):
         return
     for node in correlated:
         message = "a subquery cannot use columns of the UNION ALL it is applied to"

@@ -23,7 +23,6 @@ from engine.compile.types.accepted_types import (
     ordered,
 )
 from engine.compile.types.comparable_types import Where, comparable, meet
-from engine.compile.types.moments import is_moment
 from engine.compile.types.spark_types import element
 
 CODE = "type-mismatch"
@@ -36,7 +35,6 @@ _NO_NUMBER = {
 }
 _WHOLE = {"small", "bigint"}
 _COMPARE = "Cast one side so that both have the same type."
-_TIME = "Write a time that exists, as in '2026-01-31 18:30:00'."
 _CONDITION = "Compare it with a value, such as {} > 0 or {} is not null."
 _SECONDS = "Write timestamp_seconds({0}) or date_from_unix_date({0}) for a number that counts seconds or days."
 
@@ -61,20 +59,6 @@ def compared(
     elif "variant" in {ours, theirs} or (ours == theirs == "map"):
         message = f"values of {left[1].type} cannot be compared"
         walk.fault(CODE, message, "Compare its keys, fields or elements.", left[0], node)
-    else:
-        _read_moment(walk, node, left[0], theirs)
-        _read_moment(walk, node, right[0], ours)
-
-
-def _read_moment(walk: Walk, node: exp.Expr, literal: exp.Expr, other: str) -> None:
-    """Report a string that Spark fails to read as the date or timestamp that it is compared with."""
-    bare = literal.unnest()
-    if other not in TIMES or not isinstance(bare, exp.Literal) or not bare.is_string:
-        return
-    if not is_moment(bare.name, date=other == "date"):
-        message = f"{shown(literal)} is not a {other.removesuffix('_ntz')}"
-        hint = "Write a date that exists, as in '2026-01-31'." if other == "date" else _TIME
-        walk.fault(CODE, message, hint, literal, node)
 
 
 def joined(walk: Walk, node: exp.Expr, parts: Sequence[tuple[exp.Expr, ColumnValue]], what: str) -> None:

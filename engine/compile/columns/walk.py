@@ -73,7 +73,6 @@ class Walk:
         uses: by offset, what each name in the query refers to; None: nobody asks.
         unaliased: begin and end of the names that give a column its name without an alias.
         refs: what each name refers to, by the identity of the node.
-        part_names: of names behind brackets and the fourth dot (`part_name`), by the identity of the identifier.
         reads: the columns of each item of FROM, by the identity of the node.
         definitions: the CTE that a table is, by the identity of the table.
         timed: the declared windows whose time a SELECT has.
@@ -104,7 +103,6 @@ class Walk:
     uses: dict[int, NameUse] | None = None
     unaliased: dict[int, int] = field(default_factory=dict)
     refs: dict[int, NameRef] = field(default_factory=dict)
-    part_names: dict[int, str] = field(default_factory=dict)
     reads: dict[int, OutputColumns] = field(default_factory=dict)
     definitions: dict[int, exp.Expr] = field(default_factory=dict)
     timed: set[str] = field(default_factory=set)
@@ -123,10 +121,7 @@ class Walk:
 
     def refer(self, node: exp.Expr, parts: Sequence[str], found: Found | None, scope: ColumnScope) -> None:
         """Note what a dotted name refers to; None: nothing has it. Fields behind the column are nodes of their own."""
-        path = found.path if found is not None else ()
         while isinstance(node, exp.Dot) and len(parts) > 1:
-            if path:
-                self.part_names[id(node.expression)], path = path[-1], path[:-1]
             node, parts = node.this, parts[:-1]
         if found is None:
             self.refs[id(node)] = NameRef((), parts[0].lower())
@@ -138,7 +133,7 @@ class Walk:
             ids = (found.unknown.setdefault(name, 0) or next(self.ids),)
             found.unknown[name] = ids[0]
         relation = parts[0].lower() if found.taken > 1 else ""
-        self.refs[id(node)] = NameRef(ids, name, path, relation, found.outer)
+        self.refs[id(node)] = NameRef(ids, name, tuple(parts[found.taken :]), relation, found.outer)
         if found.outer and scope.outer is not None and len(ids) == 1:
             scope.outer.used.add(ids[0])
 
@@ -200,11 +195,8 @@ class Walk:
 
     def key_of(self, node: exp.Expr) -> str:
         """A text that is equal for the expressions of this query that are one to Spark's analyser."""
-        return key_of(node, self._name_text)
-
-    def _name_text(self, name: exp.Column | exp.Identifier) -> str:
-        ref = self.refs.get(id(name))
-        return ref.text if ref is not None else self.part_names.get(id(name), name.name.lower())
+        refs = self.refs
+        return key_of(node, lambda name: refs[id(name)].text if id(name) in refs else name.name.lower())
 
     def name_of(self, node: exp.Expr) -> str:
         """The name of a function as the user writes it, in lower case; empty if it is not a function."""

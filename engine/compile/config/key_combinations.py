@@ -10,7 +10,7 @@ from engine.schema.config_key import EPHEMERAL, EVERY_KIND, STREAMING_TABLE, TAB
 from engine.schema.model_keys import MODEL
 
 # key -> (what it needs, what to do)
-NEEDS = {
+_NEEDS = {
     "sequence_by": ("unique_key", "Add 'unique_key: id': the newest row of each key wins."),
     "delete_when": (
         "sequence_by",
@@ -20,9 +20,6 @@ NEEDS = {
     "exclude": ("unique_key", "Leave the column out of the SELECT, or add 'unique_key: id'."),
     "deletes_remembered": ("delete_when", "Add delete_when: op = 'd', or remove it."),
 }
-# With one of these the header of a streaming table says itself how rows are written; without them, a source of changes
-# says it.
-SAYS_HOW = ("unique_key", "sequence_by", "delete_when", "output_mode")
 _STREAMING = "is for streaming tables"
 _NO_VIEW = "does not apply to a view"
 _BATCH = "is for batch tables"
@@ -56,8 +53,10 @@ def unfit_keys(kind: Materialized) -> Mapping[str, str]:
 
 def check_combinations(settings: MergedSettings, kind: Materialized) -> None:
     """Report settings that miss others or exclude each other; each message names both, with their places."""
-    if not may_be_inferred(settings, kind):
-        check_needs(settings, kind)
+    for key, (needed, hint) in _NEEDS.items():
+        apart = key == "history" and (kind.traits.recomputed or _is(settings, key, "changes"))
+        if settings.says(key) and not apart and not _has(settings, needed):
+            settings.refuse(key, "setting-needs", f"'{key}' needs '{needed}'", hint)
     if kind.traits.streaming and _is(settings, "history", "changes"):
         hint = "Set 'history: true', or keep the changes of this table in a model that is 'materialized: table'."
         settings.refuse("history", "setting-conflict", f"'history: changes' {_BATCH}", hint)
@@ -70,18 +69,6 @@ def check_combinations(settings: MergedSettings, kind: Materialized) -> None:
     if _is(settings, "publish", "on_tests_pass"):
         _check_publish(settings)
     _check_format(settings)
-
-
-def may_be_inferred(settings: MergedSettings, kind: Materialized) -> bool:
-    """Whether how rows are written may follow from the source that the model streams from."""
-    return kind.traits.streaming and settings.says("streams") and not any(key in settings.keys for key in SAYS_HOW)
-
-
-def check_needs(settings: MergedSettings, kind: Materialized) -> None:
-    for key, (needed, hint) in NEEDS.items():
-        apart = key == "history" and (kind.traits.recomputed or _is(settings, key, "changes"))
-        if settings.says(key) and not apart and not _has(settings, needed):
-            settings.refuse(key, "setting-needs", f"'{key}' needs '{needed}'", hint)
 
 
 def _check_publish(settings: MergedSettings) -> None:

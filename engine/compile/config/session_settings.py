@@ -27,7 +27,7 @@ _BY_LOWER = {key.lower(): key for key in DEFAULTS}
 # Rows go to a branch or wait as a snapshot of nobody: Iceberg's streams ignore the one and obey the other (measured).
 WAP = "spark.wap."
 _SET_WAP = re.compile(r"\s*set\s+`?spark\.wap\.", re.IGNORECASE)
-WAP_MESSAGE = "{} writes rows that readers do not see, in commits that Headrace cannot recognize"
+WAP_MESSAGE = "{} sends rows past the table's readers, where the engine does not find its commits again"
 WAP_HINT = "Remove it; 'publish: on_tests_pass' of a model keeps rows from readers until its tests have passed."
 # A secret where its value will be; the last part is another one in each process.
 _PLACEHOLDER = re.compile(r"<secret (\S+) [0-9a-f]+/\d+>")

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Final
 
-from engine.secrets.scrubber import names_secret_setting
+from engine.secrets import names_secret_setting
 
 # Of Spark's core: its processes, their machines and memory, what they tell; a name with a dot is a prefix.
 _CORE: Final = """

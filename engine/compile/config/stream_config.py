@@ -13,13 +13,14 @@ from engine.errors import Diagnostic, Location
 from engine.project.yaml_section import UNKNOWN, Section, shown
 from engine.schema.stream_keys import STREAM, WATERMARK
 from engine.sources import OnBadRecord
-from engine.times import parse_duration
 
 _WATERMARK = re.compile(r"(?P<what>.*\S)\s+delay\s+(?P<delay>\S.*)", re.IGNORECASE | re.DOTALL)
 _NAMED = re.compile(r"(?P<sql>.*\S)\s+as\s+(?P<name>`?\w+`?)", re.IGNORECASE | re.DOTALL)
-_FORMS = "Write '<column> delay <interval>', or '<SQL> as <name> delay <interval>'."
-_DELAY = "10 minutes"
-_INTERVAL = re.compile(r"\d+\s*[a-z]+(?:\s+\d+\s*[a-z]+)*", re.IGNORECASE)
+_FORMS = "Write 'scheduled_at delay 30 minutes', or '<SQL> as scheduled_at delay 30 minutes'."
+_NAMES = (
+    r"Put a column name with a space in backticks (`Start Time` delay 30 minutes), or name an expression: "
+    "'<SQL> as scheduled_at delay 30 minutes'."
+)
 # What other engines call a stream of a table's changes.
 _CHANGES = "changes"
 _CALL = re.compile(r"(?:ref|source)\s*\((.*)\)")
@@ -116,35 +117,16 @@ def read_watermark(section: Section) -> Watermark | None:
         return None
     match = _WATERMARK.fullmatch(text)
     if match is None:
-        section.report("watermark-syntax", f"{shown(text)} is not a watermark", _with_delay(text))
+        section.report("watermark-syntax", f"{shown(text)} is not a watermark", _FORMS)
         return None
     delay = section.holding(match["delay"].strip())
     what = match["what"].strip()
     named = _NAMED.fullmatch(what)
     column = (named["name"] if named else what).strip().strip("`")
     if not re.fullmatch(r"\w+", column):
-        section.report("watermark-syntax", f"{shown(what)} is not a column name", _named(what, match["delay"]))
+        section.report("watermark-syntax", f"{shown(what)} is not a column name", _NAMES)
         return None
     return _watermark(section, column, named["sql"].strip() if named else None, delay)
-
-
-def _with_delay(text: str) -> str:
-    """A hint for a watermark without the word `delay`, with its own column and interval."""
-    column = re.match(r"`[^`]+`|\w+(?![\w.(])", text)
-    if column is None or _INTERVAL.fullmatch(text):
-        return _FORMS
-    interval = _INTERVAL.search(text, column.end())
-    if interval is not None and parse_duration(interval[0]) is None:
-        return _FORMS
-    return f"Write '{column[0]} delay {interval[0] if interval else _DELAY}'."
-
-
-def _named(what: str, delay: str) -> str:
-    """A hint for an expression that has no name, or a column name that needs backticks."""
-    if re.fullmatch(r"\w+(?: \w+)+", what):
-        return f"Write '`{what}` delay {delay}'."
-    field = re.fullmatch(r"(?:\w+\.)+(\w+)", what)
-    return f"Give it a name: '{what} as {field[1] if field else 'event_time'} delay {delay}'."
 
 
 def _watermark_mapping(section: Section) -> Watermark | None:
@@ -152,8 +134,7 @@ def _watermark_mapping(section: Section) -> Watermark | None:
     keys = ("column", "as", "delay", "max_future", "on_null")
     column, sql, delay, future, null = (section.child(key) for key in keys)
     if column is None or delay is None:
-        hint = f"Write {{column: {column.text() if column else 'ts'}, delay: {delay.text() if delay else _DELAY}}}."
-        section.report("missing-key", "a watermark needs 'column' and 'delay'", hint)
+        section.report("missing-key", "a watermark needs 'column' and 'delay'", _FORMS)
         return None
     watermark = _watermark(section, column.text(), sql.text() if sql else None, delay)
     bound = future.duration() if future else ""

@@ -122,7 +122,7 @@ def _write_options(section: Section | None) -> dict[str, str]:
     options, parts = {}, {}
     for key, part in section.mapping() if section else ():
         if key.lower() in _OWN_OPTIONS or key.lower().startswith(_OWN_SUMMARY):
-            part.report("bad-value", f"the option '{key}' is set by Headrace", "Remove it.", at_key=True)
+            part.report("bad-value", f"the option '{key}' is set by the engine", "Remove it.", at_key=True)
         else:
             options[key], parts[key] = part.option(), part
     known = {key: value for key, value in options.items() if _is_checked(key, parts[key])}

@@ -15,8 +15,8 @@ from engine.errors import Location, near
 from engine.object_store.s3_settings import ANYWHERE, bucket_and_key, iceberg_properties, is_s3
 from engine.project.yaml_section import Section, is_plain
 from engine.schema.target_keys import CATALOG, CATALOG_PREFIXES, CATALOG_TYPES
-from engine.secrets.machine_logins import machine_gifts
-from engine.secrets.scrubber import register_settings
+from engine.secrets import register_settings
+from engine.secrets.machine_logins import of_machine
 from engine.secrets.secret_places import Gift
 
 SQLITE = "sqlite"
@@ -77,7 +77,7 @@ class Catalog:
             ProjectError: `env-missing`, a secret is not set; `secret-untrusted`.
         """
         if self.secrets:
-            self.secrets.require_trust((*machine_gifts(self.type, self.keys), *self._of_store()))
+            self.secrets.require_trust((*of_machine(self.type, self.keys), *self._of_store()))
         settings = self.secrets.resolved(self.keys, "catalog") if self.secrets else dict(self.keys)
         if self.store is not None:
             settings = {**iceberg_properties(self.store()), **settings}
@@ -87,7 +87,7 @@ class Catalog:
     def gifts(self) -> tuple[Gift, ...]:
         """What the block would give away; no secret is read."""
         named = self.secrets.gifts(self.keys, "catalog") if self.secrets else ()
-        return (*named, *machine_gifts(self.type, self.keys), *self._of_store())
+        return (*named, *of_machine(self.type, self.keys), *self._of_store())
 
     def _of_store(self) -> tuple[Gift, ...]:
         """What goes with the login of the target's `s3:` to an endpoint that the catalog sets for itself."""
@@ -199,7 +199,7 @@ def _warehouse(part: Section, keys: dict[str, str], folder: Callable[[Section, s
             continue
         text = value.text()
         if text.startswith("file:"):
-            path = local_paths.path_of_location(text)
+            path = local_paths.of_location(text)
             if path is None:
                 value.report("bad-value", f"'{text}' is not a folder of this machine", "Write file:///<folder>.")
                 return NOWHERE

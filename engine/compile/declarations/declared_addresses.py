@@ -9,15 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from engine.addresses import BEGIN as POSTGRES
-from engine.addresses import (
-    AddressError,
-    WebAddress,
-    is_open,
-    kafka_server,
-    postgres_address,
-    split_addresses,
-    web_address,
-)
+from engine.addresses import AddressError, WebAddress, is_open, kafka_server, listed, postgres_address, web_address
 from engine.compile.templates.secret_settings import SecretSettings
 from engine.project.yaml_section import UNKNOWN, Section
 from engine.secrets.secret_places import MARK
@@ -40,7 +32,7 @@ def _with_login(text: str) -> object:
 
 
 def _brokers(text: str) -> object:
-    return [kafka_server(part) for part in split_addresses(text)]
+    return [kafka_server(part) for part in listed(text)]
 
 
 def _without_query(text: str) -> WebAddress:

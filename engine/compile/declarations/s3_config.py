@@ -11,8 +11,8 @@ from engine.errors import Diagnostic, Level
 from engine.object_store.s3_settings import S3Settings
 from engine.project.yaml_section import Section
 from engine.schema.target_keys import OBJECT_STORE
-from engine.secrets.machine_logins import store_gifts
-from engine.secrets.scrubber import register_secret, register_settings
+from engine.secrets import register, register_settings
+from engine.secrets.machine_logins import of_store
 from engine.secrets.secret_places import Gift
 
 _SHOWN = ("endpoint", "region", "path_style_access")
@@ -37,16 +37,16 @@ class ObjectStoreConfig:
             ProjectError: `env-missing`, a secret is not set; `secret-untrusted`.
         """
         if self.secrets:
-            self.secrets.require_trust(store_gifts(self.keys))
+            self.secrets.require_trust(of_store(self.keys))
         settings = self.secrets.resolved(self.keys, "s3") if self.secrets else self.keys
         register_settings(settings)
         if token := settings.get("session_token"):
-            register_secret(token)
+            register(token)
         return S3Settings.of(settings)
 
     def gifts(self) -> tuple[Gift, ...]:
         """What the block would give away; no secret is read."""
-        return (*(self.secrets.gifts(self.keys, "s3") if self.secrets else ()), *store_gifts(self.keys))
+        return (*(self.secrets.gifts(self.keys, "s3") if self.secrets else ()), *of_store(self.keys))
 
 
 def load_object_store(part: Section | None, secrets: SecretSettings | None) -> ObjectStoreConfig | None:

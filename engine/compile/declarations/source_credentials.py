@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from engine.project.yaml_section import Section
-from engine.secrets.scrubber import MASK
+from engine.secrets import MASK
 from engine.sources import answers_of
 from engine.sources.credentials import in_address, is_credential, masked
 

@@ -21,7 +21,6 @@ from engine.project.project_files import inside
 from engine.project.yaml_section import UNKNOWN, Section
 from engine.schema.source_keys import READING
 from engine.sources import KINDS, Kind, OnBadRecord, SourceSpec, SpecFault, ValueForm, answers_of, kind_of
-from engine.sources.answers import ChangeFeed
 from engine.sources.files.listing import base, is_uri
 from engine.sources.spec import BadRecordLimit, read_limit
 
@@ -80,8 +79,6 @@ def read_spec(
             _report(fault, chosen, part)
     spec = with_schema_file(project, spec, chosen)
     columns = _columns(spec, kind, schema, part)
-    if (feed := answers_of(format_).change_feed(spec)) is not None:
-        columns = _with_changes(columns, feed, chosen["value"], part)
     if answers_of(format_).is_table and not columns and "table" in chosen:
         _warn_of_unknown(chosen["table"], name)
     return spec, columns
@@ -134,7 +131,7 @@ def _other_catalog(spec: SourceSpec, target: Target) -> Iterator[SpecFault]:
 
 def _refused(spec: SourceSpec, kind: Kind, target: Target) -> Iterator[SpecFault]:
     if target.require_replayable and not kind.REPLAYABLE:
-        message = f"the target '{target.name}' takes no {spec.format} source: its records cannot be re-read"
+        message = f"the target '{target.name}' takes no {spec.format} source: its records cannot be read again"
         hint = (
             f"Set another format for that target (targets: {{{target.name}: {{format: kafka, ...}}}}), or remove "
             "'require_replayable' from the target."
@@ -274,22 +271,6 @@ def _columns(spec: SourceSpec, kind: Kind | None, schema: Section | None, part: 
     return read_ddl(brought) if brought else ()
 
 
-def _with_changes(columns: tuple[Column, ...], feed: ChangeFeed, value: Section, part: Section) -> tuple[Column, ...]:
-    """The declared columns, with those of a change."""
-    added, names = read_ddl(feed.columns), {column.name for column in columns}
-    for name in feed.key if columns else ():
-        if name not in names:
-            message = f"the key names '{name}', which the schema does not have"
-            (value.child("key") or value).report("unknown-column", message, near(name, names))
-    lower = {name.lower() for name in names}
-    for column in added:
-        if column.name.lower() in lower:
-            message = f"the schema has the column '{column.name}', which each change gets"
-            (part.child("schema") or part).report("setting-conflict", message, "Remove it from the schema.")
-            return columns
-    return (*columns, *added) if columns else ()
-
-
 def _report(fault: SpecFault, chosen: Mapping[str, Section], part: Section) -> None:
     place = chosen.get(fault.path[0], part)
     for key in fault.path[1:] if place is not part else ():
@@ -326,7 +307,7 @@ def _text(project: LoadedProject, named: Section) -> str | None:
     shown = next((name for name in (beside, normpath(named.value)) if name in project.texts), None)
     if shown is None:
         schemas = [name for name in project.texts if name.endswith(avro_values.SUFFIX)]
-        hint = near(named.value, schemas) or f"Put it in the folder {project.paths['sources']}/, next to this file."
+        hint = near(named.value, schemas) or f"Put it in the folder {project.paths['sources']}/, beside this file."
         named.report("file-unreadable", f"schema file '{named.value}' not found", hint)
         return None
     try:

@@ -27,7 +27,7 @@ from engine.project import LoadedProject
 from engine.project.project_files import first_link
 from engine.project.yaml_section import Section, is_name, is_target_name, shown
 from engine.schema.target_keys import ALERTS, CONNECTION, OPENLINEAGE_TYPES, SECURITY, TARGET
-from engine.secrets.scrubber import register_settings
+from engine.secrets import register_settings
 from engine.secrets.secret_places import Gift
 from engine.sources import Place
 from engine.spark_master import is_on_this_machine
@@ -109,7 +109,7 @@ class Target:
         openlineage: where run events go, in the same way; None: nowhere.
         alerts: where alerts of models that are kept running go, in the same way; None: nowhere.
         stalled_after: how long unread input may wait for a commit while models are kept running; None: five minutes.
-        require_replayable: sources whose records cannot be re-read are rejected.
+        require_replayable: sources whose records cannot be read again are rejected.
         allow_after_reading: folders outside the project in which files of sources may be archived or deleted.
         s3: how object storage is reached, with secrets once it is called; None: the target has no such block.
         schema_varies: the schema is a template's (of each developer, say): tables of another schema may be in use.
@@ -350,10 +350,8 @@ def _check_names(targets: Section | None) -> None:
 
 
 def _no_target(chosen: str, top: Section, targets: Section | None, *, named: bool) -> None:
-    known = [key for key, _ in targets.mapping() if is_target_name(key)] if targets else [DEFAULT_TARGET]
-    hint = near(chosen, known)
-    if is_name(chosen) and not hint.startswith("Did you mean"):
-        hint = f"{hint} To add it, write targets: {{{chosen}: {{schema: {chosen}}}}} in project.yml.".lstrip()
+    known = [key for key, _ in targets.mapping() if is_target_name(key)] if targets else []
+    hint = near(chosen, known) or (f"Add it: targets: {{{chosen}: {{schema: {chosen}}}}}." if is_name(chosen) else "")
     place = (top.child("target") if named else None) or targets or top
     place.report("unknown-target", f"target '{chosen}' not found", hint)
 
@@ -384,9 +382,7 @@ def _state(section: Section, root: Path) -> Path | str:
         if (address := _STATE_IN_S3.fullmatch(part.text())) is not None:
             return f"s3a://{address[1]}"
         message = f"'state' cannot be at '{part.text()}'"
-        hint = (
-            "Name a local folder, or one such as 's3a://bucket/engine-state'. Locks need a store with S3's interface."
-        )
+        hint = "Name a folder, or one in a bucket: 's3a://bucket/engine-state'. Locks need a store with S3's interface."
         part.report("not-supported", message, hint)
     return _folder(part, root, part.text() or ".engine/state")
 

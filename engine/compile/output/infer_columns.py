@@ -216,5 +216,6 @@ def _merged(described: tuple[Column, ...], facts: tuple[ColumnFacts, ...] | None
     for fact in facts:
         own = said.pop(fact.name.lower(), Column(fact.name))
         made = (fact.origins, fact.sql, fact.derivation, fact.window, fact.named, fact.certain)
-        columns.append(Column(own.name, own.description, fact.type or own.type, own.meta, *made, own.renamed_from))
+        column = Column(own.name, own.description, fact.type or own.type, own.meta, *made)
+        columns.append(replace(column, renamed_from=own.renamed_from))
     return (*columns, *said.values())

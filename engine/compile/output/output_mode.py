@@ -18,8 +18,6 @@ from engine.compile.sql.parse import ParsedQuery, first_offset
 from engine.compile.sql.query_nodes import QueryNodes, relations
 from engine.errors import Location
 
-MERGED = "its rows are replaced by newer ones (it has a unique_key)"
-
 
 def decide(
     write: Write,
@@ -63,7 +61,7 @@ def rewrites(kind: Materialized, write: Write) -> str:
     if write.output_mode is OutputMode.COMPLETE:
         return "it is rewritten in each micro-batch (output_mode: complete)"
     merged = write.unique_key or write.output_mode is OutputMode.UPDATE
-    return MERGED if merged else ""
+    return "its rows are replaced by newer ones (it has a unique_key)" if merged else ""
 
 
 def _session(query: ParsedQuery, windows: tuple[Window, ...], places: Mapping[str, Location], report: Report) -> bool:
@@ -108,7 +106,7 @@ def _key(
     selected = all(name.lower() in output for name in write.unique_key)
     if write.unique_key and selected and not _fits(write.unique_key, keys):
         shown = ", ".join(grouping) or "nothing"
-        message = f"'unique_key' is not the grouping key of the query ({shown}), and output_mode is 'update'"
+        message = f"'unique_key' is not what the query groups by ({shown}), and output_mode is 'update'"
         hint = f"Write unique_key: [{shown}] or leave it out; or write output_mode: append."
         report("update-needs-key", message, hint, places["unique_key"])
     return write.unique_key

@@ -14,9 +14,8 @@ from engine.compile.nodes.manifest import Input, Model, Source, Watermark
 from engine.compile.sql.dialect import DIALECT
 from engine.compile.types.spark_types import normal
 from engine.errors import Diagnostic, Location, near
-from engine.times import in_words
 
-_CAST = "watermark: cast({0} as timestamp) as {1} delay {2}"
+_CAST = "Write watermark: cast({0} as timestamp) as {1} delay {2}."
 
 
 def stream_faults(
@@ -56,17 +55,13 @@ def _watermark(
         yield Diagnostic(code, message, hint, node=node, location=place)
     if type_ not in {None, "timestamp"}:
         message = f"the watermark of '{name}' is on {type_}, not TIMESTAMP"
-        yield Diagnostic("watermark-type", message, _cast(name, mark, type_), node=node, location=place)
+        yield Diagnostic("watermark-type", message, _cast(mark, type_), node=node, location=place)
 
 
-def _cast(name: str, mark: Watermark, type_: str | None) -> str:
+def _cast(mark: Watermark, type_: str | None) -> str:
     if type_ not in {"string", "date", "timestamp_ntz"}:
         return "Use the event-time column."
-    delay = in_words(mark.delay)
-    cast = _CAST.format(mark.expression or mark.column, mark.column, delay)
-    if type_ != "string" or mark.expression or "." not in name:
-        return f"Write {cast}."
-    return f"Write '{mark.column} timestamp' in the schema of '{name}', or cast it: {cast}."
+    return _CAST.format(mark.expression or mark.column, f"{mark.column}_at", mark.delay)
 
 
 def _found(name: str, columns: InputColumns) -> tuple[tuple[Unresolved, ...], str | None]:

@@ -17,7 +17,6 @@ from engine.compile.nodes.column_facts import InputColumns
 from engine.compile.nodes.fingerprint import fingerprint
 from engine.compile.nodes.manifest import DataTest, Input, Model, SourceMap
 from engine.compile.nodes.model_settings import Write
-from engine.compile.output.change_rows import merged_changes, without_deletes
 from engine.compile.output.condition_types import condition_faults
 from engine.compile.output.infer_columns import ParsedModel, bound_query, brings_functions, by_default, typed
 from engine.compile.output.output_columns import check_columns
@@ -124,7 +123,7 @@ def _with_settings(model: Model, conf: Mapping[str, str]) -> Model:
 
 
 def _unsafe(model: Model, given: Mapping[str, GivenNode]) -> tuple[str, ...]:
-    """The sources above it that cannot be re-read."""
+    """The sources above it that cannot be read again."""
     above = (given[node].unsafe for node in model.depends_on if node in given)
     return tuple(dict.fromkeys(name for names in above for name in names))
 
@@ -230,8 +229,6 @@ def _with_facts(model: Model, draft: Draft, read: Read, known: KnownNodes, bound
     write = config.write
     if streaming:
         own = frozenset(placeholder(i) for i in streams if not i.through)
-        write = merged_changes(config, bound, model.inputs, known.sources, draft.report)
-        model = replace(model, expectations=without_deletes(config.expectations, write, config))
         write = decide(write, (query, bound), read.windows, own, config.places, draft.report)
     if read.certain:
         check_columns(config.named, config.write, bound, config.places, draft.report)
@@ -244,7 +241,7 @@ def _with_facts(model: Model, draft: Draft, read: Read, known: KnownNodes, bound
         nodes=known.sources,
         write=write,
         stateful=stateful,
-        expectations=model.expectations,
+        expectations=config.expectations,
         hooks={"pre_hook": config.operation.pre_hook, "post_hook": config.operation.post_hook},
         declared=_declared(config),
         inlined=inlined,

@@ -29,7 +29,7 @@ from engine.compile.pipeline.library_version import library_version
 from engine.errors import Diagnostic, ProjectError
 from engine.project import LoadedProject
 from engine.project.project_files import inside
-from engine.secrets.scrubber import PREFIX, secret_values
+from engine.secrets import PREFIX, secret_values
 from engine.target_folder import TargetFolder
 
 FOLDER = "compiled"

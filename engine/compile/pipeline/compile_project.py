@@ -28,7 +28,7 @@ from engine.errors import Diagnostic, ProjectError
 from engine.project import LoadedProject
 from engine.project.yaml_section import Section
 from engine.relations import Relation
-from engine.secrets.scrubber import names_credential
+from engine.secrets import names_credential
 
 
 @dataclass(frozen=True, slots=True)

@@ -161,7 +161,7 @@ def _compiled(known: Neighbours, text: ModelText) -> EditedModel:
     from engine.compile.pipeline.parse_model import read_model
     from engine.compile.pipeline.project_graph import known_names, loops_of, selected_names
     from engine.compile.pipeline.worker import Local
-    from engine.secrets.scrubber import scrubber
+    from engine.secrets import scrubber
 
     shared = _context(known)
     node = f"model.{text.name}"

@@ -43,7 +43,7 @@ from engine.errors import Diagnostic, Location
 from engine.node_ids import repeated
 from engine.project import LoadedProject
 from engine.relations import Relation
-from engine.secrets.scrubber import scrubber
+from engine.secrets import scrubber
 from engine.sources import ValueForm, kind_of
 from engine.sources.files.listing import is_uri
 
@@ -202,18 +202,13 @@ def _order(depends: Mapping[str, tuple[str, ...]], *, alphabetic: bool) -> tuple
     return tuple(sorted(parents)) if alphabetic else topological_order.order(parents)
 
 
-# Errors that may cause others in files that come before theirs.
-_CAUSES = frozenset({"yaml-syntax", "file-unreadable", "duplicate-name", "bad-schema"})
-
-
 def _sorted(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """All findings once, errors first, causes before the others, in the order of the files; no secret is in them."""
+    """All findings once, errors first, in the order of the files; no secret is in them."""
     clean = scrubber()
     diagnostics = (replace(d, message=clean(d.message), hint=clean(d.hint)) for d in diagnostics)
     return tuple(sorted(dict.fromkeys(diagnostics), key=_sort_key))
 
 
-def _sort_key(diagnostic: Diagnostic) -> tuple[bool, bool, str, int, int, str, str]:
+def _sort_key(diagnostic: Diagnostic) -> tuple[bool, str, int, int, str, str]:
     place = diagnostic.location or Location("", 0, 0)
-    behind = diagnostic.code not in _CAUSES
-    return (not diagnostic.is_error, behind, place.file, place.line, place.column, diagnostic.code, diagnostic.message)
+    return (not diagnostic.is_error, place.file, place.line, place.column, diagnostic.code, diagnostic.message)

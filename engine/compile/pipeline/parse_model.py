@@ -8,7 +8,6 @@ from engine.compile.config.model_config import ModelConfig, model_config
 from engine.compile.config.window_config import Window, read_windows
 from engine.compile.declarations.compile_context import CompileContext
 from engine.compile.nodes.model_interface import Face
-from engine.compile.output.change_rows import merges_like
 from engine.compile.output.output_mode import rewrites
 from engine.compile.sql.parse import ParsedQuery, parse
 from engine.errors import Diagnostic, Location, ProjectError
@@ -51,7 +50,6 @@ class Read:
             reads=_reads(query),
             place=config.alias_place,
             renamed_from=config.operation.renamed_from,
-            merges_like=merges_like(config) if self.certain else "",
         )
 
     def place_of(self, name: str) -> Location:

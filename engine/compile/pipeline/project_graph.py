@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from engine.compile.nodes import topological_order
 from engine.compile.nodes.manifest import Source
 from engine.compile.nodes.model_interface import Face
-from engine.compile.output.change_rows import feed_of
-from engine.compile.output.output_mode import MERGED
 from engine.compile.references.resolve_references import KnownNodes
 from engine.errors import Diagnostic, Location
 from engine.sources import answers_of
@@ -24,13 +22,8 @@ def known_names(faces: Iterable[Face], sources: Mapping[str, Source], *, sources
         sources=sources,
         disabled=frozenset(f.name for f in every if not f.enabled),
         sources_whole=sources_whole,
-        rewritten={f.name: reason for f in enabled if (reason := f.rewritten or _replaced(f, sources))},
+        rewritten={f.name: f.rewritten for f in enabled if f.rewritten},
     )
-
-
-def _replaced(face: Face, sources: Mapping[str, Source]) -> str:
-    """Why the rows of a model change that leaves it to its source how they are written; empty: they never do."""
-    return MERGED if feed_of(sources.get(f"source.{face.merges_like}")) is not None else ""
 
 
 def selected_names(faces: Iterable[Face], sources: Mapping[str, Source]) -> dict[str, frozenset[str]]:

@@ -68,7 +68,7 @@ class GivenNode:
     Attributes:
         columns: as they see them.
         inlined: its SQL, if it is ephemeral.
-        unsafe: names of the sources above it that cannot be re-read.
+        unsafe: names of the sources above it that cannot be read again.
     """
 
     columns: InputColumns

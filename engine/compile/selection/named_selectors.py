@@ -108,7 +108,7 @@ def named_selection(root: Path, name: str, choose: Choose) -> set[str]:
     """
     selectors = read_selectors(root)
     if selectors is None:
-        raise UsageError("usage", f"--selector needs a {FILE} next to project.yml", "Use --select, or create the file.")
+        raise UsageError("usage", f"--selector needs a {FILE} beside project.yml", "Use --select, or create the file.")
     if selectors.found:
         raise ProjectError.of(selectors.found)
     nodes = selectors.nodes(name, choose)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 
 from sqlglot import exp
 
@@ -30,35 +30,6 @@ def is_aggregate(node: exp.Expr) -> bool:
 def has_aggregate(tree: exp.Expr) -> bool:
     """Whether an expression holds an aggregate of its own query."""
     return any(is_aggregate(node) for node in tree.walk(prune=lambda node: isinstance(node, exp.Query)))
-
-
-def in_having(node: exp.Expr) -> bool:
-    """Whether it is a HAVING that holds an aggregate."""
-    return isinstance(node, exp.Having) and any(map(is_aggregate, node.walk()))
-
-
-def has_sets(node: exp.Expr) -> bool:
-    """Whether ROLLUP, CUBE or GROUPING SETS is in a part of a query."""
-    return node.find(exp.Rollup, exp.Cube, exp.GroupingSets) is not None
-
-
-def leaves_out(group: exp.Expr, keys: Container[exp.Expr]) -> bool:
-    """Whether ROLLUP, CUBE or GROUPING SETS make groups without these keys beside groups with them."""
-    if group.find(exp.Rollup, exp.Cube) is not None:
-        return True
-    sets = [one for clause in group.find_all(exp.GroupingSets) for one in clause.expressions]
-    return any(not any(node in keys for node in one.walk()) for one in sets)
-
-
-def distinct_parts(call: exp.Expr) -> list[exp.Expr]:
-    """What is behind DISTINCT in a call, which may be of a function that sqlglot does not know."""
-    distinct = call.find(exp.Distinct)
-    return list(distinct.expressions) if distinct is not None else []
-
-
-def is_extreme(call: exp.Expr) -> bool:
-    """Whether it is max() or min(), which are the same without DISTINCT."""
-    return isinstance(call, (exp.Max, exp.Min))
 
 
 def is_stateful(nodes: QueryNodes, streams: Iterable[str], *, dedup: bool) -> bool:

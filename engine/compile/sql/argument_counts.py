@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from sqlglot import exp
-from sqlglot.tokens import Token  # type: ignore[attr-defined]
+from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
-from engine.compile.sql.lexer.tokens import TokenType
 from engine.compile.types.function_signatures import SIGNATURES
 
 # Places of the arguments that must be constant, counted from 0: Spark's analyser was asked with a column in each place

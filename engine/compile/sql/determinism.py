@@ -15,7 +15,6 @@ _CALLS = (
     exp.CurrentDate, exp.CurrentTime, exp.CurrentTimestamp, exp.CurrentUser, exp.Localtimestamp, exp.Rand, exp.Randn,
     exp.Randstr, exp.SessionUser, exp.Shuffle, exp.Uniform, exp.Uuid,
 )  # fmt: skip
-_RANDOM = (exp.Rand, exp.Randn, exp.Uuid, exp.Shuffle)
 # Functions that sqlglot knows by name only.
 _NAMES = {
     "getdate", "input_file_block_length", "input_file_block_start", "input_file_name", "java_method",
@@ -28,16 +27,6 @@ _TIMES = {"now", "today", "tomorrow", "yesterday"}
 _STRINGS = (exp.Select, exp.Alias, exp.Tuple, exp.Like, exp.ILike, exp.Concat, exp.DPipe)
 _SUSPECTS = (*_CALLS, exp.Anonymous, exp.Column, exp.StrToUnix, exp.TableSample, exp.Literal)
 _EQUAL = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.In)
-
-
-def draws(node: exp.Expr) -> bool:
-    """Whether a part of a query holds a function that gives another value each time."""
-    return node.find(*_RANDOM) is not None
-
-
-def select_draws(node: exp.Expr) -> bool:
-    """Whether an item of a SELECT does."""
-    return isinstance(node, exp.Select) and any(map(draws, node.expressions))
 
 
 def deterministic(nodes: QueryNodes) -> bool:

@@ -11,9 +11,9 @@ from functools import cache, lru_cache
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
-from sqlglot.tokens import Token  # type: ignore[attr-defined]
+from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
-from engine.compile.sql.lexer.tokens import TokenType, tokenize
+from engine.compile.sql.lexer.tokens import tokenize
 from engine.compile.sql.misread_tokens import corrected, restore
 from engine.compile.sql.precedence.mixed_operators import is_doubtful
 from engine.compile.sql.precedence.operator_tokens import are_mixed, marked
@@ -49,7 +49,7 @@ def parse_tokens(tokens: list[Token], text: str) -> list[exp.Expr | None]:
     if tokens and tokens[-1].token_type is TokenType.UNKNOWN:
         last = tokens[-1]
         raise ParseError.new("Unexpected character", description="Unexpected character", line=last.line, col=last.col)
-    tokens = corrected(tokens, text)
+    tokens = corrected(tokens)
     if ":" in text:
         tokens = with_brackets(tokens)
     tokens = with_selects(without_pipes(tokens, text), text)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from sqlglot.tokens import Token  # type: ignore[attr-defined]
+from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
-from engine.compile.sql.lexer.tokens import TokenType
 from engine.compile.sql.literal_checks import UNITED, interval_unit, moment_unit, number_fault, typed_literal
 from engine.compile.types.moments import is_moment
 from engine.errors import near

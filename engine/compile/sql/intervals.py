@@ -37,11 +37,6 @@ def is_no_interval(node: exp.Expr) -> bool:
     return not known or not words or not re.search(r"\d", node.name)
 
 
-def adds_dates(node: exp.Expr) -> bool:
-    """Whether a part of a query holds dateadd() or its like."""
-    return node.find(exp.TimestampAdd, exp.TsOrDsAdd, exp.DateAdd) is not None
-
-
 def is_interval(node: exp.Expr) -> bool:
     """Whether a node is an interval that can be read."""
     return isinstance(node, exp.Interval) and _parts(node) is not None

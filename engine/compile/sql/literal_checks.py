@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Final
 
-from sqlglot.tokens import Token  # type: ignore[attr-defined]
-
-from engine.compile.sql.lexer.tokens import TokenType
+from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 Found = tuple[str, str, int]
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from itertools import pairwise
 
 from sqlglot import exp
-from sqlglot.tokens import Token  # type: ignore[attr-defined]
+from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
-from engine.compile.sql.lexer.tokens import TokenType
 from engine.compile.sql.literal_checks import is_interval_unit
 from engine.compile.sql.pivot_results import with_calls, without_calls
 
@@ -18,14 +16,8 @@ _IGNORING = {"any_value", "first", "first_value", "last", "last_value"}
 _BEHIND_NAME = {TokenType.COMMA, TokenType.FROM, TokenType.ALIAS, TokenType.R_PAREN, TokenType.DOT}
 
 
-# In a text without these words nothing is misread.
-_MISREAD = re.compile("window|all|false|interval|recursion|pivot", re.IGNORECASE)
-
-
-def corrected(tokens: list[Token], text: str) -> list[Token]:
-    """The tokens of a text in a form that sqlglot's parser understands."""
-    if _MISREAD.search(text) is None:
-        return tokens
+def corrected(tokens: list[Token]) -> list[Token]:
+    """The tokens in a form that sqlglot's parser understands."""
     result = list(tokens)
     left_out: set[int] = set()
     aliased: set[int] = set()

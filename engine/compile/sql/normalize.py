@@ -17,11 +17,10 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
-from sqlglot.tokens import Token  # type: ignore[attr-defined]
+from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from engine.compile.sql.dialect import UNFORESEEN, parse_tokens, tokenize
 from engine.compile.sql.letter_case import NamePlaces, name_places, name_text
-from engine.compile.sql.lexer.tokens import TokenType
 
 # Of the rules here. Facts of another form are compared with nothing (docs/how-to/upgrade.md).
 FORM = 3

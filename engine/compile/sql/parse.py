@@ -12,14 +12,13 @@ from itertools import pairwise
 
 from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError, TokenError
-from sqlglot.tokens import Token  # type: ignore[attr-defined]
+from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from engine.compile.sql.argument_counts import WrongCall, confirmed, wrong_calls
 from engine.compile.sql.determinism import deterministic
 from engine.compile.sql.dialect import UNFORESEEN, parse_tokens, tokenize
 from engine.compile.sql.foreign_syntax import ABSENT, absent, in_hint
 from engine.compile.sql.lexer.lexemes import continued_comments, has_comment
-from engine.compile.sql.lexer.tokens import TokenType
 from engine.compile.sql.normalize import spelling
 from engine.compile.sql.query_nodes import QueryNodes
 from engine.compile.sql.select_items import ItemPlace, item_places
@@ -64,7 +63,7 @@ class ParsedQuery:
         tree: sqlglot's, for looking at.
         references: in the order of the text.
         qualifiers: references that are before a column ({{ ref('flights') }}.origin): start, end, name.
-        spelling: the normal form of the query, for comparing; empty if nobody asked.
+        spelling: the normal form of the query, for comparing.
         end: where the query ends in the rendered text, before a semicolon.
         nodes: of the tree, by their class.
         deterministic: whether it neither reads the clock nor draws random numbers.
@@ -83,15 +82,8 @@ class ParsedQuery:
     double_quoted: tuple[tuple[int, str], ...] = ()
 
 
-def parse(rendered: Rendered, node: str, found: list[Diagnostic], *, compared: bool = True) -> ParsedQuery | None:
-    """Parse a rendered model; findings carry the place in the user's file.
-
-    Args:
-        rendered: the text.
-        node: whose it is.
-        found: findings are added here.
-        compared: its normal form is asked for.
-    """
+def parse(rendered: Rendered, node: str, found: list[Diagnostic]) -> ParsedQuery | None:
+    """Parse a rendered model; findings carry the place in the user's file."""
     reader = _Reader(rendered, node, found)
     tokens = reader.tokens()
     if tokens is None:
@@ -112,7 +104,7 @@ def parse(rendered: Rendered, node: str, found: list[Diagnostic], *, compared: b
     end = tokens[-1].end + 1
     items = item_places(tokens)
     text = rendered.text
-    form = spelling(text, tokens, nodes.every(exp.Identifier), nodes.every(exp.Paren)) if compared else ""
+    form = spelling(text, tokens, nodes.every(exp.Identifier), nodes.every(exp.Paren))
     double_quoted = tuple(
         (token.start, token.text)
         for token in (tokens if '"' in text else ())

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sqlglot import exp
-from sqlglot.tokens import Token  # type: ignore[attr-defined]
-
-from engine.compile.sql.lexer.tokens import TokenType
+from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 _HIDDEN = "p1v0t"
 _OPEN = {TokenType.L_PAREN, TokenType.L_BRACKET}

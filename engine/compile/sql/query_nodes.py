@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 from sqlglot import exp
 
-# For who only hands nodes on; questions about what they are, are asked in this folder and where queries are bound.
-TreeNode: TypeAlias = exp.Expr
 _Node = TypeVar("_Node", bound=exp.Expr)
 _LASTING: tuple[type[exp.Expr], ...] = (
     exp.Query, exp.Join, exp.Table, exp.CTE, exp.AggFunc, exp.Anonymous, exp.Where, exp.Pivot, exp.Star,
@@ -28,27 +26,6 @@ def holds_relations(node: exp.Subquery) -> bool:
     if isinstance(inner, exp.Subquery):
         return any(inner.args.get(key) for key in _OF_RELATIONS) or holds_relations(inner)
     return not isinstance(inner, exp.Query)
-
-
-def is_query(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Query)
-
-
-def computes(select: exp.Expr) -> bool:
-    """Whether a SELECT does more than choose and name columns."""
-    items = select.expressions if isinstance(select, exp.Select) else ()
-    return any(not isinstance(item.unalias(), (exp.Column, exp.Star)) for item in items)
-
-
-def is_one_row(limit: exp.Expr) -> bool:
-    """Whether it is LIMIT 1, or a sample of one row."""
-    number = limit.args.get("expression") or limit.args.get("size")
-    return isinstance(number, exp.Literal) and number.this == "1"
-
-
-def column_names(node: exp.Expr) -> Iterator[str]:
-    """The names, in lower case, of the columns in a part of a query, without what is before a dot."""
-    return (column.name.lower() for column in node.find_all(exp.Column))
 
 
 def relations(select: exp.Expr) -> Iterator[exp.Expr]:

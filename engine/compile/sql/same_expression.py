@@ -17,7 +17,7 @@ from sqlglot import exp
 
 from engine.compile.types import spark_types
 
-Columns = Callable[[exp.Column | exp.Identifier], str]
+Columns = Callable[[exp.Column], str]
 # What is known of a column where it is read: its type, that it is an event time, and what makes it if it is computed.
 TYPE, EVENT_TIME, MADE = "type", "event_time", "made"
 _PLAIN = {
@@ -37,8 +37,7 @@ def key_of(tree: Any, column: Columns | None = None) -> str:
 
     Args:
         tree: an expression.
-        column: gives the text of a column, or of a name behind one, of an expression to compare with others of its
-            query; None: it is bound.
+        column: gives the text of a column, of an expression to compare with others of its query; None: it is bound.
     """
     if isinstance(tree, list):
         return f"[{','.join(key_of(part, column) for part in tree)}]"
@@ -68,10 +67,12 @@ def _as_it_is(tree: exp.Expr, column: Columns | None) -> str:
 
 def _written(tree: exp.Expr, column: Columns) -> str:
     """The text of what means something else inside its query than bound; empty for all else."""
-    if isinstance(tree, exp.Identifier) or (isinstance(tree, exp.Column) and not tree.is_star):
+    if isinstance(tree, exp.Column) and not tree.is_star:
         return column(tree)
     if isinstance(tree, exp.Literal):
         return repr(str(tree.this)) if tree.is_string and not _is_length(tree) else str(tree.this).lower()
+    if isinstance(tree, exp.Identifier):
+        return str(tree.name).lower()
     if isinstance(tree, exp.DataType):
         return str(tree.sql(dialect="spark"))
     if isinstance(tree, _COMMUTATIVE):

@@ -6,11 +6,10 @@ import re
 from collections.abc import Callable, Iterator
 from itertools import pairwise, zip_longest
 
-from sqlglot.tokens import Token  # type: ignore[attr-defined]
+from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from engine.compile.sql.dialect import tokenize
 from engine.compile.sql.foreign_words import foreign_words
-from engine.compile.sql.lexer.tokens import TokenType
 from engine.compile.sql.unknown_characters import is_unknown, unknown_character
 
 MAX_DEPTH = 200

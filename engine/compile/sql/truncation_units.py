@@ -5,8 +5,9 @@ The lists are those of Spark (`DateTimeUtils.parseTruncLevel`; `trunc` takes wee
 
 from __future__ import annotations
 
+from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
+
 from engine.compile.sql.dialect import tokenize
-from engine.compile.sql.lexer.tokens import TokenType
 from engine.errors import near
 
 _LONG = ("week", "month", "mon", "mm", "quarter", "year", "yyyy", "yy")

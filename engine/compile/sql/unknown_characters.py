@@ -6,9 +6,7 @@ import re
 import unicodedata
 from typing import Final
 
-from sqlglot.tokens import Token  # type: ignore[attr-defined]
-
-from engine.compile.sql.lexer.tokens import TokenType
+from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 Found = tuple[str, str]
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from itertools import islice, product
 
 from sqlglot import exp
+from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from engine.compile.sql.dialect import tokenize
-from engine.compile.sql.lexer.tokens import TokenType
 from engine.compile.sql.select_items import first_places
 from engine.compile.stateful.blocks import Block, Meaning, Selected, blocks
 

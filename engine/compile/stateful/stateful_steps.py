@@ -23,7 +23,6 @@ from engine.compile.columns import InputColumns
 from engine.compile.columns.column_texts import columns_named
 from engine.compile.columns.find_columns import BoundQuery
 from engine.compile.columns.plan_values import path_of
-from engine.compile.sql.determinism import draws
 from engine.compile.sql.same_expression import EVENT_TIME, MADE, TYPE, WINDOWS, gap_of, is_constant, key_of
 from engine.compile.stateful.blocks import Block, BoundExpression, Meaning, Selected
 from engine.compile.stateful.bound_expressions import (
@@ -40,6 +39,7 @@ from engine.compile.streaming.check_query import bound
 from engine.compile.streaming.parse_statement import parse
 from engine.compile.streaming.query_plan import logical_plan as p
 from engine.compile.streaming.query_plan.optimize import needed
+from engine.compile.streaming.query_plan.redundant_aggregates import RANDOM
 from engine.compile.types import spark_types
 from engine.compile.types.builtin_functions import SYNONYMS
 
@@ -81,7 +81,7 @@ def _taken_apart(facts: Mapping[str, Any]) -> Meaning:
     tree = parse(text, synonyms=SYNONYMS).tree
     if not isinstance(tree, exp.Query):
         raise UnprovableError("the SQL is not read")
-    if draws(tree) or any(clause.args.get("recursive") for clause in tree.find_all(exp.With)):
+    if tree.find(*RANDOM) is not None or any(clause.args.get("recursive") for clause in tree.find_all(exp.With)):
         raise UnprovableError("random values and recursion")
     relations = {name: _input(item) for name, item in inputs.items()}
     query = bound(tree, relations, text)

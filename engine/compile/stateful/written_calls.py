@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sqlglot import exp
-from sqlglot.tokens import Token  # type: ignore[attr-defined]
+from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from engine.compile.sql.dialect import tokenize
-from engine.compile.sql.lexer.tokens import TokenType
 from engine.compile.types.builtin_functions import SYNONYMS
 
 # Functions that name the fields of what they make after the columns that they are given.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sqlglot import exp
+
 from engine.compile.nodes.query_finding import QueryFinding
-from engine.compile.sql.aggregates import distinct_parts, has_sets, is_extreme, leaves_out
 from engine.compile.streaming import pasteable_fixes
 from engine.compile.streaming.query_plan.logical_plan import (
     Aggregate,
@@ -56,9 +57,9 @@ def _distinct_calls(step: Aggregate) -> Iterator[QueryFinding]:
     for call in step.distinct:
         shown = call.sql(dialect="spark", comments=False)
         message = f"{shown} is not supported on streams"
-        inner = ", ".join(part.sql(dialect="spark", comments=False) for part in distinct_parts(call)) or "x"
+        inner = ", ".join(part.sql(dialect="spark", comments=False) for part in _distinct_parts(call)) or "x"
         hint = f"Use approx_count_distinct({inner}), or size(collect_set({inner})) for the exact number."
-        if is_extreme(call):
+        if isinstance(call, (exp.Max, exp.Min)):
             hint = f"Remove DISTINCT: {call.key}() is the same without it."
         yield error("agg-distinct", message, hint, call)
 
@@ -68,7 +69,7 @@ def _append_key(step: Aggregate, *, first: bool) -> Iterator[QueryFinding]:
         return
     # Spark asks the first aggregate before it starts; in the others, as they run, a field of a struct is its column.
     # Grouping sets make columns of their keys at once.
-    looks_through = not first or has_sets(step.node)
+    looks_through = not first or step.node.find(exp.Rollup, exp.Cube, exp.GroupingSets) is not None
     if looks_through and any(key.inherits is not None and key.inherits.watermark for key in step.keys):
         return
     marked = sorted({c.name for c in step.child.columns if c.watermark})
@@ -189,4 +190,14 @@ def _without(step: Aggregate, keys: list[Key]) -> bool:
     """Whether ROLLUP, CUBE or GROUPING SETS make groups without these keys beside groups with them."""
     if not keys or any(key.always for key in keys):
         return False
-    return leaves_out(step.node, [key.node for key in keys])
+    times = [key.node for key in keys]
+    if step.node.find(exp.Rollup, exp.Cube) is not None:
+        return True
+    sets = [one for clause in step.node.find_all(exp.GroupingSets) for one in clause.expressions]
+    return any(not any(node in times for node in one.walk()) for one in sets)
+
+
+def _distinct_parts(call: exp.Expr) -> list[exp.Expr]:
+    """What is behind DISTINCT in a call, which may be of a function that sqlglot does not know."""
+    found = call.find(exp.Distinct)
+    return list(found.expressions) if found is not None else []

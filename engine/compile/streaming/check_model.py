@@ -22,7 +22,6 @@ from engine.jinja import Rendered
 ALWAYS = {
     "agg-not-grouped",
     "agg-alias-key",
-    "agg-two-windows",
     "ambiguous-column",
     "subquery-place",
     "subquery-over-union",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
+from sqlglot import exp
+
 from engine.compile.columns import InputColumns
 from engine.compile.columns.find_columns import BoundQuery, bind
 from engine.compile.nodes.query_finding import QueryFinding
-from engine.compile.sql.query_nodes import TreeNode, is_query
 from engine.compile.streaming.aggregate_rules import aggregates, domains, growth
 from engine.compile.streaming.join_rules import joins, running_joins
 from engine.compile.streaming.limit_rules import limits
@@ -30,23 +31,20 @@ def check(bound: BoundQuery, mode: Mode) -> tuple[QueryFinding, ...]:
         All findings by their place. The query runs on Spark if none of them is an error.
     """
     tree = bound.tree
-    if not is_query(tree):
+    if not isinstance(tree, exp.Query):
         message = "a streaming query is a SELECT"
         return (error("not-a-query", message, "Write the SELECT alone.", tree),)
+    deep = error("sql-too-deep", "the SQL is nested too deeply", "Use CTEs.", tree)
     if bound.plan is None:
-        return bound.columns.faults or _too_deep(tree)
+        return bound.columns.faults or (deep,)
     try:
         findings = _found(bound, bound.plan, mode)
     except RecursionError:
-        return _too_deep(tree)
+        return (deep,)
     except PlanTooLargeError as large:
         return (error("sql-too-large", str(large), "Make a part of it a separate model.", tree),)
     unique = {(f.code, f.offset, f.level, f.message): f for f in findings}
     return tuple(sorted(unique.values(), key=lambda f: (f.offset, not f.is_error, f.code)))
-
-
-def _too_deep(tree: TreeNode) -> tuple[QueryFinding, ...]:
-    return (error("sql-too-deep", "the SQL is nested too deeply", "Use CTEs.", tree),)
 
 
 def _found(bound: BoundQuery, plan: LogicalPlan, mode: Mode) -> list[QueryFinding]:
@@ -61,9 +59,6 @@ def _found(bound: BoundQuery, plan: LogicalPlan, mode: Mode) -> list[QueryFindin
     query = StreamQuery(plan, as_it_runs(plan), mode, tuple(bound.noted.domains))
     for rule in _RULES:
         findings.extend(rule(query))
-    if any(finding.code == "agg-needs-event-time" for finding in findings):
-        # Its hint has the GROUP BY to write, with the windows that are selected.
-        findings = [finding for finding in findings if finding.code != "agg-not-grouped"]
     if not any(finding.is_error for finding in findings):
         findings.extend(unused(query))
     return findings
@@ -84,7 +79,7 @@ def check_text(text: str, relations: Mapping[str, InputColumns], mode: Mode) -> 
     return check(bound(parsed.tree, relations, text), mode)
 
 
-def bound(tree: TreeNode, relations: Mapping[str, InputColumns], text: str) -> BoundQuery:
+def bound(tree: exp.Expr, relations: Mapping[str, InputColumns], text: str) -> BoundQuery:
     """The tree of a text, bound to what it reads."""
     inputs = {name.replace("`", "").lower(): columns for name, columns in relations.items()}
     return bind(tree, inputs, {}, text)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sqlglot import exp
+
 from engine.compile.nodes.query_finding import QueryFinding
-from engine.compile.sql.intervals import adds_dates
 from engine.compile.streaming.aggregate_rules import collated
 from engine.compile.streaming.contradictory_bounds import contradiction
 from engine.compile.streaming.query_plan.join_bounds import bounds_state, event_time_equality, separates
@@ -63,7 +64,7 @@ def _streams(query: StreamQuery, step: Join) -> Iterator[QueryFinding]:
         name = _NAMES[step.kind]
         message = f"a {name} join of two streams needs a time bound in ON: without it an unmatched row is never written"
         hint = fix(step, [step.left, step.right])
-        if any(adds_dates(condition.node) for condition in step.conditions):
+        if any(c.node.find(exp.TimestampAdd, exp.TsOrDsAdd, exp.DateAdd) is not None for c in step.conditions):
             hint = f"{hint} Write + interval: Spark finds no bound in dateadd()."
         yield error("join-outer-condition", message, hint, step.node)
 

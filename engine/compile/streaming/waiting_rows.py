@@ -34,7 +34,7 @@ def reason(step: Join, side: LogicalPlan) -> str:
     for bound in found:
         if (fault := _fault(step, side, bound)) is not None:
             return fault[0]
-    return f"ON does not bound the event time of {shown(step, side)} by the event time of {shown(step, other)}"
+    return f"ON does not bound the event time of {shown(step, side)} by that of {shown(step, other)}"
 
 
 def fix(step: Join, sides: Sequence[LogicalPlan]) -> str:

@@ -19,15 +19,15 @@ from urllib.parse import quote
 
 from engine.errors import Diagnostic, Location, ProjectError
 from engine.project.yaml_section import UNKNOWN, Section
-from engine.secrets.scrubber import MASK, MIN_LENGTH, MIN_LENGTH_OTHERS, PREFIX, register_secret
+from engine.secrets import MASK, MIN_LENGTH, MIN_LENGTH_OTHERS, PREFIX, register
 from engine.secrets.secret_places import MARK, Gift, changed_host, places
-from engine.secrets.trusted_projects import unconfirmed_gifts
+from engine.secrets.trusted_projects import trusted
 
 _log = logging.getLogger("engine.project")
 _UNCHANGED = "Write \"{{{{ env_var('{}') }}}}\" without filters, slices or conditions."
 _MISPLACED = (
     "Secrets are for connections, schema_registries, openlineage (url, api_key), spark.conf, the login of s3 "
-    "(access_key_id, secret_access_key, session_token) and the catalog login (credential, token, header.*, jdbc.*, "
+    "(access_key_id, secret_access_key, session_token) and that of a catalog (credential, token, header.*, jdbc.*, "
     "s3.*) of a target. If it is not a secret, rename the variable."
 )
 
@@ -109,7 +109,7 @@ class SecretSettings:
             ProjectError: secret-untrusted.
         """
         gifts = () if self._masks else tuple(gifts)
-        if not gifts or not (left := unconfirmed_gifts(self._root, gifts)):
+        if not gifts or not (left := trusted(self._root, gifts)):
             return
         pairs = ", ".join(f"{gift.secret} -> {gift.place}" for gift in left)
         hosts = ",".join(dict.fromkeys(gift.place for gift in left))
@@ -196,7 +196,7 @@ class SecretSettings:
             message = f"the environment variable '{secret.name}' is not set"
             missing.append(Diagnostic("env-missing", message, hint, location=secret.place))
             return ""
-        register_secret(value, MIN_LENGTH if secret.name.startswith(PREFIX) else MIN_LENGTH_OTHERS)
+        register(value, MIN_LENGTH if secret.name.startswith(PREFIX) else MIN_LENGTH_OTHERS)
         if 0 < len(value.strip()) < MIN_LENGTH and secret.name not in _told:
             _told.add(secret.name)
             message = "the secret %s has fewer than %d characters and is not masked in the output"

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from engine.compile.templates.secret_settings import SecretSettings, reject_credential
 from engine.errors import Location, ProjectError, near
 from engine.jinja.opaque_values import Opaque
-from engine.secrets.scrubber import is_credential, names_credential
+from engine.secrets import is_credential, names_credential
 
 if TYPE_CHECKING:
     from engine.jinja import Sandbox
@@ -240,7 +240,7 @@ class _Exceptions(Opaque):
 
     @staticmethod
     def raise_compiler_error(message: str) -> NoReturn:
-        hint = "A macro rejects this on purpose: correct the call as its message asks, or change the macro."
+        hint = "A macro rejects this on purpose: correct the call as its message says, or change the macro."
         raise ProjectError("compiler-error", str(message), hint)
 
     def warn(self, message: str) -> str:

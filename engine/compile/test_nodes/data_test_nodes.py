@@ -195,7 +195,7 @@ def _node(
     own = _name(tested)
     rendered = Rendered(text, text, file)
     problems: list[Diagnostic] = []
-    query = parse(rendered, own, problems, compared=False)
+    query = parse(rendered, own, problems)
     if query is None or problems:
         for problem in problems:
             message = f"the SQL of the test '{test.kind}': {problem.message}"

@@ -59,7 +59,7 @@ def _read(
     config.check_keys(TEST_CONFIG)
     options = read_options(config)
     name = options.name or name
-    query = parse(rendered, name, diagnostics, compared=False)
+    query = parse(rendered, name, diagnostics)
     if query is None or not options.enabled:
         return None
     read = read_relations(rendered, query, known, f"the test '{name}'", name, None, diagnostics)

@@ -30,7 +30,7 @@ from engine.docs.openlineage.run_events import DatasetNames
 from engine.errors import Diagnostic, EngineError, Level, ProjectError, causes
 from engine.events import Emit, Event
 from engine.package_source import install_hint
-from engine.secrets.scrubber import scrub_record
+from engine.secrets import scrubbed
 from engine.target_folder import append_line
 from engine.times import duration_seconds, parse_duration
 
@@ -249,7 +249,7 @@ class _Delivery:
             return
         try:
             record = Serde.to_dict(made)
-            self.transport.emit(scrub_record(record))
+            self.transport.emit(scrubbed(record))
         except (OSError, RuntimeError, ValueError, EngineError) as error:
             self.lost, self.failures, self.reason = self.lost + 1, self.failures + 1, _said(error)
         else:

@@ -89,7 +89,7 @@ class DatasetNames:
         path = settings.get("path")
         if not isinstance(path, str) or not path:
             return (DatasetName(source.spec.format or "unknown", location(source.spec) or source.name),)
-        here = local_paths.path_of_location(path)
+        here = local_paths.of_location(path)
         if here is None and is_uri(path):
             scheme, _, rest = path.partition(":")
             host, _, name = rest.removeprefix("//").partition("/")

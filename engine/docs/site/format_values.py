@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
@@ -11,8 +12,8 @@ from engine.compile.nodes.exposure import Exposure
 from engine.compile.nodes.manifest import DataTest, Model, Severity, Source, Watermark
 from engine.compile.nodes.model_settings import History, OutputMode, TimeWindow, Write
 from engine.sources import location
-from engine.times import in_words
 
+_ONE = re.compile(r"\b1 (second|minute|hour|day|week|month|year)s\b")
 _NAMED_SIZES = {"1 hours": "hourly windows", "1 days": "daily windows", "1 weeks": "weekly windows"}
 
 
@@ -22,6 +23,11 @@ def kind(node: Model | Source | Exposure) -> str:
     if isinstance(node, Source):
         return f"{node.spec.format or 'unknown'} source"
     return node.materialized.traits.noun
+
+
+def duration(text: str) -> str:
+    """A duration in words: '1 days' is 1 day."""
+    return _ONE.sub(r"1 \1", text)
 
 
 def listed(items: Iterable[str]) -> str:
@@ -39,7 +45,7 @@ def summary(node: Model | Source) -> str:
         return node.materialized.traits.made
     streams = [item for item in node.inputs if item.stream]
     parts = [window(declared) for declared in dict.fromkeys(node.windows.values())]
-    delays = dict.fromkeys(in_words(i.watermark.delay) for i in streams if i.watermark and node.stateful)
+    delays = dict.fromkeys(duration(i.watermark.delay) for i in streams if i.watermark and node.stateful)
     parts += [f"rows up to {delay} late" for delay in delays]
     repeats = dict.fromkeys(listed(i.dedup) for i in streams if i.dedup)
     parts += [f"duplicates of {names} dropped" for names in repeats]
@@ -68,16 +74,16 @@ def window(declared: TimeWindow) -> str:
     if declared.varies:
         return f"windows {declared.sql}"
     if declared.kind == "session":
-        return f"sessions over {over} that end after {in_words(size)} without a row"
+        return f"sessions over {over} that end after {duration(size)} without a row"
     if declared.slide in {"", size}:
-        text = f"{_NAMED_SIZES.get(size, f'windows of {in_words(size)}')} over {over}"
+        text = f"{_NAMED_SIZES.get(size, f'windows of {duration(size)}')} over {over}"
     else:
-        text = f"windows of {in_words(size)} over {over}, one every {in_words(declared.slide)}"
+        text = f"windows of {duration(size)} over {over}, one every {duration(declared.slide)}"
     return text + (_shift(declared.start) if declared.start else "")
 
 
 def _shift(start: str) -> str:
-    return f", shifted back by {in_words(start[1:])}" if start.startswith("-") else f", shifted by {in_words(start)}"
+    return f", shifted back by {duration(start[1:])}" if start.startswith("-") else f", shifted by {duration(start)}"
 
 
 def event_time(watermark: Watermark) -> str:

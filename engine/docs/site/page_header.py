@@ -22,9 +22,8 @@ from engine.compile.nodes.model_settings import (
     Write,
 )
 from engine.compile.nodes.unit_test_steps import ExpectedResult, StepKind, UnitTest
-from engine.docs.site.format_values import event_time, files, listed, value, window
+from engine.docs.site.format_values import duration, event_time, files, listed, value, window
 from engine.sources import OnBadRecord, location
-from engine.times import in_words
 
 # Of an expectation: where it is, and how its rows are compared.
 _HOW_EXPECTED = {"location", "ordered"}
@@ -67,7 +66,7 @@ def source_words(source: Source) -> Iterator[Detail]:
     if spec.timezone or "timestamp" in spec.schema:
         yield Detail("Time zone", f"timestamps without a zone are read as {spec.timezone or 'UTC'}")
     if source.watermark:
-        late = f"rows up to {in_words(source.watermark.delay)} late are accepted"
+        late = f"rows up to {duration(source.watermark.delay)} late are accepted"
         yield Detail("Event time", f"{event_time(source.watermark)}; {late}, unless a model overrides it")
     if source.dedup:
         yield Detail("Duplicates", f"duplicates of {listed(source.dedup)} are dropped")
@@ -95,7 +94,7 @@ def model_words(model: Model) -> Iterator[Detail]:
         yield from _stream_words(model, item, f" of {item.name}" if len(streams) > 1 else "")
     whole = list(dict.fromkeys(item.name for item in model.inputs if not item.stream))
     if whole:
-        when = "re-read in each micro-batch" if streams else "in full"
+        when = "read again in each micro-batch" if streams else "in full"
         yield Detail("Reads", f"{listed(whole)}, {when}")
     for name, declared in model.windows.items():
         yield Detail("Windows", f"{name}: {window(declared)}")
@@ -132,14 +131,14 @@ def _stream_words(model: Model, item: Input, of: str) -> Iterator[Detail]:
     mark = item.watermark
     if mark:
         late = (
-            f"rows{of} up to {in_words(mark.delay)} late are accepted" if model.stateful else f"no row{of} is too late"
+            f"rows{of} up to {duration(mark.delay)} late are accepted" if model.stateful else f"no row{of} is too late"
         )
-        ahead = f"; rows more than {in_words(mark.max_future)} in the future are bad records" if mark.max_future else ""
+        ahead = f"; rows more than {duration(mark.max_future)} in the future are bad records" if mark.max_future else ""
         dropped = mark.on_null is OnNull.DROP
         null = f"; rows without it are {'dropped and counted' if dropped else 'bad records'}" if item.needs_time else ""
         yield Detail("Event time", f"{event_time(mark)}; {late}{ahead}{null}")
     if item.dedup:
-        within = f" within {in_words(mark.delay)}" if mark else ""
+        within = f" within {duration(mark.delay)}" if mark else ""
         yield Detail("Duplicates", f"duplicates of {listed(item.dedup)}{of and f' in {item.name}'}{within} are dropped")
 
 
@@ -180,7 +179,7 @@ def _merges(write: Write) -> str:
     text = f"one row for each {key}, the newest by {order}"
     if write.delete_when:
         text += f"{gone} the row is deleted, and older rows of that key are ignored for "
-        text += in_words(write.deletes_remembered)
+        text += duration(write.deletes_remembered)
     return text
 
 
@@ -194,11 +193,11 @@ def _runs(model: Model) -> Iterator[Detail]:
     if write.publish is Publish.ON_TESTS_PASS:
         yield Detail("Published", "when its tests have passed; until then readers see the previous rows")
     if run.trigger.kind is TriggerKind.EVERY and run.trigger.interval:
-        yield Detail("Trigger", f"a micro-batch every {in_words(run.trigger.interval)} {_KEPT_RUNNING}")
+        yield Detail("Trigger", f"a micro-batch every {duration(run.trigger.interval)} {_KEPT_RUNNING}")
     if run.schedule:
         yield Detail("Trigger", f"by the schedule {run.schedule} {_KEPT_RUNNING}")
     if run.stalled_after:
-        after = in_words(run.stalled_after)
+        after = duration(run.stalled_after)
         yield Detail("Stalled", f"after {after} of unread input without a commit {_KEPT_RUNNING}")
     for about, hooks in (("Before it", run.pre_hook), ("After it", run.post_hook)):
         yield from (Detail(about, sql) for sql in hooks)
@@ -207,7 +206,7 @@ def _runs(model: Model) -> Iterator[Detail]:
     if run.renamed_from:
         yield Detail("Renamed", f"from {run.renamed_from}")
     if model.streaming and run.keep_previous != Operation().keep_previous:
-        yield Detail("Rollback", f"of a full refresh within {in_words(run.keep_previous)}")
+        yield Detail("Rollback", f"of a full refresh within {duration(run.keep_previous)}")
 
 
 def unit_test_words(test: UnitTest) -> str:

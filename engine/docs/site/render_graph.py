@@ -11,7 +11,7 @@ from engine.compile.nodes.exposure import Exposure
 from engine.compile.nodes.manifest import Manifest, Model, Source
 from engine.docs.site import format_values
 from engine.docs.site.column_trace import Columns, ColumnSpot, Decider, Impact, Trace
-from engine.docs.site.graph_links import links_of
+from engine.docs.site.graph_layout import links_of
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _SPACE = re.compile(r"\s+")

@@ -21,7 +21,7 @@ from engine.compile.nodes.unit_test_steps import UnitTest
 from engine.docs.site import format_values
 from engine.docs.site.column_trace import fields_of, named_in, own_columns
 from engine.docs.site.freshness_status import FreshnessStatus
-from engine.docs.site.graph_links import Link, links_of
+from engine.docs.site.graph_layout import Link, lay_out, links_of
 from engine.docs.site.last_run import LastRun, NodeRun
 from engine.docs.site.table_statistics import StoredTable
 from engine.errors import Diagnostic
@@ -111,6 +111,11 @@ _BARS = 40
 
 def index_record(facts: Facts) -> Record:
     manifest, run = facts.manifest, facts.run
+    layout = lay_out(list(facts.numbers), facts.links)
+    nodes = []
+    for node in facts.nodes:
+        place = layout.places[node.id]
+        nodes.append({**_node_in_short(facts, node), "x": place.layer, "y": place.y})
     number = facts.numbers
     return {
         "project": manifest.project,
@@ -132,8 +137,12 @@ def index_record(facts: Facts) -> Record:
         else None,
         "tests": len(manifest.tests),
         "unit_tests": len(manifest.unit_tests),
-        "nodes": [_node_in_short(facts, node) for node in facts.nodes],
-        "links": [[number[link.parent], number[link.child], int(stream)] for link, stream in facts.links.items()],
+        "nodes": nodes,
+        "links": [
+            [number[link.parent], number[link.child], int(stream), *layout.bends[link]]
+            for link, stream in facts.links.items()
+        ],
+        "height": layout.height,
         "macros": [macro.name for macro in manifest.macros],
         "problems": [_problem(facts, diagnostic) for diagnostic in manifest.diagnostics],
     }

@@ -18,7 +18,7 @@ from engine.compile.nodes.manifest import Model
 from engine.docs.site.column_trace import own_columns
 from engine.docs.site.pages import node_record
 from engine.docs.site.shared_page_data import Facts, SiteNode, index_record, lineage_records, macro_records
-from engine.secrets.scrubber import scrub_record, scrubber
+from engine.secrets import scrubbed, scrubber
 from engine.target_folder import TargetFolder
 
 PAGE = "index.html"
@@ -51,11 +51,11 @@ def write_site(facts: Facts, folder: Path) -> Path:
     Raises:
         ProjectError: `target-link`, `target-unwritable`.
     """
-    with TargetFolder(folder.parent, keep_mode=True) as target:
+    with TargetFolder(folder.parent, given=True) as target:
         for name, content in _static():
             target.write(f"{folder.name}/{name}", content)
         clean, data = scrubber(), f"{folder.name}/{_DATA}"
-        written = {_write(target, data, name, scrub_record(record, clean)) for name, record in _records(facts)}
+        written = {_write(target, data, name, scrubbed(record, clean)) for name, record in _records(facts)}
         for name in target.names(data):
             if _OURS.fullmatch(name) and name not in written:
                 target.remove(f"{data}/{name}")

@@ -211,7 +211,6 @@
       else document.documentElement.dataset.theme = chosen;
       button.textContent = { auto: "Theme: auto", light: "Theme: light", dark: "Theme: dark" }[chosen];
       button.setAttribute("aria-label", `Colours: ${chosen}; press to change`);
-      if (headrace.shown && headrace.shown.view) headrace.shown.paint();
     }
     button.addEventListener("click", () => {
       apply(order[(order.indexOf(chosen) + 1) % order.length]);

@@ -83,7 +83,7 @@
 
   /* The cards in columns, as the graph would place their nodes. */
   function lanes(index, stops) {
-    const places = headrace.lanesOf(index, new Set(stops.keys()));
+    const places = headrace.part(index, new Set(stops.keys())).places;
     const found = new Map();
     for (const [node, element] of stops) {
       const [x, y] = places.get(node);

@@ -54,14 +54,14 @@ def exists(config: CatalogConfig) -> bool:
         SetupError: `lake-outside`, `catalog-unusable`; `lake-moved`, it was written under another name.
     """
     path = database(config)
-    for part in (path, *(_sibling(path, end) for end in ("-wal", "-shm", "-journal")), config.path / "warehouse"):
+    for part in (path, *(_beside(path, end) for end in ("-wal", "-shm", "-journal")), config.path / "warehouse"):
         if part.is_symlink():
             raise _link(part)
     try:
         mode = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
-        if misnamed_file := _misnamed_file(path):
-            raise _misnamed(path, misnamed_file) from None
+        if beside := _written_beside(path):
+            raise _misnamed(path, beside) from None
         return False
     except OSError as error:
         raise unreadable(config, error.strerror or "") from error
@@ -70,7 +70,7 @@ def exists(config: CatalogConfig) -> bool:
     return True
 
 
-def _misnamed_file(path: Path) -> Path | None:
+def _written_beside(path: Path) -> Path | None:
     """The file that an earlier version wrote in place of a catalog, in a folder with a question mark in its path.
 
     It gave Java the path as it is, in which what is behind the question mark was taken for options of SQLite.
@@ -84,9 +84,9 @@ def _misnamed_file(path: Path) -> Path | None:
     return path.with_name(names[0]) if names else None
 
 
-def _misnamed(path: Path, misnamed_file: Path) -> SetupError:
-    message = f"the catalog is in {misnamed_file}: earlier versions of Headrace took the end of its path for options"
-    hint = f"Rename it, and run the command again: mv {shlex.quote(str(misnamed_file))} {shlex.quote(str(path))}"
+def _misnamed(path: Path, beside: Path) -> SetupError:
+    message = f"the catalog is in {beside}: earlier versions of Headrace took the end of its path for options"
+    hint = f"Rename it, and run the command again: mv {shlex.quote(str(beside))} {shlex.quote(str(path))}"
     return SetupError("lake-moved", message, hint)
 
 
@@ -105,24 +105,24 @@ def location(config: CatalogConfig, schema: str, name: str) -> str | None:
     Raises:
         SetupError: `lake-outside`, `catalog-unusable`.
     """
-    rows = _rows(config, "AND table_namespace = ? AND table_name = ?", schema, name)
-    return rows[0][1] if rows else None
+    found = _rows(config, "AND table_namespace = ? AND table_name = ?", schema, name)
+    return found[0][1] if found else None
 
 
-def file_version(config: CatalogConfig) -> object:
+def standing(config: CatalogConfig) -> object:
     """Return a value that another commit changes; None for a file written just now: file times are coarse."""
-    path, file_stats = str(database(config)), []
+    path, found = str(database(config)), []
     for part in (path, f"{path}-wal"):
         try:
-            file_stats.append(os.stat(part))  # noqa: PTH116 - asked for with each table
+            found.append(os.stat(part))  # noqa: PTH116 - asked for with each table
         except FileNotFoundError:
             continue
         except OSError:
             return None
-    now_ns = time.time_ns()
-    if any(now_ns - file_stat.st_mtime_ns < _CLOCK_STEP for file_stat in file_stats):
+    now = time.time_ns()
+    if any(now - one.st_mtime_ns < _CLOCK_STEP for one in found):
         return None
-    return tuple((file_stat.st_ino, file_stat.st_size, file_stat.st_mtime_ns) for file_stat in file_stats)
+    return tuple((one.st_ino, one.st_size, one.st_mtime_ns) for one in found)
 
 
 def locations(config: CatalogConfig) -> list[str]:
@@ -160,7 +160,7 @@ def remove(config: CatalogConfig, entry: CatalogEntry) -> bool:
         SetupError: `lake-outside`, `catalog-unusable`; `catalog-busy`: another process writes all the time.
     """
     kind = f"AND iceberg_type = '{_VIEW}'" if entry.view else ""
-    return _execute_change(config, f"DELETE FROM {_TABLE} WHERE {_THAT_ENTRY} {kind}", (), entry)  # noqa: S608 - of constants
+    return _changed(config, f"DELETE FROM {_TABLE} WHERE {_THAT_ENTRY} {kind}", (), entry)  # noqa: S608 - of constants
 
 
 def rename(config: CatalogConfig, entry: CatalogEntry, schema: str, name: str) -> bool:
@@ -170,10 +170,10 @@ def rename(config: CatalogConfig, entry: CatalogEntry, schema: str, name: str) -
         SetupError: `lake-outside`, `catalog-unusable`: there is something of that name; `catalog-busy`.
     """
     statement = f"UPDATE {_TABLE} SET table_namespace = ?, table_name = ? WHERE {_THAT_ENTRY}"  # noqa: S608 - of constants
-    return _execute_change(config, statement, (schema, name), entry)
+    return _changed(config, statement, (schema, name), entry)
 
 
-def _execute_change(config: CatalogConfig, statement: str, values: tuple[str, ...], entry: CatalogEntry) -> bool:
+def _changed(config: CatalogConfig, statement: str, values: tuple[str, ...], entry: CatalogEntry) -> bool:
     if not exists(config):
         return False
     try:
@@ -187,9 +187,9 @@ def _execute_change(config: CatalogConfig, statement: str, values: tuple[str, ..
                 raise sqlite3.DatabaseError(message)
             if not _query(connection, "", views=True):
                 return False
-            entry_values = (config.name, entry.schema, entry.name, entry.location)
-            cursor = connection.execute(statement, (*values, *entry_values))
-            return cursor.rowcount > 0
+            named = (config.name, entry.schema, entry.name, entry.location)
+            done = connection.execute(statement, (*values, *named))
+            return done.rowcount > 0
     except sqlite3.OperationalError as error:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
             message = f"the catalog {config.name} is locked by another process"
@@ -216,33 +216,33 @@ def _link(part: Path) -> SetupError:
 def _rows(config: CatalogConfig, condition: str, *values: str, views: bool = False) -> list[tuple[str, str, str]]:
     if not exists(config):
         return []
-    rows: list[tuple[str, str, str]] = []
+    found: list[tuple[str, str, str]] = []
     for attempt in range(_ATTEMPTS):
         try:
-            with _open_read_only(database(config)) as (connection, version):
+            with _opened(database(config)) as (connection, version):
                 query = _query(connection, condition, views=views)
-                rows = connection.execute(query, (config.name, *values)).fetchall() if query else []
+                found = connection.execute(query, (config.name, *values)).fetchall() if query else []
             if version == _version(database(config)):
                 break
         except (sqlite3.Error, OSError) as error:
             # A log that a writer begins at this moment cannot be read without writing to its index; then it can.
             if attempt == _ATTEMPTS - 1:
                 raise unreadable(config, str(error)) from error
-    if not all(isinstance(cell, str) for row in rows for cell in row):
+    if not all(isinstance(cell, str) for row in found for cell in row):
         raise unreadable(config, f"{database(config)} contains a location that is not a string")
-    return rows
+    return found
 
 
 def _query(connection: sqlite3.Connection, condition: str, *, views: bool) -> str:
     """Return the query, empty without the table; raise sqlite3.DatabaseError if reading would run the schema's SQL."""
-    schema_rows = connection.execute("SELECT type, sql FROM sqlite_master WHERE name = ?", (_TABLE,)).fetchall()
-    if not schema_rows:
+    declared = connection.execute("SELECT type, sql FROM sqlite_master WHERE name = ?", (_TABLE,)).fetchall()
+    if not declared:
         return ""
-    kinds = {kind for kind, _ in schema_rows}
+    kinds = {kind for kind, _ in declared}
     columns = (
         {row[1]: row[6] for row in connection.execute(f"PRAGMA table_xinfo({_TABLE})")} if kinds == {"table"} else {}
     )
-    virtual = any(str(text).upper().startswith("CREATE VIRTUAL") for _, text in schema_rows)
+    virtual = any(str(text).upper().startswith("CREATE VIRTUAL") for _, text in declared)
     if not columns or virtual or any(columns.values()):
         message = f"{_TABLE} is not a plain table"
         raise sqlite3.DatabaseError(message)
@@ -257,7 +257,7 @@ def _query(connection: sqlite3.Connection, condition: str, *, views: bool) -> st
 
 
 @contextmanager
-def _open_read_only(path: Path) -> Iterator[tuple[sqlite3.Connection, object]]:
+def _opened(path: Path) -> Iterator[tuple[sqlite3.Connection, object]]:
     """A connection that writes nothing, and the version of the file that it reads; None: SQLite does that."""
     version = _version(path)
     with _readable(path, version) as address, closing(sqlite3.connect(address, uri=True)) as connection:
@@ -277,9 +277,9 @@ def _readable(path: Path, version: object) -> Iterator[str]:
     uri = local_paths.sqlite(path.absolute(), "mode=ro")
     if version is not None:
         yield f"{uri}&immutable=1"
-    elif _has_log(path) and not _sibling(path, "-shm").exists():
+    elif _has_log(path) and not _beside(path, "-shm").exists():
         with tempfile.TemporaryDirectory() as folder:
-            for part in (path, _sibling(path, "-wal")):
+            for part in (path, _beside(path, "-wal")):
                 shutil.copyfile(part, Path(folder, part.name), follow_symlinks=False)
             yield local_paths.sqlite(Path(folder, path.name), "mode=rw")
     elif _has_log(path):
@@ -299,9 +299,9 @@ def _version(path: Path) -> object:
 
 
 def _has_log(path: Path) -> bool:
-    log = _sibling(path, "-wal")
+    log = _beside(path, "-wal")
     return log.is_file() and log.stat().st_size > 0
 
 
-def _sibling(path: Path, end: str) -> Path:
+def _beside(path: Path, end: str) -> Path:
     return path.with_name(path.name + end)

@@ -109,8 +109,8 @@ def prepare(catalog: CatalogConfig) -> None:
     if not is_local(catalog):
         return
     try:
-        missing_folders = [folder for folder in (catalog.path, *catalog.path.parents) if not folder.exists()]
-        for folder in reversed(missing_folders):
+        missing = [folder for folder in (catalog.path, *catalog.path.parents) if not folder.exists()]
+        for folder in reversed(missing):
             folder.mkdir(mode=PRIVATE, exist_ok=True)
         if not catalog.objects:
             (catalog.path / "warehouse").mkdir(mode=0o777 & ~umask(catalog), exist_ok=True)
@@ -124,12 +124,12 @@ def prepare(catalog: CatalogConfig) -> None:
 def umask(catalog: CatalogConfig) -> int:
     """Which permissions new files of the lake do not get: none beyond those that its folder gives to others."""
     try:
-        folder_mode = stat.S_IMODE(catalog.path.stat().st_mode)
+        given = stat.S_IMODE(catalog.path.stat().st_mode)
     except OSError:
-        folder_mode = PRIVATE
-    process_umask = os.umask(0o077)
-    os.umask(process_umask)
-    return process_umask | (0o077 & ~folder_mode)
+        given = PRIVATE
+    mine = os.umask(0o077)
+    os.umask(mine)
+    return mine | (0o077 & ~given)
 
 
 def spark_conf(catalog: CatalogConfig) -> dict[str, str]:

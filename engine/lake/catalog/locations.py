@@ -19,16 +19,16 @@ class OutsideError(OSError):
 
 
 def root(warehouse: Path) -> Path:
-    return _resolved(str(warehouse), _file_identity(warehouse))
+    return _resolved(str(warehouse), _which(warehouse))
 
 
-def _file_identity(folder: Path) -> tuple[int, int] | None:
+def _which(folder: Path) -> tuple[int, int] | None:
     """Which folder it is; None: there is none."""
     try:
-        stats = folder.stat()
+        found = folder.stat()
     except OSError:
         return None
-    return stats.st_dev, stats.st_ino
+    return found.st_dev, found.st_ino
 
 
 @lru_cache(maxsize=8)
@@ -64,7 +64,7 @@ def resolve_below(folder: Path, location: str) -> Path:
 
 
 def _below(folder: Path, location: str) -> str:
-    path = location if location.startswith("/") else local_paths.path_of_location(location)
+    path = location if location.startswith("/") else local_paths.of_location(location)
     if path is None:
         raise OutsideError(location)
     try:

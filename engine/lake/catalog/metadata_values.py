@@ -19,10 +19,10 @@ def rows_of(table: pa.Table) -> list[tuple[Any, ...]]:
 
 def _column(column: pa.ChunkedArray) -> list[Any]:
     try:
-        values: list[Any] = column.to_pylist()
+        found: list[Any] = column.to_pylist()
     except (OverflowError, ValueError):
-        values = [_value(scalar) for scalar in column]
-    return values
+        found = [_value(scalar) for scalar in column]
+    return found
 
 
 def _value(scalar: Any) -> Any:
@@ -59,15 +59,15 @@ def _leaf(scalar: Any) -> str:
 
 def day_text(days: int) -> str:
     """A date by its days since 1970: `+12345-01-01` and `-0005-01-01` as Spark prints them."""
-    cycles, days_in_cycle = divmod(days, CYCLE_DAYS)
-    day = date(1970, 1, 1) + timedelta(days=days_in_cycle)
-    return f"{year_text(day.year + cycles * CYCLE_YEARS)}-{day.month:02}-{day.day:02}"
+    cycles, rest = divmod(days, CYCLE_DAYS)
+    found = date(1970, 1, 1) + timedelta(days=rest)
+    return f"{year_text(found.year + cycles * CYCLE_YEARS)}-{found.month:02}-{found.day:02}"
 
 
 def time_text(micros: int) -> str:
     """A time by its microseconds since 1970 in UTC, as Spark prints it."""
-    days, micros_of_day = divmod(micros, _DAY)
-    return f"{day_text(days)} {clock_text(datetime.fromtimestamp(0, UTC) + timedelta(microseconds=micros_of_day))}"
+    days, rest = divmod(micros, _DAY)
+    return f"{day_text(days)} {clock_text(datetime.fromtimestamp(0, UTC) + timedelta(microseconds=rest))}"
 
 
 def clock_text(moment: datetime) -> str:

@@ -82,11 +82,11 @@ class ObjectWarehouse:
         client = s3_client(self.store())
         with s3_errors(f"s3:/{folder}"):
             for keys in _keys(client, f"s3:/{folder}", bucket, f"{key}/"):
-                response = client.delete_objects(Bucket=bucket, Delete={"Objects": [{"Key": key} for key in keys]})
-                if failures := response.get("Errors"):
+                answer = client.delete_objects(Bucket=bucket, Delete={"Objects": [{"Key": key} for key in keys]})
+                if failed := answer.get("Errors"):
                     from botocore.exceptions import ClientError
 
-                    raise ClientError({"Error": failures[0]}, "DeleteObjects")
+                    raise ClientError({"Error": failed[0]}, "DeleteObjects")
 
 
 def _keys(client: Any, location: str, bucket: str, prefix: str) -> Iterator[list[str]]:

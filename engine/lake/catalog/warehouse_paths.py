@@ -50,13 +50,13 @@ def parse_metadata(text: str) -> TableMetadata:
     """
     if f'"{NAME}"' not in text:
         return TableMetadataUtil.parse_raw(text)
-    document = json.loads(text)
-    if isinstance(document, dict):
-        schemas = document.get("schemas")
-        document["schemas"] = [_typed(schema) for schema in schemas] if isinstance(schemas, list) else schemas
+    found = json.loads(text)
+    if isinstance(found, dict):
+        schemas = found.get("schemas")
+        found["schemas"] = [_typed(schema) for schema in schemas] if isinstance(schemas, list) else schemas
     try:
         # PyIceberg's validator of types takes the words that it knows, and objects of its classes.
-        return TableMetadataWrapper.model_validate(document).root
+        return TableMetadataWrapper.model_validate(found).root
     except ValidationError as error:
         raise MetadataError(error) from error
 

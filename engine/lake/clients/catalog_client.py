@@ -96,11 +96,11 @@ def client(config: CatalogConfig) -> CatalogClient:
     key = (config.type, config.name, config.path, tuple(sorted(config.settings().items())))
     with _lock:
         if key not in _clients:
-            _clients[key] = _new_client(config)
+            _clients[key] = _made(config)
         return _clients[key]
 
 
-def check_before_java(config: CatalogConfig) -> None:
+def before_java(config: CatalogConfig) -> None:
     """Check what a server would choose for Spark's catalog, which takes its word before the target's.
 
     Raises:
@@ -109,12 +109,12 @@ def check_before_java(config: CatalogConfig) -> None:
     if config.type == "rest":
         from engine.lake.clients.rest_catalog import RestClient
 
-        catalog = client(config)
-        if isinstance(catalog, RestClient):
-            catalog.before_java()
+        asked = client(config)
+        if isinstance(asked, RestClient):
+            asked.before_java()
 
 
-def _new_client(config: CatalogConfig) -> CatalogClient:
+def _made(config: CatalogConfig) -> CatalogClient:
     if config.type == "jdbc":
         from engine.lake.clients.postgres_catalog import PostgresCatalog
 

@@ -44,7 +44,7 @@ _SIGNS = (
     "Failed to connect: jdbc:postgresql",
 )
 _DENIED = ("NotAuthorizedException", "ForbiddenException", "password authentication failed", "permission denied for")
-Result = TypeVar("Result")
+Found = TypeVar("Found")
 
 
 def is_outage(text: str) -> bool:
@@ -55,17 +55,17 @@ def is_denial(text: str) -> bool:
     return any(sign in text for sign in _DENIED)
 
 
-def awaited(ask: Callable[[], Result], subject: str) -> Result:
+def awaited(look: Callable[[], Found], what: str) -> Found:
     """Ask a server that may be away for a while, again and again; the last error is raised."""
     for pause in _PAUSES:
         try:
-            return ask()
+            return look()
         except spark_exceptions() as error:
             if not is_outage(_trace(error)):
                 raise
-            _log.warning("the catalog does not answer; looking for %s again in %s s", subject, pause)
+            _log.warning("the catalog does not answer; looking for %s again in %s s", what, pause)
             time.sleep(pause)
-    return ask()
+    return look()
 
 
 def _trace(error: Exception) -> str:

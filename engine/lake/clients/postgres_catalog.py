@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 # Of the JDBC driver's address: what the same setting of PostgreSQL's C library is called.
-_SSL_KEYS: Final = ("sslmode", "sslrootcert", "sslcert", "sslkey")
+_SAME: Final = ("sslmode", "sslrootcert", "sslcert", "sslkey")
 
 
 def postgres_parameters(settings: Mapping[str, str]) -> dict[str, str]:
@@ -39,27 +39,25 @@ def postgres_parameters(settings: Mapping[str, str]) -> dict[str, str]:
     """
     address = postgres_address(settings.get("uri", ""))
     options = address.options
-    parameters = {"host": address.server.host, "port": str(address.server.port), "dbname": address.database}
+    made = {"host": address.server.host, "port": str(address.server.port), "dbname": address.database}
     for key in ("user", "password"):
         if f"jdbc.{key}" in settings:
-            parameters[key] = settings[f"jdbc.{key}"]
+            made[key] = settings[f"jdbc.{key}"]
     # The driver checks certificate and host where nothing else is set; PostgreSQL's library would not.
     if options.get("ssl", "false").lower() in {"true", ""}:
-        parameters["sslmode"] = "verify-full"
-    parameters |= {
-        key: value for key in _SSL_KEYS if (value := settings.get(f"jdbc.{key}", options.get(key))) is not None
-    }
+        made["sslmode"] = "verify-full"
+    made |= {key: value for key in _SAME if (value := settings.get(f"jdbc.{key}", options.get(key))) is not None}
     if (schema := settings.get("jdbc.currentSchema", options.get("currentSchema"))) is not None:
-        parameters["options"] = f"-c search_path={schema}"
-    return parameters
+        made["options"] = f"-c search_path={schema}"
+    return made
 
 
 _CONNECT_SECONDS = "10"
 _STATEMENT_MS = 60_000
 # Of one answer: the server may not be one, so that its own limits count for nothing.
 SECONDS = 70.0
-_MAX_ROWS = 1_000_000
-_MAX_CHARACTERS = 1 << 27
+_MOST_ROWS = 1_000_000
+_MOST_CHARACTERS = 1 << 27
 _VIEW = "VIEW"
 # A catalog of the first schema version has no column for what a row is.
 _COLUMNS = "table_namespace, table_name, metadata_location, coalesce(to_jsonb(t)->>'iceberg_type', 'TABLE')"
@@ -106,12 +104,12 @@ class PostgresCatalog:
         return [entry.location for entry in self._entries("OR true")]
 
     def remove(self, entry: CatalogEntry) -> bool:
-        deleted_rows = self._rows(
+        gone = self._rows(
             "DELETE FROM iceberg_tables t WHERE catalog_name = %s AND table_namespace = %s AND table_name = %s"
             " AND metadata_location = %s RETURNING table_name",
             (self._config.name, entry.schema, entry.name, entry.location),
         )
-        return bool(deleted_rows)
+        return bool(gone)
 
     def rename(self, entry: CatalogEntry, schema: str, name: str) -> bool:
         moved = self._rows(
@@ -163,7 +161,7 @@ class PostgresCatalog:
             for row in cursor.stream(query, values):
                 rows.append(row)
                 size += sum(len(value) for value in row if isinstance(value, str))
-                if len(rows) > _MAX_ROWS or size > _MAX_CHARACTERS:
+                if len(rows) > _MOST_ROWS or size > _MOST_CHARACTERS:
                     # Before the cursor ends, which would read what is left.
                     self._close()
                     raise unusable(self._config, "its answer is too large")

@@ -15,13 +15,13 @@ from urllib.parse import quote
 from engine.errors import SetupError
 from engine.lake.catalog.catalog_database import CatalogEntry
 from engine.lake.catalog.catalog_settings import CatalogConfig
-from engine.lake.catalog.server_settings import rejected_key, table_settings
+from engine.lake.catalog.server_settings import rejected, table_settings
 from engine.lake.clients.catalog_errors import steered, unusable
 from engine.lake.clients.rest_session import RestSession
 
 _PARALLEL: Final = 32
-_MAX_PAGES: Final = 1_000
-_MAX_NAMES: Final = 200_000
+_MOST_PAGES: Final = 1_000
+_MOST_NAMES: Final = 200_000
 
 
 class RestClient:
@@ -58,7 +58,7 @@ class RestClient:
             SetupError: `catalog-unusable`; as the questions raise.
         """
         session = self._session
-        if key := rejected_key(session.chosen, session.settings):
+        if key := rejected(session.chosen, session.settings):
             raise steered(self._config, key, "its configuration")
         for name, key in self._steering.items():
             raise steered(self._config, key, f"the config of the table {name}")
@@ -86,10 +86,10 @@ class RestClient:
         """
         if entry.content is not None:
             return entry.content
-        loaded = self._loaded(entry.schema, entry.name, view=entry.view)
-        if loaded is None or loaded.content is None:
+        found = self._loaded(entry.schema, entry.name, view=entry.view)
+        if found is None or found.content is None:
             raise FileNotFoundError(f"{entry.schema}.{entry.name}")
-        return loaded.content
+        return found.content
 
     def remove(self, entry: CatalogEntry) -> bool:
         """Drop a table with its files, or a view; the caller has just seen that it is the one that was meant.
@@ -126,25 +126,18 @@ class RestClient:
         return self._session.ask("POST", "tables/rename", {}, names) is not None
 
     def _loaded(self, schema: str, name: str, *, view: bool) -> CatalogEntry | None:
-        response = self._answer("GET", self._place(schema, name, view=view))
-        if response is None:
+        answer = self._answer("GET", self._place(schema, name, view=view))
+        if answer is None:
             return None
-        metadata = response.get("metadata")
+        metadata = answer.get("metadata")
         if not isinstance(metadata, dict):
             raise unusable(self._config, f"its answer for {schema}.{name} has no metadata")
-        self._check(f"{schema}.{name}", response)
-        return CatalogEntry(schema, name, str(response.get("metadata-location") or ""), view, metadata)
+        self._check(f"{schema}.{name}", answer)
+        return CatalogEntry(schema, name, str(answer.get("metadata-location") or ""), view, metadata)
 
-    def _check(self, name: str, response: Mapping[str, Any]) -> None:
+    def _check(self, name: str, answer: Mapping[str, Any]) -> None:
         target = self._session.settings
-        key = next(
-            (
-                key
-                for table_config in table_settings(response)
-                if (key := rejected_key(table_config, target, of_table=True))
-            ),
-            "",
-        )
+        key = next((key for found in table_settings(answer) if (key := rejected(found, target, of_table=True))), "")
         if key and self._started:
             raise steered(self._config, key, f"the config of the table {name}")
         if key:
@@ -160,22 +153,22 @@ class RestClient:
         size = {"pageSize": self._session.pages} if self._session.pages else {}
         page: dict[str, str] = dict(size)
         names = 0
-        for _ in range(_MAX_PAGES):
-            response = self._answer("GET", place, **page) or {}
-            identifiers = response.get("identifiers") or []
-            if not isinstance(identifiers, list) or not all(_is_name(item) for item in identifiers):
+        for _ in range(_MOST_PAGES):
+            answer = self._answer("GET", place, **page) or {}
+            found = answer.get("identifiers") or []
+            if not isinstance(found, list) or not all(_is_name(item) for item in found):
                 raise unusable(self._config, "its answer is not a list of names")
-            names += len(identifiers)
-            if names > _MAX_NAMES:
-                raise unusable(self._config, f"a schema has more than {_MAX_NAMES:,} names")
-            yield from (item["name"] for item in identifiers)
-            token = response.get("next-page-token")
+            names += len(found)
+            if names > _MOST_NAMES:
+                raise unusable(self._config, f"a schema has more than {_MOST_NAMES:,} names")
+            yield from (item["name"] for item in found)
+            token = answer.get("next-page-token")
             if not token or token == page.get("pageToken"):
                 return
             if not isinstance(token, str):
                 raise unusable(self._config, "its answer is not a page of a list")
             page = {**size, "pageToken": token}
-        raise unusable(self._config, f"a list of names has more than {_MAX_PAGES:,} pages")
+        raise unusable(self._config, f"a list of names has more than {_MOST_PAGES:,} pages")
 
     def _schema(self, schema: str) -> str:
         return self._session.namespace(schema)

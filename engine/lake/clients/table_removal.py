@@ -50,7 +50,7 @@ class StoredRelation:
     missing: bool = False
 
 
-def stored_relation(config: CatalogConfig, entry: CatalogEntry) -> StoredRelation:
+def stored(config: CatalogConfig, entry: CatalogEntry) -> StoredRelation:
     """What a table or view is, from its metadata file alone.
 
     Raises:
@@ -67,17 +67,17 @@ def stored_relation(config: CatalogConfig, entry: CatalogEntry) -> StoredRelatio
     except (OSError, EOFError, ValueError, RecursionError, zlib.error) as error:
         return StoredRelation(entry, kept=f"its metadata cannot be read ({type(error).__name__})")
     properties = _texts(metadata.get("properties"))
-    kept_reason = "" if folder is None else why_kept(config, folder, entry)
+    kept = "" if folder is None else why_kept(config, folder, entry)
     # The files of a clone that are not its own lie in another folder; a server might remove them, too.
-    is_clone = CLONE_OF in properties and not catalog.purges
-    if not kept_reason and not is_clone and properties.get("gc.enabled", "true").lower() == "false":
-        kept_reason = "its property gc.enabled is false"
+    own = CLONE_OF in properties and not catalog.purges
+    if not kept and not own and properties.get("gc.enabled", "true").lower() == "false":
+        kept = "its property gc.enabled is false"
     uuid = str(metadata.get("view-uuid" if entry.view else "table-uuid", ""))
     rows, size = (None, None) if entry.view else _numbers(metadata)
-    return StoredRelation(entry, uuid, properties, None if kept_reason else folder, kept_reason, rows, size)
+    return StoredRelation(entry, uuid, properties, None if kept else folder, kept, rows, size)
 
 
-def why_kept(config: CatalogConfig, folder: PurePath, removed_entry: CatalogEntry | None = None) -> str:
+def why_kept(config: CatalogConfig, folder: PurePath, own: CatalogEntry | None = None) -> str:
     """Why a folder is not removed with a table; empty: it is the folder of that table, and of nothing else.
 
     Raises:
@@ -87,13 +87,13 @@ def why_kept(config: CatalogConfig, folder: PurePath, removed_entry: CatalogEntr
     top = files.root if isinstance(files, ObjectWarehouse) else root(files)
     if not folder.is_relative_to(top) or len(folder.relative_to(top).parts) < _DEPTH:
         return "its folder is not a table folder in the warehouse"
-    if removed_entry is not None and not _resolved(config, removed_entry.location).is_relative_to(folder):
+    if own is not None and not _resolved(config, own.location).is_relative_to(folder):
         return "its metadata and data are in different folders"
-    other_locations = _every_location(config)
-    if removed_entry is not None and removed_entry.location in other_locations:
+    others = _every_location(config)
+    if own is not None and own.location in others:
         # Once: a table may be registered under two names.
-        other_locations.remove(removed_entry.location)
-    for location in other_locations:
+        others.remove(own.location)
+    for location in others:
         try:
             path = _resolved(config, location)
         except OutsideError:
@@ -114,8 +114,8 @@ def shared_folders(config: CatalogConfig, schemas: Collection[str]) -> frozenset
     if catalog.purges:
         names = [(schema, name) for schema in schemas for name in catalog.names(schema)]
         with ThreadPoolExecutor(catalog.at_a_time) as pool:
-            entries = pool.map(lambda name: catalog.table(*name), names)
-        locations = [entry.location for entry in entries if entry is not None]
+            found = pool.map(lambda name: catalog.table(*name), names)
+        locations = [entry.location for entry in found if entry is not None]
     else:
         locations = _every_location(config)
     return frozenset(folder for folder, count in Counter(map(table_folder, locations)).items() if count > 1)
@@ -173,6 +173,6 @@ def _numbers(metadata: Mapping[str, Any]) -> tuple[int | None, int | None]:
     current, snapshots = metadata.get("current-snapshot-id"), metadata.get("snapshots")
     if current is None or current == -1:
         return 0, 0
-    known_snapshots = [s for s in snapshots if isinstance(s, dict)] if isinstance(snapshots, list) else []
-    summary = next((_texts(s.get("summary")) for s in known_snapshots if s.get("snapshot-id") == current), {})
+    found = [s for s in snapshots if isinstance(s, dict)] if isinstance(snapshots, list) else []
+    summary = next((_texts(s.get("summary")) for s in found if s.get("snapshot-id") == current), {})
     return row_count(summary), whole_number(summary.get("total-files-size", ""))

@@ -22,8 +22,8 @@ def raise_fence(session: SparkSession, relations: Iterable[str], lease: Lease) -
 
 def _raise(session: SparkSession, relation: str, number: int) -> None:
     table: Any = load(session, relation)
-    raised_to = table.properties().get(FENCE)
-    if raised_to is not None and int(raised_to) >= number:
+    known = table.properties().get(FENCE)
+    if known is not None and int(known) >= number:
         return
     change = table.newTransaction()
     change.updateProperties().set(FENCE, str(number)).commit()

@@ -89,7 +89,7 @@ class BeforeReplacement:
             self.operations.commit(self.base, change.table().operations().current())
 
 
-def check_before_replacement(session: SparkSession, relation: str, markers: Mapping[str, str]) -> BeforeReplacement:
+def begin(session: SparkSession, relation: str, markers: Mapping[str, str]) -> BeforeReplacement:
     """Look at a table that is about to be replaced in a commit with some markers.
 
     Raises:

@@ -18,7 +18,7 @@ from engine.lsp.opened.last_runs import last_run_text
 from engine.lsp.opened.open_project import OpenProject
 from engine.lsp.text import TextKind, location_of_position, offset_of, range_at, range_word, segment_at
 from engine.schema import ConfigKey
-from engine.times import duration_seconds, duration_text, in_words, parse_duration
+from engine.times import duration_seconds, duration_text, parse_duration
 
 # So many columns are shown.
 _SHOWN = 40
@@ -111,18 +111,22 @@ def window_text(name: str, model: Model) -> str:
     window = model.windows[name]
     delays = [item.watermark.delay for item in model.inputs if item.watermark]
     size, delay = _seconds(window.size), max((_seconds(one) or 0 for one in delays), default=None)
-    slide = f", one every {in_words(window.slide)}" if window.slide else ""
-    said = f"Window `{name}`: {window.kind} over `{window.time}`, {in_words(window.size)}{slide}"
+    slide = f", one every {_plain(window.slide)}" if window.slide else ""
+    said = f"Window `{name}`: {window.kind} over `{window.time}`, {_plain(window.size)}{slide}"
     if delay is None or size is None or window.varies:
         return said
     if window.kind == "session":
-        return f"{said} without a row end it; it is emitted when the watermark passes that: {in_words(delays[0])} later"
+        return f"{said} without a row end it; it is emitted when the watermark passes that: {_plain(delays[0])} later"
     return f"{said}; it closes {duration_text(size + delay)} after its start ({duration_text(delay)} for late rows)"
 
 
 def _seconds(text: str) -> float | None:
     parsed = parse_duration(text)
     return duration_seconds(parsed) if parsed else None
+
+
+def _plain(duration: str) -> str:
+    return duration.removesuffix("s") if duration.startswith("1 ") else duration
 
 
 def column_text(opened: OpenProject, name: NamePlace) -> str:

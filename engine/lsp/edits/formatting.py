@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from lsprotocol import types
 
 from engine.lsp.opened.open_project import OpenProject
-from engine.secrets.scrubber import without_secrets
+from engine.secrets import without_secrets
 
 # Editors that format on save wait for it.
 _SECONDS = 10.0

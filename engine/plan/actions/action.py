@@ -160,7 +160,7 @@ class Plan:
 _NEW = {
     ActionKind.CREATE: "creates the table",
     ActionKind.EMPTY: "creates the table without rows",
-    ActionKind.RESET: "keeps the rows of the table and adds the rows that the new checkpoint reads",
+    ActionKind.RESET: "keeps the rows of the table and adds what the new checkpoint reads",
 }
 
 

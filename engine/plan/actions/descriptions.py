@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 from engine.compile import Model
 from engine.compile.nodes.model_settings import History, OutputMode
-from engine.lake.comments import Comments, changed_columns, changed_text
+from engine.lake.comments import Comments, other_columns, other_text
 from engine.lake.table_facts import TableFacts
 from engine.lake.table_layout import FORMAT, MERGED, REWRITTEN
 from engine.plan.deployed.deployed_facts import DeployedModel
-from engine.secrets.scrubber import scrub
+from engine.secrets import scrub
 
 
 def comments_of(model: Model) -> Comments:
@@ -26,9 +26,7 @@ def table_comment(model: Model) -> str:
 def described(model: Model, known: DeployedModel) -> bool:
     facts = known.view if model.computed_when_read else known.table
     wanted = comments_of(model)
-    return (
-        facts is not None and changed_text(facts.properties, wanted) is None and not changed_columns(facts.docs, wanted)
-    )
+    return facts is not None and other_text(facts.properties, wanted) is None and not other_columns(facts.docs, wanted)
 
 
 def table_properties(model: Model, generation: int) -> dict[str, str]:

@@ -257,7 +257,7 @@ def _ended(known: DeployedModel) -> bool:
 
 
 def _started(known: DeployedModel) -> bool:
-    begun = known.checkpoint is not None and known.checkpoint.has_beginnings
+    begun = known.checkpoint is not None and known.checkpoint.begun
     return known.state is not None and (known.state.query_id is not None or begun)
 
 

@@ -62,7 +62,7 @@ def _is_new(manifest: Manifest, id_: str, state: ModelState, deployed: Deployed)
 
 def _with_reset(found: Diagnostic, model: Model) -> Diagnostic:
     command = f"engine build -s {model.name} --reset-checkpoint {EARLIEST}"
-    return replace(found, hint=f"{found.hint}. Or keep the rows and add the rows of the new topic: {command}")
+    return replace(found, hint=f"{found.hint}. Or keep the rows and add those of the new topic: {command}")
 
 
 def of_reader(found: Diagnostic, model: Model, source: Source) -> Diagnostic:
@@ -118,7 +118,7 @@ def reset_refusals(manifest: Manifest, model: Model, reset: Reset, *, new: bool 
     if not reset.gap and not reset.windows and not model.write.unique_key and not rewritten and not new:
         message = f"rows that {model.relation} already has would be added again"
         hint = (
-            "Only models with a 'unique_key' can re-read rows. Continue with new data (--reset-checkpoint now), "
+            "Only models with a 'unique_key' can read rows again. Continue with new data (--reset-checkpoint now), "
             f"or rebuild the table: engine build -f -s {model.name}"
         )
         yield Diagnostic("reset-duplicates", message, hint, node=model.name, location=place)
@@ -136,7 +136,7 @@ def _shrinking(model: Model, *, rewritten: bool, again: bool) -> Diagnostic:
     message += f" in {model.relation}"
     if rewritten:
         message = f"{model.relation} is rewritten from the state of '{model.name}' in each micro-batch (output_mode: "
-        message += "complete): rows that are not re-read would be missing"
+        message += "complete): rows that are not read again would be missing"
     hint = f"Rebuild the table: engine build -f -s {model.name}"
     if again:
         hint = f"Read all records again (--reset-checkpoint {EARLIEST}), or rebuild it: engine build -f -s {model.name}"

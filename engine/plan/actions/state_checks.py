@@ -226,8 +226,8 @@ def _check_offsets(model: Model, state: ModelState, checkpoint: CheckpointFacts,
         if not recorded or found in recorded:
             continue
         message = (
-            f"{OFFSETS}/{batch} in {checkpoint.path} differs from the file with which micro-batch {batch} of "
-            f"{model.relation} was committed: it was changed since"
+            f"{OFFSETS}/{batch} in {checkpoint.path} is not what micro-batch {batch} of {model.relation} was committed "
+            "with: the file was changed since"
         )
         hint = "Continuing from it would read records twice or leave some out. " + _BACKUP.format(model.name)
         raise StateError("checkpoint-changed", message, hint, node=model.name)

@@ -52,7 +52,7 @@ def _of_any(model: Model, known: DeployedModel, state: ModelState, deployed: Dep
     if state.fingerprint != model.fingerprint:
         yield REWRITTEN
     if state.engine_version != __version__:
-        yield f"it was built by version {state.engine_version or 'unknown'} of Headrace"
+        yield f"it was built by version {state.engine_version or 'unknown'} of the engine"
     if state.spark_version != deployed.spark_version:
         yield f"it was built with Spark {state.spark_version or 'unknown'}"
     if known.renaming is None and (state.model != model.name or state.environment != deployed.environment):
@@ -78,7 +78,7 @@ def _of_stream(
     if not done or checkpoint.query_id != state.query_id:
         yield "a micro-batch was started and not finished"
     if checkpoint.watermark_moved and model.stateful and model.write.output_mode is not OutputMode.COMPLETE:
-        yield "the watermark has moved: the windows that it has passed are still to be written"
+        yield "the watermark has moved: what it has passed is still to be written"
     if table is None or table.uuid != state.uuid or not _whole(table, state):
         yield "its table is not as it was written"
     elif changed_properties(model, table):
@@ -155,7 +155,7 @@ def _of_batch(
         return ["a build of it was not finished"], True
     if model.computed_when_read:
         certain = all(_declared(manifest, item.node) for item in model.inputs)
-        found = [] if same_columns(state.inputs, inputs) else ["the columns of its inputs changed"]
+        found = [] if same_columns(state.inputs, inputs) else ["the columns of what it reads changed"]
         return [*found, *filter(None, [changed_view(state, known.view)])], certain
     found = []
     if volatile(manifest, model):

@@ -19,7 +19,7 @@ from engine.state import TableState
 from engine.state import checkpoint as spark_checkpoint
 from engine.state.checkpoint import Damage, find_damage
 from engine.state.file_log import Logged, accepted_times, file_sources, logged, reaches
-from engine.state.first_offsets import has_beginnings
+from engine.state.first_offsets import begun
 from engine.state.state_path import StatePath
 
 
@@ -46,7 +46,7 @@ class CheckpointFacts:
         query_id: Spark's id of the query; None: it was never started.
         started: the newest micro-batch that was started.
         committed: the newest that is done.
-        has_beginnings: where its sources begin is fixed.
+        begun: where its sources begin is fixed.
         offsets: where each source is after the committed micro-batch; empty: there is none.
         started_offsets: the same after the newest that was started.
         watermark_moved: the committed micro-batch moved the watermark with which it began.
@@ -62,7 +62,7 @@ class CheckpointFacts:
     query_id: str | None = None
     started: int | None = None
     committed: int | None = None
-    has_beginnings: bool = False
+    begun: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)
     offsets: tuple[Mapping[str, Any], ...] = ()
     started_offsets: tuple[Mapping[str, Any], ...] = ()
@@ -99,7 +99,7 @@ def read_checkpoint(
         spark_checkpoint.query_id(path),
         started,
         committed,
-        has_beginnings(path),
+        begun(path),
         {} if begins is None else begins.settings,
         offsets,
         started_offsets,
@@ -162,7 +162,7 @@ def recorded(folder: TableState, generation: int) -> Recorded | None:
         return None if data is None else Recorded.of(data)
     except (KeyError, TypeError, AttributeError) as error:
         path = folder.generation(generation) / RECORD
-        hint = "Restore the file from a backup: it records the position of the checkpoint."
+        hint = "Restore the file from a backup: it records what the checkpoint has read."
         raise StateError("state-unreadable", f"{path} cannot be read: {error}", hint) from error
 
 

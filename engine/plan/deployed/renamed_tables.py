@@ -116,7 +116,7 @@ def _found(target: Target, model: Model, known: KnownTable, lake: Lake) -> Renam
     reason = unfinished(folder)
     if state is None or reason:
         hint = (
-            f"Finish that first: give '{model.name}' its previous table (alias: {folder.table}) and build it, or "
+            f"Finish that first: give '{model.name}' its table of before (alias: {folder.table}) and build it, or "
             f"remove the table: engine drop {folder.name}. Then build again."
         )
         return _blocked(model, f"{folder.name} cannot become {model.relation}: {reason}", hint)

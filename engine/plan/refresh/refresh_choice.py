@@ -77,7 +77,7 @@ class RefreshChoice:
         if self.way is Way.FULL:
             return f"computed in full: {self.reason}"
         if self.partitions:
-            return "the affected partitions are recomputed"
+            return "the affected partitions are computed again"
         return f"computed in full unless no row that it reads changed: {self.unfollowed}"
 
     @property
@@ -88,7 +88,7 @@ class RefreshChoice:
             return f"all rows are compared: {self.reason}" if self.reason else "all rows are compared"
         if self.row_by_row:
             return f"only rows of '{self.inputs[0].name}' in files that changed are compared"
-        return "all rows are compared: a row may be made of several rows, or its table may lack the earlier values"
+        return "all rows are compared: a row may be made of several rows, or its table may lack what it was"
 
 
 class _FullError(Exception):
@@ -145,7 +145,7 @@ def _unfollowed(model: Model, columns: Mapping[str, Sequence[str]]) -> tuple[str
     odd = next((part for part in parts if part not in keys), None)
     if odd is None:
         return "", ""
-    hint = "Partition by columns of GROUP BY or PARTITION BY, and not by columns of a LEFT JOIN."
+    hint = "Partition by columns of GROUP BY or PARTITION BY, and not by those of a LEFT JOIN."
     return f"rows that belong together may have several values of '{odd}'", hint
 
 
@@ -174,7 +174,7 @@ def _check_query(manifest: Manifest, model: Model) -> None:
     if volatile(manifest, model):
         raise _FullError("it reads the clock or draws random numbers", "Compute such values where the rows are made.")
     if model.operation.pre_hook:
-        raise _FullError("its pre_hook may change the result of the query", "Remove the pre_hook.")
+        raise _FullError("its pre_hook may change what the query returns", "Remove the pre_hook.")
     if names_refs(model.sql):
         raise _FullError("it reads a tag or branch")
     if names_by_strings(model.sql):
@@ -192,9 +192,7 @@ def _check_writing(model: Model) -> None:
     if model.write.history is History.VERSIONS or (model.write.history and model.write.refresh is not Refresh.AUTO):
         raise _FullError("'history' compares all rows of each build", "Remove 'refresh'.")
     if model.write.overwrite is Overwrite.PARTITIONS:
-        raise _FullError(
-            "'overwrite: partitions' replaces the partitions that the query returns", "Remove 'overwrite'."
-        )
+        raise _FullError("'overwrite: partitions' replaces what the query returns", "Remove 'overwrite'.")
     if model.write.publish is Publish.ON_TESTS_PASS:
         raise _FullError("'publish: on_tests_pass' stages the table in full", "Set publish: immediately.")
     if any(check.on_fail is OnFail.QUARANTINE for check in model.expectations):
@@ -220,7 +218,7 @@ def _check_state(
     if state.fingerprint != model.fingerprint:
         raise _FullError("its query or settings changed")
     if (state.engine_version, state.spark_version) != (__version__, spark_version):
-        raise _FullError("it was built with another version of Headrace or of Spark")
+        raise _FullError("it was built with another version of the engine or of Spark")
     if dict(state.environment) != dict(environment):
         raise _FullError("it was built under another name, project or target")
     if (fault := changed_table(state, written)) is not None:

@@ -233,7 +233,7 @@ def _lost(model: Model, upstream: Upstream, lost: frozenset[int]) -> StateError:
     what = f"'{model.name}' has read {upstream.full} up to snapshot {(back or sorted(lost))[0]}, and"
     anew = ANEW.format(model.name)
     if table.history and table.history[-1].parent is None and table.history[-1].operation == "overwrite":
-        message = f"{what} the table was rebuilt or replaced since then: its rows would be re-read"
+        message = f"{what} the table was rebuilt or replaced since then: its rows would be read again"
         hint = f"To continue with the new table, {anew}"
         return StateError("upstream-replaced", message, hint, node=model.name)
     if back or table.complete:
@@ -260,7 +260,7 @@ def _refuse_rewriting(model: Model, upstream: Upstream, unread: Sequence[Snapsho
     if found.backfills and found.marker("model"):
         # A kill: streams are moved behind such a commit by the command that made it.
         command = f"engine backfill {found.marker('model')} .."
-        hint = f"Repeat the backfill that created it, which moves '{model.name}' behind it: {command}"
+        hint = f"Run the backfill that made it again, which moves '{model.name}' behind it: {command}"
         raise StateError("upstream-rewritten", message, hint, node=model.name)
     ways = [f"read it in full (remove '{upstream.name}' from 'streams:')"]
     if found.operation == "delete":

@@ -56,7 +56,7 @@ class Versions:
         if not isinstance(node, Model) or node.broken:
             found = tuple(d for d in result.manifest.errors if d.node in {None, test.model.partition(".")[2]})
             message = f"the model of '{test.name}' cannot be compiled with its overrides"
-            hint = "Correct 'vars' and 'macros' under 'overrides:' of the test; the errors below name the failures."
+            hint = "Correct 'vars' and 'macros' under 'overrides:' of the test; the errors below name what fails."
             raise EngineError.of((Diagnostic("unit-test-input", message, hint, location=test.location), *found))
         return result
 

@@ -54,8 +54,8 @@ UNREAD = "backfill-unread"
 def pass_readers(run: Run, owner: Model, table: TableFacts) -> None:
     """Move the streams of a table, whose locks are held, behind the replacements that follow on what they read."""
     for position in positions(run.manifest, run.target):
-        table_behind = _behind_replacements(position, owner, table)
-        if table_behind is not None and move_past(position, owner, owner.relation, table_behind):
+        behind = _behind_replacements(position, owner, table)
+        if behind is not None and move_past(position, owner, owner.relation, behind):
             kill_points.reach("reader moved", owner.relation.name, where=position.reader.name)
 
 
@@ -73,7 +73,7 @@ def _behind_replacements(position: StreamPosition, owner: Model, table: TableFac
     last = newer
     while last and (table.history[last - 1].backfills or table.history[last - 1].rewrites_files):
         last -= 1
-    return _from(table, last) if any(newer_snapshot.backfills for newer_snapshot in table.history[last:newer]) else None
+    return _from(table, last) if any(one.backfills for one in table.history[last:newer]) else None
 
 
 def _from(table: TableFacts, newest: int) -> TableFacts:
@@ -86,16 +86,16 @@ def check_unread(run: Run, owner: Model, table: TableFacts) -> None:
     Raises:
         StateError: `backfill-unread` with each stream; nothing was changed.
     """
-    faults = list(_unread(run, owner, table))
-    if faults:
-        raise StateError.of(faults)
+    found = list(_unread(run, owner, table))
+    if found:
+        raise StateError.of(found)
 
 
 def _unread(run: Run, owner: Model, table: TableFacts) -> Iterator[Diagnostic]:
     models = {model.name: model for model in run.manifest.models}
-    for fault in unread_faults(positions(run.manifest, run.target), owner, owner.relation, table):
-        hint = f"It reads rows before they are replaced. Build it first: engine build -s {fault.node}"
-        yield replace(fault, code=UNREAD, hint=hint).at(Location(models[fault.node or owner.name].file))
+    for one in unread_faults(positions(run.manifest, run.target), owner, owner.relation, table):
+        hint = f"It reads rows before they are replaced. Build it first: engine build -s {one.node}"
+        yield replace(one, code=UNREAD, hint=hint).at(Location(models[one.node or owner.name].file))
 
 
 _HASH = "__hash"
@@ -117,34 +117,29 @@ class Day:
     same: bool
 
 
-def days_of(rows_before: DataFrame, rows_after: DataFrame, time_range: TimeRange) -> tuple[Day, ...]:
+def days_of(before: DataFrame, after: DataFrame, within: TimeRange) -> tuple[Day, ...]:
     """Compare the rows of a range by day, in order."""
-    sums_before, sums_after = _sum_days(rows_before, time_range), _sum_days(rows_after, time_range)
+    there, come = _summed(before, within), _summed(after, within)
     none = (0, None)
     return tuple(
-        Day(
-            day,
-            sums_before.get(day, none)[0],
-            sums_after.get(day, none)[0],
-            sums_before.get(day, none) == sums_after.get(day, none),
-        )
-        for day in sorted({*sums_before, *sums_after})
+        Day(day, there.get(day, none)[0], come.get(day, none)[0], there.get(day, none) == come.get(day, none))
+        for day in sorted({*there, *come})
     )
 
 
-def _sum_days(frame: DataFrame, time_range: TimeRange) -> dict[date, tuple[int, object]]:
+def _summed(frame: DataFrame, within: TimeRange) -> dict[date, tuple[int, object]]:
     """The number of rows of each day, and a sum that is another one for other rows."""
     from pyspark.sql import functions as f
 
     # Spark hashes no maps, and takes -0.0 for 0.0.
     hashed = f.xxhash64(f.to_json(f.struct("*"), _AS_JSON)).cast("decimal(38,0)").alias(_HASH)
-    day = f.least(f.expr(time_range.day), f.lit(date.max)).alias("day")
+    day = f.least(f.expr(within.day), f.lit(date.max)).alias("day")
     rows = frame.select(day, hashed)
-    sums = rows.groupBy("day").agg(f.count(f.lit(1)), f.sum(_HASH)).collect()
-    return {row[0]: (row[1], row[2]) for row in sums}
+    found = rows.groupBy("day").agg(f.count(f.lit(1)), f.sum(_HASH)).collect()
+    return {row[0]: (row[1], row[2]) for row in found}
 
 
-def pieces(days: Sequence[Day], time_range: TimeRange, max_rows: int) -> Iterator[tuple[TimeRange, int, int]]:
+def pieces(days: Sequence[Day], within: TimeRange, most: int) -> Iterator[tuple[TimeRange, int, int]]:
     """Yield the ranges that are replaced, each in a commit, with their rows before and after.
 
     A range is of whole days, or of the part of a day that is in the range; of several days only if they follow on each
@@ -152,25 +147,25 @@ def pieces(days: Sequence[Day], time_range: TimeRange, max_rows: int) -> Iterato
 
     `most`: rows of a commit, unless a day has more.
     """
-    open_days: list[Day] = []
+    begun: list[Day] = []
     for day in days:
-        together = max(sum(d.before for d in (*open_days, day)), sum(d.after for d in (*open_days, day)))
-        if open_days and (day.same or together > max_rows):
-            yield _piece(open_days, time_range)
-            open_days = []
+        together = max(sum(d.before for d in (*begun, day)), sum(d.after for d in (*begun, day)))
+        if begun and (day.same or together > most):
+            yield _piece(begun, within)
+            begun = []
         if not day.same:
-            open_days.append(day)
-    if open_days:
-        yield _piece(open_days, time_range)
+            begun.append(day)
+    if begun:
+        yield _piece(begun, within)
 
 
-def _piece(days: Sequence[Day], time_range: TimeRange) -> tuple[TimeRange, int, int]:
-    start = max(time_range.begin, datetime.combine(days[0].day, time()))
-    last, end = days[-1].day, time_range.end
+def _piece(days: Sequence[Day], within: TimeRange) -> tuple[TimeRange, int, int]:
+    begin = max(within.begin, datetime.combine(days[0].day, time()))
+    last, end = days[-1].day, within.end
     if last < date.max:
-        next_day = day_after(datetime.combine(last, time()))
-        end = next_day if end is None else min(end, next_day)
-    return replace(time_range, begin=start, end=end), sum(d.before for d in days), sum(d.after for d in days)
+        after = day_after(datetime.combine(last, time()))
+        end = after if end is None else min(end, after)
+    return replace(within, begin=begin, end=end), sum(d.before for d in days), sum(d.after for d in days)
 
 
 _LEFT_OUT = (OnFail.DROP, OnFail.QUARANTINE)
@@ -207,9 +202,7 @@ class Backfill:
 
 
 @contextmanager
-def compute_backfill(
-    run: Run, model: Model, time_range: TimeRange, max_rows: int, *, dry_run: bool
-) -> Iterator[Backfill]:
+def looked(run: Run, model: Model, within: TimeRange, most: int, *, dry_run: bool) -> Iterator[Backfill]:
     """Compute the rows of a range, and find out what they replace; they are released at the end.
 
     `run`: with the session and, unless nothing will be changed, the locks of the model and its streams.
@@ -219,32 +212,32 @@ def compute_backfill(
         StateError: `backfill-rejected`, `backfill-unread`, `source-gap`; nothing was changed.
         RunError: the query failed, or `expectation-failed`.
     """
-    with ExitStack() as stack, _errors_explained(model):
+    with ExitStack() as stack, _explained(model):
         check_model(model)
-        state = _finished_state(run, model)
+        state = _finished(run, model)
         table = _table(run, model)
         if not dry_run:
             # What an earlier command was killed before.
             pass_readers(run, model, table)
             check_unread(run, model, table)
-        rows = open_rows(run, model, state, time_range, stack).persist()
+        rows = open_rows(run, model, state, within, stack).persist()
         stack.callback(rows.unpersist)
-        left_out = _count_left_out(model, rows)
-        written_rows = rows.where(~expectations.failing_any(model.expectations, _LEFT_OUT)).drop(expectations.FAILED)
-        days = days_of(_existing_rows(written_rows.sparkSession, model, time_range), written_rows, time_range)
-        ranges = tuple(ReplacedRange(*piece) for piece in pieces(days, time_range, max_rows))
-        yield Backfill(run, model, time_range, days, ranges, left_out, table, written_rows)
+        left_out = _checked(model, rows)
+        kept = rows.where(~expectations.failing_any(model.expectations, _LEFT_OUT)).drop(expectations.FAILED)
+        days = days_of(_there(kept.sparkSession, model, within), kept, within)
+        ranges = tuple(ReplacedRange(*piece) for piece in pieces(days, within, most))
+        yield Backfill(run, model, within, days, ranges, left_out, table, kept)
 
 
 @contextmanager
-def _errors_explained(model: Model) -> Iterator[None]:
+def _explained(model: Model) -> Iterator[None]:
     try:
         yield
     except spark_exceptions() as error:
         raise RunError.of(diagnose(error, model)) from error
 
 
-def _finished_state(run: Run, model: Model) -> ModelState:
+def _finished(run: Run, model: Model) -> ModelState:
     folder, build = run.state(model), f"engine build -s {model.name}"
     check_finished([folder])
     state = folder.load()
@@ -252,15 +245,15 @@ def _finished_state(run: Run, model: Model) -> ModelState:
         raise rejected(model, f"'{model.name}' has not been built yet", f"Build it: {build}")
     checkpoint = read_checkpoint(folder, state.generation, files=False)
     check_table(model, state, checkpoint, run.lake.table(model.relation.schema, model.relation.name))
-    is_unfinished = folder.pending() is not None or bool(folder.journal.all())
-    if is_unfinished or checkpoint.started != checkpoint.committed or checkpoint.committed != state.batch:
+    begun = folder.pending() is not None or bool(folder.journal.all())
+    if begun or checkpoint.started != checkpoint.committed or checkpoint.committed != state.batch:
         message = f"a micro-batch, a full refresh or a rollback of '{model.name}' was begun and is not finished"
         raise rejected(model, message, f"Finish it first: {build}")
     if state.fingerprint != model.fingerprint:
         message = f"'{model.name}' has changed since it was built, and its new rows are still to be written"
         raise rejected(model, message, f"Build it first: {build}")
     if state.begin:
-        raise rejected(model, f"the checkpoint of '{model.name}' was reset: the rows read before that are unknown")
+        raise rejected(model, f"the checkpoint of '{model.name}' was reset: what was read before it is not known")
     return state
 
 
@@ -271,12 +264,12 @@ def _table(run: Run, model: Model) -> TableFacts:
     return table
 
 
-def _existing_rows(session: SparkSession, model: Model, time_range: TimeRange) -> DataFrame:
+def _there(session: SparkSession, model: Model, within: TimeRange) -> DataFrame:
     session.catalog.refreshTable(model.relation.sql)
-    return session.table(model.relation.sql).where(time_range.condition)
+    return session.table(model.relation.sql).where(within.condition)
 
 
-def _count_left_out(model: Model, rows: DataFrame) -> int:
+def _checked(model: Model, rows: DataFrame) -> int:
     """How many rows fail an expectation that keeps them out of the table.
 
     Raises:
@@ -287,10 +280,10 @@ def _count_left_out(model: Model, rows: DataFrame) -> int:
     failing = [
         f.count_if(expectations.failing_any(model.expectations, policies)) for policies in (_LEFT_OUT, (OnFail.FAIL,))
     ]
-    left_out, failed_rows = rows.agg(*failing).collect()[0]
-    if failed_rows:
+    left_out, failed = rows.agg(*failing).collect()[0]
+    if failed:
         names = ", ".join(check.name for check in model.expectations if check.on_fail is OnFail.FAIL)
-        message = f"{failed_rows:,} rows of the range fail an expectation with on_fail: fail ({names})"
+        message = f"{failed:,} rows of the range fail an expectation with on_fail: fail ({names})"
         raise RunError(
             "expectation-failed", message, "Nothing was replaced. Correct the query or the check.", node=model.name
         )
@@ -306,45 +299,45 @@ def carry_out(backfill: Backfill) -> Iterator[ReplacedRange]:
     """
     run, model, snapshot = backfill.run, backfill.model, backfill.table.snapshot
     name = model.relation.name
-    for replaced_range in backfill.ranges:
+    for one in backfill.ranges:
         facts = _table(run, model)
         expected = ExpectedTable(model.name, backfill.table.uuid, snapshot)
         if facts.snapshot != snapshot:
             message = f"{model.relation} was changed by another writer since its rows were compared"
             raise RunError("commit-conflict", message, "Run the command again.", node=model.name)
-        markers = {**repeated_markers(run, model, facts), BACKFILL: str(replaced_range.within)}
+        markers = {**repeated_markers(run, model, facts), BACKFILL: str(one.within)}
         kill_points.reach("backfilling", name)
         commit = replace_range(
-            backfill.rows.sparkSession, model.relation.sql, replaced_range.within.condition,
-            backfill.rows.where(replaced_range.within.condition), markers, expected, model.write.write_options,
+            backfill.rows.sparkSession, model.relation.sql, one.within.condition,
+            backfill.rows.where(one.within.condition), markers, expected, model.write.write_options,
         )  # fmt: skip
         snapshot = commit.snapshot
         kill_points.reach("backfilled", name)
         pass_readers(run, model, _table(run, model))
-        yield replaced_range
+        yield one
 
 
-def open_rows(run: Run, model: Model, state: ModelState, time_range: TimeRange, stack: ExitStack) -> DataFrame:
+def open_rows(run: Run, model: Model, state: ModelState, within: TimeRange, stack: ExitStack) -> DataFrame:
     """Return the rows of a range, each with the expectations that it fails (`expectations.FAILED`).
 
     `state`: of its generation; all that was begun is finished.
 
     Raises:
-        StateError: `backfill-rejected`, `source-gap`: the input cannot be re-read.
+        StateError: `backfill-rejected`, `source-gap`: the input cannot be read again.
         pyspark.errors.PySparkException: Spark rejects the query.
     """
     folder, session = run.state(model), open_session(run, model)
     checkpoint = read_checkpoint(folder, state.generation, files=False)
-    recorded_sources = recorded(folder, state.generation)
-    if checkpoint.committed is None or recorded_sources is None:
-        raise rejected(model, f"'{model.name}' has read nothing, or its state does not record it")
-    streams = recorded_sources.streams
+    known = recorded(folder, state.generation)
+    if checkpoint.committed is None or known is None:
+        raise rejected(model, f"'{model.name}' has read nothing, or its state does not say what")
+    streams = known.streams
     place = replace(run.place, settled=dict(state.settled))
     read = ReadInput(run, model, state, session, checkpoint.path, checkpoint.committed, streams, stack)
     register(session, run.manifest, model, place, bounded=True, instead=read.rows)
     frame = table_setup.checked_frame(session, model)
     marked = expectations.marked_rows(frame, model.expectations)
-    return _as_table(session, model, marked).where(time_range.condition)
+    return _as_table(session, model, marked).where(within.condition)
 
 
 def _as_table(session: SparkSession, model: Model, frame: DataFrame) -> DataFrame:
@@ -357,9 +350,9 @@ def _as_table(session: SparkSession, model: Model, frame: DataFrame) -> DataFram
     if match.incompatible or match.promoted or (match.added and not ignored):
         hint = f"Build it first: engine build -s {model.name}"
         raise rejected(model, f"{model.relation} does not have the columns of the query yet", hint)
-    query_names = {name.lower() for name in rows.columns}
+    given = {name.lower() for name in rows.columns}
     columns = [
-        (f.col(quoted(field.name)) if field.name.lower() in query_names else f.lit(None))
+        (f.col(quoted(field.name)) if field.name.lower() in given else f.lit(None))
         .cast(field.dataType)
         .alias(field.name)
         for field in session.table(model.relation.sql).schema.fields

@@ -83,24 +83,22 @@ class ReadInput:
             return self._files(spec, lines)
         if answers.records_between is not None:
             return self._between(spec, lines, answers.records_between)
-        raise rejected(self.model, f"records of '{item.name}' (format {spec.format}) cannot be re-read")
+        raise rejected(self.model, f"records of '{item.name}' (format {spec.format}) cannot be read again")
 
     def _files(self, spec: SourceSpec, lines: Sequence[int]) -> DataFrame:
         times = self._same(spec.name, [self._logged(self.streams[line].number) for line in lines])
         elsewhere = {uri for uri in times if listing.local(uri) is None}
-        remote_times = listing.times_now(elsewhere, [spec], self.run.place) if elsewhere else {}
-        changed_files = []
-        for uri, read_time in times.items():
+        there = listing.times_now(elsewhere, [spec], self.run.place) if elsewhere else {}
+        lost = []
+        for uri, then in times.items():
             path = listing.local(uri)
             # Of other file systems Spark finds out what is gone.
-            is_listed = path is not None or remote_times is not None
-            if is_listed and (modified(path) if path is not None else (remote_times or {}).get(uri)) != read_time:
-                changed_files.append(uri)
-        if changed_files:
-            names = some_files(changed_files, self.run.place.root)
-            message = (
-                f"{number(len(changed_files), 'file')} of '{spec.name}' changed or gone since they were read: {names}"
-            )
+            known = path is not None or there is not None
+            if known and (modified(path) if path is not None else (there or {}).get(uri)) != then:
+                lost.append(uri)
+        if lost:
+            names = some_files(lost, self.run.place.root)
+            message = f"{number(len(lost), 'file')} of '{spec.name}' changed or gone since they were read: {names}"
             hint = "Put them back as they were (with their modification times), and run the command again."
             raise rejected(self.model, message, hint)
         return file_source.read_files(self.session, spec, self.run.place, times)
@@ -115,41 +113,41 @@ class ReadInput:
         end = self._same(spec.name, [offsets[line] or {} for line in lines])
         begin = self._same(spec.name, [self._beginning(self.streams[line].number) for line in lines])
         try:
-            bounded_spec = bounded(self.session, spec, self.run.place, begin, end)
+            read = bounded(self.session, spec, self.run.place, begin, end)
         except StateError as error:
-            diagnostic = error.diagnostic
-            raise StateError.of([diagnostic.at(Location(self.model.file), self.model.name)]) from error
-        return KINDS[spec.format].read_batch(self.session, bounded_spec, self.run.place)
+            found = error.diagnostic
+            raise StateError.of([found.at(Location(self.model.file), self.model.name)]) from error
+        return KINDS[spec.format].read_batch(self.session, read, self.run.place)
 
     def _beginning(self, source: int) -> dict[str, Any]:
         path = self.checkpoint / "sources" / str(source) / "0"
         try:
             # A version line, and JSON (Spark class HDFSMetadataLog).
-            offsets: dict[str, Any] = json.loads(path.read_text(encoding="utf-8", errors="replace").splitlines()[-1])
+            found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8", errors="replace").splitlines()[-1])
         except (OSError, ValueError, IndexError) as error:
-            raise rejected(self.model, f"{path}, which records where the stream began, cannot be read") from error
-        return offsets
+            raise rejected(self.model, f"{path}, which says where the stream began, cannot be read") from error
+        return found
 
-    def _same(self, name: str, per_stream: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    def _same(self, name: str, found: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """What two streams of one source have read: they end at different places in the middle of a build only."""
-        if not per_stream or any(entries != per_stream[0] for entries in per_stream):
+        if not found or any(one != found[0] for one in found):
             hint = f"Build it first: engine build -s {self.model.name}"
             raise rejected(self.model, f"it is not known how far '{name}' was read", hint)
-        return per_stream[0]
+        return found[0]
 
     def _table(self, item: Input, spec: SourceSpec | None) -> DataFrame:
-        upstream = next(candidate for candidate in read_upstreams(self.run, self.model) if candidate.node == item.node)
+        upstream = next(one for one in read_upstreams(self.run, self.model) if one.node == item.node)
         snapshot = self._snapshot(upstream)
         name = ".".join(map(quoted, upstream.table))
         frame = self.session.table(name)
         if snapshot is None:
             frame = frame.where("false")
         elif snapshot != upstream.facts.snapshot:
-            table, read_name = load(self.session, name), f"{upstream.full}#read-{uuid.uuid4().hex}"
+            table, read = load(self.session, name), f"{upstream.full}#read-{uuid.uuid4().hex}"
             tasks = list(each(table.newScan().useSnapshot(snapshot).planFiles()))
-            self.stack.callback(forget_tasks, self.session, table, read_name)
+            self.stack.callback(forget_tasks, self.session, table, read)
             # As the columns are now: those of the snapshot may have had other names.
-            frame = read_tasks(self.session, table, tasks, read_name) if tasks else frame.where("false")
+            frame = read_tasks(self.session, table, tasks, read) if tasks else frame.where("false")
         return iceberg_source.as_declared(frame, spec, self.run.place) if spec is not None else frame
 
     def _snapshot(self, upstream: Upstream) -> int | None:
@@ -172,14 +170,12 @@ class ReadInput:
 
     def _other(self, upstream: Upstream) -> list[Mapping[str, Any]]:
         lines = spark_checkpoint.offset_lines(self.checkpoint, self.batch)
-        input_lines = [
-            lines[n] for n, stream in enumerate(self.streams) if stream.node == upstream.node and n < len(lines)
-        ]
-        return [offset for offset in input_lines if offset is not None and offset.get("snapshot_id", -1) != -1]
+        own = [lines[n] for n, stream in enumerate(self.streams) if stream.node == upstream.node and n < len(lines)]
+        return [offset for offset in own if offset is not None and offset.get("snapshot_id", -1) != -1]
 
 
 def _is_partly_read(table: TableFacts, offset: Mapping[str, Any]) -> bool:
-    snapshot = next(candidate for candidate in table.history if candidate.id == offset["snapshot_id"])
+    snapshot = next(one for one in table.history if one.id == offset["snapshot_id"])
     files = snapshot.summary.get("total-data-files" if offset.get("scan_all_files") else "added-data-files", "0")
     position = offset.get("position")
     return snapshot.operation == "append" and isinstance(position, int) and position < int(files)
@@ -229,11 +225,11 @@ class TimeRange:
         return f"to_date({quoted(self.column)})"
 
     def __str__(self) -> str:
-        upper = f" to {_time_text(self.end)}" if self.end is not None else ""
-        return f"{self.column} from {_time_text(self.begin)}{upper} (UTC)"
+        upper = f" to {_shown(self.end)}" if self.end is not None else ""
+        return f"{self.column} from {_shown(self.begin)}{upper} (UTC)"
 
 
-def _time_text(at: datetime) -> str:
+def _shown(at: datetime) -> str:
     return f"{at:%Y-%m-%d}" if at.time() == time() else f"{at:%Y-%m-%d %H:%M:%S}"
 
 
@@ -261,7 +257,7 @@ def read_range(model: Model, table: TableFacts, column: str | None, begin: str, 
         UsageError: it is not a range of times of one column.
     """
     kinds = {name: _TIMES[kind] for name, kind in table.columns if kind in _TIMES}
-    name = _named_column(model, kinds, column) if column is not None else _default_column(model, kinds)
+    name = _named(model, kinds, column) if column is not None else _default(model, kinds)
     first, last = _time("--from", begin), _time("--to", end) if end is not None else None
     if last is not None and last <= first:
         raise UsageError("usage", f"the range from {begin} to {end} is empty", "--to is after --from.")
@@ -270,21 +266,21 @@ def read_range(model: Model, table: TableFacts, column: str | None, begin: str, 
     return TimeRange(name, kinds[name], first, last)
 
 
-def _named_column(model: Model, kinds: dict[str, str], column: str) -> str:
-    column_name = next((name for name in kinds if name.lower() == column.lower()), None)
-    if column_name is None:
+def _named(model: Model, kinds: dict[str, str], column: str) -> str:
+    found = next((name for name in kinds if name.lower() == column.lower()), None)
+    if found is None:
         hint = near(column, kinds) or f"Its columns of times: {', '.join(kinds) or 'none'}."
         raise UsageError("unknown-column", f"{model.relation} has no date or timestamp column '{column}'", hint)
-    return column_name
+    return found
 
 
-def _default_column(model: Model, kinds: dict[str, str]) -> str:
+def _default(model: Model, kinds: dict[str, str]) -> str:
     spelled = {name.lower(): name for name in kinds}
     marks = [item.watermark.column for item in model.inputs if item.stream and item.watermark is not None]
     for names in (marks, [part.column for part in model.write.partition_by], list(kinds)):
-        matching = {spelled[name.lower()] for name in names if name.lower() in spelled}
-        if len(matching) == 1:
-            return matching.pop()
+        found = {spelled[name.lower()] for name in names if name.lower() in spelled}
+        if len(found) == 1:
+            return found.pop()
     hint = f"Name the column: --column {next(iter(kinds), 'NAME')}"
     if not kinds:
         hint = f"To compute all rows again: engine build -f -s {model.name}"
@@ -293,10 +289,10 @@ def _default_column(model: Model, kinds: dict[str, str]) -> str:
 
 def _time(option: str, text: str) -> datetime:
     try:
-        moment = datetime.fromisoformat(text)
+        found = datetime.fromisoformat(text)
     except ValueError:
         raise UsageError("usage", f"{option} {text!r} is not a date or a time", _FORM) from None
-    return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo is not None else moment
+    return found.astimezone(UTC).replace(tzinfo=None) if found.tzinfo is not None else found
 
 
 def day_after(at: datetime) -> datetime:

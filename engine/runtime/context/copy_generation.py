@@ -26,9 +26,9 @@ def copy_generation(
     copy_tree(source.checkpoint(generation), to.checkpoint(number))
     if (accepted := source.note(generation, ACCEPTED)) is not None:
         to.save_note(number, ACCEPTED, accepted)
-    if (recorded_sources := recorded(source, generation)) is not None:
-        streams = tuple(_stream(stream, tables.get(stream.node)) for stream in recorded_sources.streams)
-        to.save_note(number, RECORD, replace(recorded_sources, streams=streams).as_json())
+    if (known := recorded(source, generation)) is not None:
+        streams = tuple(_stream(stream, tables.get(stream.node)) for stream in known.streams)
+        to.save_note(number, RECORD, replace(known, streams=streams).as_json())
 
 
 def _stream(stream: StreamSource, table: tuple[str, str] | None) -> StreamSource:

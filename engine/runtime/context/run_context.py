@@ -94,7 +94,7 @@ class Run:
 
     def markers(self, model: Model, state: ModelState, batch: int | None = None) -> Mapping[str, str]:
         """What a commit of the model's generation carries in its snapshot's summary, without the prefix `engine.`."""
-        commit_markers = {
+        known = {
             "model": model.name,
             generations.NUMBER: str(state.generation),
             generations.ID: state.generation_id,
@@ -103,15 +103,15 @@ class Run:
             "version": __version__,
             **self.lease_marker(model),
         }
-        return commit_markers if batch is None else {**commit_markers, "batch-id": str(batch)}
+        return known if batch is None else {**known, "batch-id": str(batch)}
 
 
 CORE = ("core",)
 
 
 def jar_sets(manifest: Manifest, nodes: Iterable[Model | DataTest]) -> tuple[str, ...]:
-    inputs = (manifest.nodes[i] for node in nodes for i in _read_by(node))
-    specs = [node.spec for node in inputs if isinstance(node, Source)]
+    read = (manifest.nodes[i] for node in nodes for i in _read_by(node))
+    specs = [node.spec for node in read if isinstance(node, Source)]
     return (*CORE, *sorted({name for spec in specs for name in KINDS[spec.format].jars(spec)}))
 
 

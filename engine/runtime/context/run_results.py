@@ -31,15 +31,15 @@ from engine.target_folder import TargetFolder
 FILE = "run_results.json"
 _CUT = "because the run was interrupted"
 # As many micro-batches of a model are kept; a chart shows no more.
-_PROGRESS_LENGTH = 100
+_KEPT = 100
 _MERGED = ("rows_updated", "rows_deleted")
-_REMOVED = ("bad_records", "failed_checks", "quarantined")
+_TAKEN_OUT = ("bad_records", "failed_checks", "quarantined")
 _NUMBERS = (
-    "rows_in", "rows_out", *_MERGED, "late", "duplicates", *_REMOVED, "state_rows", "batches", "watermark",
+    "rows_in", "rows_out", *_MERGED, "late", "duplicates", *_TAKEN_OUT, "state_rows", "batches", "watermark",
     "event_times", "snapshot_id", "note",
 )  # fmt: skip
 _PROGRESS = (
-    "batch_id", "rows_in", "rows_out", *_MERGED, "late", "duplicates", *_REMOVED, "state_rows", "watermark",
+    "batch_id", "rows_in", "rows_out", *_MERGED, "late", "duplicates", *_TAKEN_OUT, "state_rows", "watermark",
     "seconds", "replayed",
 )  # fmt: skip
 
@@ -59,22 +59,22 @@ def unfinished_results(events: Iterable[Event], manifest: Manifest, nodes: Itera
     results = fold(events)
     if not results.command:
         return None
-    finished_ids = {result.node for result in results.results}
-    skipped_results: list[ModelFinished | TestFinished] = []
+    ended = {result.node for result in results.results}
+    left: list[ModelFinished | TestFinished] = []
     for node in run_order(manifest, nodes):
-        if node in finished_ids:
+        if node in ended:
             continue
         if isinstance(model := manifest.nodes[node], Model):
             kind, relation = model.materialized.value, str(model.relation)
-            skipped_results.append(
+            left.append(
                 ModelFinished(
                     status=Status.SKIPPED, message=_CUT, node=node, index=0, total=0, kind=kind, relation=relation,
                     seconds=0.0,
                 )
             )  # fmt: skip
         else:
-            skipped_results.append(TestFinished(node, 0, 0, Status.SKIPPED, 0.0, message=_CUT))
-    return replace(results, results=(*results.results, *skipped_results))
+            left.append(TestFinished(node, 0, 0, Status.SKIPPED, 0.0, message=_CUT))
+    return replace(results, results=(*results.results, *left))
 
 
 def read_results(folder: Path) -> Mapping[str, Any] | None:
@@ -82,10 +82,10 @@ def read_results(folder: Path) -> Mapping[str, Any] | None:
     with TargetFolder(folder) as target:
         content = target.read(FILE)
     try:
-        results = json.loads(content or b"")
+        known = json.loads(content or b"")
     except (ValueError, RecursionError):
         return None
-    return results if isinstance(results, dict) else None
+    return known if isinstance(known, dict) else None
 
 
 def as_dict(
@@ -95,13 +95,13 @@ def as_dict(
     deferred: Mapping[str, Mapping[str, str]] | None = None,
 ) -> dict[str, Any]:
     """The artifact's content; `deferred`: by id of a node, the models that it read from another target."""
-    deferred_by_node = deferred or {}
-    diagnostics_by_node: dict[str | None, list[Diagnostic]] = defaultdict(list)
+    read = deferred or {}
+    found: dict[str | None, list[Diagnostic]] = defaultdict(list)
     for diagnostic in results.diagnostics:
-        diagnostics_by_node[diagnostic.node].append(diagnostic)
+        found[diagnostic.node].append(diagnostic)
     progress = _progress(results.batches)
     names = {_name(result) for result in results.results}
-    other_diagnostics = [diagnostic.to_dict() for diagnostic in results.diagnostics if diagnostic.node not in names]
+    others = [diagnostic.to_dict() for diagnostic in results.diagnostics if diagnostic.node not in names]
     return {
         "metadata": artifact_metadata(
             "run-results/v6", invocation_id=results.run_id, invocation_started_at=results.started_at
@@ -110,13 +110,11 @@ def as_dict(
             "which": results.command,
             "target": results.target,
             **(arguments or {}),
-            **({"diagnostics": other_diagnostics} if other_diagnostics else {}),
+            **({"diagnostics": others} if others else {}),
         },
         "elapsed_time": round(results.seconds, 3),
         "results": [
-            _result(
-                r, project, progress.get(r.node, ()), diagnostics_by_node[_name(r)], deferred_by_node.get(r.node, {})
-            )
+            _result(r, project, progress.get(r.node, ()), found[_name(r)], read.get(r.node, {}))
             for r in results.results
         ],
     }
@@ -127,21 +125,21 @@ def _name(result: ModelFinished | TestFinished) -> str:
 
 
 def _progress(batches: Iterable[BatchCommitted]) -> dict[str, deque[dict[str, Any]]]:
-    last_batches: dict[str, deque[dict[str, Any]]] = defaultdict(lambda: deque(maxlen=_PROGRESS_LENGTH))
+    kept: dict[str, deque[dict[str, Any]]] = defaultdict(lambda: deque(maxlen=_KEPT))
     for batch in batches:
-        last_batches[batch.node].append({key: getattr(batch, key) for key in _PROGRESS})
-    return last_batches
+        kept[batch.node].append({key: getattr(batch, key) for key in _PROGRESS})
+    return kept
 
 
 def _result(
     result: ModelFinished | TestFinished,
     project: str,
     progress: Iterable[Mapping[str, Any]],
-    diagnostics: Iterable[Diagnostic],
+    found: Iterable[Diagnostic],
     deferred: Mapping[str, str],
 ) -> dict[str, Any]:
     unchanged = result.status is Status.UNCHANGED
-    response: dict[str, Any] = {"diagnostics": [diagnostic.to_dict() for diagnostic in diagnostics]}
+    response: dict[str, Any] = {"diagnostics": [diagnostic.to_dict() for diagnostic in found]}
     if deferred:
         response["deferred"] = dict(deferred)
     if isinstance(result, ModelFinished):
@@ -171,7 +169,7 @@ def _timing(result: ModelFinished | TestFinished) -> list[dict[str, str]]:
     return [{"name": "execute", "started_at": begin.isoformat(timespec="seconds"), "completed_at": result.at}]
 
 
-def unchanged_outcome(plan: Plan, target: Target, model: Model) -> Outcome | None:
+def nothing_new(plan: Plan, target: Target, model: Model) -> Outcome | None:
     """Return the outcome of a model without work; None: it has some, or only Spark and the systems behind it know.
 
     The plan is of the time at which the tables were locked: what comes later waits for the next build.

@@ -38,8 +38,8 @@ from engine.runtime.inputs import initial_snapshot
 from engine.runtime.lifecycle import full_refresh
 from engine.runtime.lifecycle.fence_previous_owner import raise_fences
 from engine.runtime.operations.drop_table import check_finished
-from engine.runtime.spark_support.spark_errors import environment_fault_in, spark_exceptions, summary
-from engine.secrets.scrubber import scrub
+from engine.runtime.spark_support.spark_errors import spark_exceptions, summary, surroundings
+from engine.secrets import scrub
 from engine.sources import answers_of
 from engine.state import locked
 from engine.state.operations import Rebuild, Refresh
@@ -52,20 +52,20 @@ if TYPE_CHECKING:
 BLOCKED = "erase-blocked"
 
 
-def check_blockers(run: Run, model: Model, tables: Sequence[ErasedTable]) -> None:
+def blocked(run: Run, model: Model, tables: Sequence[ErasedTable]) -> None:
     """Check that nothing of a model is begun and not finished, and that nobody else keeps snapshots of its tables.
 
     Raises:
         StateError: `erase-blocked` with each reason, `drop-unfinished`; nothing was changed.
     """
     check_finished([run.state(model)])
-    faults = [
+    found = [
         *_unfinished(run, model, tables),
         *_rebuilt(run),
-        *(fault for table in tables for fault in _pinning_references(table)),
+        *(fault for table in tables for fault in _kept_references(table)),
     ]
-    if faults:
-        raise StateError.of([fault.at(Location(model.file), model.name) for fault in faults])
+    if found:
+        raise StateError.of([fault.at(Location(model.file), model.name) for fault in found])
 
 
 def _unfinished(run: Run, model: Model, tables: Sequence[ErasedTable]) -> Iterator[Diagnostic]:
@@ -91,7 +91,7 @@ def _rebuilt(run: Run) -> Iterator[Diagnostic]:
             yield Diagnostic(BLOCKED, message, "Finish it, or remove it with engine build --rebuild --discard.")
 
 
-def _pinning_references(table: ErasedTable) -> Iterator[Diagnostic]:
+def _kept_references(table: ErasedTable) -> Iterator[Diagnostic]:
     facts, relation = table.facts, table.relation
     for name, snapshot in sorted(facts.refs.items()):
         if name != STAGED:
@@ -110,10 +110,10 @@ def check_unread(run: Run, tables: Sequence[ErasedTable]) -> None:
         StateError: `erase-unread` with each stream; nothing was changed.
     """
     streams = positions(run.manifest, run.target)
-    faults = [d for table in tables for d in unread_faults(streams, table.owner, table.relation, table.facts)]
-    if faults:
+    found = [d for table in tables for d in unread_faults(streams, table.owner, table.relation, table.facts)]
+    if found:
         models = {model.name: model for model in run.manifest.models}
-        raise StateError.of([fault.at(Location(models[fault.node].file)) if fault.node else fault for fault in faults])
+        raise StateError.of([one.at(Location(models[one.node].file)) if one.node else one for one in found])
 
 
 # The prefix of the engine's own tags and branches.
@@ -121,7 +121,7 @@ _OURS = "engine_"
 
 
 @dataclass(frozen=True, slots=True)
-class MatchedTable:
+class FoundRows:
     table: ErasedTable
     matches: Matches
 
@@ -137,17 +137,17 @@ class Erasure:
 
     run: Run
     request: EraseRequest
-    found: tuple[MatchedTable, ...]
+    found: tuple[FoundRows, ...]
     batches: tuple[StatePath, ...]
     unsearched: tuple[str, ...] = ()
 
     @property
     def some(self) -> bool:
-        return bool(self.batches) or any(matched.matches.some for matched in self.found)
+        return bool(self.batches) or any(one.matches.some for one in self.found)
 
 
 @contextmanager
-def open_run(
+def opened(
     manifest: Manifest,
     target: Target,
     root: Path,
@@ -171,7 +171,7 @@ def open_run(
         return
     readers = [m for m in manifest.models if m.streaming and m.id != model.id and _may_read(manifest, m, model)]
     with (
-        locked([table_state(target, locked_model) for locked_model in (model, *readers)]) as locks,
+        locked([table_state(target, one) for one in (model, *readers)]) as locks,
         spark_session(target, target_dir, locks, sets) as spark,
     ):
         run = command_run(manifest, target, root, spark)
@@ -188,19 +188,19 @@ def _may_read(manifest: Manifest, reader: Model, model: Model) -> bool:
 
 
 @contextmanager
-def _explained(request: EraseRequest, failed_action: str) -> Iterator[None]:
+def _explained(request: EraseRequest, what: str) -> Iterator[None]:
     try:
         yield
     except spark_exceptions() as error:
-        environment_fault = environment_fault_in(str(error))
-        if environment_fault is not None:
-            raise RunError.of([environment_fault]) from error
-        message = f"rows of '{request.model.name}' where {request.where} {failed_action}: {scrub(summary(str(error)))}"
-        hint = "Correct the condition or the problem in the message, and run the command again."
+        around = surroundings(str(error))
+        if around is not None:
+            raise RunError.of([around]) from error
+        message = f"rows of '{request.model.name}' where {request.where} {what}: {scrub(summary(str(error)))}"
+        hint = "Correct the condition, or what the message names, and run the command again."
         raise RunError("query-failed", message, hint, node=request.model.name) from error
 
 
-def find_rows(run: Run, request: EraseRequest) -> Erasure:
+def look(run: Run, request: EraseRequest) -> Erasure:
     """Find what there is to erase.
 
     Raises:
@@ -209,29 +209,29 @@ def find_rows(run: Run, request: EraseRequest) -> Erasure:
         RunError: `query-failed`: the condition cannot be computed.
     """
     with _explained(request, "cannot be found"):
-        return _find_rows(run, request)
+        return _look(run, request)
 
 
-def _find_rows(run: Run, request: EraseRequest) -> Erasure:
+def _look(run: Run, request: EraseRequest) -> Erasure:
     model, session = request.model, run.spark.newSession()
     tables, unsearched = erased_tables(run, session, request)
-    check_blockers(run, model, tables)
-    matched_tables = []
+    blocked(run, model, tables)
+    found = []
     for table in tables:
         matches = find_matches(session, table.relation, table.facts, table.judge, table.names)
-        matched_tables.append(MatchedTable(table, matches))
-    check_unread(run, [matched.table for matched in matched_tables if matched.matches.some])
-    return Erasure(run, request, tuple(matched_tables), _stored_batches(run, model), unsearched)
+        found.append(FoundRows(table, matches))
+    check_unread(run, [one.table for one in found if one.matches.some])
+    return Erasure(run, request, tuple(found), _kept_batches(run, model), unsearched)
 
 
-def _stored_batches(run: Run, model: Model) -> tuple[StatePath, ...]:
+def _kept_batches(run: Run, model: Model) -> tuple[StatePath, ...]:
     folder = run.state(model)
     folders = (folder.batches(number) for number in folder.generations())
-    return tuple(batches for batches in folders if batches.exists())
+    return tuple(one for one in folders if one.exists())
 
 
-def carry_out(erasure: Erasure) -> Iterator[MatchedTable]:
-    """Erase what `find_rows` found, and yield each table that is done.
+def carry_out(erasure: Erasure) -> Iterator[FoundRows]:
+    """Erase what `look` found, and yield each table that is done.
 
     Raises:
         RunError: `commit-conflict`, `query-failed`.
@@ -241,52 +241,52 @@ def carry_out(erasure: Erasure) -> Iterator[MatchedTable]:
         yield from _carry_out(erasure)
 
 
-def _carry_out(erasure: Erasure) -> Iterator[MatchedTable]:
+def _carry_out(erasure: Erasure) -> Iterator[FoundRows]:
     run, model = erasure.run, erasure.request.model
     session = run.spark.newSession()
     for folder in erasure.batches:
         remove_tree(folder)
-    for matched in erasure.found:
-        if matched.matches.some:
-            _erase(run, matched)
-            yield matched
+    for one in erasure.found:
+        if one.matches.some:
+            _erase(run, one)
+            yield one
     # Tables that killed builds have left beside the model's.
     full_refresh.clear_staging(run, model, session)
-    if any(matched.matches.some and matched.table.relation == model.relation for matched in erasure.found):
+    if any(one.matches.some and one.table.relation == model.relation for one in erasure.found):
         # The rows of what a full refresh replaced are gone with the snapshots.
         discard_others(run.state(model), 0)
-    initial_snapshot.drop_old_seeds(run, model, session)
+    initial_snapshot.clear(run, model, session)
     _note(run, model)
 
 
-def _erase(run: Run, matched: MatchedTable) -> None:
-    table, matches = matched.table, matched.matches
+def _erase(run: Run, one: FoundRows) -> None:
+    table, matches = one.table, one.matches
     relation, session = table.relation, run.spark.newSession()
-    facts = _current_facts(run, table)
+    facts = _now(run, table)
     if facts.snapshot != table.facts.snapshot:
         message = f"{relation} was changed by another writer since its rows were searched"
         raise RunError("commit-conflict", message, "Run the command again.", node=table.owner.name)
     if facts.history:
         expected = ExpectedTable(table.owner.name, facts.uuid, facts.snapshot)
         markers = repeated_markers(run, table.owner, facts)
-        erase_rows(session, relation.sql, matches.files, lambda rows: _remaining_rows(table, rows), markers, expected)
+        erase_rows(session, relation.sql, matches.files, lambda rows: _kept(table, rows), markers, expected)
         kill_points.reach("erased", relation.name)
-        facts = _current_facts(run, table)
+        facts = _now(run, table)
         for position in positions(run.manifest, run.target):
             if move_past(position, table.owner, relation, facts):
                 kill_points.reach("reader moved", relation.name, where=position.reader.name)
-        if (snapshots_left := expire_all(session, relation.sql, _OURS)) > 1:
-            raise _unexpired_error(table, snapshots_left)
+        if (left := expire_all(session, relation.sql, _OURS)) > 1:
+            raise _kept_by_others(table, left)
         kill_points.reach("expired", relation.name)
     # Iceberg has removed most of them, and logs those that it could not.
     remove_files(session, relation.sql, [*matches.files, *matches.older_files, *matches.left])
 
 
-def _remaining_rows(table: ErasedTable, rows: DataFrame) -> DataFrame:
+def _kept(table: ErasedTable, rows: DataFrame) -> DataFrame:
     return table.judge(rows).where(f"not {MATCHES}").drop(MATCHES)
 
 
-def _current_facts(run: Run, table: ErasedTable) -> TableFacts:
+def _now(run: Run, table: ErasedTable) -> TableFacts:
     facts = run.lake.table(table.relation.schema, table.relation.name)
     if facts is None:
         message = f"{table.relation} was dropped by another program while rows were erased from it"
@@ -294,7 +294,7 @@ def _current_facts(run: Run, table: ErasedTable) -> TableFacts:
     return facts
 
 
-def _unexpired_error(table: ErasedTable, count: int) -> StateError:
+def _kept_by_others(table: ErasedTable, count: int) -> StateError:
     message = f"{count - 1} earlier snapshots of {table.relation} did not expire, and may still have the rows"
     hint = "A tag or a branch of another program keeps them: remove it and run the command again."
     return StateError("erase-blocked", message, hint, node=table.owner.name)

@@ -62,7 +62,7 @@ def check_model(model: Model) -> None:
     kind = model.materialized
     if not kind.traits.keeps_rows:
         names = [item.name for item in model.inputs]
-        hint = f"Erase the rows from its inputs: {', '.join(names)}" if names else ""
+        hint = f"Erase the rows from what it reads: {', '.join(names)}" if names else ""
         raise UsageError("usage", f"'{model.name}' is {_article(kind.value)} and stores no rows", hint)
 
 
@@ -94,20 +94,20 @@ def _checked(option: str, text: str, relation: str, table: TableFacts, example: 
     if not deterministic_text(f"SELECT {text}"):
         message = f"{option} {text!r} reads the clock, draws random numbers or calls a function that is not Spark's own"
         raise UsageError("condition-syntax", message, f"A repeated erase must match the same rows. {form}")
-    table_columns = {name.lower(): name for name, _ in table.columns}
-    condition_names = list(condition_columns(text))
-    if not condition_names:
+    known = {name.lower(): name for name, _ in table.columns}
+    named = list(condition_columns(text))
+    if not named:
         message = f"{option} {text!r} names no column, so that it matches all rows or none"
         raise UsageError("condition-syntax", message, f"{form} To remove all rows: engine drop, or engine build -f.")
-    if unknown := [name for name in condition_names if name.lower() not in table_columns]:
-        hint = near(unknown[0], table_columns.values())
+    if unknown := [name for name in named if name.lower() not in known]:
+        hint = near(unknown[0], known.values())
         raise UsageError("unknown-column", f"{option} names '{unknown[0]}', which is not a column of {relation}", hint)
-    return tuple(table_columns[name.lower()] for name in condition_names)
+    return tuple(known[name.lower()] for name in named)
 
 
-def are_columns_in(columns: Iterable[str], allowed: Iterable[str]) -> bool:
+def within(columns: Iterable[str], others: Iterable[str]) -> bool:
     """Return whether some columns are among others, whatever their case."""
-    return {name.lower() for name in columns} <= {name.lower() for name in allowed}
+    return {name.lower() for name in columns} <= {name.lower() for name in others}
 
 
 _SEEDS = re.compile(r"__seed\d+_\w+")
@@ -140,27 +140,27 @@ def erased_tables(run: Run, session: SparkSession, request: EraseRequest) -> tup
     check_ours(model, facts, run.state(model).load())
     _check_type(session, request)
     tables, unsearched = [ErasedTable("table", relation, model, facts, by_columns(request.where))], []
-    if (table_beside := _table_beside(run, model, deleted_keys.SUFFIX, "engine.deleted")) is not None:
-        if are_columns_in(request.columns, (*model.write.unique_key, *model.write.sequence_by)):
+    if (found := _beside(run, model, deleted_keys.SUFFIX, "engine.deleted")) is not None:
+        if within(request.columns, (*model.write.unique_key, *model.write.sequence_by)):
             judge = by_fields(request.where, _key_columns(model))
-            tables.append(ErasedTable("deleted keys", table_beside[0], model, table_beside[1], judge))
+            tables.append(ErasedTable("deleted keys", found[0], model, found[1], judge))
         else:
-            retention = model.write.deletes_remembered
-            unsearched.append(f"{table_beside[0]} has keys of deleted rows, without other columns, for {retention}")
-    if (table_beside := _table_beside(run, model, quarantine.SUFFIX, "engine.quarantine")) is not None:
+            after = model.write.deletes_remembered
+            unsearched.append(f"{found[0]} has keys of deleted rows, without other columns, for {after}")
+    if (found := _beside(run, model, quarantine.SUFFIX, "engine.quarantine")) is not None:
         judge = by_json(request.where, _types(session, request), request.quarantine)
-        tables.append(ErasedTable("quarantine", table_beside[0], model, table_beside[1], judge, request.columns))
+        tables.append(ErasedTable("quarantine", found[0], model, found[1], judge, request.columns))
     # All of them were read: no row of theirs is needed any more.
     tables += [ErasedTable("initial snapshot", r, o, f, every_row) for r, o, f in _initial_snapshots(run, model)]
     return tables, tuple(unsearched)
 
 
 def _key_columns(model: Model) -> tuple[str, ...]:
-    sequence_in_key = are_columns_in(model.write.sequence_by, model.write.unique_key)
-    return ("key",) if sequence_in_key else ("key", "sequence")
+    same = within(model.write.sequence_by, model.write.unique_key)
+    return ("key",) if same else ("key", "sequence")
 
 
-def _table_beside(run: Run, model: Model, suffix: str, mark: str) -> tuple[Relation, TableFacts] | None:
+def _beside(run: Run, model: Model, suffix: str, mark: str) -> tuple[Relation, TableFacts] | None:
     relation = Relation(model.relation.catalog, model.relation.schema, model.relation.name + suffix)
     facts = run.lake.table(relation.schema, relation.name)
     if facts is None or facts.properties.get(mark) != "true" or facts.properties.get("engine.model") != model.name:
@@ -173,24 +173,20 @@ def _initial_snapshots(run: Run, model: Model) -> Iterator[tuple[Relation, Model
     uuid = state.uuid if state is not None else None
     for position in positions(run.manifest, run.target):
         reader = position.reader
-        reader_relation = reader.relation
+        own = reader.relation
         if reader.id == model.id:
-            names = [
-                n
-                for n in run.lake.names(reader_relation.schema)
-                if _SEEDS.fullmatch(n.removeprefix(reader_relation.name))
-            ]
-            names = [name for name in names if name.startswith(reader_relation.name)]
+            names = [n for n in run.lake.names(own.schema) if _SEEDS.fullmatch(n.removeprefix(own.name))]
+            names = [name for name in names if name.startswith(own.name)]
         else:
             # It may have another name since the reader was built.
             starts = position.state.starts.items()
-            seeds = (start.get("seed") for node, start in starts if node == model.id or start.get("uuid") == uuid)
-            full = next((str(seed) for seed in seeds if seed), "")
-            names = [full.removeprefix(f"{reader_relation.catalog}.{reader_relation.schema}.")] if full else []
+            found = (start.get("seed") for node, start in starts if node == model.id or start.get("uuid") == uuid)
+            full = next((str(seed) for seed in found if seed), "")
+            names = [full.removeprefix(f"{own.catalog}.{own.schema}.")] if full else []
         for name in names:
-            facts = run.lake.table(reader_relation.schema, name)
+            facts = run.lake.table(own.schema, name)
             if facts is not None and facts.properties.get(SEED) == "true":
-                yield Relation(reader_relation.catalog, reader_relation.schema, name), reader, facts
+                yield Relation(own.catalog, own.schema, name), reader, facts
 
 
 def _types(session: SparkSession, request: EraseRequest) -> StructType:
@@ -228,8 +224,8 @@ def other_copies(manifest: Manifest, request: EraseRequest) -> tuple[OtherCopy, 
 
 def _state(model: Model) -> Iterator[OtherCopy]:
     if model.stateful:
-        description = "state of its query (windows, joins, dedup) until the watermark passes it"
-        yield OtherCopy(model.name, description, f"engine build -f -s {model.name}")
+        what = "state of its query (windows, joins, dedup) until the watermark passes it"
+        yield OtherCopy(model.name, what, f"engine build -f -s {model.name}")
 
 
 def _downstream(manifest: Manifest, request: EraseRequest) -> Iterator[OtherCopy]:
@@ -239,22 +235,18 @@ def _downstream(manifest: Manifest, request: EraseRequest) -> Iterator[OtherCopy
         above = [node for node in reader.depends_on if node in names]
         if not above or reader.id in names:
             continue
-        column_maps = [
-            {old_name: new_name for new_name, old_name in reversed(_copies(reader, node).items())} for node in above
-        ]
-        names[reader.id] = _rename_condition(names[above[0]], column_maps[0]) if len(above) == 1 else None
+        passed = [{there: here for here, there in reversed(_copies(reader, node).items())} for node in above]
+        names[reader.id] = _renamed(names[above[0]], passed[0]) if len(above) == 1 else None
         if reader.keeps_rows:
             yield _copy_in(reader, request, names[reader.id])
 
 
 def _copy_in(reader: Model, request: EraseRequest, names: _Names | None) -> OtherCopy:
     if names is not None:
-        build_first = f"engine build -s {reader.name}, then " if not reader.streaming else ""
-        return OtherCopy(
-            reader.name, "rows that were read from it", f"{build_first}{erase_command(reader, request, names)}"
-        )
-    description = "rows computed from it" + (", and state of its query" if reader.stateful else "")
-    return OtherCopy(reader.name, description, f"engine build -f -s {reader.name}")
+        after = f"engine build -s {reader.name}, then " if not reader.streaming else ""
+        return OtherCopy(reader.name, "rows that were read from it", f"{after}{erase_command(reader, request, names)}")
+    what = "rows computed from it" + (", and state of its query" if reader.stateful else "")
+    return OtherCopy(reader.name, what, f"engine build -f -s {reader.name}")
 
 
 def _upstream(manifest: Manifest, request: EraseRequest) -> Iterator[OtherCopy]:
@@ -267,34 +259,34 @@ def _upstream(manifest: Manifest, request: EraseRequest) -> Iterator[OtherCopy]:
             node = manifest.nodes[above]
             if above in names:
                 continue
-            names[above] = _rename_condition(names[model.id], _copies(model, above))
+            names[above] = _renamed(names[model.id], _copies(model, above))
             if isinstance(node, Source):
-                description = f"records of the source ({node.spec.format}): a full refresh reads them again"
-                yield OtherCopy(node.name, description)
+                what = f"records of the source ({node.spec.format}): a full refresh reads them again"
+                yield OtherCopy(node.name, what)
             elif isinstance(node, Model):
                 waiting.append(node)
                 if node.keeps_rows:
-                    condition_names = names[above]
-                    command = erase_command(node, request, condition_names) if condition_names is not None else ""
+                    known = names[above]
+                    command = erase_command(node, request, known) if known is not None else ""
                     yield OtherCopy(node.name, "rows that it was made from: a full refresh reads them again", command)
 
 
 def _copies(model: Model, above: str) -> dict[str, str]:
-    copied_columns = {}
+    found = {}
     for column in model.columns:
         origins = [origin for origin in column.origins if origin.kind == "direct"]
         copied = column.derivation is Derivation.COPY and len(origins) == 1 and origins[0].node == above
         if copied and "." not in origins[0].column:
-            copied_columns[column.name] = origins[0].column
-    return copied_columns
+            found[column.name] = origins[0].column
+    return found
 
 
-def _rename_condition(names: _Names | None, new_names: _Names) -> _Names | None:
+def _renamed(names: _Names | None, others: _Names) -> _Names | None:
     """The columns of the condition under other names; None: not all of them have one."""
-    lower_names = {old.lower(): new for old, new in new_names.items()}
-    if names is None or not {name.lower() for name in names.values()} <= lower_names.keys():
+    known = {old.lower(): new for old, new in others.items()}
+    if names is None or not {name.lower() for name in names.values()} <= known.keys():
         return None
-    return {name: lower_names[old_name.lower()] for name, old_name in names.items()}
+    return {name: known[there.lower()] for name, there in names.items()}
 
 
 def erase_command(model: Model, request: EraseRequest, names: Mapping[str, str]) -> str:
@@ -303,14 +295,14 @@ def erase_command(model: Model, request: EraseRequest, names: Mapping[str, str])
 
 
 def with_names(condition: str, names: Mapping[str, str]) -> str:
-    replacements = {old.lower(): new for old, new in names.items()}
+    other = {old.lower(): new for old, new in names.items()}
     tokens, parts, at = tokenize(condition), [], 0
     for index, token in enumerate(tokens):
-        new = replacements.get(token.text.lower())
-        text_before = condition[tokens[index - 1].start : tokens[index - 1].end + 1] if index else ""
-        text_after = condition[tokens[index + 1].start : tokens[index + 1].end + 1] if index + 1 < len(tokens) else ""
+        new = other.get(token.text.lower())
+        before = condition[tokens[index - 1].start : tokens[index - 1].end + 1] if index else ""
+        after = condition[tokens[index + 1].start : tokens[index + 1].end + 1] if index + 1 < len(tokens) else ""
         is_text = condition[token.start] in "'\""
-        if new is None or is_text or text_before == "." or text_after == "(" or new.lower() == token.text.lower():
+        if new is None or is_text or before == "." or after == "(" or new.lower() == token.text.lower():
             continue
         parts += [condition[at : token.start], new if set(new.lower()) <= set(_PLAIN) else quoted(new)]
         at = token.end + 1

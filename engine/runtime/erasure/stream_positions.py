@@ -35,8 +35,8 @@ class StreamPosition:
 
     def initial(self, owner: Model) -> int | None:
         """The snapshot of another model's table that its initial snapshot has the rows of; None: it has none."""
-        snapshot = self.state.starts.get(owner.id, {}).get("snapshot")
-        return snapshot if isinstance(snapshot, int) else None
+        found = self.state.starts.get(owner.id, {}).get("snapshot")
+        return found if isinstance(found, int) else None
 
     def offsets_in(self, table: TableFacts) -> list[dict[str, Any]]:
         ids = {snapshot.id for snapshot in table.history} | table.snapshots
@@ -44,7 +44,7 @@ class StreamPosition:
 
 
 def positions(manifest: Manifest, target: Target) -> tuple[StreamPosition, ...]:
-    stream_positions = []
+    found = []
     for reader in manifest.models:
         if not reader.streaming or reader.deferred_from is not None:
             continue
@@ -53,18 +53,18 @@ def positions(manifest: Manifest, target: Target) -> tuple[StreamPosition, ...]:
             checkpoint = read_checkpoint(folder, state.generation, files=False)
             rebuilt = folder.pending() is not None
             if checkpoint.started is not None or rebuilt:
-                stream_positions.append(StreamPosition(reader, folder, state, checkpoint, rebuilt))
-    return tuple(stream_positions)
+                found.append(StreamPosition(reader, folder, state, checkpoint, rebuilt))
+    return tuple(found)
 
 
 def unread_faults(
-    stream_positions: Sequence[StreamPosition], owner: Model, relation: Relation, table: TableFacts
+    found: Sequence[StreamPosition], owner: Model, relation: Relation, table: TableFacts
 ) -> Iterator[Diagnostic]:
     """Yield why the earlier snapshots of a table cannot expire yet: streams have not read all of its rows."""
-    for position in stream_positions:
+    for position in found:
         offsets = position.offsets_in(table)
-        reads_own_table = relation == owner.relation and position.reads(owner)
-        if not table.history or not (offsets or reads_own_table):
+        own = relation == owner.relation and position.reads(owner)
+        if not table.history or not (offsets or own):
             continue
         name = position.reader.name
         hint = f"Their files go with the rows that are erased. Build it first: engine build -s {name}"
@@ -85,13 +85,13 @@ def _unread_by(position: StreamPosition, owner: Model, table: TableFacts, offset
     ids = [snapshot.id for snapshot in table.history]
     if not offsets:
         initial = position.initial(owner)
-        newer_snapshots = table.history[: ids.index(initial)] if initial in ids else table.history
-        return sum(_brings_rows(s, ignore_deletes=ignores) for s in newer_snapshots)
+        behind = table.history[: ids.index(initial)] if initial in ids else table.history
+        return sum(_brings_rows(s, ignore_deletes=ignores) for s in behind)
     counts = []
     for offset in offsets:
         at = ids.index(offset["snapshot_id"]) if offset["snapshot_id"] in ids else None
-        newer_snapshots = table.history[:at]
-        count = sum(_brings_rows(s, ignore_deletes=ignores) for s in newer_snapshots)
+        behind = table.history[:at]
+        count = sum(_brings_rows(s, ignore_deletes=ignores) for s in behind)
         counts.append(count + (at is not None and _is_partly_read(table.history[at], offset)))
     return max(counts)
 
@@ -117,17 +117,17 @@ def move_past(position: StreamPosition, owner: Model, relation: Relation, table:
     """Move a stream that has read all rows of a table to its current snapshot; return whether it was at another one."""
     head, ids = table.history[0], {snapshot.id for snapshot in table.history} | table.snapshots
     if position.offsets_in(table):
-        moved_offsets = offsets_to_move(position.folder.checkpoint(position.state.generation), ids, head.id)
-        if moved_offsets is not None:
-            moved_offsets.write(position.folder, position.state)
-        return moved_offsets is not None
+        found = offsets_to_move(position.folder.checkpoint(position.state.generation), ids, head.id)
+        if found is not None:
+            found.write(position.folder, position.state)
+        return found is not None
     if relation != owner.relation or position.initial(owner) not in ids - {head.id}:
         return False
     # It has read the initial snapshot, and nothing was committed since.
-    starts = {**position.state.starts, owner.id: _start_at(position.state.starts[owner.id], head)}
+    starts = {**position.state.starts, owner.id: _begun_at(position.state.starts[owner.id], head)}
     position.folder.save(replace(position.state, starts=starts))
     return True
 
 
-def _start_at(start: Any, head: SnapshotFacts) -> dict[str, Any]:
+def _begun_at(start: Any, head: SnapshotFacts) -> dict[str, Any]:
     return {**start, "at": head.at + 1, "snapshot": head.id}

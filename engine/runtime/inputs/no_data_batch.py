@@ -63,7 +63,7 @@ def _files_there(checkpoint: StatePath, batch: int) -> bool:
     accepted = accepted_times(checkpoint.parent)
     for source in file_sources(checkpoint):
         begin, end = (reaches(checkpoint, source, number) for number in (batch - 1, batch))
-        for file in logged(checkpoint, source, after_entry=begin, to=end):
+        for file in logged(checkpoint, source, after=begin, to=end):
             uri = local_paths.decoded(file.uri)
             path = listing.local(uri)
             if path is not None and modified(path) != accepted.get(uri, file.modified):

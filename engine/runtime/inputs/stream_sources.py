@@ -62,18 +62,16 @@ def read_upstreams(run: Run, model: Model) -> tuple[Upstream, ...]:
 
 def in_plan(frame: DataFrame, run: Run, model: Model, uuids: Mapping[str, str]) -> tuple[StreamSource, ...]:
     """The sources of a query as Spark will number them; `uuids` of the tables among them, by node."""
-    views, sources = streams_by_view(model), []
+    views, found = streams_by_view(model), []
     relations: list[Any] = []
     for view, relation in _leaves(frame, views):
-        known_index = next((i for i, known_relation in enumerate(relations) if relation.equals(known_relation)), None)
-        if known_index is None:
+        same = next((i for i, other in enumerate(relations) if relation.equals(other)), None)
+        if same is None:
             relations.append(relation)
         source = identified_stream(run.manifest, views[view], run.place)
         identity = {**source.identity, **({"uuid": uuids[source.node]} if source.node in uuids else {})}
-        sources.append(
-            replace(source, identity=identity, number=len(relations) - 1 if known_index is None else known_index)
-        )
-    return tuple(sources)
+        found.append(replace(source, identity=identity, number=len(relations) - 1 if same is None else same))
+    return tuple(found)
 
 
 def _leaves(frame: DataFrame, views: Mapping[str, Input]) -> Iterator[tuple[str, Any]]:
@@ -92,7 +90,7 @@ def _leaves(frame: DataFrame, views: Mapping[str, Input]) -> Iterator[tuple[str,
         waiting += [(children.apply(i), view) for i in reversed(range(count))]
 
 
-def check_sources(
+def checked(
     run: Run,
     model: Model,
     folder: TableState,
@@ -113,30 +111,24 @@ def check_sources(
         StateError: `source-changed`; nothing was read or written.
     """
     uuids = {upstream.node: upstream.facts.uuid for upstream in read_upstreams(run, model)}
-    planned = in_plan(frame, run, model, uuids)
+    now = in_plan(frame, run, model, uuids)
     text = [s.node for s in in_text(run.manifest, model, run.place)]
     # With the initial snapshot of a table Spark has two sources for one name in the text.
-    record_now = Recorded(planned, textual=[s.node for s in planned] == text, settings=model.facts.get("settings", {}))
+    made = Recorded(now, textual=[s.node for s in now] == text, settings=model.facts.get("settings", {}))
     checkpoint = folder.checkpoint(state.generation)
-    record_before = recorded(folder, state.generation)
-    reason = (
-        source_changes.difference(record_before.streams, planned)
-        if record_before is not None
-        else _unlike(checkpoint, planned)
-    )
+    before = recorded(folder, state.generation)
+    reason = source_changes.difference(before.streams, now) if before is not None else _unlike(checkpoint, now)
     if reason is None:
-        return state, record_now
-    begun_batch = (
-        spark_checkpoint.last_committed(checkpoint) if not written else spark_checkpoint.last_started(checkpoint)
-    )
-    if begun_batch is None and not any(_starts_fixed(run, source) for source in planned):
+        return state, made
+    begun = spark_checkpoint.last_committed(checkpoint) if not written else spark_checkpoint.last_started(checkpoint)
+    if begun is None and not any(_starts_fixed(run, source) for source in now):
         # The query was changed after a first start that failed.
         remove_tree(checkpoint, ignore_errors=True)
         state = replace(state, query_id=None)
         folder.save(state)
-        return state, record_now
-    fixes = new_checkpoint.ways(run.manifest, model)
-    finding = source_changes.rejection(str(model.relation), model.name, reason, fixes)
+        return state, made
+    ways = new_checkpoint.ways(run.manifest, model)
+    finding = source_changes.rejection(str(model.relation), model.name, reason, ways)
     raise StateError(finding.code, finding.message, finding.hint, node=model.name, location=Location(model.file))
 
 
@@ -146,20 +138,20 @@ def _starts_fixed(run: Run, source: StreamSource) -> bool:
     return isinstance(node, Source) and answers_of(node.spec.format).fixes_start
 
 
-def record(folder: TableState, generation: int, model: Model, stream_record: Recorded) -> None:
+def record(folder: TableState, generation: int, model: Model, made: Recorded) -> None:
     folder.save_facts(generation, model.fingerprint, model.facts)
-    if recorded(folder, generation) != stream_record:
-        folder.save_note(generation, RECORD, stream_record.as_json())
+    if recorded(folder, generation) != made:
+        folder.save_note(generation, RECORD, made.as_json())
 
 
-def _unlike(checkpoint: StatePath, planned: tuple[StreamSource, ...]) -> str | None:
+def _unlike(checkpoint: StatePath, now: tuple[StreamSource, ...]) -> str | None:
     batch = spark_checkpoint.last_started(checkpoint)
     offsets = spark_checkpoint.offset_lines(checkpoint, batch) if batch is not None else []
-    if offsets and len(offsets) != len(planned):
-        return f"its checkpoint has {len(offsets)} sources, but the query reads {len(planned)}"
-    for source, offset in zip(planned, offsets, strict=False):
+    if offsets and len(offsets) != len(now):
+        return f"its checkpoint has {len(offsets)} sources, but the query reads {len(now)}"
+    for source, offset in zip(now, offsets, strict=False):
         if source.kind == "files" and not _is_of(checkpoint, source):
-            return f"the checkpoint has read other files than the files of {source}"
+            return f"the checkpoint has read other files than those of {source}"
         if "topics" in source.identity and not set(offset or {}) <= set(source.identity["topics"]):
             return f"the checkpoint has read {', '.join(sorted(offset or {}))} where the query has {source}"
     return None
@@ -173,30 +165,26 @@ def _is_of(checkpoint: StatePath, source: StreamSource) -> bool:
     return not uris or any(uri == base or uri.startswith(f"{base}/") for uri in map(normalized, uris))
 
 
-def with_present_source_names(run: Run, model: Model, state: ModelState, folder: TableState) -> ModelState:
-    record_before = recorded(folder, state.generation)
-    if record_before is None:
+def renamed(run: Run, model: Model, state: ModelState, folder: TableState) -> ModelState:
+    before = recorded(folder, state.generation)
+    if before is None:
         return state
-    return source_changes.with_new_names(
-        state, record_before.streams, present_streams(run, model, record_before.streams)
-    )
+    return source_changes.with_new_names(state, before.streams, present_streams(run, model, before.streams))
 
 
 def recorded_dedup(run: Run, model: Model, folder: TableState, generation: int) -> dict[str, Sequence[str]]:
-    record_before = recorded(folder, generation)
-    if record_before is None or not record_before.dedup:
+    before = recorded(folder, generation)
+    if before is None or not before.dedup:
         return {}
-    present_names = source_changes.renames(record_before.streams, present_streams(run, model, record_before.streams))
-    names = {
-        stream.name: present_names[stream.node].name for stream in record_before.streams if stream.node in present_names
-    }
-    return {names.get(name, name): keys for name, keys in record_before.dedup.items()}
+    found = source_changes.renames(before.streams, present_streams(run, model, before.streams))
+    names = {stream.name: found[stream.node].name for stream in before.streams if stream.node in found}
+    return {names.get(name, name): keys for name, keys in before.dedup.items()}
 
 
-def present_streams(run: Run, model: Model, earlier_streams: Sequence[StreamSource]) -> tuple[StreamSource, ...]:
+def present_streams(run: Run, model: Model, before: Sequence[StreamSource]) -> tuple[StreamSource, ...]:
     """Return what a model reads as streams; tables that had another name when its generation began have that name."""
-    text_streams = in_text(run.manifest, model, run.place)
-    if {s.node for s in earlier_streams if s.kind == "table"} - {s.node for s in text_streams}:
+    now = in_text(run.manifest, model, run.place)
+    if {s.node for s in before if s.kind == "table"} - {s.node for s in now}:
         uuids = {upstream.node: upstream.facts.uuid for upstream in read_upstreams(run, model)}
-        return with_earlier_tables(text_streams, earlier_streams, uuids)
-    return text_streams
+        return with_earlier_tables(now, before, uuids)
+    return now

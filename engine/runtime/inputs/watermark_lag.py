@@ -43,8 +43,8 @@ _HINT = (
 )
 _DAY_MILLIS = SECONDS["day"] * 1000
 _AHEAD_HINT = (
-    "Correct the times, or set max_future: 1 hour next to its watermark, which turns such rows into bad records "
-    "(handled by on_bad_record); then recompute the table: engine build -s {0} --full-refresh."
+    "Correct the times, or set max_future: 1 hour beside its watermark, which makes bad records of such rows "
+    "(on_bad_record says what becomes of them); then compute it again: engine build -s {0} --full-refresh."
 )
 
 
@@ -63,8 +63,8 @@ class Timed:
 
 def timed(model: Model) -> tuple[Timed, ...]:
     marked = [(item, item.watermark) for item in model.inputs if item.stream and item.watermark]
-    timed_inputs = tuple(Timed(item.name, item.view, duration_seconds(mark.delay)) for item, mark in marked)
-    return timed_inputs if len(timed_inputs) > 1 else ()
+    found = tuple(Timed(item.name, item.view, duration_seconds(mark.delay)) for item, mark in marked)
+    return found if len(found) > 1 else ()
 
 
 def observed(frame: DataFrame, item: Timed, column: str) -> DataFrame:
@@ -87,9 +87,9 @@ class EventTimes:
     newest: dict[str, datetime] = field(default_factory=dict)
 
     def see(self, record: Mapping[str, Any]) -> None:
-        metrics = record.get("observedMetrics") or {}
+        told = record.get("observedMetrics") or {}
         for item in self.inputs:
-            micros = (metrics.get(item.observation) or {}).get(_NEWEST)
+            micros = (told.get(item.observation) or {}).get(_NEWEST)
             if micros is not None:
                 at = moment(int(micros))
                 self.newest[item.view] = max(at, self.newest.get(item.view, at))
@@ -99,13 +99,13 @@ class EventTimes:
         return {item.name: _text(self.newest[item.view]) if item.view in self.newest else None for item in self.inputs}
 
     def known(self) -> dict[str, dict[str, str]]:
-        came = datetime.now(UTC).isoformat(timespec="seconds")
-        times = {name: dict(earlier) for name, earlier in self.before.items()}
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        known = {name: dict(said) for name, said in self.before.items()}
         for item in self.inputs:
             at = self.newest.get(item.view)
-            if at is not None and _text(at) > times.get(item.name, {}).get(_NEWEST, ""):
-                times[item.name] = {_NEWEST: _text(at), "came": came}
-        return times
+            if at is not None and _text(at) > known.get(item.name, {}).get(_NEWEST, ""):
+                known[item.name] = {_NEWEST: _text(at), "came": now}
+        return known
 
     def held_back(self, model: Model, watermark: str | None, waiting: int, policy: str) -> Diagnostic | None:
         """The warning that an input holds back the others, if one does.
@@ -115,13 +115,13 @@ class EventTimes:
         """
         if not waiting or policy != "min" or not self.newest:
             return None
-        positions = {v.view: self.newest[v.view].timestamp() - v.delay for v in self.inputs if v.view in self.newest}
-        last = min(self.inputs, key=lambda item: positions.get(item.view, float("-inf")))
-        other_positions = [at for view, at in positions.items() if view != last.view]
-        if last.view in positions and min(other_positions) - positions[last.view] <= last.delay:
+        own = {v.view: self.newest[v.view].timestamp() - v.delay for v in self.inputs if v.view in self.newest}
+        last = min(self.inputs, key=lambda item: own.get(item.view, float("-inf")))
+        others = [at for view, at in own.items() if view != last.view]
+        if last.view in own and min(others) - own[last.view] <= last.delay:
             return None
         stands = f"at {_short(watermark)}" if watermark else "not set yet"
-        ahead = max((i for i in self.inputs if i.view in positions and i is not last), key=lambda i: positions[i.view])
+        ahead = max((i for i in self.inputs if i.view in own and i is not last), key=lambda i: own[i.view])
         message = (
             f"'{last.name}' holds back the watermark of '{model.name}', which is {stands}: {self._why(last)}; "
             f"'{ahead.name}' is at {_short(_text(self.newest[ahead.view]))}"
@@ -131,10 +131,10 @@ class EventTimes:
     def _why(self, item: Timed) -> str:
         if item.view in self.newest:
             return f"its newest event time is {_short(_text(self.newest[item.view]))}"
-        if (earlier := self.before.get(item.name)) is None:
+        if (known := self.before.get(item.name)) is None:
             return "it has had no rows so far"
-        came = _short(earlier.get("came", ""))
-        return f"it had no rows in this build; its newest event time, {_short(earlier.get(_NEWEST, ''))}, came {came}"
+        came = _short(known.get("came", ""))
+        return f"it had no rows in this build; its newest event time, {_short(known.get(_NEWEST, ''))}, came {came}"
 
 
 def ahead_of_clock(model: Model, watermark: str | None, now: datetime) -> Diagnostic | None:

@@ -71,9 +71,9 @@ def publish(run: Run, model: Model) -> int | None:
         StateError: `publish-diverged`.
     """
     folder = run.state(model)
-    staged_state = _staged_refresh(folder)
-    if staged_state is not None:
-        return full_refresh.publish(run, model, folder, run.spark.newSession(), staged_state).snapshot
+    pending = _whole(folder)
+    if pending is not None:
+        return full_refresh.publish(run, model, folder, run.spark.newSession(), pending).snapshot
     relation = model.relation
     table = run.lake.table(relation.schema, relation.name, STAGED)
     if table is None or STAGED not in table.branches:
@@ -88,21 +88,21 @@ def publish(run: Run, model: Model) -> int | None:
 
 
 def _note_table(run: Run, model: Model, folder: TableState) -> None:
-    state, table = folder.load(), run.lake.table(model.relation.schema, model.relation.name)
-    if state is not None and table is not None:
-        folder.save(replace(state, made=table.made))
+    state, there = folder.load(), run.lake.table(model.relation.schema, model.relation.name)
+    if state is not None and there is not None:
+        folder.save(replace(state, made=there.made))
 
 
-def _staged_refresh(folder: TableState) -> ModelState | None:
-    pending_state = folder.pending()
-    return pending_state if pending_state is not None and pending_state.phase is Phase.STAGED else None
+def _whole(folder: TableState) -> ModelState | None:
+    pending = folder.pending()
+    return pending if pending is not None and pending.phase is Phase.STAGED else None
 
 
-def staged_rows(run: Run, model: Model) -> str | None:
+def waiting(run: Run, model: Model) -> str | None:
     """What gives the rows of a model that wait, as SQL reads it; None: none do."""
-    staged_state = _staged_refresh(run.state(model))
-    if staged_state is not None:
-        return full_refresh.staging(model, staged_state.generation).sql
+    pending = _whole(run.state(model))
+    if pending is not None:
+        return full_refresh.staging(model, pending.generation).sql
     relation = model.relation
     table = run.lake.table(relation.schema, relation.name, STAGED)
     if table is None or STAGED not in table.branches:
@@ -111,18 +111,18 @@ def staged_rows(run: Run, model: Model) -> str | None:
     return f"{relation.sql} VERSION AS OF {table.snapshot}"
 
 
-def is_staged_beside(run: Run, model: Model) -> bool:
+def apart(run: Run, model: Model) -> bool:
     """Whether the new content of a batch table waits beside it: descriptions of that are not those of the table."""
-    return waits(model) and not model.streaming and staged_rows(run, model) is not None
+    return waits(model) and not model.streaming and waiting(run, model) is not None
 
 
-def with_staged_rows(run: Run, test: DataTest) -> str:
+def reading_what_waits(run: Run, test: DataTest) -> str:
     text = test.sql
     for model_id in test.depends_on:
         model = run.manifest.nodes[model_id]
         if isinstance(model, Model) and waits(model):
-            rows_sql = staged_rows(run, model)
-            text = text.replace(model.relation.sql, rows_sql) if rows_sql is not None else text
+            found = waiting(run, model)
+            text = text.replace(model.relation.sql, found) if found is not None else text
     return text
 
 
@@ -144,13 +144,13 @@ class Gates:
 
     def tested(self, test: DataTest, status: Status) -> tuple[Diagnostic, ...]:
         with self._guard:
-            remaining = self.chosen.get(test.model, set())
-            if test.id not in remaining:
+            left = self.chosen.get(test.model, set())
+            if test.id not in left:
                 return ()
-            remaining.discard(test.id)
+            left.discard(test.id)
             if status is Status.PASS:
                 self.passed.add(test.id)
-            last = not remaining
+            last = not left
         model = self.run.manifest.nodes[test.model]
         return self._decide(model) if last and isinstance(model, Model) else ()
 
@@ -160,21 +160,21 @@ class Gates:
             lake.drop_table(self.run.spark, relation)
 
     def _decide(self, model: Model) -> tuple[Diagnostic, ...]:
-        missing_tests = sorted(self.deciding[model.id] - self.passed)
-        if not missing_tests:
-            if (staged_state := _staged_refresh(self.run.state(model))) is not None:
-                self._rebuilt.append(full_refresh.staging(model, staged_state.generation).sql)
+        missing = sorted(self.deciding[model.id] - self.passed)
+        if not missing:
+            if (pending := _whole(self.run.state(model))) is not None:
+                self._rebuilt.append(full_refresh.staging(model, pending.generation).sql)
             publish(self.run, model)
             return ()
-        rows = staged_rows(self.run, model)
-        if not self.run.stop.is_set() and _staged_refresh(self.run.state(model)) is not None:
+        rows = waiting(self.run, model)
+        if not self.run.stop.is_set() and _whole(self.run.state(model)) is not None:
             # It is dropped by the next build, which continues with the table as it is.
             self.run.state(model).journal.end(Refresh)
-        return (_held_diagnostic(model, missing_tests, rows),) if rows is not None else ()
+        return (_held(model, missing, rows),) if rows is not None else ()
 
 
-def _held_diagnostic(model: Model, missing_tests: Iterable[str], rows: str) -> Diagnostic:
-    names = ", ".join(map(shown_name, missing_tests))
+def _held(model: Model, missing: Iterable[str], rows: str) -> Diagnostic:
+    names = ", ".join(map(shown_name, missing))
     message = (
         f"'{model.name}' was not published, and readers still see the previous rows; tests that failed or did "
         f"not run: {names}"
@@ -187,8 +187,8 @@ def _held_diagnostic(model: Model, missing_tests: Iterable[str], rows: str) -> D
 
 
 def gates(run: Run, nodes: Iterable[str]) -> Gates:
-    selected = set(nodes)
-    models = [m for i in selected if isinstance(m := run.manifest.nodes[i], Model) and waits(m)]
-    models += decided_by_tests(run.manifest, selected)
+    chosen = set(nodes)
+    models = [m for i in chosen if isinstance(m := run.manifest.nodes[i], Model) and waits(m)]
+    models += decided_by_tests(run.manifest, chosen)
     decide = {model.id: deciding(run.manifest, model) for model in models}
-    return Gates(run, decide, {model: set(tests & selected) for model, tests in decide.items()})
+    return Gates(run, decide, {model: set(tests & chosen) for model, tests in decide.items()})

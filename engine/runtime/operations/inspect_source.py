@@ -87,21 +87,19 @@ def _type(type_: DataType) -> str:
 
 def declaration(source: Source, columns: tuple[avro_values.AvroColumn, ...]) -> str:
     spec = source.spec
-    table: dict[str, Any] = {"name": source.table, "format": spec.format}
+    said: dict[str, Any] = {"name": source.table, "format": spec.format}
     kind = KINDS[spec.format]
-    table |= {key: _plain_value(shown_setting(spec.settings[key], key)) for key in kind.KEYS if key in spec.settings}
-    table |= {"options": shown(spec.options)} if spec.options else {}
-    table |= {key: value for key, value in (("timezone", spec.timezone), ("stream", spec.stream)) if value is not None}
-    table["schema"] = _Lines(
-        ",\n".join(f"{avro_values.quoted(column.name)} {column.type}" for column in columns) + "\n"
-    )
+    said |= {key: _plain(shown_setting(spec.settings[key], key)) for key in kind.KEYS if key in spec.settings}
+    said |= {"options": shown(spec.options)} if spec.options else {}
+    said |= {key: value for key, value in (("timezone", spec.timezone), ("stream", spec.stream)) if value is not None}
+    said["schema"] = _Lines(",\n".join(f"{avro_values.quoted(column.name)} {column.type}" for column in columns) + "\n")
     if docs := {column.name: column.doc for column in columns if column.doc}:
-        table["columns"] = docs
-    tree = {"sources": [{"name": source.source, "tables": [table]}]}
+        said["columns"] = docs
+    tree = {"sources": [{"name": source.source, "tables": [said]}]}
     return yaml.dump(tree, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
 
 
-def _plain_value(value: Any) -> Any:
+def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: inner for key, inner in value.items() if key != avro_values.SCHEMA_TEXT}
     return list(value) if isinstance(value, tuple) else value

@@ -30,6 +30,6 @@ def accept(manifest: Manifest, target: Target, root: Path, model: Model, target_
         return None
     with locked([folder]) as locks, spark_session(target, target_dir, locks) as spark:
         run = command_run(manifest, target, root, spark)
-        snapshot = publish.publish(run, model)
+        shown = publish.publish(run, model)
         full_refresh.clear_staging(run, model, spark)
-        return snapshot
+        return shown

@@ -20,7 +20,7 @@ from engine.runtime.build import spark_session
 from engine.runtime.context.run_context import CORE
 from engine.runtime.inputs.watermark_lag import moment
 from engine.runtime.spark_support.spark_errors import spark_exceptions, summary, unreadable
-from engine.secrets.scrubber import scrub
+from engine.secrets import scrub
 from engine.sources import BAD, KINDS, Place, answers_of
 from engine.sources.spark_reader import newest
 from engine.sources.spec import SourceSpec
@@ -42,7 +42,7 @@ class FreshnessVerdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class SourceFreshness:
+class SourceLook:
     """What a look at a source found.
 
     Attributes:
@@ -72,9 +72,9 @@ class SourceFreshness:
         return FreshnessVerdict.WARN if bounds.warn_after and age > bounds.warn_after.seconds else FreshnessVerdict.PASS
 
 
-def check_freshness(
+def look(
     sources: Sequence[Source], manifest: Manifest, target: Target, root: Path, target_dir: Path
-) -> Iterator[SourceFreshness]:
+) -> Iterator[SourceLook]:
     """Look at sources with bounds, one after the other.
 
     Raises:
@@ -88,10 +88,10 @@ def check_freshness(
     with spark_session(target, target_dir, sets=(*CORE, *jars)) if reads else nullcontext() as spark:
         for source in sources:
             session = spark.newSession() if spark is not None else None
-            freshness = _check_source(session, source, place)
-            if session is not None and not freshness.error:
-                freshness = replace(freshness, waiting=unread_by_model(session, manifest, target, source, place))
-            yield freshness
+            seen = _look(session, source, place)
+            if session is not None and not seen.error:
+                seen = replace(seen, waiting=waiting(session, manifest, target, source, place))
+            yield seen
 
 
 def _committed_at(source: Source) -> Callable[[SourceSpec, Place], datetime | None] | None:
@@ -99,24 +99,24 @@ def _committed_at(source: Source) -> Callable[[SourceSpec, Place], datetime | No
     return None if from_rows else answers_of(source.spec.format).committed_at
 
 
-def _check_source(session: SparkSession | None, source: Source, place: Place) -> SourceFreshness:
+def _look(session: SparkSession | None, source: Source, place: Place) -> SourceLook:
     begin, at = time.monotonic(), datetime.now(UTC)
-    newest_time, error, ahead, farthest = None, "", 0, ""
+    found, error, ahead, farthest = None, "", 0, ""
     try:
         KINDS[source.spec.format].check(source.spec, place)
         committed_at = _committed_at(source)
         if committed_at is not None:
-            newest_time = committed_at(source.spec, place)
+            found = committed_at(source.spec, place)
         elif session is not None:
-            newest_time, ahead, farthest = _newest(session, source, place)
-        error = "" if newest_time else "there is no row that counts" if ahead else "there is no row"
+            found, ahead, farthest = _newest(session, source, place)
+        error = "" if found else "there is no row that counts" if ahead else "there is no row"
     except EngineError as failure:
         error = failure.diagnostic.message
     except spark_exceptions() as failure:
         _log.exception("freshness of %s", source.name)
-        file_fault = unreadable(failure)
-        error = scrub(file_fault[0] if file_fault else summary(str(failure)))
-    return SourceFreshness(source, at, newest_time, time.monotonic() - begin, error, ahead, farthest)
+        told = unreadable(failure)
+        error = scrub(told[0] if told else summary(str(failure)))
+    return SourceLook(source, at, found, time.monotonic() - begin, error, ahead, farthest)
 
 
 def _newest(session: SparkSession, source: Source, place: Place) -> tuple[datetime | None, int, str]:
@@ -140,9 +140,7 @@ def _newest(session: SparkSession, source: Source, place: Place) -> tuple[dateti
     return None if row["newest"] is None else moment(row["newest"]), row["ahead"], row["farthest"] or ""
 
 
-def unread_by_model(
-    session: SparkSession, manifest: Manifest, target: Target, source: Source, place: Place
-) -> dict[str, int]:
+def waiting(session: SparkSession, manifest: Manifest, target: Target, source: Source, place: Place) -> dict[str, int]:
     """Records of a source that are not in a model's table yet, by model; empty where its kind cannot tell.
 
     A model that was never built waits for all there is.
@@ -151,14 +149,14 @@ def unread_by_model(
         EngineError: the source cannot be asked.
     """
     readers = [m for m in manifest.models if any(i.node == source.id and i.stream for i in m.inputs)]
-    count_unread = answers_of(source.spec.format).waiting
-    if count_unread is None or not readers:
+    left = answers_of(source.spec.format).waiting
+    if left is None or not readers:
         return {}
-    position = KINDS[source.spec.format].position(session, source.spec, place)
+    there = KINDS[source.spec.format].position(session, source.spec, place)
     counts = {}
     for model in readers:
         folder = table_state(target, model)
         state = folder.load()
         stands = spark_checkpoint.standing(folder.checkpoint(state.generation)) if state else []
-        counts[model.name] = count_unread(position, stands)
+        counts[model.name] = left(there, stands)
     return counts

@@ -57,8 +57,8 @@ class Quarantine:
     def wrote(self, query: str | None, batch: int | None = None) -> SnapshotFacts | None:
         """The commit of a batch (None: of any batch) of a query of Spark's, if there is one."""
         for snapshot in self.facts.history if self.facts else ():
-            is_batch = batch is None or snapshot.marker("batch-id") == str(batch)
-            if is_batch and query is not None and snapshot.marker(_QUERY) == query:
+            wanted = batch is None or snapshot.marker("batch-id") == str(batch)
+            if wanted and query is not None and snapshot.marker(_QUERY) == query:
                 return snapshot
         return None
 
@@ -78,16 +78,16 @@ class Quarantine:
         batch: int,
         query: str,
         markers: Mapping[str, str],
-        begun_snapshot: SnapshotFacts,
+        begun: SnapshotFacts,
     ) -> int:
         """Put the rows of a micro-batch in place of those of its first attempt, which followed other rules.
 
         Raises:
             StateError: `batch-unfinished`.
         """
-        check_alone(self.model, self.relation, self.facts, begun_snapshot)
+        check_alone(self.model, self.relation, self.facts, begun)
         staged = lake.stage(self._rows(session, parts, batch), self.relation.sql)
-        commit = lake.exchange(staged, begun_snapshot.id, {**markers, _QUERY: query}, self._expected())
+        commit = lake.exchange(staged, begun.id, {**markers, _QUERY: query}, self._expected())
         self.last = commit.snapshot
         return commit.rows
 
@@ -108,8 +108,8 @@ class Quarantine:
         from pyspark.sql import functions as f
 
         empty = session.createDataFrame([], COLUMNS).drop("batch_id", "quarantined_at")
-        all_rows = reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), parts, empty)
-        return all_rows.withColumns({"batch_id": f.lit(batch).cast("bigint"), "quarantined_at": f.current_timestamp()})
+        whole = reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), parts, empty)
+        return whole.withColumns({"batch_id": f.lit(batch).cast("bigint"), "quarantined_at": f.current_timestamp()})
 
     def _made(self, session: SparkSession) -> str:
         if self.facts is None and not self.made:
@@ -124,9 +124,9 @@ def _layout(model: Model) -> TableLayout:
     return TableLayout(properties=properties, comment=comment)
 
 
-def quarantines(model: Model, watched_inputs: Iterable[Watched]) -> bool:
+def quarantines(model: Model, watched: Iterable[Watched]) -> bool:
     return expectations.splits(model.expectations) or any(
-        item.policy is OnBadRecord.QUARANTINE and item.once for item in watched_inputs
+        item.policy is OnBadRecord.QUARANTINE and item.once for item in watched
     )
 
 

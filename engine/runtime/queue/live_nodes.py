@@ -50,21 +50,21 @@ def live_nodes(manifest: Manifest, nodes: Iterable[str]) -> dict[str, LiveNode]:
         manifest: a project without errors.
         nodes: ids of models, data tests and unit tests.
     """
-    selected_nodes = [manifest.nodes[i] for i in nodes]
-    models = {n.id: n for n in selected_nodes if isinstance(n, Model) and n.in_catalog}
-    groups = _group_tests(manifest, selected_nodes, models)
-    live: dict[str, LiveNode] = {}
+    chosen = [manifest.nodes[i] for i in nodes]
+    models = {n.id: n for n in chosen if isinstance(n, Model) and n.in_catalog}
+    groups = _grouped(manifest, chosen, models)
+    found: dict[str, LiveNode] = {}
     for id_ in manifest.order:
         if (model := models.get(id_)) is not None:
-            live[id_] = _model_node(manifest, model, models, groups)
+            found[id_] = _of_model(manifest, model, models, groups)
     for tested, tests in groups.apart.items():
-        live[TESTS + tested] = _tests_node(manifest, tested, tests, models)
-    return live
+        found[TESTS + tested] = _of_tests(manifest, tested, tests, models)
+    return found
 
 
-def _group_tests(manifest: Manifest, selected_nodes: Iterable[object], models: Mapping[str, Model]) -> _Groups:
+def _grouped(manifest: Manifest, chosen: Iterable[object], models: Mapping[str, Model]) -> _Groups:
     groups = _Groups()
-    for test in selected_nodes:
+    for test in chosen:
         if isinstance(test, UnitTest) and test.model in models:
             groups.with_model.setdefault(test.model, []).append(test.id)
         elif isinstance(test, DataTest):
@@ -77,9 +77,9 @@ def _group_tests(manifest: Manifest, selected_nodes: Iterable[object], models: M
     return groups
 
 
-def _model_node(manifest: Manifest, model: Model, models: Mapping[str, Model], groups: _Groups) -> LiveNode:
-    trigger_ids = set(_triggers(manifest, model))
-    upstream = _nearest_live(manifest, model.id, models.keys())
+def _of_model(manifest: Manifest, model: Model, models: Mapping[str, Model], groups: _Groups) -> LiveNode:
+    read = set(_triggers(manifest, model))
+    upstream = _nearest(manifest, model.id, models.keys())
     blocking = {
         TESTS + i for i in upstream
         if any(isinstance(t := manifest.nodes[test], DataTest) and t.severity is Severity.ERROR
@@ -90,21 +90,21 @@ def _model_node(manifest: Manifest, model: Model, models: Mapping[str, Model], g
         model.id,
         (*groups.with_model.get(model.id, ()), model.id),
         frozenset(upstream | blocking),
-        frozenset(trigger_ids & models.keys()) if schedule is None else frozenset(),
-        frozenset(i for i in trigger_ids if isinstance(manifest.nodes[i], Source)) if schedule is None else frozenset(),
+        frozenset(read & models.keys()) if schedule is None else frozenset(),
+        frozenset(i for i in read if isinstance(manifest.nodes[i], Source)) if schedule is None else frozenset(),
         model.operation.trigger.seconds,
         schedule,
     )
 
 
-def _tests_node(manifest: Manifest, tested: str, tests: Iterable[str], models: Mapping[str, Model]) -> LiveNode:
-    read_ids = {tested, *(i for test in tests for i in read_by(manifest, manifest.nodes[test]))}
-    for node in list(read_ids):
+def _of_tests(manifest: Manifest, tested: str, tests: Iterable[str], models: Mapping[str, Model]) -> LiveNode:
+    read = {tested, *(i for test in tests for i in read_by(manifest, manifest.nodes[test]))}
+    for node in list(read):
         if isinstance(model := manifest.nodes[node], Model) and not model.streaming:
-            read_ids |= {i for i in read_by(manifest, model) if model.computed_when_read}
-    sources = frozenset(i for i in read_ids if isinstance(manifest.nodes[i], Source))
+            read |= {i for i in read_by(manifest, model) if model.computed_when_read}
+    sources = frozenset(i for i in read if isinstance(manifest.nodes[i], Source))
     return LiveNode(
-        TESTS + tested, tuple(tests), frozenset({tested} & models.keys()), frozenset(read_ids & models.keys()),
+        TESTS + tested, tuple(tests), frozenset({tested} & models.keys()), frozenset(read & models.keys()),
         sources, _TESTS_EVERY,
     )  # fmt: skip
 
@@ -114,25 +114,25 @@ def _triggers(manifest: Manifest, model: Model) -> Iterator[str]:
     for node in read_by(manifest, model):
         if not model.streaming or node in streams:
             yield node
-            yield from _inputs_behind(manifest, node)
+            yield from _behind(manifest, node)
 
 
-def _inputs_behind(manifest: Manifest, node: str) -> Iterator[str]:
+def _behind(manifest: Manifest, node: str) -> Iterator[str]:
     model = manifest.nodes[node]
     if isinstance(model, Model) and model.is_inlined:
         for item in model.inputs:
             yield item.node
-            yield from _inputs_behind(manifest, item.node)
+            yield from _behind(manifest, item.node)
 
 
-def _nearest_live(manifest: Manifest, node: str, live_ids: Iterable[str]) -> set[str]:
-    live = set(live_ids)
-    nearest: set[str] = set()
+def _nearest(manifest: Manifest, node: str, kept: Iterable[str]) -> set[str]:
+    live = set(kept)
+    found: set[str] = set()
     waiting = list(manifest.parents(node))
     while waiting:
         current = waiting.pop()
         if current in live:
-            nearest.add(current)
+            found.add(current)
         elif isinstance(manifest.nodes[current], Model):
             waiting += manifest.parents(current)
-    return nearest
+    return found

@@ -76,22 +76,22 @@ class NodeQueue:
 
     def replace(self, nodes: Mapping[str, LiveNode], changed: Iterable[str], now: float) -> None:
         """Use other live nodes from now on: those that changed are due, those that are gone are forgotten."""
-        entries = {}
+        kept = {}
         for id_, node in nodes.items():
             entry = self.entries.get(id_)
             if entry is None:
                 entry = Entry(node)
                 self._plan_next(entry, now)
             entry.node = node
-            entries[id_] = entry
-        self.entries = entries
+            kept[id_] = entry
+        self.entries = kept
         for id_ in changed:
-            if id_ in entries:
-                entries[id_].failures, entries[id_].earliest = 0, 0.0
-                if entries[id_].state in {NodeState.FAILED, NodeState.BACKING_OFF}:
-                    self._release(entries[id_], now)
-                elif entries[id_].state is NodeState.STANDBY:
-                    entries[id_].until = now
+            if id_ in kept:
+                kept[id_].failures, kept[id_].earliest = 0, 0.0
+                if kept[id_].state in {NodeState.FAILED, NodeState.BACKING_OFF}:
+                    self._release(kept[id_], now)
+                elif kept[id_].state is NodeState.STANDBY:
+                    kept[id_].until = now
                 self.due(id_, "its definition changed", now)
 
     def due(self, id_: str, reason: str, now: float) -> None:
@@ -110,9 +110,9 @@ class NodeQueue:
 
     def committed(self, id_: str, now: float) -> None:
         name = shown_name(id_)
-        if (committed_entry := self.entries.get(id_)) is not None:
-            committed_entry.maintained = committed_entry.maintained or now
-            committed_entry.commits += 1
+        if (own := self.entries.get(id_)) is not None:
+            own.maintained = own.maintained or now
+            own.commits += 1
         for entry in self.entries.values():
             if id_ in entry.node.after and entry.node.id != id_:
                 self.due(entry.node.id, f"{name} committed", now)
@@ -173,11 +173,11 @@ class NodeQueue:
     def next_maintenance(self, now: float) -> Entry | None:
         """The node whose table is to be maintained now: in a quiet moment, the one with most commits; None: none is."""
         ready = [e for e in self.entries.values() if e.state in {NodeState.IDLE, NodeState.QUEUED} and not e.paused]
-        worn_entry = max((e for e in ready if self._worn(e, now)), key=lambda entry: entry.commits, default=None)
-        if worn_entry is None:
+        found = max((e for e in ready if self._worn(e, now)), key=lambda entry: entry.commits, default=None)
+        if found is None:
             return None
         quiet = all(e.due is None and e.state is not NodeState.RUNNING for e in self.entries.values())
-        return worn_entry if quiet or worn_entry.commits >= _URGENT * self.maintain_after else None
+        return found if quiet or found.commits >= _URGENT * self.maintain_after else None
 
     def begin_maintenance(self, entry: Entry) -> None:
         """The table of a node is maintained, in place of a turn; what makes it due meanwhile counts afterwards."""
@@ -190,9 +190,9 @@ class NodeQueue:
             return
         entry.commits, entry.maintained = 0, now
         self._turn_to(entry, NodeState.IDLE, "")
-        if due_reason := entry.again:
+        if again := entry.again:
             entry.again = ""
-            self.due(id_, due_reason, now)
+            self.due(id_, again, now)
 
     def succeed(self, id_: str, now: float, *, more: bool) -> None:
         """Its turn ended well; `more`: it left input unread."""
@@ -201,9 +201,9 @@ class NodeQueue:
         entry.succeeded, entry.failures = True, 0
         self._rest(entry, now, eager=more)
         self._turn_to(entry, NodeState.IDLE, "")
-        if due_reason := entry.again or ("more input" if more else ""):
+        if again := entry.again or ("more input" if more else ""):
             entry.again = ""
-            self.due(id_, due_reason, now)
+            self.due(id_, again, now)
 
     def fail(self, id_: str, now: float, reason: str, *, heals: bool) -> None:
         """Its turn failed; `heals`: it is tried again after a pause, as time may remove the cause."""
@@ -237,8 +237,8 @@ class NodeQueue:
                 self.due(entry.node.id, "resumed", now)
 
     def take_changes(self) -> list[StateChange]:
-        changes, self.changes = self.changes, []
-        return changes
+        taken, self.changes = self.changes, []
+        return taken
 
     def wait(self, now: float, most: float) -> float:
         """Seconds until something happens by time alone, at most `most`."""
@@ -288,11 +288,11 @@ class NodeQueue:
             moment = entry.node.schedule.after(datetime.fromtimestamp(now, UTC))
             entry.until = moment.timestamp() if moment is not None else None
 
-    def _turn_to(self, entry: Entry, state: NodeState, reason: str, retry_at: float | None = None) -> None:
+    def _turn_to(self, entry: Entry, state: NodeState, reason: str, until: float | None = None) -> None:
         if entry.paused and state in {NodeState.IDLE, NodeState.QUEUED, NodeState.WAITING, NodeState.STANDBY}:
             state, reason = NodeState.PAUSED, ""
-        earlier_state = NodeState.STANDBY if entry.standby else entry.state
-        if (earlier_state, entry.shown) == (state, reason) and state is not NodeState.BACKING_OFF:
+        before = NodeState.STANDBY if entry.standby else entry.state
+        if (before, entry.shown) == (state, reason) and state is not NodeState.BACKING_OFF:
             entry.state = state
             return
         took_over = entry.standby is not None and state is NodeState.RUNNING
@@ -301,4 +301,4 @@ class NodeQueue:
         entry.state, entry.shown = state, reason
         if state not in {NodeState.IDLE, NodeState.WAITING}:
             entry.reason = reason
-        self.changes.append(StateChange(entry.node.id, state, reason, retry_at, took_over))
+        self.changes.append(StateChange(entry.node.id, state, reason, until, took_over))

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def take_over(run: Run, session: SparkSession, model: Model, state: ModelState, rebuilt_relation: Relation) -> None:
+def take_over(run: Run, session: SparkSession, model: Model, state: ModelState, made: Relation) -> None:
     """Take over what a rebuild has beside its table.
 
     `run`: that holds the locks.
@@ -64,19 +64,19 @@ def take_over(run: Run, session: SparkSession, model: Model, state: ModelState, 
     """
     batch = generations.NO_BATCH if state.batch is None else state.batch
     markers = run.markers(model, state, batch)
-    deleted, rows = deleted_of(run, model), replace(rebuilt_relation, name=rebuilt_relation.name + DELETED)
+    deleted, rows = deleted_of(run, model), replace(made, name=made.name + DELETED)
     if deleted is not None and _is_missing(run, deleted.relation, rows, state):
         deleted.take_over(session, session.table(rows.sql), state.remembers or state.query_id or "", markers)
-    rows = replace(rebuilt_relation, name=rebuilt_relation.name + QUARANTINE)
+    rows = replace(made, name=made.name + QUARANTINE)
     quarantine = quarantine_of(run, model)
     if _is_missing(run, quarantine.relation, rows, state):
         quarantine.take_over(session, session.table(rows.sql), markers)
 
 
-def _is_missing(run: Run, own_relation: Relation, rebuilt_relation: Relation, state: ModelState) -> bool:
-    if run.lake.table(rebuilt_relation.schema, rebuilt_relation.name) is None:
+def _is_missing(run: Run, own: Relation, made: Relation, state: ModelState) -> bool:
+    if run.lake.table(made.schema, made.name) is None:
         return False
-    table = run.lake.table(own_relation.schema, own_relation.name)
+    table = run.lake.table(own.schema, own.name)
     return table is None or not generations.has_published(table.history, state)
 
 
@@ -100,7 +100,7 @@ class PublishedInput:
         return int(text) if text.isdecimal() else 0
 
 
-def published_input(model: Model, state: ModelState, table: TableFacts, rebuilt_table: TableFacts) -> PublishedInput:
+def published_input(model: Model, state: ModelState, table: TableFacts, made: TableFacts) -> PublishedInput:
     """Find the commit that published a rebuilt table.
 
     Raises:
@@ -114,13 +114,11 @@ def published_input(model: Model, state: ModelState, table: TableFacts, rebuilt_
             f"--discard -s {model.name}+), and rebuild them: engine build -f -s {model.name}+"
         )
         raise StateError("rebuild-unfinished", message, hint, node=model.name)
-    rebuilt_snapshots = frozenset({*(snapshot.id for snapshot in rebuilt_table.history), *rebuilt_table.snapshots})
-    return PublishedInput(str(model.relation), table.uuid, first, rebuilt_snapshots)
+    before = frozenset({*(snapshot.id for snapshot in made.history), *made.snapshots})
+    return PublishedInput(str(model.relation), table.uuid, first, before)
 
 
-def copy_rebuilt_generation(
-    run: Run, model: Model, rebuilt_folder: TableState, inputs: Mapping[str, PublishedInput]
-) -> ModelState:
+def copied(run: Run, model: Model, beside: TableState, inputs: Mapping[str, PublishedInput]) -> ModelState:
     """Make the generation that was built beside a model's table the pending one of that table.
 
     `run`: that holds the locks of both tables.
@@ -130,146 +128,137 @@ def copy_rebuilt_generation(
     Raises:
         StateError: `state-unreadable`, `lease-lost`.
     """
-    rebuilt_state, folder = rebuilt_folder.load(), run.state(model)
-    if rebuilt_state is None:
+    made, folder = beside.load(), run.state(model)
+    if made is None:
         raise ValueError(model.name)
     table = run.lake.table(model.relation.schema, model.relation.name)
     number = generations.next_number(folder, table)
-    starts = {node: _start(start, inputs.get(node)) for node, start in rebuilt_state.starts.items()}
-    state = replace(run.signed(model, rebuilt_state), generation=number, phase=Phase.BUILDING, starts=starts)
+    starts = {node: _start(start, inputs.get(node)) for node, start in made.starts.items()}
+    state = replace(run.signed(model, made), generation=number, phase=Phase.BUILDING, starts=starts)
     # A generation without model.json is nobody's to remove: a kill in the middle of the copy leaves half a checkpoint.
     folder.discard(number)
     folder.save(state)
-    tables = {node: (published.relation, published.uuid) for node, published in inputs.items()}
-    copy_generation(rebuilt_folder, rebuilt_state.generation, folder, number, tables)
-    for published in inputs.values():
-        moved_offsets = offsets_to_move(
-            folder.checkpoint(number), published.before, published.snapshot.id, published.files
-        )
-        state = state if moved_offsets is None else moved_offsets.write(folder, state)
+    tables = {node: (one.relation, one.uuid) for node, one in inputs.items()}
+    copy_generation(beside, made.generation, folder, number, tables)
+    for one in inputs.values():
+        found = offsets_to_move(folder.checkpoint(number), one.before, one.snapshot.id, one.files)
+        state = state if found is None else found.write(folder, state)
     folder.save_facts(number, state.fingerprint, model.facts)
     return state
 
 
-def _start(start: Mapping[str, object], published: PublishedInput | None) -> Mapping[str, object]:
-    return start if published is None else asdict(Start(published.uuid))
+def _start(start: Mapping[str, object], read: PublishedInput | None) -> Mapping[str, object]:
+    return start if read is None else asdict(Start(read.uuid))
 
 
 _RUNS = 3
 
 
-def cut_over(rebuild: Rebuild) -> bool:
+def cut_over(one: Rebuild) -> bool:
     """Publish the tables of a rebuild that has caught up; False: its last run failed, and nothing was published.
 
     Raises:
         StateError: `table-locked`, `rebuild-unfinished`.
         SetupError: Spark or the catalog cannot be had.
     """
-    models = [rebuild.model(node) for node in rebuild.models]
-    with locked_when_free([table_state(rebuild.target, model) for model in models]) as locks:
-        lake = Lake(rebuild.target.catalog)
+    models = [one.model(node) for node in one.models]
+    with locked_when_free([table_state(one.target, model) for model in models]) as locks:
+        lake = Lake(one.target.catalog)
         for model in models:
-            full_refresh.settle_interrupted_refresh(model, table_state(rebuild.target, model), lake)
-        if not (completed := steps_completed(rebuild)) and not _caught_up(rebuild):
+            full_refresh.settle(model, table_state(one.target, model), lake)
+        if not (completed := steps_completed(one)) and not _caught_up(one):
             return False
-        with locked([next_state(rebuild.target, model) for model in models]) as next_locks, ExitStack() as stack:
+        with locked([next_state(one.target, model) for model in models]) as beside, ExitStack() as stack:
             publish = Step(PUBLISHED)
             if PUBLISHED not in completed:
-                spark = stack.enter_context(spark_session(rebuild.target, rebuild.target_dir, (*locks, *next_locks)))
-                run = command_run(rebuild.manifest, rebuild.target, rebuild.root, spark)
+                spark = stack.enter_context(spark_session(one.target, one.target_dir, (*locks, *beside)))
+                run = command_run(one.manifest, one.target, one.root, spark)
                 raise_fences(run, models)
-                publish = Step(PUBLISHED, partial(_publish, rebuild, run, spark))
-            steps = [Step(PUBLISHING), publish, Step("rebuild dropped", partial(drop, rebuild))]
+                publish = Step(PUBLISHED, partial(_publish, one, run, spark))
+            steps = [Step(PUBLISHING), publish, Step("rebuild dropped", partial(drop, one))]
             carry_out(
-                [(rebuild.journal(node), note) for node, note in reversed(rebuild.notes().items())],
-                steps,
-                models[0].name,
+                [(one.journal(node), note) for node, note in reversed(one.notes().items())], steps, models[0].name
             )
     return True
 
 
-def _caught_up(rebuild: Rebuild) -> bool:
+def _caught_up(one: Rebuild) -> bool:
     for _ in range(_RUNS):
-        if run_once(rebuild, rebuild.models).failed:
+        if run_once(one, one.models).failed:
             return False
-        if (unread_model := next(_unread(rebuild), None)) is None:
+        if (found := next(_unread(one), None)) is None:
             return True
-    message = f"'{unread_model}' has not read all of the tables that are rebuilt with it"
-    raise StateError("rebuild-unfinished", message, "Run the command again.", node=unread_model)
+    message = f"'{found}' has not read all of the tables that are rebuilt with it"
+    raise StateError("rebuild-unfinished", message, "Run the command again.", node=found)
 
 
-def _unread(rebuild: Rebuild) -> Iterator[str]:
-    lake = Lake(rebuild.target.catalog)
-    for node in rebuild.models:
-        reader = rebuild.made(node)
-        folder = next_state(rebuild.target, rebuild.model(node))
+def _unread(one: Rebuild) -> Iterator[str]:
+    lake = Lake(one.target.catalog)
+    for node in one.models:
+        reader = one.made(node)
+        folder = next_state(one.target, one.model(node))
         state = folder.load()
         if state is None:
             yield reader.name
             continue
         checkpoint = read_checkpoint(folder, state.generation, files=False)
         position = StreamPosition(reader, folder, state, checkpoint, rebuilt=False)
-        owners = [rebuild.made(item.node) for item in reader.inputs if item.stream and item.node in rebuild.models]
+        owners = [one.made(item.node) for item in reader.inputs if item.stream and item.node in one.models]
         tables = ((owner, lake.table(owner.relation.schema, owner.relation.name)) for owner in owners)
         unread = (any(unread_faults([position], owner, owner.relation, table)) for owner, table in tables if table)
         if position.in_flight or any(unread):
             yield reader.name
 
 
-def _publish(rebuild: Rebuild, run: Run, spark: SparkSession) -> None:
-    for node in rebuild.models:
-        model = rebuild.model(node)
-        rebuilt_state, state = _rebuilt_state(rebuild, model), run.state(model).load()
-        if state is None or state.generation_id != rebuilt_state.generation_id:
-            read_models = [item.node for item in model.inputs if item.stream and item.node in rebuild.models]
-            _publish_one(
-                run, spark, model, {name: _published(rebuild, run, rebuild.model(name)) for name in read_models}
-            )
+def _publish(one: Rebuild, run: Run, spark: SparkSession) -> None:
+    for node in one.models:
+        model = one.model(node)
+        made, state = _made(one, model), run.state(model).load()
+        if state is None or state.generation_id != made.generation_id:
+            read = [item.node for item in model.inputs if item.stream and item.node in one.models]
+            _publish_one(run, spark, model, {name: _published(one, run, one.model(name)) for name in read})
 
 
-def _rebuilt_state(rebuild: Rebuild, model: Model) -> ModelState:
-    state = next_state(rebuild.target, model).load()
-    if state is None:
+def _made(one: Rebuild, model: Model) -> ModelState:
+    made = next_state(one.target, model).load()
+    if made is None:
         message = f"the state of {next_relation(model.relation)} is lost"
         hint = f"Rebuild it in place: engine build -f -s {model.name}+"
         raise StateError("rebuild-unfinished", message, hint, node=model.name)
-    return state
+    return made
 
 
-def _published(rebuild: Rebuild, run: Run, model: Model) -> PublishedInput:
+def _published(one: Rebuild, run: Run, model: Model) -> PublishedInput:
     relations = (model.relation, next_relation(model.relation))
-    table, rebuilt_table = (run.lake.table(relation.schema, relation.name) for relation in relations)
-    if table is None or rebuilt_table is None:
+    table, made = (run.lake.table(relation.schema, relation.name) for relation in relations)
+    if table is None or made is None:
         raise ValueError(model.name)
-    return published_input(model, _rebuilt_state(rebuild, model), table, rebuilt_table)
+    return published_input(model, _made(one, model), table, made)
 
 
 def _publish_one(run: Run, spark: SparkSession, model: Model, inputs: Mapping[str, PublishedInput]) -> None:
     session, relation = spark.newSession(), next_relation(model.relation)
-    state = copy_rebuilt_generation(run, model, next_state(run.target, model), inputs)
+    state = copied(run, model, next_state(run.target, model), inputs)
     kill_points.reach("generation copied", model.name)
     take_over(run, session, model, state, relation)
     kill_points.reach("taken over", model.name)
     full_refresh.publish(run, model, run.state(model), session, state, relation)
 
 
-def compare_tables(rebuild: Rebuild) -> Iterator[tuple[str, VersionDifference]]:
+def compare_tables(one: Rebuild) -> Iterator[tuple[str, VersionDifference]]:
     """Yield the difference of each table that exists, with the name of its model.
 
     Raises:
         RunError: `query-failed`.
         SetupError: Spark or the catalog cannot be had.
     """
-    lake = Lake(rebuild.target.catalog)
-    models = [rebuild.model(node) for node in rebuild.models]
+    lake = Lake(one.target.catalog)
+    models = [one.model(node) for node in one.models]
     models = [m for m in models if (t := lake.table(m.relation.schema, m.relation.name)) is not None and t.history]
     if not models:
         return
-    with spark_session(rebuild.target, rebuild.target_dir) as spark:
+    with spark_session(one.target, one.target_dir) as spark:
         for model in models:
             relation = next_relation(model.relation)
-            description = "the rebuilt table, with the one that readers see"
-            yield (
-                model.name,
-                compare_relations(spark.newSession(), model, description, model.relation.sql, relation.sql),
-            )
+            what = "the rebuilt table, with the one that readers see"
+            yield model.name, compare_relations(spark.newSession(), model, what, model.relation.sql, relation.sql)

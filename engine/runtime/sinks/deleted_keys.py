@@ -41,19 +41,19 @@ def match_table(frame: DataFrame, relation: str) -> SchemaMatch:
     """Compare the columns of a frame, streaming or not, with those of an existing table."""
     session = frame.sparkSession
     table = load(session, relation).schema()
-    return match(_stored_schema(session, iceberg_schema(session, frame)), _stored_schema(session, table))
+    return match(_stored(session, iceberg_schema(session, frame)), _stored(session, table))
 
 
-def _stored_schema(session: SparkSession, schema: Any) -> Mapping[str, Any]:
+def _stored(session: SparkSession, schema: Any) -> Mapping[str, Any]:
     """An Iceberg schema as Spark reads it: tinyint is int there, varchar is string."""
     convert = jvm_of(session).org.apache.iceberg.spark.SparkSchemaUtil.convert
-    schema_json: Mapping[str, Any] = json.loads(convert(schema).json())
-    return schema_json
+    read: Mapping[str, Any] = json.loads(convert(schema).json())
+    return read
 
 
-def with_spelling(frame: DataFrame, names: Iterable[str]) -> DataFrame:
-    new_names = list(names)
-    return frame if frame.columns == new_names else frame.toDF(*new_names)
+def spelled(frame: DataFrame, names: Iterable[str]) -> DataFrame:
+    wanted = list(names)
+    return frame if frame.columns == wanted else frame.toDF(*wanted)
 
 
 SUFFIX = "__deleted"
@@ -121,8 +121,8 @@ class Deleted:
             "Undo the change of the key or of 'sequence_by', or rebuild the table, which discards the deletes: "
             f"engine build -f -s {self.model.name}"
         )
-        paths = ", ".join([*differing, *map(shown_path, (*match.added, *match.missing))])
-        return StateError("table-schema", message + paths, hint, node=self.model.name)
+        shown = ", ".join([*differing, *map(shown_path, (*match.added, *match.missing))])
+        return StateError("table-schema", message + shown, hint, node=self.model.name)
 
     def append(
         self, session: SparkSession, rows: DataFrame | None, batch: int, query: str, markers: Mapping[str, str]
@@ -134,29 +134,25 @@ class Deleted:
         Raises:
             StateError: `batch-unfinished`.
         """
-        begun_snapshot = self._wrote(query, batch)
-        if begun_snapshot is not None and begun_snapshot.marker("fingerprint") == markers["fingerprint"]:
+        begun = self._wrote(query, batch)
+        if begun is not None and begun.marker("fingerprint") == markers["fingerprint"]:
             return
-        all_markers = {**markers, _QUERY: query, _BEGAN: self.began or query}
-        if begun_snapshot is not None:
-            check_alone(self.model, self.relation, self.facts, begun_snapshot)
-            new_rows = (
-                session.table(self.relation.sql).where("false") if rows is None else self._rows(rows, batch, query)
-            )
-            commit = lake.exchange(
-                lake.stage(new_rows, self.relation.sql), begun_snapshot.id, all_markers, self._expected()
-            )
+        said = {**markers, _QUERY: query, _BEGAN: self.began or query}
+        if begun is not None:
+            check_alone(self.model, self.relation, self.facts, begun)
+            gone = session.table(self.relation.sql).where("false") if rows is None else self._rows(rows, batch, query)
+            commit = lake.exchange(lake.stage(gone, self.relation.sql), begun.id, said, self._expected())
             self.last = commit.snapshot
             return
         if rows is None:
             return
-        key_rows = self._rows(rows, batch, query)
+        kept = self._rows(rows, batch, query)
         if self.facts is None and not self.made:
-            lake.create_table(session, self.relation.sql, key_rows, self._layout())
+            lake.create_table(session, self.relation.sql, kept, self._layout())
             self.made = True
         self._forget(session)
-        append_commit = lake.append(lake.stage(key_rows, self.relation.sql), all_markers, None, self._expected())
-        self.last = append_commit.snapshot if append_commit else self.last
+        made = lake.append(lake.stage(kept, self.relation.sql), said, None, self._expected())
+        self.last = made.snapshot if made else self.last
 
     def take_over(self, session: SparkSession, rows: DataFrame, query: str, markers: Mapping[str, str]) -> None:
         """Remember the deletes of another such table as they are; of other types, in place of those that there were."""
@@ -216,8 +212,8 @@ def deleted_of(run: Run, model: Model, began: str | None = None) -> Deleted | No
     """
     if model.write.delete_when is None:
         return None
-    empty = Deleted(model, None)
-    relation = empty.relation
+    found = Deleted(model, None)
+    relation = found.relation
     facts = run.lake.table(relation.schema, relation.name)
     if facts is not None and not ownership.adopted(run, model, relation, facts):
         message = f"{relation} was not made by '{model.name}', which needs a table of that name for its deleted keys"
@@ -228,6 +224,6 @@ def deleted_of(run: Run, model: Model, began: str | None = None) -> Deleted | No
 
 def began_by(run: Run, model: Model, table: TableFacts) -> str | None:
     """The query for whose rows the generations of a table remembered deletes, from snapshots alone; None: none did."""
-    deleted, own_ids = deleted_of(run, model), {identity(snapshot) for snapshot in table.history} - {None}
-    snapshots = deleted.facts.history if deleted and deleted.facts else ()
-    return next((began for s in snapshots if identity(s) in own_ids and (began := s.marker(_BEGAN))), None)
+    found, ours = deleted_of(run, model), {identity(snapshot) for snapshot in table.history} - {None}
+    snapshots = found.facts.history if found and found.facts else ()
+    return next((began for s in snapshots if identity(s) in ours and (began := s.marker(_BEGAN))), None)

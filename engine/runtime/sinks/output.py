@@ -65,8 +65,8 @@ class Appends:
         return Added(self._staged(frame), self.branch)
 
     def _staged(self, frame: DataFrame) -> lake.Staged:
-        fitted = lake.fitting(frame, self.relation) if self.ignore_new else frame
-        return lake.stage(fitted, self.relation, self.options)
+        known = lake.fitting(frame, self.relation) if self.ignore_new else frame
+        return lake.stage(known, self.relation, self.options)
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,26 +54,26 @@ def stored_aggregates(frame: DataFrame, views: Mapping[str, int]) -> Groups | No
               and (calls := _distinct(node))]  # fmt: skip
     if all(len(calls) == 1 for calls in groups):
         return ((_ONLY,),) * len(groups)
-    named_trees = _NamedTrees(views)
-    named_trees.read(analysed)
+    named = _Named(views)
+    named.read(analysed)
     texts = partial(_texts, analysed)
-    return tuple(told_apart([(named_trees.call(call), _result_id(call)) for call in calls], texts) for calls in groups)
+    return tuple(told_apart([(named.call(call), _result_id(call)) for call in calls], texts) for calls in groups)
 
 
 def _distinct(node: Any) -> list[Any]:
-    by_hash: dict[int, list[Any]] = {}
+    found: dict[int, list[Any]] = {}
     calls = []
     for item in each(node.aggregateExpressions()):
         for call in calls_of(item):
-            same_hash = by_hash.setdefault(call.canonicalized().semanticHash(), [])
-            if not any(call.semanticEquals(known_call) for known_call in same_hash):
-                same_hash.append(call)
+            alike = found.setdefault(call.canonicalized().semanticHash(), [])
+            if not any(call.semanticEquals(other) for other in alike):
+                alike.append(call)
                 calls.append(call)
     return calls
 
 
 @dataclass(slots=True)
-class _NamedTrees:
+class _Named:
     """What the columns and aggregates of an analysed plan are made of, by the ids that Spark gave them."""
 
     views: Mapping[str, int]
@@ -148,10 +148,10 @@ class _NamedTrees:
         if fields.get("dataType") == "binary":
             # Java's name of an object, which differs each time.
             fields.pop("value", None)
-        tree: Tree = [kind, fields, [self._next(next(nodes), nodes, lambdas) for _ in range(int(node["num-children"]))]]
+        made: Tree = [kind, fields, [self._next(next(nodes), nodes, lambdas) for _ in range(int(node["num-children"]))]]
         if kind == _CALL:
-            self.made[int(node["resultId"]["id"])] = tree
-        return tree
+            self.made[int(node["resultId"]["id"])] = made
+        return made
 
     def _field(self, value: Any, lambdas: dict[int, int]) -> Any:
         if isinstance(value, list) and value and isinstance(value[0], Mapping) and "class" in value[0]:

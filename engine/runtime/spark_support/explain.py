@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 _log = logging.getLogger("engine.runtime")
 
 
-def log_plan(model: Model, frame: DataFrame) -> None:
+def tell(model: Model, frame: DataFrame) -> None:
     if model.operation.explain:
-        _log_text(model, plans.explained(frame))
+        _say(model, plans.explained(frame))
 
 
-def log_stream_plan(model: Model, query: StreamingQuery) -> None:
+def tell_stream(model: Model, query: StreamingQuery) -> None:
     if model.operation.explain:
-        _log_text(model, queries.explained(query))
+        _say(model, queries.explained(query))
 
 
-def _log_text(model: Model, text: str) -> None:
+def _say(model: Model, text: str) -> None:
     _log.info("Spark's plan of %s:\n%s", model.name, plain_name(text).rstrip())

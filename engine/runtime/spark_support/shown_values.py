@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class CollectedRows:
+class Shown:
     names: list[str]
     types: list[str]
     rows: list[tuple[Any, ...]]
 
 
-def collect_rows(frame: DataFrame) -> CollectedRows:
+def shown(frame: DataFrame) -> Shown:
     """The rows of a frame whose session is in UTC.
 
     Times and dates come as texts: Python has no year 0 and none after 9999, and PySpark gives a timestamp in the zone
@@ -33,7 +33,7 @@ def collect_rows(frame: DataFrame) -> CollectedRows:
         for column, field in zip((f.col(f"`{index}`") for index in range(len(fields))), fields, strict=True)
     ]
     rows = [tuple(row) for row in numbered.select(*texts).collect()]
-    return CollectedRows([field.name for field in fields], [field.dataType.simpleString() for field in fields], rows)
+    return Shown([field.name for field in fields], [field.dataType.simpleString() for field in fields], rows)
 
 
 def _as_text(kind: DataType) -> DataType:

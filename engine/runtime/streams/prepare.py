@@ -81,16 +81,16 @@ def resume_sources(
         if not item.stream or not isinstance(node, Source):
             continue
         try:
-            resumption = KINDS[node.spec.format].resume(
+            found = KINDS[node.spec.format].resume(
                 session, node.spec, run.place, state.sources.get(node.id, {}), offsets
             )
         except EngineError as error:
-            error.diagnostics = tuple(of_reader(resumption, model, node) for resumption in error.diagnostics)
+            error.diagnostics = tuple(of_reader(found, model, node) for found in error.diagnostics)
             raise
-        for note in resumption.notes:
+        for note in found.notes:
             run.emit(Diagnosed(of_reader(note, model, node)))
-        if resumption.known:
-            remembered[node.id] = dict(resumption.known)
+        if found.known:
+            remembered[node.id] = dict(found.known)
     return remembered
 
 
@@ -106,27 +106,25 @@ class Beginnings:
 
     def rejected(self, batch: int) -> EngineError | None:
         """Why a micro-batch cannot be committed: rows before it are missing; None: there are none."""
-        first_snapshots = _first_snapshots(self.checkpoint, batch)
-        unread_nodes = {node for node, reading in self.readings.items() if not reading.begun}
-        if not unread_nodes or not first_snapshots:
+        begun = _begun_at(self.checkpoint, batch)
+        open_ones = {node for node, reading in self.readings.items() if not reading.begun}
+        if not open_ones or not begun:
             return None
         firsts = {reading.first for reading in self.readings.values()}
-        if firsts.issuperset(first_snapshots):
+        if firsts.issuperset(begun):
             return None
         try:
             for upstream in read_upstreams(self.run, self.model):
-                if upstream.node in unread_nodes:
+                if upstream.node in open_ones:
                     unread(self.model, upstream, self.readings[upstream.node].start)
         except StateError as error:
-            diagnostic = error.diagnostic
+            found = error.diagnostic
             hint = "Nothing of the micro-batch was written; build again to read every row of the table."
-            return StateError(
-                diagnostic.code, f"{diagnostic.message} while the model was starting", hint, node=self.model.name
-            )
+            return StateError(found.code, f"{found.message} while the model was starting", hint, node=self.model.name)
         return None
 
 
-def _first_snapshots(checkpoint: StatePath, batch: int) -> set[int]:
+def _begun_at(checkpoint: StatePath, batch: int) -> set[int]:
     """The snapshots with which a micro-batch begins, where that is a beginning; -1: with the first that it finds."""
     if batch == 0:
         offsets = spark_checkpoint.beginnings(checkpoint)
@@ -156,12 +154,12 @@ def open_inputs(query: StreamQuery, generation: Generation) -> tuple[StreamQuery
         StateError: an input is not what the checkpoint has read, or lacks what was not read.
     """
     run, model, folder, session = query.run, query.model, query.folder, query.session
-    state = stream_sources.with_present_source_names(run, model, generation.state, folder)
-    state, readings = initial_snapshot.find_beginnings(run, model, session, state, folder)
+    state = stream_sources.renamed(run, model, generation.state, folder)
+    state, readings = initial_snapshot.begin(run, model, session, state, folder)
     if any(reading.elsewhere for reading in readings.values()):
         query = query.over(readings)
-    has_rows = generation.table is not None
-    state, streams = stream_sources.check_sources(run, model, folder, state, query.frame, written=has_rows)
+    written = generation.table is not None
+    state, streams = stream_sources.checked(run, model, folder, state, query.frame, written=written)
     generation = replace(generation, state=state)
     take_back(run, model, folder.checkpoint(state.generation))
     remembered = resume_sources(run, model, session, state, folder)
@@ -191,34 +189,32 @@ def prepare(run: Run, model: Model) -> PreparedQuery:
         pyspark.errors.PySparkException: Spark rejects the query.
     """
     session, folder = open_session(run, model), run.state(model)
-    earlier_state, kind = folder.load(), run.plan.actions[model.id].kind
-    reset_state = reset_checkpoint.state_after_reset(run, model, folder) if kind is ActionKind.RESET else None
-    continued_state = None if kind is ActionKind.REFRESH else reset_state or earlier_state
-    query = open_query(run, model, session, folder, continued_state)
+    before, kind = folder.load(), run.plan.actions[model.id].kind
+    renewed = reset_checkpoint.renewed(run, model, folder) if kind is ActionKind.RESET else None
+    known = None if kind is ActionKind.REFRESH else renewed or before
+    query = open_query(run, model, session, folder, known)
     full_refresh.clear_staging(query.run, query.model, session)
     quarantine = quarantine_of(query.run, query.model) if quarantines(query.model, query.watched) else None
-    earlier_columns = given_before(
-        earlier_state, run.plan.actions[model.id].comparison, refresh=kind is ActionKind.REFRESH
-    )
-    generation = open_generation(query, reset_state, earlier_columns)
+    given = given_before(before, run.plan.actions[model.id].comparison, refresh=kind is ActionKind.REFRESH)
+    generation = open_generation(query, renewed, given)
     query, generation, inputs = open_inputs(query, generation)
     deleted = deleted_of(query.run, query.model, generation.state.remembers)
     if deleted is not None:
         deleted.fit(query.frame, fresh=generation.table is None)
-    query, notes = _as_table(query, generation, earlier_columns)
-    every_group = with_groups_left_out(query.model, query.frame)
-    writer = _writer(query, generation, inputs, quarantine, deleted, every_group)
-    rows = expectations.checked_rows(every_group.frame, query.model, query.run.manifest)
+    query, notes = _as_table(query, generation, given)
+    every = with_groups_left_out(query.model, query.frame)
+    writer = _writer(query, generation, inputs, quarantine, deleted, every)
+    rows = expectations.checked_rows(every.frame, query.model, query.run.manifest)
     return PreparedQuery(query, generation, inputs, writer, rows, notes)
 
 
 def _as_table(
-    query: StreamQuery, generation: Generation, earlier_columns: frozenset[str] | None
+    query: StreamQuery, generation: Generation, given: frozenset[str] | None
 ) -> tuple[StreamQuery, tuple[str, ...]]:
     notes: tuple[str, ...] = ()
     model, frame = query.model, query.frame
     if generation.table is not None:
-        columns, notes = table_setup.fitted(model, table_setup.columns_of(model, frame), earlier_columns)
+        columns, notes = table_setup.fitted(model, table_setup.columns_of(model, frame), given)
         table_setup.set_properties(model, query.session, generation.table)
         frame = table_setup.spelled_as(frame, columns.columns)
     return replace(query, model=table_setup.as_spelled(model, frame.columns), frame=frame), notes
@@ -230,7 +226,7 @@ def _writer(
     inputs: StreamInputs,
     quarantine: Quarantine | None,
     deleted: Deleted | None,
-    every_group: EveryGroup,
+    every: EveryGroup,
 ) -> BatchWriter:
     run, model, table = query.run, query.model, generation.table
     state, relation, branch = generation.state, generation.relation, generation.branch
@@ -245,7 +241,7 @@ def _writer(
         reached=generation.reached,
         snapshots=generations.committed_batches(table.history if table else (), state),
         rules=_rules(query, inputs, quarantine, state.generation),
-        output=output_of(model, relation.sql, deleted, branch, scope=every_group.scope, repeats=every_group.repeats),
+        output=output_of(model, relation.sql, deleted, branch, scope=every.scope, repeats=every.repeats),
         base=table.snapshot if table is not None else None,
         descends=descends_in(run, relation, branch),
     )
@@ -255,11 +251,11 @@ def _rules(query: StreamQuery, inputs: StreamInputs, quarantine: Quarantine | No
     run, model, landed = query.run, query.model, inputs.landed
     return replace(
         rules_of(model, query.watched, quarantine, query.folder.batches(generation)),
-        changed=partial(_batch_fault, landed, Beginnings(run, model, inputs.readings, landed.checkpoint)),
+        changed=partial(_rejected, landed, Beginnings(run, model, inputs.readings, landed.checkpoint)),
         refresh=partial(refresh_static, query.session, run.manifest, model),
     )
 
 
-def _batch_fault(landed: Landed, beginnings: Beginnings, batch: int) -> EngineError | None:
+def _rejected(landed: Landed, beginnings: Beginnings, batch: int) -> EngineError | None:
     """Why a micro-batch that was computed cannot be committed, because of what was read; None: it can."""
     return landed.refused(batch) or beginnings.rejected(batch)

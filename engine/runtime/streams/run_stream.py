@@ -69,9 +69,9 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 
-_START_SECONDS = 60.0
+_SOON = 60.0
 # One that comes again after a crash, one that takes what waits, one that closes what the moved watermark closes.
-_UNBOUNDED_BATCHES = 3
+_LAST = 3
 
 
 class EndReached(Exception):  # noqa: N818 - nothing went wrong
@@ -100,7 +100,7 @@ class EndOffsets:
         """Write one micro-batch, unless it is behind the end."""
         try:
             if self._fixed is None:
-                self._fixed = fix_ends(self.query.result(_START_SECONDS))
+                self._fixed = fix_ends(self.query.result(_SOON))
             else:
                 self.reached = self._passed(self._fixed)
         except BaseException as error:
@@ -112,11 +112,11 @@ class EndOffsets:
 
     def _passed(self, fixed: list[bool]) -> bool:
         """Whether several micro-batches in a row had no rows but those of tables."""
-        record = json.loads(last_report(self.query.result(_START_SECONDS)))
+        record = json.loads(last_report(self.query.result(_SOON)))
         rows = [source["numInputRows"] for source in record["sources"]]
         bounded = any(count for count, ends in zip(rows, fixed, strict=True) if ends)
         self._without = 0 if bounded else self._without + 1
-        return self._without >= _UNBOUNDED_BATCHES
+        return self._without >= _LAST
 
 
 _log = logging.getLogger("engine.runtime")
@@ -232,7 +232,7 @@ def stream_writer(
     )
 
 
-def follow(prepared: PreparedQuery, started_query: StartedQuery) -> Outcome:
+def follow(prepared: PreparedQuery, started: StartedQuery) -> Outcome:
     """Show the micro-batches of a query as they end, until the query has; return what it did, all in all.
 
     Raises:
@@ -240,21 +240,21 @@ def follow(prepared: PreparedQuery, started_query: StartedQuery) -> Outcome:
         pyspark.errors.PySparkException: Spark failed the query.
     """
     run, model, writer = prepared.query.run, prepared.query.model, prepared.writer
-    query, ends = started_query.query, started_query.ends
+    query, ends = started.query, started.ends
     progress = Progress(run, model, writer, query)
     try:
         writer.query.set_result(query)
         writer.record(query_id=str(query.id))
-        for _ in _until_done(started_query):
+        for _ in _until_done(started):
             progress.drain()
             _heed_stop(run, query)
         progress.drain()
-        explain.log_stream_plan(model, query)
+        explain.tell_stream(model, query)
     except spark_exceptions():
         # Spark wraps what happened in the writer beyond recognition.
         if (error := writer.error or (ends.error if ends else None)) is not None:
             raise error from None
-        if not started_query.bound.over and (ends is None or not ends.reached):
+        if not started.bound.over and (ends is None or not ends.reached):
             raise
         progress.drain()
     finally:
@@ -263,7 +263,7 @@ def follow(prepared: PreparedQuery, started_query: StartedQuery) -> Outcome:
         writer.query = Future()
     if model.stateful:
         compact(run.spark, query, writer.folder.checkpoint(writer.state.generation))
-    return replace(progress.outcome(), more=started_query.bound.over)
+    return replace(progress.outcome(), more=started.bound.over)
 
 
 def _heed_stop(run: Run, query: StreamingQuery) -> None:
@@ -272,16 +272,16 @@ def _heed_stop(run: Run, query: StreamingQuery) -> None:
         raise RunError("interrupted", "stopped before it had read all data", "The next build continues from there.")
 
 
-def _until_done(started_query: StartedQuery) -> Iterator[None]:
-    if started_query.ends is None:
-        while not started_query.query.awaitTermination(_POLL_SECONDS):  # type: ignore[arg-type] # seconds, fractions too
+def _until_done(started: StartedQuery) -> Iterator[None]:
+    if started.ends is None:
+        while not started.query.awaitTermination(_POLL_SECONDS):  # type: ignore[arg-type] # seconds, fractions too
             yield
         return
     from concurrent.futures import ThreadPoolExecutor
     from concurrent.futures import TimeoutError as NotYet
 
     with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(started_query.query.processAllAvailable)
+        waiting = pool.submit(started.query.processAllAvailable)
         while True:
             try:
                 waiting.result(_POLL_SECONDS)
@@ -302,11 +302,11 @@ def finish(prepared: PreparedQuery, outcome: Outcome) -> Outcome:
     reset_checkpoint.pass_files(landed, prepared.writer, query.since)
     if prepared.generation.beside:
         outcome = replace(outcome, status=Status.SUCCESS, message="", snapshot_id=_publish_rebuild(prepared))
-    initial_snapshot.drop_old_seeds(run, model, session)
-    hooks.run_post_hook(session, model)
+    initial_snapshot.clear(run, model, session)
+    hooks.after(session, model)
     # Of a rebuild that waits for its tests nothing may be left in the end; then its files are needed once more.
-    cleanup_note = source_cleanup.clean_up_files(landed) if folder.pending() is None else ""
-    return replace(outcome, note=_notes(outcome.note, *prepared.notes, cleanup_note))
+    done = source_cleanup.finish(landed) if folder.pending() is None else ""
+    return replace(outcome, note=_notes(outcome.note, *prepared.notes, done))
 
 
 def _publish_rebuild(prepared: PreparedQuery) -> int | None:
@@ -315,9 +315,9 @@ def _publish_rebuild(prepared: PreparedQuery) -> int | None:
     if waits(model):
         writer.record(phase=Phase.STAGED)
         return None
-    published = full_refresh.publish(run, model, writer.folder, session, writer.state)
-    lake.drop_table(session, full_refresh.staging(model, published.generation).sql)
-    return published.snapshot
+    done = full_refresh.publish(run, model, writer.folder, session, writer.state)
+    lake.drop_table(session, full_refresh.staging(model, done.generation).sql)
+    return done.snapshot
 
 
 def _notes(first: str, *more: str) -> str:

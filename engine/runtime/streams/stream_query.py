@@ -84,32 +84,32 @@ def in_order_of_state(
     """
     if "state" not in model.facts:
         return OrderedQuery(model, session.sql(model.sql), None)
-    stream_record = recorded(folder, state.generation) if state is not None and state.fingerprint else None
-    order = stream_record.order if stream_record is not None else None
+    known = recorded(folder, state.generation) if state is not None and state.fingerprint else None
+    order = known.order if known is not None else None
     if order is not None and (order["fingerprint"], order["spark"]) == (model.fingerprint, session.version):
         ran = replace(model, sql=order["sql"]) if order["moved"] else model
         return OrderedQuery(ran, session.sql(ran.sql), order)
     frame = session.sql(model.sql)
-    groups = _groups(model, frame)
-    began = _query_of_state(run, model, folder, state, groups) if state is not None and state.fingerprint else None
-    if began is None or not (groups or began["groups"]):
-        return OrderedQuery(model, frame, _record(model, groups, frame) if groups else None)
-    if groups is not None and _has_order(began, groups, model):
-        return OrderedQuery(model, frame, _record(model, groups, frame))
-    for text in _reordered(began, model):
-        reordered = replace(model, sql=text)
+    now = _groups(model, frame)
+    before = _before(run, model, folder, state, now) if state is not None and state.fingerprint else None
+    if before is None or not (now or before["groups"]):
+        return OrderedQuery(model, frame, _record(model, now, frame) if now else None)
+    if now is not None and _fits(before, now, model):
+        return OrderedQuery(model, frame, _record(model, now, frame))
+    for text in _reordered(before, model):
+        other = replace(model, sql=text)
         frame = session.sql(text)
-        groups = _groups(reordered, frame)
-        if groups is not None and _has_order(began, groups, reordered):
-            return OrderedQuery(reordered, frame, {**_record(reordered, groups, frame), "moved": True})
+        now = _groups(other, frame)
+        if now is not None and _fits(before, now, other):
+            return OrderedQuery(other, frame, {**_record(other, now, frame), "moved": True})
     message = f"the aggregates of '{model.name}' are in another order than in its state, which stores them by position"
     hint = f"Restore the order of the columns, or rebuild the table: engine build -f -s {model.name}"
-    raise _model_changed(model, message, hint)
+    raise _changed(model, message, hint)
 
 
 def _record(model: Model, groups: Groups, frame: DataFrame) -> dict[str, Any]:
-    record = {"groups": groups, "fingerprint": model.fingerprint, "spark": frame.sparkSession.version, "moved": False}
-    return {**model.facts["state"], "sql": model.sql, **record}
+    made = {"groups": groups, "fingerprint": model.fingerprint, "spark": frame.sparkSession.version, "moved": False}
+    return {**model.facts["state"], "sql": model.sql, **made}
 
 
 def _groups(model: Model, frame: DataFrame) -> Groups | None:
@@ -120,56 +120,54 @@ def _views(facts: _Facts) -> dict[str, int]:
     return {str(item["view"]).replace("`", "").lower(): number for number, item in enumerate(facts["inputs"])}
 
 
-def _query_of_state(
-    run: Run, model: Model, folder: TableState, state: ModelState, groups: Groups | None
-) -> _Facts | None:
+def _before(run: Run, model: Model, folder: TableState, state: ModelState, now: Groups | None) -> _Facts | None:
     """The query that has the order of a state, with the names of now and its `groups`; None: the state has no order."""
     facts = folder.facts(state)
     if facts is None or "state" not in facts:
         # The plan compares such facts as text: it is the same.
         return None
-    stream_record = recorded(folder, state.generation)
-    if stream_record is not None and stream_record.order is not None:
-        writer = LastWriter(state.fingerprint, facts, stream_record)
-        streams_read = StreamsRead.of(model, writer, present_streams(run, model, stream_record.streams))
-        return dict(with_present_names(run.manifest, model, facts, writer, streams_read)["began"])
-    if not groups:
+    known = recorded(folder, state.generation)
+    if known is not None and known.order is not None:
+        writer = LastWriter(state.fingerprint, facts, known)
+        read = StreamsRead.of(model, writer, present_streams(run, model, known.streams))
+        return dict(with_present_names(run.manifest, model, facts, writer, read)["began"])
+    if not now:
         return None
     message = f"the state of '{model.name}' does not record the order of its aggregates, which it stores by position"
     path = folder.generation(state.generation) / RECORD
     hint = f"Restore {path} from a backup, or rebuild the table: engine build -f -s {model.name}"
-    raise _model_changed(model, message, hint)
+    raise _changed(model, message, hint)
 
 
-def _has_order(began: _Facts, groups: Groups, model: Model) -> bool:
-    model_facts = {**model.facts["state"], "sql": model.sql}
-    is_same_order = same_order(began["groups"], began["inputs"], groups, model_facts["inputs"])
-    if is_same_order is not None:
-        return is_same_order
+def _fits(before: _Facts, now: Groups, model: Model) -> bool:
+    said = {**model.facts["state"], "sql": model.sql}
+    same = same_order(before["groups"], before["inputs"], now, said["inputs"])
+    if same is not None:
+        return same
     try:
-        return aggregate_orders(meaning(began)) == aggregate_orders(meaning(model_facts))
+        return aggregate_orders(meaning(before)) == aggregate_orders(meaning(said))
     except UnprovableError:
         return False
 
 
-def _reordered(began: _Facts, model: Model) -> list[str]:
+def _reordered(before: _Facts, model: Model) -> list[str]:
     try:
-        return reorderings(model.sql, meaning(began), meaning({**model.facts["state"], "sql": model.sql}))
+        return reorderings(model.sql, meaning(before), meaning({**model.facts["state"], "sql": model.sql}))
     except UnprovableError:
         return []
 
 
-def _model_changed(model: Model, message: str, hint: str) -> StateError:
+def _changed(model: Model, message: str, hint: str) -> StateError:
     return StateError("model-changed", message, hint, node=model.name, location=Location(model.file))
 
 
 _OPERATORS = {"dedupe", "dedupeWithinWatermark"}
 
 
-def with_dedup_order(
+def ordered(
     model: Model,
     checkpoint: StatePath | None,
-    recorded_keys: Mapping[str, Sequence[str]] | None = None,
+    recorded: Mapping[str, Sequence[str]] | None = None,
     renamed: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Model:
     """Return the model with the keys of each input in the order of its checkpoint, or in that of a new one.
@@ -182,21 +180,21 @@ def with_dedup_order(
     """
     if not any(len(item.dedup) > 1 for item in model.inputs):
         return model
-    in_state = list(_dedup_keys_in_state(checkpoint)) if checkpoint is not None else []
+    in_state = list(_recorded(checkpoint)) if checkpoint is not None else []
     inputs = []
     for item in model.inputs:
         names, columns = {key.lower(): key for key in item.dedup}, (renamed or {}).get(item.name, {})
-        key_lists = [recorded_keys[item.name]] if recorded_keys and item.name in recorded_keys else in_state
+        known = [recorded[item.name]] if recorded and item.name in recorded else in_state
         orders = [[key if key in names else columns.get(key, key).lower() for key in map(str.lower, keys)]
-                  for keys in key_lists]  # fmt: skip
+                  for keys in known]  # fmt: skip
         order = next((keys for keys in orders if sorted(keys) == sorted(names)), None)
         if order is None and len(names) > 1 and orders:
-            raise _unknown_order(model, item)
+            raise _unknown(model, item)
         inputs.append(replace(item, dedup=tuple(names[key] for key in order or sorted(names))))
     return replace(model, inputs=tuple(inputs))
 
 
-def _unknown_order(model: Model, item: Input) -> StateError:
+def _unknown(model: Model, item: Input) -> StateError:
     message = (
         f"the order in which the state of '{model.name}' holds the dedup keys of '{item.name}' "
         f"({', '.join(item.dedup)}) is not known"
@@ -208,7 +206,7 @@ def _unknown_order(model: Model, item: Input) -> StateError:
     return StateError("model-changed", message, hint, node=model.name, location=Location(model.file))
 
 
-def _dedup_keys_in_state(checkpoint: StatePath) -> Iterator[tuple[str, ...]]:
+def _recorded(checkpoint: StatePath) -> Iterator[tuple[str, ...]]:
     """The keys of each dedup step, in lower case and in the order of its state; none where they cannot be read."""
     for step, name in spark_checkpoint.operator_folders(checkpoint).items():
         if name not in _OPERATORS:
@@ -232,7 +230,7 @@ def _key_columns(content: bytes) -> tuple[str, ...]:
 
 _HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 # Spark keeps this many progress records; more than can come between two polls.
-_PROGRESS_REPORTS = 100
+_PROGRESS_KEPT = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,28 +259,28 @@ class StreamQuery:
 
     def over(self, tables: Mapping[str, TableReading]) -> StreamQuery:
         """Return the query over tables that begin elsewhere than with their first commit, by node."""
-        watched_inputs = register(
+        watched = register(
             self.session, self.run.manifest, self.model, self.place, bounded=False, tables=tables, since=self.since,
             events_from=self.events_from,
         )  # fmt: skip
-        return replace(self, watched=watched_inputs, frame=self.session.sql(self.model.sql))
+        return replace(self, watched=watched, frame=self.session.sql(self.model.sql))
 
 
 def open_session(run: Run, model: Model) -> SparkSession:
     """Return a session of the model's own, as its header wants it; its `pre_hook` has run."""
     session = run.spark.newSession()
     join_as_sql(session)
-    session.conf.set("spark.sql.streaming.numRecentProgressUpdates", str(_PROGRESS_REPORTS))
+    session.conf.set("spark.sql.streaming.numRecentProgressUpdates", str(_PROGRESS_KEPT))
     if model.operation.state_provider is StateProvider.HDFS:
         session.conf.set("spark.sql.streaming.stateStore.providerClass", _HDFS)
     if model.state_partitions is not None:
         session.conf.set("spark.sql.shuffle.partitions", str(model.state_partitions))
-    hooks.run_pre_hook(session, model)
+    hooks.before(session, model)
     return session
 
 
 def open_query(
-    run: Run, model: Model, session: SparkSession, folder: TableState, continued_state: ModelState | None
+    run: Run, model: Model, session: SparkSession, folder: TableState, known: ModelState | None
 ) -> StreamQuery:
     """Register the inputs of a model and have Spark analyse its query.
 
@@ -293,35 +291,24 @@ def open_query(
         RunError: the declared columns are not those of the query.
         pyspark.errors.PySparkException: Spark rejects the query.
     """
-    run, since = (
-        reset_checkpoint.run_from_reset(run, model, continued_state),
-        reset_checkpoint.files_from(run, model, continued_state),
-    )
-    model, place = _model_and_place(run, model, folder, continued_state)
-    events_from = reset_checkpoint.events_from(continued_state)
-    watched_inputs = register(session, run.manifest, model, place, bounded=False, since=since, events_from=events_from)
-    resumed_state = continued_state if run.plan.actions[model.id].kind is ActionKind.RESUME else None
-    query = in_order_of_state(run, session, model, folder, resumed_state)
+    run, since = reset_checkpoint.placed(run, model, known), reset_checkpoint.after(run, model, known)
+    model, place = _as_begun(run, model, folder, known)
+    events_from = reset_checkpoint.events_from(known)
+    watched = register(session, run.manifest, model, place, bounded=False, since=since, events_from=events_from)
+    resumed = known if run.plan.actions[model.id].kind is ActionKind.RESUME else None
+    query = in_order_of_state(run, session, model, folder, resumed)
     table_setup.check_declared(query.model, query.frame)
-    return StreamQuery(
-        run, query.model, session, folder, place, since, events_from, watched_inputs, query.frame, query.order
-    )
+    return StreamQuery(run, query.model, session, folder, place, since, events_from, watched, query.frame, query.order)
 
 
-def _model_and_place(
-    run: Run, model: Model, folder: TableState, continued_state: ModelState | None
-) -> tuple[Model, Place]:
-    if continued_state is None:
-        return with_dedup_order(model, None), replace(run.place, settled={}, folders={})
-    pinned = (
-        stream_sources.with_present_source_names(run, model, continued_state, folder).settled
-        if continued_state.batch is not None
-        else {}
-    )
-    ordered_model = with_dedup_order(model, None)
+def _as_begun(run: Run, model: Model, folder: TableState, known: ModelState | None) -> tuple[Model, Place]:
+    if known is None:
+        return ordered(model, None), replace(run.place, settled={}, folders={})
+    settled = stream_sources.renamed(run, model, known, folder).settled if known.batch is not None else {}
+    begun = ordered(model, None)
     if run.plan.actions[model.id].kind is ActionKind.RESUME:
-        recorded_keys = stream_sources.recorded_dedup(run, model, folder, continued_state.generation)
+        recorded = stream_sources.recorded_dedup(run, model, folder, known.generation)
         columns = {item.name: earlier_names(node) for item in model.inputs
                    if isinstance(node := run.manifest.nodes[item.node], Model)}  # fmt: skip
-        ordered_model = with_dedup_order(model, folder.checkpoint(continued_state.generation), recorded_keys, columns)
-    return ordered_model, replace(run.place, settled=dict(pinned), folders={})
+        begun = ordered(model, folder.checkpoint(known.generation), recorded, columns)
+    return begun, replace(run.place, settled=dict(settled), folders={})

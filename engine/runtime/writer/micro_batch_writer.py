@@ -33,11 +33,11 @@ from engine.runtime.quality.bad_records import Observed, TakenOut, Watched
 from engine.runtime.quality.quarantine import Quarantine
 from engine.runtime.sinks import Output
 from engine.runtime.sinks.output import Appends
-from engine.runtime.writer.kept_batches import StoredBatch, StoredBatches
+from engine.runtime.writer.kept_batches import KeptBatch, KeptBatches
 from engine.spark.internals import executions
 from engine.spark.internals.queries import end_offsets
 from engine.state import ModelState, TableState
-from engine.state.checkpoint import digest_of, markers_of, with_digest
+from engine.state.checkpoint import digest_of, ended, markers_of
 from engine.state.state_path import StatePath, content
 
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ def repeatable(model: Model) -> bool:
     A static side is read again, and what a stateful step gives may depend on the order of its rows: which of two
     repeats a dedup keeps, the last digits of a sum.
     """
-    all_streams = all(item.stream for item in model.inputs)
-    return all_streams and not model.stateful and model.deterministic
+    whole = all(item.stream for item in model.inputs)
+    return whole and not model.stateful and model.deterministic
 
 
 _NO_OFFSET = "-"
@@ -66,15 +66,15 @@ def offsets_of_batch(checkpoint: StatePath, query: StreamingQuery, batch: int) -
     """
     path = checkpoint / "offsets" / str(batch)
     try:
-        log_content = content(path)
+        written = content(path)
     except OSError as error:
-        raise _checkpoint_changed(path, f"cannot be read: {error.strerror or error}", batch) from error
-    lines = log_content.decode(errors="replace").splitlines()
+        raise _changed(path, f"cannot be read: {error.strerror or error}", batch) from error
+    lines = written.decode(errors="replace").splitlines()
     if [_value(line) for line in lines[2:]] != [
         _value(_NO_OFFSET if text is None else text) for text in end_offsets(query)
     ]:
-        raise _checkpoint_changed(path, "has other offsets than the micro-batch was computed from", batch)
-    return log_content
+        raise _changed(path, "has other offsets than the micro-batch was computed from", batch)
+    return written
 
 
 def _value(text: str) -> object:
@@ -84,14 +84,14 @@ def _value(text: str) -> object:
         return text
 
 
-def _checkpoint_changed(path: StatePath, fault: str, batch: int) -> StateError:
-    message = f"{path} {fault}"
-    hint = f"Nothing of micro-batch {batch} was written. Find the other writer of the checkpoint, and build again."
+def _changed(path: StatePath, what: str, batch: int) -> StateError:
+    message = f"{path} {what}"
+    hint = f"Nothing of micro-batch {batch} was written. Find out what else writes to the checkpoint, and build again."
     return StateError("checkpoint-changed", message, hint)
 
 
 # Spark calls the writer a moment before it has told who the query is.
-_START_SECONDS = 60.0
+_SOON = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class Rules:
     watched: tuple[Watched, ...] = ()
     checks: tuple[Expectation, ...] = ()
     quarantine: Quarantine | None = None
-    kept: StoredBatches | None = None
+    kept: KeptBatches | None = None
     changed: Callable[[int], EngineError | None] = lambda _: None
     refresh: Callable[[], None] = lambda: None
 
@@ -165,7 +165,7 @@ class BatchWriter:
         try:
             offsets = self._offsets(batch)
             result = self._write(frame, batch, markers_of(offsets))
-            ends = with_digest(self.state.ends, batch, digest_of(offsets))
+            ends = ended(self.state.ends, batch, digest_of(offsets))
             self.record(batch=batch, snapshot=result.snapshot or self.state.snapshot, ends=ends)
             self.written[batch] = result
             if self.rules.kept is not None:
@@ -188,7 +188,7 @@ class BatchWriter:
         kill_points.reach("started" if number is None else "recorded", self.relation, number)
 
     def _offsets(self, batch: int) -> bytes:
-        return offsets_of_batch(self._checkpoint(), self.query.result(_START_SECONDS), batch)
+        return offsets_of_batch(self._checkpoint(), self.query.result(_SOON), batch)
 
     def _checkpoint(self) -> StatePath:
         if self.checkpoint is None:
@@ -200,11 +200,11 @@ class BatchWriter:
         if self.reached is not None and batch <= self.reached:
             compute_only(frame)
             return WrittenBatch(snapshot=self.snapshots.get(batch), replayed=True)
-        stored_batch = self.rules.kept.find(frame.sparkSession, batch) if self.rules.kept is not None else None
-        if stored_batch is not None:
+        kept = self.rules.kept.find(frame.sparkSession, batch) if self.rules.kept is not None else None
+        if kept is not None:
             # Computed again for its state; its rows are those of the first time.
             compute_only(frame)
-            return self._commit(stored_batch.rows, batch, offsets, stored_batch)
+            return self._commit(kept.rows, batch, offsets, kept)
         if self.rules.kept is None and not expectations.splits(self.rules.checks):
             return self._commit(frame, batch, offsets)
         # Several outputs take rows of it, and it is computed once.
@@ -215,7 +215,7 @@ class BatchWriter:
             cached.unpersist()
 
     def _commit(
-        self, frame: DataFrame, batch: int, offsets: Mapping[str, str], stored_batch: StoredBatch | None = None
+        self, frame: DataFrame, batch: int, offsets: Mapping[str, str], kept: KeptBatch | None = None
     ) -> WrittenBatch:
         """Write a batch and commit it, unless what it holds forbids that; `kept`: where its rows are from."""
         rules, output = self.rules, self.output or Appends(self.relation)
@@ -224,35 +224,33 @@ class BatchWriter:
             prepared = output.prepare(expectations.passing(frame, rules.checks), query)
         try:
             execution = self._execution()
-            observations = bad_records.observed(session, execution, rules.watched)
-            failed_counts = _failed_counts(stored_batch, execution, rules.checks)
-            refusal: EngineError | None = bad_records.refused(session, execution, rules.watched, observations)
-            refusal = refusal or expectations.refused(execution, rules.checks, failed_counts) or rules.changed(batch)
+            seen = bad_records.observed(session, execution, rules.watched)
+            failed = _failed(kept, execution, rules.checks)
+            refusal: EngineError | None = bad_records.refused(session, execution, rules.watched, seen)
+            refusal = refusal or expectations.refused(execution, rules.checks, failed) or rules.changed(batch)
             refusal = refusal or prepared.refusal
             if refusal is None:
-                refusal = self.taken_out.refused(session, execution, rules.watched, observations)
+                refusal = self.taken_out.refused(session, execution, rules.watched, seen)
             if refusal is not None:
                 prepared.discard()
                 raise refusal
-            parted = expectations.parted(rules.checks, failed_counts)
-            if (parted or prepared.several) and rules.kept is not None and stored_batch is None:
+            parted = expectations.parted(rules.checks, failed)
+            if (parted or prepared.several) and rules.kept is not None and kept is None:
                 prepared.discard()
-                safe = rules.kept.keep(frame, batch, failed_counts)
+                safe = rules.kept.keep(frame, batch, failed)
                 return self._commit(safe.rows, batch, offsets, safe)
             markers = {**self.markers(batch), **offsets}
             prepared.first(batch, markers)
             failing = expectations.failing(frame, rules.checks) if parted else None
-            quarantined = self._quarantine(session, batch, observations, failing)
+            quarantined = self._quarantine(session, batch, seen, failing)
             commit = prepared.commit(markers, self._expected(markers["model"]))
-            self.taken_out.add(rules.watched, observations)
+            self.taken_out.add(rules.watched, seen)
         finally:
             prepared.close()
         metrics = Metrics(
-            bad_records={view: observation.taken_out for view, observation in observations.items()},
-            bad_reasons={
-                view: observation.reason for view, observation in observations.items() if observation.taken_out
-            },
-            failed_checks=failed_counts,
+            bad_records={view: one.taken_out for view, one in seen.items()},
+            bad_reasons={view: one.reason for view, one in seen.items() if one.taken_out},
+            failed_checks=failed,
             quarantined=quarantined,
         )
         return WrittenBatch(commit.counted(metrics), commit.snapshot) if commit else WrittenBatch(metrics)
@@ -263,40 +261,38 @@ class BatchWriter:
         return ExpectedTable(model, self.state.uuid, last, self.descends)
 
     def _query_id(self) -> str:
-        return str(self.query.result(_START_SECONDS).id)
+        return str(self.query.result(_SOON).id)
 
     def _execution(self) -> Any:
-        return executions.of_batch(self.query.result(_START_SECONDS))
+        return executions.of_batch(self.query.result(_SOON))
 
     def _quarantine(
-        self, session: SparkSession, batch: int, observations: Mapping[str, Observed], failing: DataFrame | None
+        self, session: SparkSession, batch: int, seen: Mapping[str, Observed], failing: DataFrame | None
     ) -> int:
         table, markers = self.rules.quarantine, self.markers(batch)
         if table is None:
             return 0
         query = self._query_id()
-        earlier_commit = table.wrote(query, batch)
-        if earlier_commit is not None and earlier_commit.marker("fingerprint") == markers["fingerprint"]:
-            return int(earlier_commit.summary.get("added-records", 0))
-        parts = list(bad_records.to_quarantine(session, self._execution(), self.rules.watched, observations))
+        known = table.wrote(query, batch)
+        if known is not None and known.marker("fingerprint") == markers["fingerprint"]:
+            return int(known.summary.get("added-records", 0))
+        parts = list(bad_records.to_quarantine(session, self._execution(), self.rules.watched, seen))
         if failing is not None:
             parts.append(failing)
-        if earlier_commit is not None:
+        if known is not None:
             # The model was changed between the outputs of the batch: all of it follows the new rules.
-            return table.redo(session, parts, batch, query, markers, earlier_commit)
+            return table.redo(session, parts, batch, query, markers, known)
         return table.append(session, parts, batch, query, markers) if parts else 0
 
 
-def _failed_counts(
-    stored_batch: StoredBatch | None, execution: Any, checks: tuple[Expectation, ...]
-) -> Mapping[str, int]:
-    if stored_batch is None:
+def _failed(kept: KeptBatch | None, execution: Any, checks: tuple[Expectation, ...]) -> Mapping[str, int]:
+    if kept is None:
         return expectations.counted(execution, checks)
-    if all(check.name in stored_batch.failed for check in checks):
-        return stored_batch.failed
+    if all(check.name in kept.failed for check in checks):
+        return kept.failed
     # Without marks in its rows only what was computed again can tell.
     return (
-        expectations.counts_of(stored_batch.rows, checks)
+        expectations.counts_of(kept.rows, checks)
         if expectations.splits(checks)
         else (expectations.counted(execution, checks))
     )
@@ -307,10 +303,8 @@ def compute_only(frame: DataFrame) -> None:
     frame.write.format("noop").mode("overwrite").save()
 
 
-def rules_of(
-    model: Model, watched_inputs: tuple[Watched, ...], quarantine: Quarantine | None, batches: StatePath
-) -> Rules:
+def rules_of(model: Model, watched: tuple[Watched, ...], quarantine: Quarantine | None, batches: StatePath) -> Rules:
     """Return what must be known of a batch before its commit; `batches` keeps those that cannot be computed again."""
     several = expectations.splits(model.expectations) or model.write.delete_when is not None
-    stored_batches = StoredBatches(batches, model.fingerprint) if several and not repeatable(model) else None
-    return Rules(watched_inputs, model.expectations, quarantine, stored_batches)
+    kept = KeptBatches(batches, model.fingerprint) if several and not repeatable(model) else None
+    return Rules(watched, model.expectations, quarantine, kept)

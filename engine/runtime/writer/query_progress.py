@@ -52,13 +52,13 @@ def meaning_of(operator: str) -> str:
 
 
 def held_in_state(record: Mapping[str, Any]) -> tuple[HeldInState, ...]:
-    steps = []
+    found = []
     for item in record.get("stateOperators") or ():
         operator = str(item.get("operatorName", ""))
         meaning, explanation = _WORDS.get(operator, (operator, ""))
         count, memory = (max(0, int(item.get(key) or 0)) for key in ("numRowsTotal", "memoryUsedBytes"))
-        steps.append(HeldInState(operator, meaning, explanation, count, memory))
-    return tuple(steps)
+        found.append(HeldInState(operator, meaning, explanation, count, memory))
+    return tuple(found)
 
 
 FILES, OFFSETS = "files", "offsets"
@@ -75,21 +75,21 @@ def unread_amounts(action: Action) -> dict[str, int]:
     return sums
 
 
-def read_amounts(record: Mapping[str, Any], units: Iterable[str], checkpoint: StatePath) -> dict[str, int]:
+def read_amounts(record: Mapping[str, Any], wanted: Iterable[str], checkpoint: StatePath) -> dict[str, int]:
     """Return how many files and offsets a micro-batch read; files are looked up in a local checkpoint only."""
-    amounts: dict[str, int] = {}
+    found: dict[str, int] = {}
     try:
         for line, source in enumerate(record.get("sources") or ()):
-            start, end = (_offset(source.get(key)) for key in ("startOffset", "endOffset"))
-            if OFFSETS in units and isinstance(start, dict) and (count := sum(_offsets(start, end))):
-                amounts[OFFSETS] = amounts.get(OFFSETS, 0) + count
-            if FILES in units and isinstance(end, dict) and "logOffset" in end and isinstance(checkpoint, Path):
-                first = int(start["logOffset"]) if isinstance(start, dict) else -1
+            begin, end = (_offset(source.get(key)) for key in ("startOffset", "endOffset"))
+            if OFFSETS in wanted and isinstance(begin, dict) and (count := sum(_offsets(begin, end))):
+                found[OFFSETS] = found.get(OFFSETS, 0) + count
+            if FILES in wanted and isinstance(end, dict) and "logOffset" in end and isinstance(checkpoint, Path):
+                first = int(begin["logOffset"]) if isinstance(begin, dict) else -1
                 count = files_of_entries(checkpoint, line, first, int(end["logOffset"]))
-                amounts[FILES] = amounts.get(FILES, 0) + count
+                found[FILES] = found.get(FILES, 0) + count
     except _OTHER:
         return {}
-    return amounts
+    return found
 
 
 def _offset(value: Any) -> Any:
@@ -97,11 +97,11 @@ def _offset(value: Any) -> Any:
     return json.loads(value) if isinstance(value, str) else value
 
 
-def _offsets(start: Mapping[str, Any], end: Any) -> Iterator[int]:
+def _offsets(begin: Mapping[str, Any], end: Any) -> Iterator[int]:
     for topic, partitions in end.items():
         if isinstance(partitions, dict):
-            start_offsets = start.get(topic) or {}
-            yield from (int(at) - int(start_offsets[p]) for p, at in partitions.items() if p in start_offsets)
+            before = begin.get(topic) or {}
+            yield from (int(at) - int(before[p]) for p, at in partitions.items() if p in before)
 
 
 def next_close(model: Model, watermark: str | None, state_rows: int) -> str:
@@ -118,13 +118,11 @@ def next_close(model: Model, watermark: str | None, state_rows: int) -> str:
         at = round(datetime.fromisoformat(watermark).timestamp() * 1000)
         end = ((at - size) // slide + 1) * slide + size
         closes = datetime.fromtimestamp(end / 1000, UTC)
-        closing_time = closes + delay
+        passed = closes + delay
     except (ValueError, OverflowError):
         # A time beyond the year 9999: nobody waits for the next one.
         return ""
-    return (
-        f"the window that ends at {closes:%Y-%m-%d %H:%M} closes when event time passes {closing_time:%Y-%m-%d %H:%M}"
-    )
+    return f"the window that ends at {closes:%Y-%m-%d %H:%M} closes when event time passes {passed:%Y-%m-%d %H:%M}"
 
 
 _EPOCH = "1970-01-01T00:00:00.000Z"
@@ -151,12 +149,12 @@ class Progress:
 
     def drain(self) -> None:
         records = recent_reports(self.query)
-        new_records = []
+        fresh = []
         for index in range(len(records) - 1, -1, -1):
             if int(records[index].batchId()) <= self.last:
                 break
-            new_records.append(json.loads(records[index].json()))
-        for record in reversed(new_records):
+            fresh.append(json.loads(records[index].json()))
+        for record in reversed(fresh):
             # A query that waits reports the batch to come, too.
             ran = "addBatch" in (record.get("durationMs") or {})
             if ran and record["batchId"] in self.writer.written and record["batchId"] not in self.seen:
@@ -166,23 +164,23 @@ class Progress:
         batch = int(record["batchId"])
         self.last = batch
         self.seen.add(batch)
-        written_batch = self.writer.written.get(batch, WrittenBatch())
-        metrics = metrics_of(record, written_batch.metrics)
+        written = self.writer.written.get(batch, WrittenBatch())
+        metrics = metrics_of(record, written.metrics)
         watermark = (record.get("eventTime") or {}).get("watermark")
         bad = self._bad_records(metrics)
         self.total = replace(self.total.plus(metrics), bad_records=bad)
         self.batches += 1
         self.watermark = watermark if watermark and watermark != _EPOCH else self.watermark
-        self.snapshot = written_batch.snapshot or self.snapshot
+        self.snapshot = written.snapshot or self.snapshot
         self.times.see(record)
         self.run.emit(
             BatchCommitted(
                 node=self.model.id,
                 batch_id=batch,
                 watermark=self.watermark,
-                snapshot_id=written_batch.snapshot,
+                snapshot_id=written.snapshot,
                 seconds=float(record.get("batchDuration", 0)) / 1000,
-                replayed=written_batch.replayed,
+                replayed=written.replayed,
                 read=self._read(record),
                 held=held_in_state(record),
                 **self._shown(metrics).numbers(),
@@ -195,37 +193,37 @@ class Progress:
         return read_amounts(record, unread, self.writer.folder.checkpoint(self.writer.state.generation))
 
     def _bad_records(self, metrics: Metrics) -> dict[str, int]:
-        counts = dict(self.total.bad_records)
+        found = dict(self.total.bad_records)
         for item in self.writer.rules.watched:
             count = metrics.bad_records.get(item.view, 0)
-            # A static side is re-read in each micro-batch, with the same bad records.
-            counts[item.view] = count + counts.get(item.view, 0) if item.once else count
-        return counts
+            # A static side is read again in each micro-batch, with the same bad records.
+            found[item.view] = count + found.get(item.view, 0) if item.once else count
+        return found
 
     def _shown(self, metrics: Metrics) -> Metrics:
         """Numbers with inputs by their names, and without checks that no row failed."""
-        failed_checks = {name: count for name, count in metrics.failed_checks.items() if count}
+        failed = {name: count for name, count in metrics.failed_checks.items() if count}
         bad = by_name(self.writer.rules.watched, metrics.bad_records)
         reasons = reasons_by_name(self.writer.rules.watched, metrics.bad_reasons)
-        return replace(metrics, bad_records=bad, bad_reasons=reasons, failed_checks=failed_checks)
+        return replace(metrics, bad_records=bad, bad_reasons=reasons, failed_checks=failed)
 
     def outcome(self) -> Outcome:
         action = self.run.plan.actions[self.model.id]
         notes = list(action.notes)
         closes = next_close(self.model, self.watermark, self.total.state_rows)
-        lag_message = self._watermark_held()
-        has_commits = any(w.snapshot is not None and not w.replayed for w in self.writer.written.values())
-        is_new = action.comparison is not None and action.comparison.change is Change.NEW
-        has_progress = self.total.rows_in > 0 or has_commits or is_new
+        held = self._watermark_held()
+        changed = any(w.snapshot is not None and not w.replayed for w in self.writer.written.values())
+        fresh = action.comparison is not None and action.comparison.change is Change.NEW
+        read = self.total.rows_in > 0 or changed or fresh
         total = self._shown(self.total)
         for warning in bad_records.warnings(self.model.name, self.writer.rules.watched, total.bad_records):
             self.run.emit(Diagnosed(warning))
         return Outcome(
-            status=Status.SUCCESS if has_progress else Status.UNCHANGED,
-            message="" if has_progress else "no new data",
+            status=Status.SUCCESS if read else Status.UNCHANGED,
+            message="" if read else "no new data",
             batches=self.batches,
             watermark=self.watermark,
-            watermark_held=lag_message,
+            watermark_held=held,
             snapshot_id=self.snapshot or self.writer.state.snapshot,
             note="; ".join([*notes, closes] if closes else notes),
             event_times=self.times.by_name(),
@@ -233,19 +231,19 @@ class Progress:
         )
 
     def _watermark_held(self) -> str:
-        if (event_times := self.times.known()) != self.writer.state.event_times:
-            self.writer.record(event_times=event_times)
-        lag = self.times.held_back(self.model, self.watermark, self.total.state_rows, policy_of(self.run.spark))
-        for warning in (lag, ahead_of_clock(self.model, self.watermark, datetime.now(UTC))):
+        if (known := self.times.known()) != self.writer.state.event_times:
+            self.writer.record(event_times=known)
+        held = self.times.held_back(self.model, self.watermark, self.total.state_rows, policy_of(self.run.spark))
+        for warning in (held, ahead_of_clock(self.model, self.watermark, datetime.now(UTC))):
             if warning is not None:
                 self.run.emit(Diagnosed(warning))
-        return lag.message if lag is not None else ""
+        return held.message if held is not None else ""
 
 
-def metrics_of(record: Mapping[str, Any], writer_metrics: Metrics) -> Metrics:
+def metrics_of(record: Mapping[str, Any], written: Metrics) -> Metrics:
     operators = record.get("stateOperators") or []
     return replace(
-        writer_metrics,
+        written,
         rows_in=int(record.get("numInputRows", 0)),
         late=sum(int(o.get("numRowsDroppedByWatermark", 0)) for o in operators),
         duplicates=sum(int((o.get("customMetrics") or {}).get("numDroppedDuplicateRows", 0)) for o in operators),

@@ -98,9 +98,7 @@ def _fault(reading: AvroReading) -> Column:
 
 
 def _spoilt(schema_id: int, writer: Writer | None = None) -> str:
-    doubts = (
-        f"; or it holds a value that cannot be read: {'; '.join(writer.doubts)}" if writer and writer.doubts else ""
-    )
+    doubts = f"; or it holds what cannot be read: {'; '.join(writer.doubts)}" if writer and writer.doubts else ""
     return corrupt(schema_id) + doubts
 
 

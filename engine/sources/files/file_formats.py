@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from engine.relations import quoted
 from engine.sources.files import folder_columns, listing
 from engine.sources.spec import BAD, ORIGIN, RAW, Place, SourceSpec, SpecFault, reader_faults
-from engine.sources.values import debezium_values, declared_value, json_values, plain_values
+from engine.sources.values import json_values, plain_values
 from engine.spark_options import OF_FILES
 
 if TYPE_CHECKING:
@@ -50,19 +50,6 @@ def faults(spec: SourceSpec, reserved: Collection[str]) -> Iterator[SpecFault]:
         yield from reader_faults(spec, known, f"the {spec.format} reader", reserved=others, hadoop=True)
 
 
-def value_faults(spec: SourceSpec) -> Iterator[SpecFault]:
-    """Return what is wrong with `value:`: each line of JSON may be a change record."""
-    if spec.format != "json":
-        message = f"'value' is for files of JSON, not of {spec.format}"
-        yield SpecFault(("value",), message, "Remove it, or set 'format: json'.", "setting-conflict", at_key=True)
-        return
-    yield from declared_value.value_faults(spec, ("debezium",))
-    for name in spec.options if declared_value.value_of(spec)["format"] == "debezium" else ():
-        if name.lower() in _JSON_OPTIONS:
-            message = f"the option '{name}' does not apply to change records"
-            yield SpecFault(("options", name), message, "Remove it.", "setting-conflict", at_key=True)
-
-
 def read(session: SparkSession, reader: Any, spec: SourceSpec, path: str | list[str], place: Place) -> DataFrame:
     """A frame of the declared columns, `_metadata` and, where there are bad records, `__bad`."""
     if spec.format == "json":
@@ -94,8 +81,6 @@ def _json(reader: Any, spec: SourceSpec, path: str | list[str], place: Place) ->
     lines = _lines(reader.options(**of_files), path)
     # An empty line is not a record, as for Spark's own reader.
     lines = lines.where(rf"length(ltrim(' \t\r\n\f\u000b', cast({RAW} as string))) > 0")
-    if "value" in spec.settings:
-        return debezium_values.changes(lines, spec, declared_value.value_of(spec), key=None)
     return json_values.objects(lines, spec, of_records, folder_columns.depths(spec, place))
 
 

@@ -31,7 +31,6 @@ from engine.sources.spec import (
     connection_leads,
     connection_line,
 )  # fmt: skip
-from engine.sources.values.declared_value import change_feed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 FORMATS: tuple[str, ...] = ("json", "csv", "parquet", "avro", "orc", "text")
 KEYS: Mapping[str, ValueForm] = FILE_KEYS.forms
 ONE_OF: tuple[tuple[str, ...], ...] = ()
-MEANING: tuple[str, ...] = ("path", "value")
+MEANING: tuple[str, ...] = ("path",)
 REPLAYABLE = True
 LISTED = False
 _NO_AGE_LIMIT = "36500d"
@@ -49,13 +48,13 @@ _OWN_OPTIONS = {
     "columnnameofcorruptrecord", "ignorecorruptfiles", "ignoremissingfiles", "filenameonly",
 }  # fmt: skip
 _KEYS_OF = {
-    "path": "Write 'path:' next to 'format:'.",
-    "maxfilespertrigger": "Write 'max_files_per_trigger:' next to 'format:'.",
-    "maxfileage": "Write 'max_file_age:' next to 'format:'.",
-    "timezone": "Write 'timezone:' next to 'format:'.",
-    "cleansource": "Write 'after_reading: archive' or 'after_reading: delete' next to 'format:'.",
-    "sourcearchivedir": "Write 'archive_path:' next to 'format:'.",
-    "mode": "Write 'on_bad_record:' next to 'format:'.",
+    "path": "Write 'path:' beside 'format:'.",
+    "maxfilespertrigger": "Write 'max_files_per_trigger:' beside 'format:'.",
+    "maxfileage": "Write 'max_file_age:' beside 'format:'.",
+    "timezone": "Write 'timezone:' beside 'format:'.",
+    "cleansource": "Write 'after_reading: archive' or 'after_reading: delete' beside 'format:'.",
+    "sourcearchivedir": "Write 'archive_path:' beside 'format:'.",
+    "mode": "Write 'on_bad_record:' beside 'format:'.",
 }
 _CHOICES = {key.name: key.choices for key in FILE_KEYS.keys if key.choices}
 _OF_STREAMS = ("max_files_per_trigger", "max_file_age", "on_changed_file", "after_reading")
@@ -67,11 +66,9 @@ def faults(spec: SourceSpec) -> Iterator[SpecFault]:
         yield SpecFault(("path",), f"source '{spec.name}' has no 'path'", hint, "missing-key")
     for key in spec.options:
         if key.lower() in _OWN_OPTIONS:
-            message = f"the option '{key}' is set by Headrace"
+            message = f"the option '{key}' is set by the engine"
             yield SpecFault(("options", key), message, _KEYS_OF.get(key.lower(), "Remove it."), at_key=True)
     yield from file_formats.faults(spec, _OWN_OPTIONS)
-    if "value" in spec.settings:
-        yield from file_formats.value_faults(spec)
     for key, allowed in _CHOICES.items():
         if spec.settings.get(key, allowed[0]) not in allowed:
             message = f"'{key}' cannot be '{spec.settings[key]}'"
@@ -93,7 +90,7 @@ def _clearing_faults(spec: SourceSpec) -> Iterator[SpecFault]:
         message = "'archive_path' applies only to after_reading: archive"
         yield SpecFault(("archive_path",), message, "Add after_reading: archive, or remove it.", "setting-needs")
     if archive is not None and f"{archive}/".startswith(f"{listing.base(path).rstrip('/')}/"):
-        message = f"the archive '{archive}' is inside '{path}', and would be re-read"
+        message = f"the archive '{archive}' is inside '{path}', and would be read again"
         yield SpecFault(("archive_path",), message, "Use a folder outside it.")
     if after is not None and (listing.is_uri(path) or listing.is_uri(str(archive or ""))):
         message = "after_reading is not supported for a URI"
@@ -255,7 +252,6 @@ def _sampled(session: SparkSession, spec: SourceSpec, place: Place) -> StructTyp
 
 _ANSWERS = Answers(
     reads_files=True,
-    change_feed=change_feed,
     placed=_placed,
     begun_at=_begun_at,
     skipped_by="file_modification_time",

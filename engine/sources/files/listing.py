@@ -71,7 +71,7 @@ def folder(spec: SourceSpec, place: Place) -> Path | None:
 
 def local(uri: str) -> Path | None:
     """The path behind a location as Hadoop prints it; None if it is not on this machine."""
-    path = local_paths.path_of_location(uri)
+    path = local_paths.of_location(uri)
     return None if path is None else Path(path)
 
 

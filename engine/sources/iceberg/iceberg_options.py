@@ -86,9 +86,9 @@ def _option_faults(spec: SourceSpec) -> Iterator[SpecFault]:
             message = f"the option '{key}' is for changelogs, which are not supported"
             yield SpecFault(("options", key), message, "Remove it.", "not-supported", at_key=True)
         elif key.lower() == "path":
-            message = "the option 'path' is set by Headrace"
-            yield SpecFault(("options", key), message, "Write 'table:' next to 'format:'.", at_key=True)
+            message = "the option 'path' is set by the engine"
+            yield SpecFault(("options", key), message, "Write 'table:' beside 'format:'.", at_key=True)
         elif key.lower().startswith(_STREAMING):
-            message = f"the option '{key}' is set by Headrace"
+            message = f"the option '{key}' is set by the engine"
             hint = "Remove it; 'starting_timestamp', 'starting_snapshot' and 'on_upstream_delete' are keys."
             yield SpecFault(("options", key), message, hint, at_key=True)

@@ -11,8 +11,7 @@ from engine.schema import ValueForm
 from engine.schema.format_keys import KAFKA_KEYS
 from engine.sources.kafka.connection import PREFIX, consumer_faults
 from engine.sources.spec import SourceSpec, SpecFault, reader_faults, starting_milliseconds
-from engine.sources.values import VALUE_FORMATS
-from engine.sources.values.declared_value import value_faults
+from engine.sources.values import VALUE_FORMATS, value_format
 from engine.spark_options import KAFKA
 
 KEYS: Mapping[str, ValueForm] = KAFKA_KEYS.forms
@@ -42,7 +41,7 @@ def faults(spec: SourceSpec) -> Iterator[SpecFault]:
     if not said.get("connection"):
         hint = "Add 'connection: main', with a name of the target's 'connections:'."
         yield SpecFault(("connection",), f"source '{spec.name}' has no 'connection'", hint, "missing-key")
-    yield from value_faults(spec, VALUE_FORMATS)
+    yield from _value_faults(spec)
     yield from _start_faults(said)
     if spec.stream is False and "max_offsets_per_trigger" in said:
         hint = "Remove it: 'stream: false' reads everything at once."
@@ -79,6 +78,57 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
+def value_of(spec: SourceSpec) -> dict[str, Any]:
+    said = spec.settings.get("value")
+    said = {"format": said} if isinstance(said, str) else said
+    return {"format": "json", **said} if isinstance(said, dict) else {"format": "json"}
+
+
+def _value_faults(spec: SourceSpec) -> Iterator[SpecFault]:
+    said = spec.settings.get("value")
+    if said is not None and not isinstance(said, (dict, str)):
+        yield SpecFault(("value",), "'value' must be a mapping", "Write value: {format: json}.", "wrong-type")
+        return
+    value = value_of(spec)
+    form = value_format(value["format"])
+    if form is None:
+        message = f"'{value['format']}' is not a value format"
+        yield SpecFault(("value", "format"), message, near(str(value["format"]), VALUE_FORMATS))
+        return
+    known = tuple(form.KEYS)
+    for key in value:
+        if key not in known:
+            message = f"a value of format '{value['format']}' has no key '{key}'"
+            yield SpecFault(("value", key), message, near(key, known), "unknown-key", at_key=True)
+        elif key != "format" and not _has_form(value[key], form.KEYS[key]):
+            yield SpecFault(("value", key), f"'{key}' must be {_FORMS[form.KEYS[key]]}", "", "wrong-type")
+            return
+    yield from form.faults(spec, value)
+
+
+_FORMS = {
+    ValueForm.TEXT: "text", ValueForm.PATH: "text", ValueForm.DURATION: "text", ValueForm.INTEGER: "a whole number",
+    ValueForm.BOOLEAN: "true or false", ValueForm.MAPPING: "a mapping", ValueForm.TEXTS: "a list",
+    ValueForm.TREE: "a mapping",
+}  # fmt: skip
+
+
+def _has_form(value: Any, form: ValueForm) -> bool:
+    match form:
+        case ValueForm.INTEGER:
+            return _is_number(value)
+        case ValueForm.BOOLEAN:
+            return isinstance(value, bool)
+        case ValueForm.MAPPING:
+            return isinstance(value, dict)
+        case ValueForm.TEXTS:
+            return isinstance(value, (str, list))
+        case ValueForm.TREE:
+            return True
+        case _:
+            return isinstance(value, (str, int, float)) and not isinstance(value, bool)
+
+
 def _start_faults(said: Mapping[str, Any]) -> Iterator[SpecFault]:
     if all(key in said for key in STARTS):
         message = "'starting_offsets' and 'starting_timestamp' exclude each other"
@@ -96,7 +146,7 @@ def _option_faults(spec: SourceSpec) -> Iterator[SpecFault]:
     for key, message, hint in consumer_faults(client):
         known = near(key, (*READER_OPTIONS, *KEYS)) if not key.startswith(PREFIX) else ""
         if key.lower() in _SET_HERE:
-            yield SpecFault(("options", key), f"the option '{key}' is set by Headrace", _key_of(key), at_key=True)
+            yield SpecFault(("options", key), f"the option '{key}' is set by the engine", _key_of(key), at_key=True)
             continue
         code = "bad-value" if key.startswith(PREFIX) else "unknown-option"
         yield SpecFault(("options", key), message, known if known.startswith("Did") else hint, code, at_key=True)
@@ -110,7 +160,7 @@ def is_reader_option(name: str) -> bool:
 def _key_of(option: str) -> str:
     keys = {key.replace("_", ""): key for key in KEYS} | {"subscribe": "topic", "subscribepattern": "topic_pattern"}
     key = keys.get(option.lower())
-    return f"Write '{key}:' next to 'format:'." if key else "Remove it."
+    return f"Write '{key}:' beside 'format:'." if key else "Remove it."
 
 
 def starting_offsets(spec: SourceSpec) -> str | Offsets:

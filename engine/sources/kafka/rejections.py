@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.errors import SetupError
-from engine.secrets.scrubber import scrub
+from engine.secrets import scrub
 from engine.sources.kafka.connection import Connection, reach
 
 PATIENCE_SECONDS = 20
@@ -127,7 +127,7 @@ def _handshake(connection: Connection, brokers: str, causes: Sequence[Cause]) ->
             "Set 'ca' under 'security:' of the connection to the PEM text of that authority: "
             'export KAFKA_CA="$(cat ca.pem)", ca: "{{ env_var(\'KAFKA_CA\') }}"'
         )
-        known = "the one in 'ca'" if connection.options.get("ssl.truststore.certificates") else "one that Java knows"
+        known = "that of 'ca'" if connection.options.get("ssl.truststore.certificates") else "one that Java knows"
         return "kafka-certificate", f"{certificate} is signed by another authority than {known}", hint
     if _ALERT.search(texts):
         return _of_client(connection, brokers, said)

@@ -33,13 +33,13 @@ from engine.sources.kafka.kafka_options import (
     faults,
     is_reader_option,
     starting_offsets,
+    value_of,
 )
 from engine.sources.kafka.topic_check import Topic
 from engine.sources.kafka.topic_offsets import ISOLATION, PolledTopics, client_of, names_of, stand_of
 from engine.sources.kafka.unread_times import UnreadTimes
 from engine.sources.spec import BAD, ORIGIN, RAW, Place, Resumption, SourceSpec, begun_at, starting_milliseconds
 from engine.sources.values import value_format
-from engine.sources.values.declared_value import change_feed, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -334,7 +334,6 @@ ANSWERS: Mapping[str, Answers] = {
         closed_options=True,
         columns_by=ColumnsBy.NAME,
         topic_names=_topic_names,
-        change_feed=change_feed,
         placed=_placed,
         begun_at=_begun_at,
         topics_now=topic_offsets.topics_now,

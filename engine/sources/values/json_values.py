@@ -41,8 +41,8 @@ def faults(spec: SourceSpec, value: Mapping[str, Any]) -> Iterator[SpecFault]:
         message = f"reading JSON has no option '{key}'"
         hint = near(key, OPTIONS)
         if key.lower() in _OURS:
-            message = f"the option '{key}' is set by Headrace"
-            hint = "Write 'timezone:' next to 'format:'." if key.lower() == "timezone" else "Remove it."
+            message = f"the option '{key}' is set by the engine"
+            hint = "Write 'timezone:' beside 'format:'." if key.lower() == "timezone" else "Remove it."
         elif key.lower() in known:
             yield from _value_faults(key, given, JSON[known[key.lower()]])
             continue

@@ -68,24 +68,24 @@ def each(collection: Any) -> Iterator[Any]:
 
 
 def java_map(session: SparkSession, entries: Mapping[str, str]) -> Any:
-    java_entries = jvm_of(session).java.util.HashMap()
+    made = jvm_of(session).java.util.HashMap()
     for key, text in entries.items():
-        java_entries.put(key, text)
-    return java_entries
+        made.put(key, text)
+    return made
 
 
 def java_set(session: SparkSession, texts: Iterable[str]) -> Any:
-    java_items = jvm_of(session).java.util.HashSet()
+    made = jvm_of(session).java.util.HashSet()
     for text in texts:
-        java_items.add(text)
-    return java_items
+        made.add(text)
+    return made
 
 
 def java_list(session: SparkSession, items: Iterable[Any]) -> Any:
-    java_items = jvm_of(session).java.util.ArrayList()
+    made = jvm_of(session).java.util.ArrayList()
     for item in items:
-        java_items.add(item)
-    return java_items
+        made.add(item)
+    return made
 
 
 def static_call(session: SparkSession, qualified_class: str, method: str) -> Any:

@@ -68,13 +68,13 @@ def conjuncts(condition: Any) -> Iterator[Any]:
         yield condition
 
 
-def references(expression: Any, plan: Any = None) -> set[int]:
+def references(expression: Any, of: Any = None) -> set[int]:
     ids = {column_id(column) for column in each(expression.references().toSeq())}
-    return ids if plan is None else ids & {column_id(column) for column in each(plan.output())}
+    return ids if of is None else ids & {column_id(column) for column in each(of.output())}
 
 
-def column_id(column: Any) -> int:
-    return int(column.exprId().id())
+def column_id(named: Any) -> int:
+    return int(named.exprId().id())
 
 
 def is_alias(expression: Any) -> bool:
@@ -104,19 +104,19 @@ class PlanMaker:
     def alias(self, expression: Any, name: str, like: Any = None) -> Any:
         if like is not None:
             return like.withNewChildren(self.seq([expression]))
-        factory = getattr(getattr(self._expressions, "NamedExpression$"), "MODULE$")
+        named = getattr(getattr(self._expressions, "NamedExpression$"), "MODULE$")
         none, nothing = self._jvm.scala.Option.empty(), self.seq([])
-        return self._expressions.Alias(expression, name, factory.newExprId(), nothing, none, nothing)
+        return self._expressions.Alias(expression, name, named.newExprId(), nothing, none, nothing)
 
-    def both(self, left: Any, right: Any) -> Any:
+    def both(self, one: Any, other: Any) -> Any:
         """Both are true; the other is looked at only if the one is. None is true."""
-        return right if left is None else left if right is None else self._expressions.And(left, right)
+        return other if one is None else one if other is None else self._expressions.And(one, other)
 
     def all(self, parts: Sequence[Any]) -> Any:
-        conjunction = parts[0]
+        made = parts[0]
         for part in parts[1:]:
-            conjunction = self._expressions.And(conjunction, part)
-        return conjunction
+            made = self._expressions.And(made, part)
+        return made
 
     def certain(self, condition: Any) -> Any:
         """A condition that is never NULL."""
@@ -145,8 +145,8 @@ class PlanMaker:
         return self._jvm.scala.Option.apply(value)
 
     def join(self, node: Any, left: Any, right: Any, kind: str, condition: Any) -> Any:
-        join_type = self._plans.JoinType.apply(kind)
-        return self._plans.logical.Join(left, right, join_type, self.some(condition), node.hint())
+        how = self._plans.JoinType.apply(kind)
+        return self._plans.logical.Join(left, right, how, self.some(condition), node.hint())
 
     def generate(self, node: Any, generator: Any, child: Any) -> Any:
         """A generator over a plan as one that gives a row for what it has nothing for."""
@@ -175,7 +175,7 @@ def _install_from_jar(session: SparkSession, jvm: Any) -> None:
     urls = gateway.new_array(jvm.java.net.URL, 1)
     urls[0] = jvm.java.io.File(str(JAR.absolute())).toURI().toURL()
     loader = jvm.java.net.URLClassLoader(urls, jvm.java.lang.Thread.currentThread().getContextClassLoader())
-    inner_session = java_session(session)
+    given = java_session(session)
     parameters, values = gateway.new_array(jvm.java.lang.Class, 1), gateway.new_array(jvm.java.lang.Object, 1)
-    parameters[0], values[0] = inner_session.getClass(), inner_session
+    parameters[0], values[0] = given.getClass(), given
     loader.loadClass(_CLASS).getMethod("install", parameters).invoke(None, values)

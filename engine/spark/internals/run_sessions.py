@@ -29,17 +29,17 @@ def run_session(spark: SparkSession) -> tuple[SparkSession, list[SparkSession]]:
         family: ClassVar[list[SparkSession]] = []
 
         def newSession(self) -> SparkSession:  # noqa: N802 - PySpark's name
-            session = RunSession(self.sparkContext, java_session(self).newSession())
-            self.family.append(session)
-            return session
+            made = RunSession(self.sparkContext, java_session(self).newSession())
+            self.family.append(made)
+            return made
 
     return RunSession(spark.sparkContext, java_session(spark)).newSession(), RunSession.family
 
 
-def note_session(origin: SparkSession, new_session: SparkSession) -> None:
+def note_session(origin: SparkSession, made: SparkSession) -> None:
     family = getattr(origin, "family", None)
     if family is not None:
-        family.append(new_session)
+        family.append(made)
 
 
 def list_callback_once(session: SparkSession) -> None:
@@ -63,8 +63,8 @@ def release(sessions: Iterable[SparkSession], *, connections: bool = True) -> No
     Raises:
         pyspark.errors.PySparkException, py4j.protocol.Py4JError: Java did not do it, or is gone.
     """
-    ended_sessions = list(sessions)
-    for session in ended_sessions:
+    over = list(sessions)
+    for session in over:
         state = java_session(session).sessionState()
         catalogs = state.catalogManager()
         for name in each(catalogs.listCatalogs(jvm_of(session).scala.Option.empty())):
@@ -72,10 +72,10 @@ def release(sessions: Iterable[SparkSession], *, connections: bool = True) -> No
             if _is_a(session, catalog, _HAS_CATALOG) and _is_a(session, catalog.icebergCatalog(), "java.io.Closeable"):
                 catalog.icebergCatalog().close()
         java_session(session).sparkContext().listenerBus().removeListener(state.streamingQueryManager().listenerBus())
-    if ended_sessions:
-        _forget_functions(ended_sessions)
-    if ended_sessions and connections:
-        _close_connections(ended_sessions[0])
+    if over:
+        _forget_functions(over)
+    if over and connections:
+        _close_connections(over[0])
 
 
 def _is_a(session: SparkSession, thing: Any, kind: str) -> bool:
@@ -89,12 +89,12 @@ def _forget_functions(sessions: Sequence[SparkSession]) -> None:
 
     gateway = gateway_of(sessions[0])
     pool = gateway.gateway_property.pool
-    session_ids = {id(session) for session in sessions}
+    own = {id(session) for session in sessions}
     with pool.lock:
         called = [(name, proxy) for name, proxy in pool.dict.items() if isinstance(proxy, ForeachBatchFunction)]
         for name, proxy in called:
             # Another run may be under way in the same JVM.
-            if id(proxy.session) in session_ids:
+            if id(proxy.session) in own:
                 del pool.dict[name]
 
 

@@ -9,24 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sqlglot import Dialect
-from sqlglot import tokens as of_sqlglot
 from sqlglot.errors import TokenError
-from sqlglot.tokens import Token  # type: ignore[attr-defined]
+from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from engine.compile.sql.lexer.lexemes import Kind, Lexeme, lexemes
 from engine.compile.sql.lexer.string_values import string_value
-
-if TYPE_CHECKING:
-    from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
-else:
-    # Python 3.11 looks up a member of an Enum ten times as slowly as an attribute.
-    TokenType = SimpleNamespace(**of_sqlglot.TokenType.__members__)
-
-__all__ = ["TokenType", "tokenize", "tokens_of"]
 
 _T = TokenType
 _SIGNS: Final = {
@@ -78,22 +68,21 @@ def tokenize(text: str) -> list[Token]:
 def tokens_of(text: str) -> tuple[Token, ...]:
     reader = _Reader(text)
     stream = lexemes(text)
-    keywords, tokens, var = _keywords(), reader.tokens, _T.VAR
-    word_kind, sign_kind, comment_kind = Kind.WORD, Kind.SIGN, Kind.COMMENT
+    keywords, tokens = _keywords(), reader.tokens
     # The line that the lexemes are in.
     number, begin, until = 1, 0, text.find("\n")
     for kind, start, end in stream:
         while 0 <= until < start:
             number, begin, until = number + 1, until + 1, text.find("\n", until + 1)
         raw = text[start:end]
-        if kind is word_kind:
+        if kind is Kind.WORD:
             word = raw.upper()
             if word not in _PAIRS or not reader.pair(word, raw, end):
-                tokens.append(Token(keywords.get(word, var), raw, number, start - begin + 1, start, end - 1))
-        elif kind is sign_kind and raw in _SIGNS:
+                tokens.append(Token(keywords.get(word, _T.VAR), raw, number, start - begin + 1, start, end - 1))
+        elif kind is Kind.SIGN and raw in _SIGNS:
             for one in _SIGNS[raw]:
                 tokens.append(Token(one, raw, number, start - begin + 1, start, end - 1))
-        elif kind is not comment_kind:
+        elif kind is not Kind.COMMENT:
             reader.line, reader.column = number, start - begin + 1
             reader.take(kind, start, end, stream)
             if tokens[-1].token_type is _T.UNKNOWN:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from sqlglot import exp
-from sqlglot.tokens import Token  # type: ignore[attr-defined]
-
-from engine.compile.sql.lexer.tokens import TokenType
+from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 _RARE = {
     TokenType.AMP, TokenType.CARET, TokenType.PIPE, TokenType.DPIPE, TokenType.LR_ARROW, TokenType.COLLATE,

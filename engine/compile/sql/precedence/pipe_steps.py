@@ -8,9 +8,7 @@ from itertools import chain
 from typing import TypeAlias
 
 from sqlglot.errors import ParseError
-from sqlglot.tokens import Token  # type: ignore[attr-defined]
-
-from engine.compile.sql.lexer.tokens import TokenType
+from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 # One token, or the tokens of brackets with what is in them.
 Item: TypeAlias = list[Token]

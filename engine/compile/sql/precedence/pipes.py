@@ -12,9 +12,8 @@ from dataclasses import replace
 from itertools import chain
 
 from sqlglot import exp
-from sqlglot.tokens import Token  # type: ignore[attr-defined]
+from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
-from engine.compile.sql.lexer.tokens import TokenType
 from engine.compile.sql.precedence.pipe_steps import (
     MARK,
     RESULT,

@@ -6,9 +6,7 @@ place of the one that it is put in for.
 
 from __future__ import annotations
 
-from sqlglot.tokens import Token  # type: ignore[attr-defined]
-
-from engine.compile.sql.lexer.tokens import TokenType
+from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 _SETS = {TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT}
 

@@ -22,7 +22,7 @@ from engine.compile.sql.precedence.operators import (
     operand_keys,
 )
 
-_NEEDS_BRACKETS = "Brackets are needed around NOT, IS, IN, LIKE or BETWEEN next to another operator"
+_NEEDS_BRACKETS = "Brackets are needed around NOT, IS, IN, LIKE or BETWEEN beside another operator"
 _SHIFT = "shiftrightunsigned"
 
 

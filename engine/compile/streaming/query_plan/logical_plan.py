@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
-
-from engine.compile.sql.query_nodes import TreeNode
+from sqlglot import exp
 
 NO_IDS: frozenset[int] = frozenset()
 
@@ -39,7 +38,7 @@ class PlanColumn(Struct, frozen=True):
     window: str = ""
     copy_of: int = 0
     fields: tuple[PlanColumn, ...] = ()
-    lost: TreeNode | None = None
+    lost: exp.Expr | None = None
     known: bool = True
 
 
@@ -83,7 +82,7 @@ class Condition(Struct, frozen=True):
     (RewriteWithExpression): then it compares a column of its own.
     """
 
-    node: TreeNode
+    node: exp.Expr
     refs: frozenset[int]
     sign: str = ""
     left: Side | None = None
@@ -112,11 +111,11 @@ class Key(Struct, frozen=True):
     GROUPING SETS leaves the key out.
     """
 
-    node: TreeNode
+    node: exp.Expr
     column: PlanColumn | None
     refs: frozenset[int]
     constant: bool = False
-    lost: TreeNode | None = None
+    lost: exp.Expr | None = None
     type: str = ""
     inherits: PlanColumn | None = None
     always: bool = True
@@ -153,7 +152,7 @@ class LogicalPlan(Struct, frozen=True, kw_only=True):
         streaming: reads a stream.
     """
 
-    node: TreeNode
+    node: exp.Expr
     columns: tuple[PlanColumn, ...] = ()
     children: tuple[LogicalPlan, ...] = ()
     uses: frozenset[int] = NO_IDS
@@ -180,7 +179,7 @@ class LogicalPlan(Struct, frozen=True, kw_only=True):
 class Domain(Struct, frozen=True):
     """A correlated subquery that Spark computes by grouping rows of a stream by these columns."""
 
-    node: TreeNode
+    node: exp.Expr
     columns: tuple[PlanColumn, ...]
 
 
@@ -219,8 +218,8 @@ class Aggregate(LogicalPlan, frozen=True, kw_only=True):
 
     keys: tuple[Key, ...] = ()
     sources: Sources = ()
-    distinct: tuple[TreeNode, ...] = ()
-    collects: tuple[TreeNode, ...] = ()
+    distinct: tuple[exp.Expr, ...] = ()
+    collects: tuple[exp.Expr, ...] = ()
     calls: bool = True
     results: frozenset[int] = NO_IDS
     repeats: bool = True
@@ -279,7 +278,7 @@ class Sample(LogicalPlan, frozen=True, kw_only=True):
 class Over(LogicalPlan, frozen=True, kw_only=True):
     """Functions with OVER; `calls` are they."""
 
-    calls: tuple[TreeNode, ...] = ()
+    calls: tuple[exp.Expr, ...] = ()
 
 
 class Generate(LogicalPlan, frozen=True, kw_only=True):

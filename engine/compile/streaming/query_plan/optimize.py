@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from msgspec.structs import replace
+from sqlglot import exp
 
-from engine.compile.sql.determinism import draws
-from engine.compile.sql.query_nodes import computes, is_one_row
 from engine.compile.streaming.query_plan.logical_plan import (
     NO_IDS,
     Aggregate,
@@ -36,7 +35,9 @@ from engine.compile.streaming.query_plan.logical_plan import (
     in_place,
 )
 from engine.compile.streaming.query_plan.redundant_aggregates import (
+    RANDOM,
     grouped_once,
+    is_one,
     only_groups,
     ungrouped,
 )
@@ -62,10 +63,10 @@ def optimised(plan: LogicalPlan, above: _Conditions = ()) -> LogicalPlan:
         stays = tuple(c for c in above if not c.refs <= made.keys())
         child = optimised(plan.child, tuple(_through(condition, made, plan) for condition in down))
         return _filtered(replace(plan, children=(child,)), stays)
-    if isinstance(plan, Limit) and is_one_row(plan.node):
+    if isinstance(plan, Limit) and is_one(plan):
         return _filtered(replace(plan, children=(_ungrouped(optimised(plan.child)),)), above)
     if isinstance(plan, Distinct) or (isinstance(plan, Except) and plan.node.args.get("distinct")):
-        down = tuple(c for c in above if not draws(c.node))
+        down = tuple(c for c in above if c.node.find(*RANDOM) is None)
         children = optimised(plan.child, down), *map(optimised, plan.children[1:])
         return _filtered(replace(plan, children=children), tuple(c for c in above if c not in down))
     return _filtered(replace(plan, children=tuple(optimised(child) for child in plan.children)), above)
@@ -78,10 +79,16 @@ def _ungrouped(plan: LogicalPlan, *, limited: bool = False, computed: bool = Fal
     """
     if isinstance(plan, Limit) and not computed:
         return replace(plan, children=(_ungrouped(plan.child, limited=True),))
-    if isinstance(plan, Projection) and not (limited and computes(plan.node)):
-        below = _ungrouped(plan.child, limited=limited, computed=computed or computes(plan.node))
+    if isinstance(plan, Projection) and not (limited and _computes(plan)):
+        below = _ungrouped(plan.child, limited=limited, computed=computed or _computes(plan))
         return replace(plan, children=(below,))
     return ungrouped(plan) if only_groups(plan) else plan
+
+
+def _computes(plan: Projection) -> bool:
+    """Whether it does more than choose and name columns."""
+    items = plan.node.expressions if isinstance(plan.node, exp.Select) else ()
+    return any(not isinstance(item.unalias(), (exp.Column, exp.Star)) for item in items)
 
 
 def _filtered(plan: LogicalPlan, conditions: _Conditions) -> LogicalPlan:

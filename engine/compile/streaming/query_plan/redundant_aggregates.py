@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 from msgspec.structs import replace
+from sqlglot import exp
 
-from engine.compile.sql.aggregates import has_sets, in_having
-from engine.compile.sql.determinism import draws, select_draws
-from engine.compile.sql.query_nodes import column_names, is_one_row
+from engine.compile.sql.aggregates import is_aggregate
 from engine.compile.streaming.query_plan.logical_plan import (
     NO_IDS,
     Aggregate,
@@ -35,6 +34,8 @@ from engine.compile.streaming.query_plan.logical_plan import (
     walk,
 )
 
+# Functions that give another value each time.
+RANDOM = (exp.Rand, exp.Randn, exp.Uuid, exp.Shuffle)
 _ONE_PASS = 2
 
 
@@ -139,14 +140,15 @@ def _way(plan: LogicalPlan) -> _Way:
 
 def _stepped(plan: Projection | Filter | Limit, way: _Way) -> _Way:
     if isinstance(plan, Limit):
-        return replace(way, one=is_one_row(plan.node), groups=False)
+        return replace(way, one=is_one(plan), groups=False)
     if isinstance(plan, Filter):
         stays = not _moves(plan) or _asks_results(plan, way.results)
         return replace(way, filters=way.filters + 1, groups=way.groups and not stays)
     if any(column.window == "sliding" for column in _windows(plan)):
         return _Way()
     results, outer = _made_of(plan, way.results), _made_of(plan, way.outer)
-    if select_draws(plan.node):
+    chance = isinstance(plan.node, exp.Select) and any(e.find(*RANDOM) for e in plan.node.expressions)
+    if chance:
         results = plan.ids
     keys = _kept(way.keys, plan.columns)
     return replace(way, keys=keys, results=results, outer=outer, filters=way.filters + _checks_time(plan))
@@ -159,7 +161,7 @@ def _made_of(plan: Projection, ids: frozenset[int]) -> frozenset[int]:
 def _grouping(plan: LogicalPlan) -> _Way:
     if not isinstance(plan, Aggregate):
         return _Way(() if plan.open else (plan.ids,), groups=True)
-    sets = has_sets(plan.node)
+    sets = plan.node.find(exp.Rollup, exp.Cube, exp.GroupingSets) is not None
     ids = {key.column.id if key.column is not None else 0 for key in plan.keys if not key.constant}
     keys = () if sets else _kept((frozenset(ids),), plan.columns)
     return _Way(keys, one=not plan.keys, results=plan.results, groups=not sets)
@@ -202,14 +204,19 @@ def _keeps_rows(plan: LogicalPlan) -> bool:
 
 
 def _moves(plan: Filter) -> bool:
-    return not draws(plan.node)
+    return plan.node.find(*RANDOM) is None
 
 
 def _asks_results(plan: Filter, results: frozenset[int]) -> bool:
     """Whether a condition is about what aggregates gave; those of HAVING hold the aggregates themselves."""
-    if in_having(plan.node):
+    if isinstance(plan.node, exp.Having) and any(is_aggregate(node) for node in plan.node.walk()):
         return True
     names = {column.name for column in plan.columns if column.id in results}
-    return not names.isdisjoint(column_names(plan.node)) or any(
-        condition.refs & results for condition in plan.conditions
-    )
+    named = any(column.name.lower() in names for column in plan.node.find_all(exp.Column))
+    return named or any(condition.refs & results for condition in plan.conditions)
+
+
+def is_one(plan: Limit) -> bool:
+    """Whether it is LIMIT 1."""
+    number = plan.node.args.get("expression") or plan.node.args.get("size")
+    return isinstance(number, exp.Literal) and number.this == "1"

@@ -53,15 +53,15 @@ class _Building:
 
     def take(self, manifest: Manifest, extract: Extract) -> Metrics:
         """Take an extract in one commit; `manifest` has the inputs as they are read for it."""
-        watched_inputs = register(self.session, manifest, self.model, self.run.place, bounded=True)
+        watched = register(self.session, manifest, self.model, self.run.place, bounded=True)
         frame = table_setup.checked_frame(self.session, self.model)
-        explain.log_plan(self.model, frame)
-        return self.write(frame, watched_inputs, extract)
+        explain.tell(self.model, frame)
+        return self.write(frame, watched, extract)
 
     def write(
         self,
         frame: DataFrame,
-        watched_inputs: tuple[Watched, ...],
+        watched: tuple[Watched, ...],
         extract: Extract,
         difference: ResultDifference | None = None,
     ) -> Metrics:
@@ -81,27 +81,25 @@ class _Building:
         self.folder.save(self.state)
 
         def commit(rows: DataFrame, markers: Mapping[str, str]) -> Commit | None:
-            return take_extract(with_query_spelling(model, rows), rows, extract, markers, expected, difference)
+            return take(spelled(model, rows), rows, extract, markers, expected, difference)
 
-        input_markers = read_markers(self.inputs)
-        replaced_table = replace_table(
-            self.run, model, frame, _failing(model, watched_inputs), commit, markers=input_markers
-        )
+        read = read_markers(self.inputs)
+        made = replace_table(self.run, model, frame, _failing(model, watched), commit, markers=read)
         kill_points.reach("committed", model.name, None, model.relation.sql)
         self.table = self.run.lake.table(model.relation.schema, model.relation.name)
-        current_table = self.table
+        known = self.table
         self.state = replace(
             self.state,
-            uuid=current_table.uuid if current_table else None,
-            snapshot=current_table.snapshot if current_table else None,
+            uuid=known.uuid if known else None,
+            snapshot=known.snapshot if known else None,
             columns=tuple(frame.columns),
         )
-        return replaced_table.metrics
+        return made.metrics
 
     def _given(self) -> frozenset[str]:
         """The columns that the query gave before; those of the history, which it never gives, are not among them."""
-        earlier_columns = self.before if self.before is not None else frozenset(map(str.lower, self.state.columns))
-        return earlier_columns - set(self.model.write.history.columns)
+        known = self.before if self.before is not None else frozenset(map(str.lower, self.state.columns))
+        return known - set(self.model.write.history.columns)
 
 
 def build_history(
@@ -112,7 +110,7 @@ def build_history(
     state: ModelState,
     inputs: Mapping[str, Any],
     table: TableFacts | None,
-    earlier_columns: frozenset[str] | None,
+    before: frozenset[str] | None,
     choice: RefreshChoice | None = None,
 ) -> Outcome:
     """Take what a history has not taken: the query as it is now, or each file that is an extract, in order.
@@ -124,35 +122,31 @@ def build_history(
         RunError: see `take_versions` and `take_changes`.
         RunError: `extract-order`: a file is of a time that was taken before.
     """
-    building = _Building(run, session, model, folder, state, inputs, table, earlier_columns)
+    building = _Building(run, session, model, folder, state, inputs, table, before)
     source = extract_source(run.manifest, model)
     totals = Metrics()
     if source is None:
         totals = _take_result(building, choice)
     else:
-        taken_extracts = dict(state.extracts) if table is not None else {}
+        taken = dict(state.extracts) if table is not None else {}
         with errors_at(source.location):
-            files = listing.waiting(session, source.spec, run.place, taken_extracts)
+            files = listing.waiting(session, source.spec, run.place, taken)
         for file in files:
-            totals = _add_metrics(
-                totals, building.take(_reading_only(run.manifest, source, file), Extract(file.at, f"'{file.name}'"))
-            )
-            taken_extracts = listing.with_taken(taken_extracts, file)
-            building.state = replace(building.state, extracts=taken_extracts)
+            totals = _sum(totals, building.take(_only(run.manifest, source, file), Extract(file.at, f"'{file.name}'")))
+            taken = listing.with_taken(taken, file)
+            building.state = replace(building.state, extracts=taken)
             folder.save(building.state)
         if not files and building.table is None:
             message = f"'{source.spec.name}' has no files: there is no extract to begin with"
             raise RunError("extract-empty", message, "Land the first extract, then build again.", node=model.name)
-    current_table = run.lake.table(model.relation.schema, model.relation.name)
-    metadata_marks = current_table.made if current_table is not None else {}
-    snapshot = current_table.snapshot if current_table is not None else None
+    there = run.lake.table(model.relation.schema, model.relation.name)
+    made = there.made if there is not None else {}
+    snapshot = there.snapshot if there is not None else None
     # Only changes are looked for from a snapshot of the input: that of another history may expire.
     follows = model.write.history is History.CHANGES and source is None
     pinned = follows and positions(run, model) == inputs
-    published_state = replace(
-        building.state, phase=Phase.PUBLISHED, inputs=inputs, made=metadata_marks, snapshot=snapshot, pinned=pinned
-    )
-    folder.save(published_state)
+    done = replace(building.state, phase=Phase.PUBLISHED, inputs=inputs, made=made, snapshot=snapshot, pinned=pinned)
+    folder.save(done)
     note = "; ".join(building.notes)
     return Outcome(Status.SUCCESS, note=note, snapshot_id=snapshot, **totals.numbers())
 
@@ -163,14 +157,14 @@ def _take_result(building: _Building, choice: RefreshChoice | None) -> Metrics:
     if building.table is None or choice is None or choice.way is not Way.CHANGES:
         return building.take(run.manifest, extract)
     with ExitStack() as stack:
-        changed = changed_rows(run, session, model, choice, stack)
-        if changed is None:
+        found = changed_rows(run, session, model, choice, stack)
+        if found is None:
             return building.take(run.manifest, extract)
-        building.notes = (changed.note,)
-        return building.write(changed.difference.added, (), extract, changed.difference)
+        building.notes = (found.note,)
+        return building.write(found.difference.added, (), extract, found.difference)
 
 
-def take_extract(
+def take(
     model: Model,
     rows: DataFrame,
     extract: Extract,
@@ -190,38 +184,38 @@ def extract_source(manifest: Manifest, model: Model) -> Source | None:
         RunError: `setting-conflict`: there are several.
     """
     nodes = (manifest.nodes[item.node] for item in model.inputs)
-    sources = {node.id: node for node in nodes if isinstance(node, Source) and "full_extracts" in node.spec.settings}
-    if len(sources) > 1:
-        names = ", ".join(f"'{source.spec.name}'" for source in sources.values())
+    found = {node.id: node for node in nodes if isinstance(node, Source) and "full_extracts" in node.spec.settings}
+    if len(found) > 1:
+        names = ", ".join(f"'{source.spec.name}'" for source in found.values())
         message = f"{names} have 'full_extracts', and a history takes the files of one source in order"
         hint = "Keep a history for each of them, and join these."
         raise RunError("setting-conflict", message, hint, node=model.name, location=Location(model.file))
-    return next(iter(sources.values()), None)
+    return next(iter(found.values()), None)
 
 
-def with_query_spelling(model: Model, rows: DataFrame) -> Model:
-    column_names = {name.lower(): name for name in rows.columns}
+def spelled(model: Model, rows: DataFrame) -> Model:
+    known = {name.lower(): name for name in rows.columns}
     placed = table_setup.as_spelled(model, rows.columns)
-    compared = tuple(column_names.get(name.lower(), name) for name in model.write.check)
+    compared = tuple(known.get(name.lower(), name) for name in model.write.check)
     return replace(placed, write=replace(placed.write, check=compared))
 
 
-def _reading_only(manifest: Manifest, source: Source, file: ExtractFile) -> Manifest:
+def _only(manifest: Manifest, source: Source, file: ExtractFile) -> Manifest:
     settings = {**source.spec.settings, "path": file.path}
     node = replace(source, spec=replace(source.spec, settings=settings))
     return replace(manifest, nodes={**manifest.nodes, source.id: node})
 
 
-def _failing(model: Model, watched_inputs: tuple[Watched, ...]) -> tuple[Watched, ...]:
+def _failing(model: Model, watched: tuple[Watched, ...]) -> tuple[Watched, ...]:
     """The inputs, whose bad records end a build where their keys would be taken for deleted ones."""
     if model.write.deletes is not Deletes.CLOSE:
-        return watched_inputs
-    return tuple(replace(item, policy=OnBadRecord.FAIL) for item in watched_inputs)
+        return watched
+    return tuple(replace(item, policy=OnBadRecord.FAIL) for item in watched)
 
 
-def _add_metrics(first: Metrics, second: Metrics) -> Metrics:
+def _sum(one: Metrics, other: Metrics) -> Metrics:
     return replace(
-        second,
-        rows_out=(first.rows_out or 0) + (second.rows_out or 0),
-        rows_updated=(first.rows_updated or 0) + (second.rows_updated or 0),
+        other,
+        rows_out=(one.rows_out or 0) + (other.rows_out or 0),
+        rows_updated=(one.rows_updated or 0) + (other.rows_updated or 0),
     )
