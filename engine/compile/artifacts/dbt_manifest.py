@@ -10,7 +10,6 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from pathlib import PurePosixPath
 from typing import Any
 
 from engine.compile.nodes.column_facts import Origin
@@ -73,7 +72,7 @@ def macro_dict(macro: Macro, project: str) -> dict[str, Any]:
 
 
 def _common(node: Node, about: About, kind: str, path: str) -> dict[str, Any]:
-    folders = PurePosixPath(path).parent.parts
+    *folders, _ = path.split("/")
     return {
         "name": node.name,
         "resource_type": kind,
@@ -86,7 +85,7 @@ def _common(node: Node, about: About, kind: str, path: str) -> dict[str, Any]:
 
 
 def _below(file: str) -> str:
-    return "/".join(PurePosixPath(file).parts[1:]) or file
+    return file.partition("/")[2] or file
 
 
 def _compiled(sql: str, raw: str, about: About, depends_on: Iterable[str]) -> dict[str, Any]:

@@ -122,11 +122,10 @@ def _reference(walk: Walk, node: exp.Expr, cte: Cte) -> OutputColumns:
 
 def read_unread(walk: Walk, node: exp.Expr, ctes: Mapping[str, Any]) -> None:
     """Read the CTEs of a query that nothing has read: Spark analyses them, too. They have no part in its lineage."""
-    aside = replace(walk, influences={}, reasons={})
     for cte in node.args["with_"].expressions:
         entry = ctes.get(cte.alias.lower())
         if isinstance(entry, Cte) and entry.node is cte and entry.output is None:
-            cte_output(aside, entry)
+            cte_output(replace(walk, influences={}, reasons={}), entry)
 
 
 def renamed(walk: Walk, output: OutputColumns, alias: exp.Expr | None) -> OutputColumns:

@@ -169,6 +169,8 @@ class ExpressionReader:
         return self._seen[id(node)]
 
     def _read(self, node: exp.Expr) -> PlanValue:
+        if type(node) is exp.Literal:
+            return PlanValue(type=self.walk.types.get(id(node), ""), constant=True)
         match node:
             case exp.Paren() | exp.Alias():
                 value = self.of(node.this)

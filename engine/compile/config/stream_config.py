@@ -87,8 +87,8 @@ def _stream(name: str, section: Section) -> StreamConfig:
         watermark=read_watermark(watermark) if watermark else None,
         dedup=tuple(item.text() for item in dedup.items()) if dedup else (),
         max_files_per_trigger=files.integer() if files else None,
-        on_upstream_delete=OnUpstreamDelete(policy) if policy in set(OnUpstreamDelete) else None,
-        on_bad_record=OnBadRecord(taken) if taken in set(OnBadRecord) else None,
+        on_upstream_delete=OnUpstreamDelete(policy) if policy and policy in set(OnUpstreamDelete) else None,
+        on_bad_record=OnBadRecord(taken) if taken and taken in set(OnBadRecord) else None,
         places={key: part.key_place for key, part in section.mapping()} if isinstance(section.value, dict) else {},
     )
 

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+from typing import TypeVar
+
 from engine.compile.config.condition_config import read_condition
 from engine.compile.config.partition_config import read_partitions, read_sort
 from engine.compile.config.winning_values import MergedSettings
 from engine.compile.nodes.model_settings import (
     Deletes,
     History,
-    OnEmptyExtract,
-    OnSchemaChange,
     OutputMode,
-    Overwrite,
-    Publish,
-    Refresh,
     Write,
 )
 from engine.project.yaml_section import Section, is_plain
 from engine.spark_options import ICEBERG_WRITE, option_faults, property_fault
 from engine.times import duration_seconds
 
+_Word = TypeVar("_Word", bound=StrEnum)
 _DEFAULT = Write()
 # What the writer sets itself; anything else goes to Spark as it is.
 _OWN_OPTIONS = ("branch", "overwrite-mode", "validate-from-snapshot-id")
@@ -44,22 +43,25 @@ def read_write(settings: MergedSettings) -> Write:
         history=history,
         check=() if check_all else settings.columns("check"),
         check_all=check_all,
-        deletes=Deletes(settings.word("deletes", *Deletes) or deletes),
-        on_empty_extract=OnEmptyExtract(
-            settings.word("on_empty_extract", *OnEmptyExtract) or _DEFAULT.on_empty_extract
-        ),
+        deletes=_chosen(settings, "deletes", deletes),
+        on_empty_extract=_chosen(settings, "on_empty_extract", _DEFAULT.on_empty_extract),
         sort_by=read_sort(settings),
         exclude=_exclude(settings),
         deletes_remembered=_deletes_remembered(settings.get("deletes_remembered")),
-        overwrite=Overwrite(settings.word("overwrite", *Overwrite) or _DEFAULT.overwrite),
-        refresh=Refresh(settings.word("refresh", *Refresh) or _DEFAULT.refresh),
+        overwrite=_chosen(settings, "overwrite", _DEFAULT.overwrite),
+        refresh=_chosen(settings, "refresh", _DEFAULT.refresh),
         write_options=_write_options(settings.get("write_options")),
         format_version=int(settings.word("format_version", "2", "3") or 0) or None,
-        on_schema_change=OnSchemaChange(
-            settings.word("on_schema_change", *OnSchemaChange) or _DEFAULT.on_schema_change
-        ),
-        publish=Publish(settings.word("publish", *Publish) or _DEFAULT.publish),
+        on_schema_change=_chosen(settings, "on_schema_change", _DEFAULT.on_schema_change),
+        publish=_chosen(settings, "publish", _DEFAULT.publish),
     )
+
+
+def _chosen(settings: MergedSettings, key: str, default: _Word) -> _Word:
+    """The word of a setting, of the kind of its default."""
+    kind = type(default)
+    word = settings.word(key, *kind) if key in settings.keys else ""
+    return kind(word) if word else default
 
 
 def _output_mode(settings: MergedSettings) -> OutputMode | None:

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from sqlglot import exp
-
 from engine.compile.columns.find_columns import BoundQuery
 from engine.compile.config.key_combinations import NEEDS, SAYS_HOW
 from engine.compile.config.model_config import ModelConfig
@@ -19,14 +17,12 @@ from engine.compile.nodes.column_facts import Derivation
 from engine.compile.nodes.manifest import Input, Source
 from engine.compile.nodes.model_settings import Expectation, Write
 from engine.compile.references.expand_windows import Report
-from engine.compile.sql.aggregates import has_aggregate, returns_rows
+from engine.compile.sql.aggregates import is_one_for_one
 from engine.compile.sql.parse import first_offset
 from engine.relations import quoted
 from engine.sources import answers_of
 from engine.sources.answers import ChangeFeed
 
-_OTHERS = (exp.SetOperation, exp.Join, exp.Lateral, exp.Pivot, exp.TableSample, exp.Window, exp.Values)
-_PLAIN = {"expressions", "from_", "kind", "with_"}
 _KEEP = (
     "Keep the rows in a model of their own (select *), and read that in a batch table; or write 'output_mode: append' "
     "to keep every change."
@@ -48,7 +44,7 @@ def merged_changes(
                 report("setting-needs", f"'{key}' needs '{needed}'", hint, config.places[key])
         return write
     item, feed = feeds[0]
-    if len(streams) > 1 or item.through or not _one_for_one(bound.tree):
+    if len(streams) > 1 or item.through or not is_one_for_one(bound.tree):
         message = f"the records of '{item.name}' are changes of rows, and the query does not pass them on one for one"
         report("change-query", message, _KEEP, first_offset(bound.tree))
         return write
@@ -97,19 +93,6 @@ def feed_of(source: Source | None) -> ChangeFeed | None:
 
 def _is_set(write: Write, key: str) -> bool:
     return bool(getattr(write, key)) and key not in {"sequence_by", "delete_when"}
-
-
-def _one_for_one(tree: exp.Expr) -> bool:
-    """Whether a query gives one row for each row that it reads."""
-    if tree.find(*_OTHERS) is not None:
-        return False
-    for select in tree.find_all(exp.Select):
-        if any(value for key, value in select.args.items() if key not in _PLAIN):
-            return False
-        if any(has_aggregate(column) for column in select.expressions):
-            return False
-    tables = list(tree.find_all(exp.From))
-    return len(tables) >= 1 and not any(returns_rows(node) for node in tree.walk())
 
 
 def _copies(bound: BoundQuery, source: Source) -> dict[str, str] | None:

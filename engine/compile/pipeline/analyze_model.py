@@ -79,7 +79,9 @@ def finish(
     names.begin()
     columns = {i: item.columns for i, item in given.items()}
     model, bound, plain = _resolved(read, known, selects, given, problems)
-    model = replace(_with_settings(model, shared.target.conf), broken=model.broken or looped)
+    model = _with_settings(model, shared.target.conf)
+    if looped:
+        model = replace(model, broken=True)
     seen = InputColumns(model.id, None)
     if read.query is not None and read.rendered is not None and bound is not None:
         foreign = brings_functions(shared.target.conf) or bool(model.operation.pre_hook)
@@ -90,7 +92,8 @@ def finish(
         if read.certain and not model.broken:
             faults = list(condition_faults(model, seen, foreign=foreign))
             problems += faults
-            model = replace(model, broken=bool(faults))
+            if faults:
+                model = replace(model, broken=True)
         model, seen = kept(model, seen)
         if model.streaming and (model.stateful or model.write.unique_key):
             model = with_state(model, columns)
@@ -107,7 +110,8 @@ def finish(
     tests = [replace(test, tags=tuple(dict.fromkeys((*read.config.tags, *test.tags)))) for test in tests]
     inlined = None if not model.is_inlined or not model.fingerprint else _as_inlined(model)
     problems, acknowledged = acknowledge(read.config.acknowledged, problems, model.name)
-    model = replace(model, acknowledged=acknowledged)
+    if acknowledged:
+        model = replace(model, acknowledged=acknowledged)
     env, repeatable = read.env | names.used_env, read.repeatable and names.repeatable
     return Finished(
         model, tuple(tests), GivenNode(seen, inlined, _unsafe(model, given)), tuple(problems), env, repeatable

@@ -11,13 +11,20 @@ from engine.compile.types.builtin_functions import AGGREGATES
 
 # What is between a function and its OVER.
 _BETWEEN = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
+# Most nodes are none of these, and isinstance() takes long with sqlglot's classes.
+_AGGREGATING = frozenset[type]({exp.AggFunc, exp.Anonymous, exp.Any})
 # Functions that make several rows of one (Spark: Generator).
 _GENERATORS = (exp.Explode, exp.Posexplode, exp.Inline, exp.Unnest)
 _GENERATING = {"inline", "stack", "json_tuple", "explode_outer", "posexplode_outer", "inline_outer", "variant_explode"}
+# What is in no query that gives a row for each row; and the clauses that a SELECT of one has.
+_NOT_ONE_FOR_ONE = (exp.SetOperation, exp.Join, exp.Lateral, exp.Pivot, exp.TableSample, exp.Window, exp.Values)
+_ONE_FOR_ONE = {"expressions", "from_", "kind", "with_"}
 
 
 def is_aggregate(node: exp.Expr) -> bool:
     """Whether a function call is an aggregate (and not one over a window of rows)."""
+    if _AGGREGATING.isdisjoint(type(node).__mro__):
+        return False
     known = isinstance(node, exp.AggFunc) or (isinstance(node, exp.Anonymous) and node.name.lower() in AGGREGATES)
     # `a like any (..)` does not call the aggregate.
     known = known or (isinstance(node, exp.Any) and not isinstance(node.parent, (exp.Binary, exp.Escape)))
@@ -116,3 +123,16 @@ def _joins(nodes: QueryNodes, join: exp.Join, names: set[str]) -> bool:
 def returns_rows(node: exp.Expr) -> bool:
     """Whether it is a function that makes several rows of one, such as explode()."""
     return isinstance(node, _GENERATORS) or (isinstance(node, exp.Anonymous) and node.name.lower() in _GENERATING)
+
+
+def is_one_for_one(tree: exp.Expr) -> bool:
+    """Whether a query gives one row for each row that it reads."""
+    if tree.find(*_NOT_ONE_FOR_ONE) is not None:
+        return False
+    for select in tree.find_all(exp.Select):
+        if any(value for key, value in select.args.items() if key not in _ONE_FOR_ONE):
+            return False
+        if any(has_aggregate(column) for column in select.expressions):
+            return False
+    tables = list(tree.find_all(exp.From))
+    return len(tables) >= 1 and not any(returns_rows(node) for node in tree.walk())

@@ -37,6 +37,7 @@ _WORDS = {
     "quarter", "respect", "second", "seconds", "session", "sets", "sliding", "time", "timezone", "tumbling",
     "unbounded", "week", "weeks", "within", "without", "year", "years", "zone",
 }  # fmt: skip
+_OPTIONAL = {_T.INNER, _T.OUTER, _T.ASC}
 _SIDES = {_T.LEFT, _T.RIGHT, _T.FULL}
 # Where an expression begins and ends that is nothing else's part.
 _BEGINS = {_T.SELECT, _T.COMMA, _T.L_PAREN, _T.WHERE, _T.HAVING, _T.ON, _T.WHEN, _T.THEN, _T.ELSE}
@@ -67,7 +68,10 @@ def spelling(
     before: Token | None = None
     for index, token in enumerate(tokens):
         following = tokens[index + 1] if index + 1 < len(tokens) else None
-        if index in needless or _is_suffix(before, token) or _is_optional(before, token, following, names):
+        # A suffix of a number, the L of 1L, is a token `::` and a type in its place.
+        if index in needless or (before is not None and before.start == token.start):
+            continue
+        if token.token_type in _OPTIONAL and _is_optional(before, token, following, names):
             continue
         if token.start in names.aliases and (before is None or before.token_type is not _T.ALIAS):
             parts.append("as")
@@ -100,15 +104,16 @@ def same_meaning(one: str, other: str) -> bool:
 
 
 def _word(text: str, before: Token | None, token: Token, following: Token | None, names: NamePlaces) -> str:  # noqa: PLR0911 - one a kind
-    kind, raw = token.token_type, text[token.start : token.end + 1]
+    kind = token.token_type
+    if kind in _SIGNS:
+        return _SIGNS[kind]
+    raw = text[token.start : token.end + 1]
     if kind is _T.STRING:
         return _string(token.text)
     if kind is _T.HEX_STRING:
         return f"x'{token.text.upper()}'"
     if kind is _T.NUMBER:
         return raw.lower()
-    if kind in _SIGNS:
-        return _SIGNS[kind]
     folds = names.folds.get(token.start)
     if folds is not None:
         return name_text(token.text, folds=folds, quoted=kind is _T.IDENTIFIER)
@@ -129,14 +134,9 @@ def _string(value: str) -> str:
     return f"'{escaped}'"
 
 
-def _is_suffix(before: Token | None, token: Token) -> bool:
-    """Whether it is the L of 1L, which the tokenizer reads as `1 :: L`."""
-    return before is not None and before.start == token.start
-
-
 def _is_optional(before: Token | None, token: Token, following: Token | None, names: NamePlaces) -> bool:
     kind = token.token_type
-    if token.start in names.folds or kind not in {_T.INNER, _T.OUTER, _T.ASC}:
+    if token.start in names.folds:
         return False
     joins = following is not None and following.token_type is _T.JOIN
     sided = before is not None and before.token_type in _SIDES

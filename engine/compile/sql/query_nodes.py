@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TypeAlias, TypeVar
 
 from sqlglot import exp
@@ -15,6 +15,7 @@ _LASTING: tuple[type[exp.Expr], ...] = (
     exp.Window, exp.Explode, exp.Inline, exp.Stack, exp.Rand, exp.Randn, exp.Randstr, exp.Shuffle, exp.Uniform,
     exp.Uuid,
 )  # fmt: skip
+_SEVERAL = 2
 # What only a relation can have behind it: brackets around that hold relations, and not a query.
 _OF_RELATIONS = ("alias", "joins", "pivots", "sample", "laterals")
 
@@ -67,11 +68,17 @@ class QueryNodes:
         nodes: by their class.
     """
 
-    __slots__ = ("_below", "_nodes")
+    __slots__ = ("_below", "_kinds", "_nodes")
 
     def __init__(self, nodes: dict[type[exp.Expr], list[exp.Expr]]) -> None:
         self._nodes = nodes
         self._below: dict[int, list[str]] | None = None
+        # The classes of the nodes, by each that they are derived from: sqlglot's have a class of their own, with which
+        # issubclass() takes long.
+        self._kinds: dict[type, list[type[exp.Expr]]] = {}
+        for kind in nodes:
+            for base in kind.__mro__:
+                self._kinds.setdefault(base, []).append(kind)
 
     @classmethod
     def of(cls, tree: exp.Expr) -> QueryNodes:
@@ -87,11 +94,19 @@ class QueryNodes:
 
     def lasting(self) -> QueryNodes:
         """Only what later passes ask for: queries, relations, joins, calls that some clauses cannot contain."""
-        return QueryNodes({kind: nodes for kind, nodes in self._nodes.items() if issubclass(kind, _LASTING)})
+        kinds = self._derived(_LASTING)
+        return QueryNodes({kind: nodes for kind, nodes in self._nodes.items() if kind in kinds})
 
     def every(self, *kinds: type[_Node]) -> list[_Node]:
         """The nodes of some classes and of those derived from them."""
-        return [node for kind, nodes in self._nodes.items() if issubclass(kind, kinds) for node in nodes]  # type: ignore[misc]
+        asked = self._derived(kinds)
+        if len(asked) < _SEVERAL:
+            return [*self._nodes[asked.pop()]] if asked else []  # type: ignore[list-item]
+        return [node for kind, nodes in self._nodes.items() if kind in asked for node in nodes]  # type: ignore[misc]
+
+    def _derived(self, kinds: Iterable[type]) -> set[type[exp.Expr]]:
+        """The classes of nodes that are some classes, or derived from them."""
+        return {kind for base in kinds for kind in self._kinds.get(base, ())}
 
     def read_below(self, node: exp.Expr) -> list[str]:
         """The names, in lower case, of the relations that are read in a part of the tree."""

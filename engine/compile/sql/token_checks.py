@@ -136,6 +136,8 @@ def check_numbers(tokens: list[Token], report: Report) -> None:
 
     The time that the parser takes for the text of an interval grows by the square of its length.
     """
+    if all(token.end - token.start < MAX_NUMBER for token in tokens):
+        return
     for before, token in pairwise(tokens):
         if before.token_type is TokenType.INTERVAL and len(token.text) > MAX_NUMBER:
             message = f"an interval of {len(token.text):,} characters"
