@@ -44,7 +44,7 @@ class Server:
 
     @property
     def host_text(self) -> str:
-        """Return the host as it stands in an address: IPv6 in brackets."""
+        """Return the host as addresses write it: IPv6 in brackets."""
         return f"[{self.host}]" if ":" in self.host else self.host
 
     @property

@@ -103,7 +103,7 @@ def _close(folder: Path) -> None:
 
 
 def is_own(path: Path, *, private: bool = False) -> bool:
-    """Return whether a path is no link, belongs to the user, and others cannot write it; `private`: nor read it."""
+    """Return whether the user owns a path that others cannot write, and that is not a link; `private`: nor read it."""
     try:
         file_stat = path.lstat()
         if not (stat.S_ISREG(file_stat.st_mode) or stat.S_ISDIR(file_stat.st_mode)) or file_stat.st_uid != os.geteuid():

@@ -43,7 +43,7 @@ def _compiled(source: str) -> re.Pattern[str]:
 
 @cache
 def forms_of(value: str) -> tuple[SecretForm, ...]:
-    """Return the forms of a secret, and of each long line of a text (the first and last of PEM are no secrets)."""
+    """Return the forms of a secret, and of each long line of a text (not of the first and last of PEM)."""
     text = value.strip()
     if not text:
         return ()
