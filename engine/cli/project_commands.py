@@ -141,14 +141,20 @@ def docs() -> None:
 
 
 @docs.command()
+@click.option(
+    "--compare",
+    metavar="STATE",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Show differences from the manifest.json in this folder.",
+)
 @project_options
-def generate(**shared: Any) -> int:
+def generate(compare: Path | None, **shared: Any) -> int:
     """Write the lineage site to target/docs/ and the artifacts to target/."""
 
     def work(settings: CommandSettings) -> bool:
         from engine.cli.commands.docs_command import generate
 
-        return generate(settings)
+        return generate(settings, compare)
 
     return run_command(work, **shared)
 

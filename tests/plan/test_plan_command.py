@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -256,7 +257,12 @@ def test_the_plan_as_a_comment_on_a_pull_request(edited: Path, capsys: pytest.Ca
     assert head == "### Plan for `dev`: 1 rejected, 4 create"
     assert blank == ""
     assert titles.count("|") == line.count("|") == rejected.count("|") == 5
-    assert rejected.startswith("| hours | streaming&#95;table | **rejected** | ")
+    assert rejected.startswith("| hours | streaming_table | **rejected** | ")
+    assert "<br>Fix&#58; " in rejected
+    graph = rows.index("```mermaid")
+    assert rows[graph + 1] == "flowchart LR"
+    assert any(row.endswith(" rejected") for row in rows[graph:])
+    rows = list(takewhile(bool, rows))
     assert "the window of GROUP BY changed" in rejected
     assert {row.split(" | ")[0] for row in rows} == {"| at", "| daily", "| one", "| plain"}
     assert all(row.count("|") == 5 for row in rows)
@@ -285,7 +291,7 @@ def test_a_comment_of_500_models_is_not_too_long(tmp_path: Path, unchanged: bool
     assert "@all" not in text
     assert "<b>" not in text
     if unchanged:
-        assert "model&#95;with&#95;a&#95;long&#95;name&#95;499" in text
+        assert "a_model_with_a_long_name_499" in text
     else:
         shown = text.count("**rebuild**")
         assert 50 < shown < 500

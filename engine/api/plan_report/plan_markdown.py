@@ -14,6 +14,8 @@ from engine.api.plan_report.plan_output import plan_details, plan_diff, plan_sum
 from engine.characters import one_line
 from engine.compile import Manifest, Model
 from engine.compile.artifacts.dbt_manifest import unique_id
+from engine.docs.site import render_graph
+from engine.docs.site.graph_links import links_of
 
 if TYPE_CHECKING:
     from engine.plan import Action, Plan
@@ -71,8 +73,11 @@ _MOST_OF_A_CELL = 400
 # Room for what closes a table and says how much is left out.
 _END = 1_500
 _QUIET = ("unchanged",)
-# What is a link, a mention, markup or the end of a cell in Markdown.
-_SPECIAL = re.compile(r"[\\`*_{}\[\]<>()#+!|~@&:$-]")
+# What is a link, a mention, markup or the end of a cell in Markdown; `_` and `-` inside a word are not.
+_SPECIAL = re.compile(r"[\\`*{}\[\]<>()#+!|~@&:$]|(?<![^\W_])[_-]|[_-](?![^\W_])")
+# More could not be read in a comment.
+_MOST_DRAWN = 40
+_DRAWN = {"rejected": "stroke:#a4201b,stroke-width:3px", "create": "stroke:#146c3a,stroke-width:3px"}
 
 
 def plan_markdown(
@@ -102,7 +107,8 @@ def plan_markdown(
         for title, names in ((GONE, unplanned.removed), (DESCRIBED, unplanned.metadata_only))
     )
     end = [f"{UNKNOWN[0].upper()}{UNKNOWN[1:]}."] if unplanned.without_catalog else []
-    for block in filter(None, (_table(manifest, changed), *edits, gone, metadata_only, folded, end)):
+    blocks = (_table(manifest, changed), _graph(manifest, changed), *edits, gone, metadata_only, folded, end)
+    for block in filter(None, blocks):
         fitting, omitted = _bounded(block, MOST_CHARACTERS - _END - size)
         size += sum(len(line) + 1 for line in fitting)
         parts += fitting
@@ -118,10 +124,26 @@ def _table(manifest: Manifest, changed: Sequence[tuple[Model, Action]]) -> list[
         return []
     rows = []
     for model, action in changed:
-        details = "<br>".join(_cell(detail) for detail in plan_details(manifest, action))
+        fixes = [f"Fix: {refusal.hint}" for refusal in action.refusals if refusal.hint]
+        details = "<br>".join(_cell(detail) for detail in (*plan_details(manifest, action), *fixes))
         action_cell = f"**{plan_word(action)}**{f'<br>{_cell(action.writes)}' if action.writes else ''}"
         rows.append(f"| {_cell(model.name)} | {_cell(model.materialized.value)} | {action_cell} | {details} |")
     return ["| model | materialized | action | reason, and input |", "|---|---|---|---|", *rows]
+
+
+def _graph(manifest: Manifest, shown: Sequence[tuple[Model, Action]]) -> list[str]:
+    """The models with an action and what is next to them, as a Mermaid flow chart; nothing if it would be too large."""
+    words = {model.id: plan_word(action) for model, action in shown}
+    links = [link for link in links_of(manifest) if link.parent in words or link.child in words]
+    chosen = dict.fromkeys((*words, *(end for link in links for end in (link.parent, link.child))))
+    if not links or len(chosen) > _MOST_DRAWN:
+        return []
+    drawn = render_graph.graph(manifest, chosen)
+    number = {node: f"n{place}" for place, node in enumerate(drawn.nodes)}
+    styles = [f"  classDef {word} {style}" for word, style in _DRAWN.items()]
+    styles += [f"  class {number[node]} {word}" for node, word in words.items() if word in _DRAWN and node in number]
+    return ["<details>", "<summary>Affected part of the graph</summary>", "", "```mermaid",
+            *render_graph.mermaid(drawn).splitlines(), *styles, "```", "", "</details>"]  # fmt: skip
 
 
 def _edit(manifest: Manifest, model: Model, action: Action) -> list[str]:

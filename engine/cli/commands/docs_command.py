@@ -34,6 +34,7 @@ from engine.target_folder import TargetFolder
 
 if TYPE_CHECKING:
     from engine.compile import Compiled
+    from engine.compile.selection.previous_state import Previous
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,22 +75,36 @@ def shown_link(server: SiteServer, place: LinkPlace, target_dir: Path) -> Iterat
 _SITE = "docs"
 
 
-def generate(settings: CommandSettings) -> bool:
-    """Write the artifacts and the site; False if the project has errors, which the site shows."""
+def generate(settings: CommandSettings, compare: Path | None = None) -> bool:
+    """Write the artifacts and the site; False if the project has errors, which the site shows.
+
+    Args:
+        settings: the shared options.
+        compare: folder of an earlier manifest.json; the site shows what differs from it.
+
+    Raises:
+        UsageError: there is no manifest.json to compare with.
+    """
+    from engine.compile.selection.previous_state import load_previous
+
+    # Read first: it may be the folder that is written.
+    previous = None if compare is None else load_previous(compare, must_exist=True)
     result = compile_and_report(settings, fail_on_errors=False, warnings=Warnings.DAILY)
-    page = write_page(settings, result)
+    page = write_page(settings, result, previous)
     settings.out.say(f"Wrote {_relative_path(page, settings)}; open it in a browser, or run engine docs serve")
     return not result.manifest.errors
 
 
-def write_page(settings: CommandSettings, result: Compiled) -> Path:
+def write_page(settings: CommandSettings, result: Compiled, previous: Previous | None = None) -> Path:
     from engine.compile.artifacts.write_artifacts import write_artifacts
     from engine.docs.catalog import write_catalog
+    from engine.docs.site.differences import differences
     from engine.docs.site.freshness_status import read_freshness
     from engine.docs.site.last_run import read_results, read_watermarks
     from engine.docs.site.shared_page_data import Facts
     from engine.docs.site.table_statistics import read_tables
     from engine.docs.site.write_site import write_site
+    from engine.runtime.context.run_history import read_history
     from engine.runtime.context.run_results import read_results as stored_results
 
     manifest, folder = result.manifest, settings.target_dir
@@ -97,9 +112,10 @@ def write_page(settings: CommandSettings, result: Compiled) -> Path:
     tables = read_tables(manifest, result.target.catalog)
     if tables:
         write_catalog(manifest, tables, folder)
-    run = read_results(stored_results(folder))
+    run = read_results(stored_results(folder), read_history(folder))
     now, marks = datetime.now(UTC), read_watermarks(manifest, result.target)
-    return write_site(Facts(manifest, run, tables, read_freshness(folder), now, marks), folder / _SITE)
+    changes = None if previous is None else differences(manifest, previous)
+    return write_site(Facts(manifest, run, tables, read_freshness(folder), now, marks, changes), folder / _SITE)
 
 
 def serve(settings: CommandSettings, port: int, *, reload: bool = True) -> None:

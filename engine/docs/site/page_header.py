@@ -71,6 +71,12 @@ def source_words(source: Source) -> Iterator[Detail]:
         yield Detail("Event time", f"{event_time(source.watermark)}; {late}, unless a model overrides it")
     if source.dedup:
         yield Detail("Duplicates", f"duplicates of {listed(source.dedup)} are dropped")
+    if source.freshness:
+        bounds = (("warns after", source.freshness.warn_after), ("fails after", source.freshness.error_after))
+        ages = ", ".join(
+            f"{text} {age.count} {age.period}{'' if age.count == 1 else 's'}" for text, age in bounds if age
+        )
+        yield Detail("Freshness", f"{ages}, by {source.freshness.loaded_at}")
     if settings.get("on_upstream_delete") == OnUpstreamDelete.IGNORE:
         yield Detail("Deletions", "are skipped: rows that were read stay")
     yield Detail("Bad records", _BAD_RECORDS[spec.on_bad_record])

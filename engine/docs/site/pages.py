@@ -14,6 +14,7 @@ from engine.compile.nodes.manifest import Column, DataTest, Model, Source
 from engine.compile.nodes.unit_test_steps import UnitTest
 from engine.docs.site import format_values, page_header
 from engine.docs.site.column_trace import fields_of, own_columns
+from engine.docs.site.differences import RemovedNode
 from engine.docs.site.freshness_status import FreshnessStatus
 from engine.docs.site.last_run import Batch, NodeRun
 from engine.docs.site.shared_page_data import Facts, Record, SiteNode, moment, run_in_short, slim
@@ -26,6 +27,8 @@ _RUNS_LISTED = 20
 
 
 def node_record(facts: Facts, node: SiteNode) -> Record:
+    if isinstance(node, RemovedNode):
+        return slim({"id": node.id, "sql": node.sql, "facts": [["Was defined in", node.file]] if node.file else []})
     if isinstance(node, Exposure):
         return _exposure(facts, node)
     common = {

@@ -20,6 +20,7 @@ from engine.compile.nodes.manifest import Column, DataTest, Manifest, Model, Sou
 from engine.compile.nodes.unit_test_steps import UnitTest
 from engine.docs.site import format_values
 from engine.docs.site.column_trace import fields_of, named_in, own_columns
+from engine.docs.site.differences import Differences, RemovedNode
 from engine.docs.site.freshness_status import FreshnessStatus
 from engine.docs.site.graph_links import Link, links_of
 from engine.docs.site.last_run import LastRun, NodeRun
@@ -28,7 +29,7 @@ from engine.errors import Diagnostic
 
 Record = dict[str, Any]
 # What has a page.
-SiteNode = Source | Model | Exposure
+SiteNode = Source | Model | Exposure | RemovedNode
 _Test = TypeVar("_Test", DataTest, UnitTest)
 
 
@@ -45,11 +46,13 @@ class Facts:
     freshness: Mapping[str, FreshnessStatus]
     at: datetime
     watermarks: Mapping[str, datetime] = field(default_factory=dict)
+    differences: Differences | None = None
 
     @cached_property
     def nodes(self) -> tuple[SiteNode, ...]:
-        """The nodes that have a page, sources first, exposures last."""
-        return (*self.manifest.sources, *self.manifest.models, *self.manifest.exposures)
+        """The nodes that have a page: sources, models, exposures, and what an earlier project had."""
+        gone = self.differences.removed if self.differences else ()
+        return (*self.manifest.sources, *self.manifest.models, *self.manifest.exposures, *gone)
 
     @cached_property
     def numbers(self) -> dict[str, int]:
@@ -58,7 +61,10 @@ class Facts:
 
     @cached_property
     def links(self) -> dict[Link, bool]:
-        return links_of(self.manifest)
+        gone = self.differences.removed if self.differences else ()
+        reads = {Link(read, node.id): False for node in gone for read in node.reads if read in self.numbers}
+        readers = {Link(node.id, reader): False for node in gone for reader in node.readers if reader in self.numbers}
+        return {**links_of(self.manifest), **reads, **readers}
 
     @cached_property
     def promised(self) -> Mapping[str, Guarantee]:
@@ -130,6 +136,8 @@ def index_record(facts: Facts) -> Record:
         )
         if run.nodes
         else None,
+        "runs": len(run.history),
+        "compared": facts.differences is not None,
         "tests": len(manifest.tests),
         "unit_tests": len(manifest.unit_tests),
         "nodes": [_node_in_short(facts, node) for node in facts.nodes],
@@ -140,8 +148,22 @@ def index_record(facts: Facts) -> Record:
 
 
 def _node_in_short(facts: Facts, node: SiteNode) -> Record:
-    if isinstance(node, Exposure):
-        return _exposure_in_short(node)
+    if isinstance(node, RemovedNode):
+        return {
+            "id": node.id,
+            "name": node.name,
+            "what": "removed",
+            "kind": node.kind,
+            "file": node.file,
+            "change": "removed",
+            "columns": 0,
+        }
+    change = facts.differences.changes.get(node.id) if facts.differences else None
+    record = _exposure_in_short(node) if isinstance(node, Exposure) else _table_or_source_in_short(facts, node)
+    return {**record, **({"change": change.kind} if change else {})}
+
+
+def _table_or_source_in_short(facts: Facts, node: Model | Source) -> Record:
     run = facts.run.nodes.get(node.id)
     record = {
         "id": node.id,
@@ -201,7 +223,12 @@ def _first_sentence(text: str) -> str:
 
 
 def run_in_short(model: Model, run: NodeRun) -> Record:
-    record = {"status": run.status, "tone": run.tone.value, "at": moment(run.at)}
+    record = {
+        "status": run.status,
+        "tone": run.tone.value,
+        "at": moment(run.at),
+        "attempt": list(run.attempt) if run.attempt else None,
+    }
     numbers = {key: number for key, number in run.numbers.items() if number or key not in _absent(model)}
     return slim({**record, "counted": [list(item) for item in run.counted]}) | numbers
 
@@ -253,7 +280,7 @@ def lineage_records(facts: Facts) -> Iterator[Record]:
                     [[number[o.node], o.column] for o in c.origins if o.node in number],
                     *_fields(c),
                 ]
-                for c in (() if isinstance(node, Exposure) else own_columns(node))
+                for c in (own_columns(node) if isinstance(node, Model | Source) else ())
             ],
             "indirect": [[number[o.node], o.column, o.kind] for o in indirect if o.node in number],
             "tests": [*([t.name, t.column or ""] for t in tests), *named[node.id]],
@@ -293,3 +320,44 @@ def macro_records(facts: Facts) -> list[Record]:
         }
         for macro in facts.manifest.macros
     ]
+
+
+def run_records(facts: Facts) -> list[Record]:
+    """The last runs, the newest first: nodes by their numbers, others (tests) by their names."""
+    return [
+        {
+            "at": moment(run.at),
+            "command": run.command,
+            "target": run.target,
+            "seconds": run.seconds,
+            "results": [
+                [
+                    facts.numbers.get(result.node, result.node.partition(".")[2]), result.status, result.tone.value,
+                    result.began, result.ended, result.rows_in, result.rows_out, result.message,
+                ]
+                for result in run.results
+            ],
+        }
+        for run in facts.run.history
+    ]  # fmt: skip
+
+
+def change_records(facts: Facts) -> list[Record]:
+    """Differences from an earlier project, by the numbers of nodes."""
+    if facts.differences is None:
+        return []
+    changed = [
+        {
+            "node": facts.numbers[node],
+            "kind": change.kind,
+            "details": [list(detail) for detail in change.details],
+            "sql": list(change.sql),
+            "action": change.action,
+        }
+        for node, change in facts.differences.changes.items()
+    ]
+    gone = [
+        {"node": facts.numbers[node.id], "kind": "removed", "details": [], "sql": [], "action": ""}
+        for node in facts.differences.removed
+    ]
+    return [*changed, *gone]

@@ -16,8 +16,17 @@ from typing import Any
 from engine.compile.nodes.exposure import Exposure
 from engine.compile.nodes.manifest import Model
 from engine.docs.site.column_trace import own_columns
+from engine.docs.site.differences import RemovedNode
 from engine.docs.site.pages import node_record
-from engine.docs.site.shared_page_data import Facts, SiteNode, index_record, lineage_records, macro_records
+from engine.docs.site.shared_page_data import (
+    Facts,
+    SiteNode,
+    change_records,
+    index_record,
+    lineage_records,
+    macro_records,
+    run_records,
+)
 from engine.secrets.scrubber import scrub_record, scrubber
 from engine.target_folder import TargetFolder
 
@@ -33,6 +42,8 @@ _SHARED: Mapping[str, Callable[[Facts], Any]] = {
     "lineage": lambda facts: list(lineage_records(facts)),
     "texts": lambda facts: list(text_records(facts)),
     "macros": macro_records,
+    "runs": run_records,
+    "changes": change_records,
 }
 # So many nodes share a file; core.js knows the number. A file costs more to make than a node.
 _BUNDLE = 25
@@ -104,6 +115,9 @@ def text_records(facts: Facts) -> Iterator[list[list[str]]]:
 
 
 def _texts(facts: Facts, node: SiteNode) -> Iterator[tuple[str, str, str]]:
+    if isinstance(node, RemovedNode):
+        yield "SQL", "", node.sql
+        return
     yield "description", "", node.description
     if isinstance(node, Exposure):
         yield "exposure", "", " ".join([node.label, node.url, *(str(value) for value in node.owner.values())])

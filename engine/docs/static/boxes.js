@@ -58,11 +58,11 @@
     nodeBox(number) {
       const node = this.index.nodes[number];
       const state = standing(node);
-      const under = [state.word, state.flow].filter(Boolean).join(" · ") || node.what; // the sign shows what it is, too
+      const under = [node.change === node.what ? "" : node.change, state.word, state.flow].filter(Boolean).join(" · ") || node.what; // the sign shows what it is, too
       return this.frameOf(number, {
         style: `${node.kind} ${state.tone} ${node.change || ""}`,
         href: headrace.hrefOf(node),
-        label: [node.name, node.what, state.word, state.flow, node.summary].filter(Boolean).join(", "),
+        label: [node.name, node.what, node.change === node.what ? "" : node.change, state.word, state.flow, node.summary].filter(Boolean).join(", "),
         title: node.summary ? `${node.name}: ${node.summary}` : node.name,
         name: node.name,
         under,

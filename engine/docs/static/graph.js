@@ -101,7 +101,9 @@
     /* Draw all again; the box with this id, or the one in the light, stays where it is on the screen. */
     redraw(anchor = this.focus) {
       const before = anchor !== null && this.layout.places.get(anchor);
+      const held = this.element.contains(document.activeElement) ? document.activeElement.getAttribute("aria-label") : null;
       this.draw();
+      if (held && this.view) (this.world.querySelector(`[aria-label="${CSS.escape(held)}"]`) || this.element).focus({ preventScroll: true });
       const after = before && this.layout.places.get(anchor);
       if (after && this.view) {
         const { x, y, scale } = this.view;
@@ -128,6 +130,8 @@
       this.level = headrace.levelOf(scale, ZOOM.near);
       this.world.setAttribute("transform", `translate(${x} ${y}) scale(${scale})`);
       this.svg.classList.toggle("far", this.level > 0);
+      // Dashes of hundreds of long lines would take most of the time of a frame.
+      this.svg.classList.toggle("many", !few);
       this.far.hidden = !this.outlined;
       if (this.outlined) this.paintFar(seen, lines);
       this.bring(this.outlined ? [] : seen, this.outlined ? [] : lines);
@@ -212,7 +216,7 @@
       }
       if (this.view) this.paint();
       if (this.options.onFocus) this.options.onFocus(this.focus, this.near);
-      // What stands beside the graph may have made it narrower.
+      // The card beside the graph may have made it narrower.
       if (this.view && this.focus !== null) requestAnimationFrame(() => (this.path ? this.frame([...this.path.rows.keys()]) : this.uncover(this.focus)));
     }
 

@@ -1,6 +1,6 @@
 "use strict";
 
-/* A layered layout (Sugiyama, Tagawa, Toda): what is read stands left of what reads it, and links cross little. Layers are
+/* A layered layout (Sugiyama, Tagawa, Toda): what is read is left of what reads it, and links cross little. Layers are
    longest paths; the order comes from barycentre sweeps with transposition. The same graph always gets the same layout. */
 (() => {
   const BEND = 4;
@@ -23,7 +23,7 @@
     return { layer, y, bends: paths.map((path) => path.slice(1, -1).map((vertex) => y[vertex])), crossings: crossings(rows, graph) };
   }
 
-  /* For each vertex the length of its longest path from the left; what reads nothing stands beside its first reader. */
+  /* For each vertex the length of its longest path from the left; what reads nothing is beside its first reader. */
   function layersOf(count, links, hints = []) {
     const all = Array.from({ length: count }, () => []);
     for (const [from, to] of links) if (from !== to) all[from].push(to);
@@ -194,7 +194,7 @@
     }
   }
 
-  /* How many links to `first` cross one to `second`, if the first vertex stands above the second. */
+  /* How many links to `first` cross one to `second`, if the first vertex is above the second. */
   function over(first, second, place) {
     let count = 0;
     for (const a of first) for (const b of second) if (place[a] > place[b]) count += 1;

@@ -53,11 +53,12 @@
       if (!this.options.tall && !event.ctrlKey && !event.metaKey) return;
       event.preventDefault();
       const rect = this.element.getBoundingClientRect();
-      this.zoom(
-        Math.exp(-event.deltaY * (event.deltaMode ? 0.05 : 0.0015)),
-        event.clientX - rect.left,
-        event.clientY - rect.top,
-      );
+      const lines = event.deltaMode ? 24 : 1;
+      // A pinch on a touchpad arrives as a turn of the wheel with Control.
+      if (event.ctrlKey || event.metaKey)
+        this.zoom(Math.exp(-event.deltaY * lines * 0.003), event.clientX - rect.left, event.clientY - rect.top);
+      else if (event.shiftKey) this.pan(-event.deltaY * lines, 0);
+      else this.pan(-event.deltaX * lines, -event.deltaY * lines);
     }
 
     click(event) {
@@ -95,7 +96,7 @@
       this.told(key);
     }
 
-    /* After groups have changed: say so, and let the keyboard go on at a box. */
+    /* After groups have changed: say so, and move the focus to a box. */
     told(id) {
       const held = this.element.contains(document.activeElement);
       this.lit();

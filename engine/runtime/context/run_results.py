@@ -26,6 +26,7 @@ from engine.events import BatchCommitted, Event, ModelFinished, Outcome, RunResu
 from engine.plan import Plan
 from engine.plan.actions.action import run_order
 from engine.plan.deployed.state_folder import table_state
+from engine.runtime.context.run_history import note_run
 from engine.target_folder import TargetFolder
 
 FILE = "run_results.json"
@@ -51,7 +52,11 @@ def write_results(
     arguments: Mapping[str, Any] | None = None,
     deferred: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Path:
-    return write_text(folder, FILE, json.dumps(as_dict(results, project, arguments, deferred), indent=1, default=str))
+    document = as_dict(results, project, arguments, deferred)
+    previous = read_results(folder)
+    path = write_text(folder, FILE, json.dumps(document, indent=1, default=str))
+    note_run(document, previous, folder)
+    return path
 
 
 def unfinished_results(events: Iterable[Event], manifest: Manifest, nodes: Iterable[str]) -> RunResults | None:
