@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine.api.requests import Selection
 from engine.errors import Diagnostic, EngineError, Level, ProjectError
@@ -114,6 +114,7 @@ def _built(compiled: Compiled, other: Compiled, nodes: Sequence[str]) -> Iterato
 
 def _differs(compiled: Compiled, other: Compiled, model: Model) -> bool:
     """Whether a model is not what the other target has built, or is built here already."""
+    from engine.compile.nodes.facts import read_facts
     from engine.compile.nodes.fingerprint import definition
     from engine.plan.deployed.state_folder import table_state
 
@@ -121,8 +122,8 @@ def _differs(compiled: Compiled, other: Compiled, model: Model) -> bool:
     state = other_model.load() if other_model is not None else None
     if other_model is None or state is None or table_state(compiled.target, model).load() is not None:
         return True
-    facts: Any = other_model.facts(state)
-    return not isinstance(facts, Mapping) or definition(facts) != definition(model.facts)
+    facts = read_facts(other_model.facts(state))
+    return facts is None or definition(facts) != definition(model.facts)
 
 
 def _folder(compiled: Compiled, node: str) -> TableState | None:

@@ -77,7 +77,7 @@ def writers_in(nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, LastWriter]:
         own = _part(_part(record, "meta"), OWN)
         stored = _part(record, "config").get("materialized") != Materialized.EPHEMERAL
         if record.get("resource_type") == "model" and stored and own.get("fingerprint"):
-            found[node] = LastWriter(str(own["fingerprint"]), _part(own, "facts") or None)
+            found[node] = LastWriter.of(str(own["fingerprint"]), _part(own, "facts"))
     return found
 
 

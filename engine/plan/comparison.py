@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from engine.compile import Model
+from engine.compile.nodes.facts import Facts
 from engine.errors import Diagnostic
 from engine.plan import source_changes
 from engine.plan.deployed.deployed_facts import LastWriter
@@ -35,7 +35,7 @@ class Comparison:
     refusal: Diagnostic | None = None
     kind_changed: bool = False
     lost: str = ""
-    before: Mapping[str, Any] | None = None
+    before: Facts | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import msgspec
+
+from engine.compile.nodes.facts import Facts, StateOrder, plain
 from engine.errors import Diagnostic
 from engine.sources import answers_of
 from engine.sources.answers import FILES, TABLE
@@ -58,7 +61,7 @@ class Recorded:
     streams: tuple[StreamSource, ...]
     textual: bool = True
     settings: Mapping[str, Any] = field(default_factory=dict)
-    order: Mapping[str, Any] | None = None
+    order: StateOrder | None = None
     dedup: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
@@ -66,28 +69,27 @@ class Recorded:
             {"node": s.node, "name": s.name, "kind": s.kind, "identity": dict(s.identity), "number": s.number}
             for s in self.streams
         ]
-        orders = {"order": self.order and dict(self.order), "dedup": {k: list(v) for k, v in self.dedup.items()}}
+        orders = {"order": self.order and plain(self.order), "dedup": {k: list(v) for k, v in self.dedup.items()}}
         known = {key: value for key, value in orders.items() if value}
         return {"streams": streams, "textual": self.textual, "settings": dict(self.settings), **known}
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Recorded:
-        """Read the content of the file; KeyError or TypeError if it is another."""
+        """Read the content of the file; KeyError, TypeError or msgspec's ValidationError if it is another."""
         streams = tuple(StreamSource(**item) for item in data["streams"])
         textual, settings = bool(data.get("textual", True)), data.get("settings", {})
-        return cls(streams, textual, settings, data.get("order"), data.get("dedup", {}))
+        order = msgspec.convert(data["order"], StateOrder) if data.get("order") else None
+        return cls(streams, textual, settings, order, data.get("dedup", {}))
 
 
-def of_facts(facts: Mapping[str, Any]) -> tuple[StreamSource, ...]:
+def of_facts(facts: Facts) -> tuple[StreamSource, ...]:
     """The streams of a query as its facts have them: without order, and without what the project's folder decides."""
     found = []
-    for item in facts["inputs"]:
-        if item["stream"]:
-            source, name = item.get("source"), item["name"]
-            if source is None:
-                found.append(StreamSource(f"model.{name}", name, TABLE, {"table": item.get("deferred", name)}))
-            else:
-                found.append(of_source(name, source["format"], source))
+    for item in facts.inputs:
+        if item.stream and item.source:
+            found.append(of_source(item.name, item.source["format"], item.source))
+        elif item.stream:
+            found.append(StreamSource(f"model.{item.name}", item.name, TABLE, {"table": item.deferred or item.name}))
     return tuple(found)
 
 
@@ -191,17 +193,17 @@ def rejection(relation: str, model: str, reason: str, ways: Sequence[str], other
 
 
 def static_renames(
-    old: Mapping[str, Any], new: Mapping[str, Any], names_before: Mapping[str, Collection[str]], known: Collection[str]
+    old: Facts, new: Facts, names_before: Mapping[str, Collection[str]], known: Collection[str]
 ) -> dict[str, StreamSource]:
     """Return the inputs read in full that have another name now, by the node that they were."""
-    names = [{item["name"]: item for item in facts["inputs"] if not item["stream"]} for facts in (old, new)]
+    names = [{item.name: item for item in facts.inputs if not item.stream} for facts in (old, new)]
     found = {}
     for name, item in names[0].items():
-        kind = "source" if item.get("source") else "model"
+        kind = "source" if item.source else "model"
         if f"{kind}.{name}" in known:
             continue
         for other, one in names[1].items():
-            same = one.get("source") == item["source"] if kind == "source" else name in names_before.get(other, ())
+            same = one.source == item.source if kind == "source" else name in names_before.get(other, ())
             if other not in names[0] and same:
                 found[f"{kind}.{name}"] = StreamSource(f"{kind}.{other}", other, "static")
     return found

@@ -7,10 +7,11 @@ breaking; what is above the steps, and which rows are late, may change.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from engine.compile.nodes.facts import Facts
 from engine.compile.stateful.aggregate_order import reorderings
 from engine.compile.stateful.blocks import Block, BoundExpression, Meaning, blocks
 from engine.compile.stateful.stateful_steps import UnprovableError, meaning
@@ -22,7 +23,6 @@ _KINDS = {
     "group": "GROUP BY", "distinct": "DISTINCT", "join": "join", "limit": "LIMIT", "union": "UNION", "read": "input",
     "sort": "ORDER BY",
 }  # fmt: skip
-_MEANT = ("materialized", "relation", "output_mode", "partition_by", "write")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +34,15 @@ class Difference:
     column: str = ""
 
 
-def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Difference, ...] | None:
+def differences(old: Facts, new: Facts) -> tuple[Difference, ...] | None:
     """What an edit changes of a query that keeps state; None: not proved, only the text can be compared."""
-    if "state" not in old or "state" not in new or _rest(old) != _rest(new):
+    if old.state is None or new.state is None or _rest(old) != _rest(new):
         return None
     try:
-        before, after = meaning(old["state"]), meaning(new["state"])
+        before, after = meaning(old.state), meaning(new.state)
         if before.literals != after.literals or not (_stateful(before) and _stateful(after)):
             return None
-        mode = str(new.get("output_mode") or "append")
+        mode = new.output_mode or "append"
         single = sum(block.stateful for block in blocks(after.block)) == 1
         found = [*_Comparison(mode, single).blocks(before.block, after.block, ()), *_columns(before, after)]
         # Of a struct only the fields that are read count.
@@ -53,17 +53,14 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Differe
             text = f"the streams are read in the order {now}, and were in the order {was} (streams of a CTE come first)"
             found.append(Difference("breaking", f"{text}; the checkpoint stores their positions in that order"))
         if not any(item.kind == "breaking" for item in found):
-            found += _order(before if "began" not in old else meaning(old["began"]), after, new["state"])
+            found += _order(meaning(old.began) if old.began else before, after, new.state.sql)
     except UnprovableError:
         return None
     return tuple({item.text: item for item in found}.values())
 
 
-def _read_as_before(old: Mapping[str, Any], new: Mapping[str, Any]) -> set[str]:
-    schemas = [
-        {item["name"]: item["source"].get("schema") for item in facts["inputs"] if item.get("source")}
-        for facts in (old, new)
-    ]
+def _read_as_before(old: Facts, new: Facts) -> set[str]:
+    schemas = [{item.name: item.source.get("schema") for item in facts.inputs} for facts in (old, new)]
     return {name for name, schema in schemas[0].items() if schema and schemas[1].get(name) == schema}
 
 
@@ -71,15 +68,13 @@ def _stateful(said: Meaning) -> bool:
     return any(block.stateful for block in blocks(said.block))
 
 
-def _rest(facts: Mapping[str, Any]) -> dict[str, Any]:
+def _rest(facts: Facts) -> tuple[Any, ...]:
     inputs = []
-    for item in facts["inputs"]:
-        kept = {key: item[key] for key in ("name", "stream", "through") if key in item}
-        source = dict(item.get("source") or {})
-        if answers_of(str(source.get("format", ""))).columns_by is ColumnsBy.NAME:
-            source.pop("schema", None)
-        inputs.append({**kept, "source": source})
-    return {**{key: facts.get(key) for key in _MEANT}, "inputs": inputs}
+    for item in facts.inputs:
+        by_name = answers_of(str(item.source.get("format", ""))).columns_by is ColumnsBy.NAME
+        source = {key: value for key, value in item.source.items() if key != "schema" or not by_name}
+        inputs.append((item.name, item.stream, item.through, source))
+    return facts.materialized, facts.relation, facts.output_mode, facts.partition_by, facts.write, inputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,11 +276,11 @@ def _columns(old: Meaning, new: Meaning) -> Iterator[Difference]:
             )
 
 
-def _order(began: Meaning, after: Meaning, said: Mapping[str, Any]) -> Iterator[Difference]:
+def _order(began: Meaning, after: Meaning, sql: str) -> Iterator[Difference]:
     """The aggregates in another order than in the state: the SELECT list is run in the order of the state."""
     pairs = zip(blocks(began.block), blocks(after.block), strict=True)
     moved = [(a, b) for a, b in pairs if [one.key for one in a.aggregates] != [one.key for one in b.aggregates]]
-    if not moved or reorderings(str(said["sql"]), began, after):
+    if not moved or reorderings(sql, began, after):
         return
     for old, new in moved:
         change = f"from {_list(old.aggregates)} to {_list(new.aggregates)}"

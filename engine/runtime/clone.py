@@ -28,8 +28,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace as changed
+
 from engine import kill_points
 from engine.compile import Manifest, Model, Relation, Source, Target
+from engine.compile.nodes.facts import NO_FACTS, Facts, plain, read_facts
 from engine.compile.nodes.fingerprint import fingerprint
 from engine.errors import Diagnostic, EngineError, Location
 from engine.lake import table_writer
@@ -74,8 +77,7 @@ def copy_state(
         StateError: `state-unreadable`, `state-unwritable`.
     """
     number = state.generation
-    facts = clone.source.facts(state)
-    cloned_facts = _facts(clone.own, facts if isinstance(facts, Mapping) else {})
+    cloned_facts = _facts(clone.own, read_facts(clone.source.facts(state)) or NO_FACTS)
     starts = {node: _start(start, uuids.get(node)) for node, start in state.starts.items()}
     cloned_state = replace(
         state,
@@ -94,7 +96,7 @@ def copy_state(
         number,
         {node: (names[node], cloned_facts) for node, cloned_facts in uuids.items()},
     )
-    clone.folder.save_facts(number, cloned_state.fingerprint, cloned_facts)
+    clone.folder.save_facts(number, cloned_state.fingerprint, plain(cloned_facts))
     clone.folder.save(cloned_state)
 
 
@@ -102,17 +104,10 @@ def _start(start: Mapping[str, Any], clone: str | None) -> Mapping[str, Any]:
     return start if clone is None else {**start, "uuid": clone}
 
 
-def _facts(model: Model, source_facts: Mapping[str, Any]) -> dict[str, Any]:
-    deferred = {item["name"]: item["deferred"] for item in model.facts["inputs"] if "deferred" in item}
-    inputs = [
-        {**{key: value for key, value in item.items() if key != "deferred"}, **_deferred(deferred.get(item["name"]))}
-        for item in source_facts["inputs"]
-    ]
-    return {**source_facts, "relation": str(model.relation), "inputs": inputs}
-
-
-def _deferred(table: str | None) -> dict[str, str]:
-    return {} if table is None else {"deferred": table}
+def _facts(model: Model, source_facts: Facts) -> Facts:
+    deferred = {item.name: item.deferred for item in model.facts.inputs}
+    inputs = tuple(changed(item, deferred=deferred.get(item.name, "")) for item in source_facts.inputs)
+    return changed(source_facts, relation=str(model.relation), inputs=inputs)
 
 
 TAG_DAYS = 7
@@ -216,7 +211,7 @@ def _fault(manifest: Manifest, lake: Lake, clone: Clone) -> str:
         return f"{source} is between two states: {reason}"
     if state.phase is not Phase.PUBLISHED or STAGED in table.branches:
         return f"rows of {source} wait for their tests"
-    return "" if isinstance(clone.source.facts(state), Mapping) else f"the state of {source} does not record its query"
+    return "" if read_facts(clone.source.facts(state)) else f"the state of {source} does not record its query"
 
 
 def clone_models(manifest: Manifest, target: Target, target_dir: Path, clones: Sequence[Clone]) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine import kill_points
 from engine.compile import Model
+from engine.compile.nodes.facts import plain
 from engine.compile.nodes.model_settings import Overwrite
 from engine.events import Outcome, Status
 from engine.lake import staged_replacement, view_writer
@@ -78,7 +79,7 @@ def run_batch(run: Run, model: Model) -> Outcome:
         return outcome_or_reason
     session = run.spark.newSession() if outcome_or_reason else session
     batch_state = replace(_begun_state(run, model, folder, state, table), pinned=False)
-    folder.save_facts(batch_state.generation, model.fingerprint, model.facts)
+    folder.save_facts(batch_state.generation, model.fingerprint, plain(model.facts))
     state = replace(run.signed(model, batch_state), inputs=inputs)
     if model.write.history:
         existing_table = None if refresh else written_table

@@ -146,4 +146,4 @@ def test_a_column_of_csv_counts_where_it_moves_one_that_is_read(tmp_path: Path) 
     files |= model(
         STREAM.format(name="shop.events") + WINDOW, query.replace("{T}", "{{ source('shop', 'events') }}"), "m"
     )
-    assert clean(tmp_path, files).model("m").facts["inputs"] != old.facts["inputs"]
+    assert clean(tmp_path, files).model("m").facts.inputs != old.facts.inputs

@@ -11,6 +11,7 @@ from typing import Any
 
 from engine.compile.nodes.column_facts import Derivation, Origin
 from engine.compile.nodes.exposure import Exposure
+from engine.compile.nodes.facts import NO_FACTS, Facts
 from engine.compile.nodes.materialization import Materialized
 from engine.compile.nodes.model_settings import Expectation, OnNull, OnUpstreamDelete, Operation, TimeWindow, Write
 from engine.compile.nodes.unit_test_steps import UnitTest
@@ -173,7 +174,7 @@ class Model:
     windows: Mapping[str, TimeWindow] = field(default_factory=dict)
     state_partitions: int | None = None
     fingerprint: str = ""
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Facts = NO_FACTS
     positions: SourceMap = field(default_factory=SourceMap)
     broken: bool = False
     deterministic: bool = True

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from msgspec.structs import replace as changed
+
 from engine.compile.columns.find_columns import BoundQuery
 from engine.compile.config.model_config import ModelConfig
 from engine.compile.config.operation_config import placed
@@ -123,7 +125,7 @@ def _with_settings(model: Model, conf: Mapping[str, str]) -> Model:
     settings = meaning(conf, model.operation.pre_hook) if model.facts and model.in_catalog else {}
     if not settings:
         return model
-    known = {**model.facts, "settings": settings}
+    known = changed(model.facts, settings=settings)
     return replace(model, facts=known, fingerprint=fingerprint(known))
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from engine.compile.config.stream_config import StreamConfig
 from engine.compile.nodes.column_facts import InputColumns
+from engine.compile.nodes.facts import NO_FACTS, Facts
 from engine.compile.nodes.manifest import Input, Slot
 
 # What is before an ephemeral model's SQL where that is a relation.
@@ -37,7 +37,7 @@ class Inlined:
     sql: str
     inputs: tuple[Input, ...]
     stateful: bool
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Facts = NO_FACTS
     deterministic: bool = True
     slots: tuple[Slot, ...] = ()
 

@@ -6,7 +6,7 @@ never compared: it writes `percentile_cont` as `percentile_disc`, among others. 
 
 Its rules say what means nothing: blanks, comments, the letter case of what `letter_case` lists, needless backticks,
 brackets around what nothing could take apart, AS, INNER, OUTER and ASC, the quotes and escapes of a string. All else
-counts.
+counts. Other rules are another `FORM` (`engine.compile.nodes.facts`).
 """
 
 from __future__ import annotations
@@ -22,9 +22,6 @@ from sqlglot.tokens import Token  # type: ignore[attr-defined]
 from engine.compile.sql.dialect import UNFORESEEN, parse_tokens, tokenize
 from engine.compile.sql.letter_case import NamePlaces, name_places, name_text
 from engine.compile.sql.lexer.tokens import TokenType
-
-# Of the rules here. Facts of another form are compared with nothing (docs/how-to/upgrade.md).
-FORM = 3
 
 _T = TokenType
 _SIGNS = {_T.NEQ: "<>", _T.EQ: "=", _T.LTE: "<=", _T.GTE: ">="}

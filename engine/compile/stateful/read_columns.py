@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from msgspec.structs import replace as changed
 from sqlglot import exp
 
 from engine.compile.columns import InputColumns
+from engine.compile.nodes.facts import Facts, InputFacts, StateFacts, StateInput
 from engine.compile.nodes.fingerprint import fingerprint
 from engine.compile.nodes.manifest import Model
 from engine.compile.sql.query_nodes import QueryNodes
@@ -48,18 +50,18 @@ def without_unread(model: Model, seen: InputColumns, nodes: QueryNodes) -> Model
     return model if known == model.facts else replace(model, facts=known, fingerprint=fingerprint(known))
 
 
-def _columns(facts: Mapping[str, Any]) -> Iterator[Any]:
+def _columns(facts: Facts) -> Iterator[Any]:
     """The lists of columns that facts have."""
-    for key in facts.keys() & {"state", "keyed"}:
-        yield from (item["columns"] for item in facts[key]["inputs"] if item["columns"])
-    yield from (item["source"]["schema"] for item in facts["inputs"] if item.get("source", {}).get("schema"))
-    for inner in facts.get("inlined", {}).values():
+    for part in (facts.state, facts.keyed):
+        yield from (item.columns for item in (part.inputs if part else ()) if item.columns)
+    yield from (item.source["schema"] for item in facts.inputs if item.source.get("schema"))
+    for inner in facts.inlined.values():
         yield from _columns(inner)
 
 
 def _reader(model: Model, seen: InputColumns, *, by_place: bool) -> _Reads:
     """Whether a query reads a column of a node: it names it, or a star hands it on."""
-    texts = [model.sql, *model.facts["windows"].values()]
+    texts = [model.sql, *model.facts.windows.values()]
     marks = [item.watermark for item in model.inputs if item.watermark is not None]
     texts += [f"{mark.column} {mark.expression or ''}" for mark in marks]
     texts += [name for item in model.inputs for name in item.dedup]
@@ -88,34 +90,35 @@ def _handed_on(model: Model) -> set[tuple[str, str]]:
     return found | {(node, name[:at]) for node, name in found for at, sign in enumerate(name) if sign == "."}
 
 
-def _facts(facts: Mapping[str, Any], nodes: Mapping[str, str], reads: _Reads) -> dict[str, Any]:
-    known = dict(facts)
-    for key in known.keys() & {"state", "keyed"}:
-        inputs = [_with(item, "columns", nodes, reads) for item in known[key]["inputs"]]
-        known[key] = {**known[key], "inputs": inputs}
-    known["inputs"] = [_with_schema(item, nodes, reads) for item in known["inputs"]]
-    if "inlined" in known:
-        known["inlined"] = {name: _facts(inner, nodes, reads) for name, inner in known["inlined"].items()}
-    return known
+def _facts(facts: Facts, nodes: Mapping[str, str], reads: _Reads) -> Facts:
+    return changed(
+        facts,
+        state=facts.state and _of_state(facts.state, nodes, reads),
+        keyed=facts.keyed and _of_state(facts.keyed, nodes, reads),
+        inputs=tuple(_with_schema(item, nodes, reads) for item in facts.inputs),
+        inlined={name: _facts(inner, nodes, reads) for name, inner in facts.inlined.items()},
+    )
 
 
-def _with(item: Mapping[str, Any], key: str, nodes: Mapping[str, str], reads: _Reads) -> dict[str, Any]:
-    node = nodes.get(item["name"])
-    if not item[key] or node is None:
-        return dict(item)
-    return {**item, key: [column for column in item[key] if reads(node, column[0])]}
+def _of_state(state: StateFacts, nodes: Mapping[str, str], reads: _Reads) -> StateFacts:
+    return changed(state, inputs=tuple(_with_columns(item, nodes.get(item.name), reads) for item in state.inputs))
 
 
-def _with_schema(item: Mapping[str, Any], nodes: Mapping[str, str], reads: _Reads) -> dict[str, Any]:
-    source, node = item.get("source"), nodes.get(item["name"])
-    if not source or node is None or not source.get("schema"):
-        return dict(item)
-    schema = source["schema"]
-    by = answers_of(str(source.get("format", ""))).columns_by
+def _with_columns(item: StateInput, node: str | None, reads: _Reads) -> StateInput:
+    if not item.columns or node is None:
+        return item
+    return changed(item, columns=tuple(column for column in item.columns if reads(node, column[0])))
+
+
+def _with_schema(item: InputFacts, nodes: Mapping[str, str], reads: _Reads) -> InputFacts:
+    schema, node = item.source.get("schema"), nodes.get(item.name)
+    if node is None or not schema:
+        return item
+    by = answers_of(str(item.source.get("format", ""))).columns_by
     if by is ColumnsBy.NAME:
         # The order of the declared ones means nothing.
         schema = [column for column in schema if reads(node, column[0])]
     elif by is ColumnsBy.POSITION:
         # Only what is behind the last column that is read does not count.
         schema = schema[: max((i for i, column in enumerate(schema, 1) if reads(node, column[0])), default=0)]
-    return {**item, "source": {**source, "schema": schema}}
+    return changed(item, source={**item.source, "schema": schema})

@@ -11,18 +11,19 @@ them first, and a join stores the columns that are needed above it in the order 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
+import msgspec
 from sqlglot import exp
 
 from engine.compile.columns import InputColumns
 from engine.compile.columns.column_texts import columns_named
 from engine.compile.columns.find_columns import BoundQuery
 from engine.compile.columns.plan_values import path_of
+from engine.compile.nodes.facts import StateFacts, StateInput, StateWatermark
 from engine.compile.sql.determinism import draws
 from engine.compile.sql.same_expression import EVENT_TIME, MADE, TYPE, WINDOWS, gap_of, is_constant, key_of
 from engine.compile.stateful.blocks import Block, BoundExpression, Meaning, Selected
@@ -44,23 +45,20 @@ from engine.compile.types import spark_types
 from engine.compile.types.builtin_functions import SYNONYMS
 
 _Trees = dict[int, exp.Expr]
+_NO_WATERMARK = StateWatermark("", 0)
 
 
 class UnprovableError(ValueError):
     """The query cannot be analysed; the message has the reason."""
 
 
-def meaning(facts: Mapping[str, Any]) -> Meaning:
+def meaning(facts: StateFacts) -> Meaning:
     """Take a query apart.
-
-    Args:
-        facts: the facts that `with_state` made: the SQL that runs, and its inputs with their columns. `renamed`, also
-            of an input: the names that some columns have now, by the earlier ones in lower case.
 
     Raises:
         UnprovableError: it is compared as text.
     """
-    found = _meaning(json.dumps({key: facts[key] for key in ("sql", "inputs", "renamed") if key in facts}))
+    found = _meaning(msgspec.json.encode(StateFacts(facts.sql, facts.inputs, facts.renamed)))
     if isinstance(found, str):
         raise UnprovableError(found)
     return found
@@ -68,16 +66,16 @@ def meaning(facts: Mapping[str, Any]) -> Meaning:
 
 # Each edit asks for both of its sides several times.
 @lru_cache(maxsize=16)
-def _meaning(facts: str) -> Meaning | str:
+def _meaning(facts: bytes) -> Meaning | str:
     try:
-        return _taken_apart(json.loads(facts))
+        return _taken_apart(msgspec.json.decode(facts, type=StateFacts))
     except UnprovableError as error:
         return str(error)
 
 
-def _taken_apart(facts: Mapping[str, Any]) -> Meaning:
-    inputs = {str(item["view"]).replace("`", "").lower(): item for item in facts["inputs"]}
-    text = str(facts["sql"])
+def _taken_apart(facts: StateFacts) -> Meaning:
+    inputs = {item.view.replace("`", "").lower(): item for item in facts.inputs}
+    text = facts.sql
     tree = parse(text, synonyms=SYNONYMS).tree
     if not isinstance(tree, exp.Query):
         raise UnprovableError("the SQL is not read")
@@ -91,8 +89,7 @@ def _taken_apart(facts: Mapping[str, Any]) -> Meaning:
     try:
         taker = _Taker(query, inputs, text, written_calls(text))
         block, trees = taker.block(plan, _Wanted(*[frozenset(c.id for c in plan.columns)] * 2))
-        given = facts.get("renamed", {})
-        columns = tuple((given.get(c.name, c.name), _bound(trees[c.id])) for c in plan.columns)
+        columns = tuple((facts.renamed.get(c.name, c.name), _bound(trees[c.id])) for c in plan.columns)
     except (KeyError, RecursionError, LostArgumentError) as error:
         raise UnprovableError(str(error)) from error
     formats = any(node.args.get("format") is not None for node in tree.walk())
@@ -100,13 +97,13 @@ def _taken_apart(facts: Mapping[str, Any]) -> Meaning:
     return Meaning(block, columns, tuple(literals), _streams(tree, inputs), tuple(taker.outer))
 
 
-def _streams(tree: exp.Query, inputs: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
+def _streams(tree: exp.Query, inputs: Mapping[str, StateInput]) -> tuple[str, ...]:
     streams = []
     for table in tree.find_all(exp.Table):
         item = inputs.get(".".join(part.name for part in table.parts).lower())
-        if item is not None and item["stream"]:
+        if item is not None and item.stream:
             place = min(part.meta.get("start", 0) for part in table.find_all(exp.Identifier))
-            streams.append((table.find_ancestor(exp.CTE) is None, place, str(item["name"])))
+            streams.append((table.find_ancestor(exp.CTE) is None, place, item.name))
     order = tuple(dict.fromkeys(name for *_, name in sorted(streams)))
     clauses = list(tree.find_all(exp.With))
     if len(order) > 1 and any(clause.parent is not tree for clause in clauses):
@@ -114,13 +111,14 @@ def _streams(tree: exp.Query, inputs: Mapping[str, Mapping[str, Any]]) -> tuple[
     return order
 
 
-def _input(item: Mapping[str, Any]) -> InputColumns:
-    if item["columns"] is None:
+def _input(item: StateInput) -> InputColumns:
+    if item.columns is None:
         raise UnprovableError("columns are not known")
-    columns = {str(name).lower(): (str(name), kind) for name, kind in item["columns"]}
-    time = str((item.get("watermark") or {}).get("column") or "")
-    streaming, dedup = bool(item["stream"]), bool(item.get("dedup"))
-    return InputColumns(str(item["view"]), tuple(columns.values()), event_time=time, streaming=streaming, dedup=dedup)
+    columns = {name.lower(): (name, kind) for name, kind in item.columns}
+    time = item.watermark.column if item.watermark else ""
+    return InputColumns(
+        item.view, tuple(columns.values()), event_time=time, streaming=item.stream, dedup=bool(item.dedup)
+    )
 
 
 def _bound(tree: exp.Expr) -> BoundExpression:
@@ -152,7 +150,7 @@ class _Taker:
     """Takes a lowered query apart."""
 
     query: BoundQuery
-    inputs: Mapping[str, Mapping[str, Any]]
+    inputs: Mapping[str, StateInput]
     sql: str
     calls: Mapping[int, WrittenCall]
     names: dict[str, int] = field(default_factory=dict)
@@ -189,31 +187,31 @@ class _Taker:
         if plan.open or not plan.name:
             raise UnprovableError("an unknown relation")
         facts = self.inputs[plan.name]
-        name = str(facts["name"])
+        name = facts.name
         number = self.names[name] = self.names.get(name, 0) + 1
         shown = self._shown(name) + (f"#{number}" if number > 1 else "")
-        mark = facts.get("watermark") or {}
-        used = columns_named(str(mark.get("expression") or "")) | {one.lower() for one in facts.get("dedup") or ()}
+        mark = facts.watermark or _NO_WATERMARK
+        used = columns_named(mark.expression) | {one.lower() for one in facts.dedup}
         # Of JSON, `A` and `a` are two columns.
-        written = {str(n).lower(): str(n) for n, _ in facts["columns"]} if facts.get("exact") else {}
+        written = {n.lower(): n for n, _ in facts.columns or ()} if facts.exact else {}
         # A column of an upstream table that has another name now is the same column.
-        now = {**{c.name: written.get(c.name, c.name) for c in plan.columns}, **facts.get("renamed", {})}
+        now = {**{c.name: written.get(c.name, c.name) for c in plan.columns}, **facts.renamed}
         columns = [(now[c.name], c.type) for c in plan.columns if c.id in needed or c.name in used]
         block = Block(
             "read",
             plan.streaming,
             name=name,
             columns=tuple(sorted(columns)),
-            watermark=str(mark.get("expression") or now.get(mark.get("column"), mark.get("column")) or ""),
-            delay=int(mark.get("delay") or 0),
-            dedup=tuple(sorted(now.get(column.lower(), column.lower()) for column in facts.get("dedup") or ())),
+            watermark=mark.expression or now.get(mark.column, mark.column),
+            delay=int(mark.delay),
+            dedup=tuple(sorted(now.get(column.lower(), column.lower()) for column in facts.dedup)),
         )
         return block, {c.id: _read_column(c, now[c.name], shown, mark) for c in plan.columns}
 
     def _shown(self, name: str) -> str:
         """The last part of the name of an input, where no other input has the same."""
         short = name.rsplit(".", 1)[-1]
-        others = {str(item["name"]) for item in self.inputs.values()} - {name}
+        others = {item.name for item in self.inputs.values()} - {name}
         return name if any(other.rsplit(".", 1)[-1] == short for other in others) else short
 
     def _projected(self, plan: p.Projection, block: Block, trees: _Trees, needed: frozenset[int]) -> _Trees:
@@ -416,14 +414,14 @@ class _Taker:
         return tree
 
 
-def _read_column(column: p.PlanColumn, name: str, relation: str, mark: Mapping[str, Any]) -> exp.Expr:
+def _read_column(column: p.PlanColumn, name: str, relation: str, mark: StateWatermark) -> exp.Expr:
     """A column of an input; that of a watermark which is computed there is what makes it, whatever its name."""
     made = exp.column(name, table=relation)
     made.meta[TYPE] = spark_types.normal(column.type)
-    if column.name == mark.get("column"):
+    if column.name == mark.column:
         made.meta[EVENT_TIME] = True
-        if mark.get("expression"):
-            made.this.meta[MADE] = str(mark["expression"])
+        if mark.expression:
+            made.this.meta[MADE] = mark.expression
     return made
 
 

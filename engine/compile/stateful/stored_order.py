@@ -13,9 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from engine.compile.nodes.facts import StateInput
+
 Tree = list[Any]
 Groups = tuple[tuple[Tree, ...], ...]
-Inputs = Sequence[Mapping[str, Any]]
+Inputs = Sequence[StateInput]
 _Names = Sequence[tuple[str, Mapping[str, str]]]
 
 COLUMN: Final = "column"
@@ -113,9 +115,8 @@ def _names(inputs: Inputs) -> _Names:
     seen: Counter[str] = Counter()
     found = []
     for item in inputs:
-        name = str(item["name"])
-        seen[name] += 1
-        found.append((f"{name} {seen[name]}", item.get("renamed") or {}))
+        seen[item.name] += 1
+        found.append((f"{item.name} {seen[item.name]}", item.renamed))
     return found
 
 

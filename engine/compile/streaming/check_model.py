@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 from engine.compile.columns import InputColumns
 from engine.compile.columns.find_columns import BoundQuery
+from engine.compile.nodes.facts import InputFacts
 from engine.compile.nodes.manifest import Input, Model
 from engine.compile.sql.aggregates import is_stateful
 from engine.compile.sql.dialect import DIALECT, parse_text
@@ -59,12 +59,12 @@ def broken_rules(
             yield Diagnostic(finding.code, message, hint, finding.level, model.name, place)
 
 
-def reads_state(spelled: str, streams: Iterable[Mapping[str, Any]]) -> bool:
+def reads_state(spelled: str, streams: Iterable[InputFacts]) -> bool:
     """Whether a query keeps state, from the facts of a model: its text in one spelling, and its streams."""
     listed = list(streams)
     tree = parse(spelled).tree
-    names = [f"{kind}{item['name']}" for item in listed for kind in (REF, SOURCE)]
-    return tree is None or is_stateful(QueryNodes.of(tree), names, dedup=any(item.get("dedup") for item in listed))
+    names = [f"{kind}{item.name}" for item in listed for kind in (REF, SOURCE)]
+    return tree is None or is_stateful(QueryNodes.of(tree), names, dedup=any(item.dedup for item in listed))
 
 
 def placeholder(item: Input) -> str:

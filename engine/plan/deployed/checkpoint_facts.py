@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import msgspec
+
 from engine.compile import Input, Manifest, Model, Source
 from engine.errors import StateError
 from engine.plan import source_changes
@@ -160,7 +162,7 @@ def recorded(folder: TableState, generation: int) -> Recorded | None:
     data = folder.note(generation, RECORD)
     try:
         return None if data is None else Recorded.of(data)
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, msgspec.ValidationError) as error:
         path = folder.generation(generation) / RECORD
         hint = "Restore the file from a backup: it records the position of the checkpoint."
         raise StateError("state-unreadable", f"{path} cannot be read: {error}", hint) from error

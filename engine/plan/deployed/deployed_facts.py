@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from engine.characters import whole_number
 from engine.compile import Manifest, Model, Source
+from engine.compile.nodes.facts import FORM, Facts, read_facts
 from engine.errors import Diagnostic
 from engine.lake.table_facts import TableFacts, ViewFacts
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts
@@ -35,15 +36,31 @@ class LastWriter:
     """The query that wrote a model's table last.
 
     Attributes:
-        facts: behind the fingerprint; None: lost.
+        facts: behind the fingerprint; None: they cannot be read, as `lost` says.
         recorded: how its generation began; None for batch models, and where nothing was recorded.
         frozen: settings of Spark that the checkpoint keeps.
     """
 
     fingerprint: str
-    facts: Mapping[str, Any] | None
+    facts: Facts | None
     recorded: Recorded | None = None
     frozen: Mapping[str, str] = field(default_factory=dict)
+    lost: str = "the query that wrote the table is unknown"
+
+    @classmethod
+    def of(
+        cls,
+        fingerprint: str,
+        record: Mapping[str, Any] | None,
+        recorded: Recorded | None = None,
+        frozen: Mapping[str, str] | None = None,
+    ) -> LastWriter:
+        """Read the facts that are stored under a fingerprint."""
+        writer = cls(fingerprint, read_facts(record), recorded, frozen or {})
+        if not record or (form := record.get("form", FORM)) == FORM:
+            return writer
+        text = f"the query that wrote the table is recorded in format {form}, and this version reads format {FORM}"
+        return replace(writer, lost=text)
 
 
 @dataclass(frozen=True, slots=True)

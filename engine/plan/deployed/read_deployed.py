@@ -274,7 +274,7 @@ def _writer(model: Model, folder: TableState, state: ModelState | None, table: T
     began = recorded(folder, state.generation) if model.streaming and state.batch is not None else None
     said = model.state_partitions is not None or model.operation.state_provider is not None
     frozen = spark_checkpoint.settings(folder.checkpoint_files(state.generation)) if said else {}
-    return LastWriter(state.fingerprint, folder.facts(state), began, frozen)
+    return LastWriter.of(state.fingerprint, folder.facts(state), began, frozen)
 
 
 def _left(folder: TableState, state: ModelState | None, beside: Sequence[str]) -> bool:

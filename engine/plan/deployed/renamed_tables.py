@@ -7,12 +7,14 @@ the old name; once it is, nothing is left of the rename, and `renamed_from` mean
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+
+from msgspec.structs import replace as changed
 
 from engine.compile import Manifest, Model, Relation, Target
+from engine.compile.nodes.facts import Facts
 from engine.compile.nodes.fingerprint import fingerprint
 from engine.errors import Diagnostic, Location, StateError
 from engine.lake.clients.catalog_client import client
@@ -237,7 +239,7 @@ def moved_state(one: Renaming, state: ModelState) -> ModelState:
     return replace(state, table=names.get(state.table, state.table), starts=starts)
 
 
-def moved_facts(one: Renaming, facts: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+def moved_facts(one: Renaming, facts: Facts) -> tuple[str, Facts]:
     """Return facts and fingerprint as if the table always had its new name, which hooks and checks use as `this`."""
-    moved = {**facts, "relation": str(one.tables[0].new)}
+    moved = changed(facts, relation=str(one.tables[0].new))
     return fingerprint(moved), moved

@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from engine.compile.nodes.facts import Facts, plain
+
 # A string, a name in backticks, or what blanks separate: the normal form has one between all others.
 _TOKEN = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|\S+")
 _CLAUSES = frozenset(
@@ -46,14 +48,15 @@ _NAME = re.compile(r"\w+|`[^`]*`")
 _BEFORE_BRACKETS = _CLAUSES | {
     *["as", "in", "on", "and", "or", "not", "by", "over", "exists", "when", "then", "else", "values"]
 }
-# Of `engine.compile.stateful.model_facts`: what follows from others, or says nothing to people.
+# Of the facts: what follows from others, or says nothing to people.
 _NOT_SHOWN = frozenset(["form", "relation", "state", "keyed", "stateful", "inlined", "sql"])
 _CONTEXT = 1
 
 
-def definition_diff(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:
+def definition_diff(before: Facts, after: Facts) -> tuple[str, ...]:
     """Return lines removed (`- `), added (`+ `) and beside them (`  `); none: nothing that people wrote."""
-    lines = difflib.unified_diff(definition_lines(before), definition_lines(after), n=_CONTEXT, lineterm="")
+    was, now = definition_lines(plain(before)), definition_lines(plain(after))
+    lines = difflib.unified_diff(was, now, n=_CONTEXT, lineterm="")
     shown = [line for number, line in enumerate(lines) if number > 1]
     return tuple("..." if line.startswith("@@") else f"{line[0]} {line[1:]}" for line in shown[1:])
 
@@ -65,7 +68,7 @@ def definition_lines(facts: Mapping[str, Any]) -> list[str]:
 
 
 def _settings(name: str, value: Any) -> Iterator[str]:
-    if value in (None, [], {}, ""):
+    if value in (None, [], (), {}, ""):
         return
     if isinstance(value, Mapping):
         for key in sorted(value):

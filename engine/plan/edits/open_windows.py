@@ -8,11 +8,10 @@ events before the end of the last written window, gives exactly the windows that
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from engine.compile import Model
+from engine.compile.nodes.facts import Facts
 from engine.compile.stateful.blocks import blocks
 from engine.compile.stateful.stateful_steps import UnprovableError, meaning
 from engine.errors import Diagnostic, Location
@@ -35,13 +34,12 @@ class Windows:
     milliseconds: int
 
 
-def windows_of(facts: Mapping[str, Any]) -> Windows | None:
+def windows_of(facts: Facts | None) -> Windows | None:
     """Return the tumbling windows of a query from its facts; None: it has none, or keeps more in state than these."""
-    append = str(facts.get("output_mode") or "append") == "append"
-    if not append or "state" not in facts or (facts.get("write") or {}).get("unique_key"):
+    if facts is None or facts.state is None or facts.output_mode not in {None, "append"} or facts.write.unique_key:
         return None
     try:
-        found = list(blocks(meaning(facts["state"]).block))
+        found = list(blocks(meaning(facts.state).block))
     except UnprovableError:
         return None
     reads = [block for block in found if block.kind == "read" and block.streaming]
@@ -51,15 +49,15 @@ def windows_of(facts: Mapping[str, Any]) -> Windows | None:
     return Windows(reads[0].watermark, round(duration_seconds(steps[0].size) * 1000))
 
 
-def can_follow(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+def can_follow(old: Facts, new: Facts) -> bool:
     before, after = windows_of(old), windows_of(new)
     return before is not None and after is not None and before.event_time == after.event_time
 
 
 def first_open(model: Model, known: DeployedModel) -> int | Diagnostic:
     """Return the start of the first window that is not written, in milliseconds since 1970, or why there is none."""
-    old = (known.writer.facts if known.writer is not None else None) or {}
-    before, after = windows_of(old), windows_of(model.facts)
+    before = windows_of(known.writer.facts if known.writer is not None else None)
+    after = windows_of(model.facts)
     if before is None or after is None or before.event_time != after.event_time:
         return _refused(model, _OTHER)
     mark, state = _watermark(known), known.state

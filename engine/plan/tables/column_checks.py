@@ -115,7 +115,7 @@ def query_columns(
     manifest: Manifest, model: Model, deployed: Deployed, built: Collection[str]
 ) -> Mapping[str, Any] | None:
     """Return the query's columns as a struct in Spark's JSON; None: only Spark knows them."""
-    known = not model.facts.get("settings") and _tables_as_compiled(manifest, model, deployed, built)
+    known = not model.facts.settings and _tables_as_compiled(manifest, model, deployed, built)
     return model_struct(model) if known else None
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine import local_paths
 from engine.compile import Input, Model, Source
+from engine.compile.nodes.facts import plain
 from engine.errors import Location, StateError
 from engine.lake.table_facts import TableFacts
 from engine.plan import new_checkpoint, source_changes
@@ -116,7 +117,7 @@ def check_sources(
     planned = in_plan(frame, run, model, uuids)
     text = [s.node for s in in_text(run.manifest, model, run.place)]
     # With the initial snapshot of a table Spark has two sources for one name in the text.
-    record_now = Recorded(planned, textual=[s.node for s in planned] == text, settings=model.facts.get("settings", {}))
+    record_now = Recorded(planned, textual=[s.node for s in planned] == text, settings=model.facts.settings)
     checkpoint = folder.checkpoint(state.generation)
     record_before = recorded(folder, state.generation)
     reason = (
@@ -147,7 +148,7 @@ def _starts_fixed(run: Run, source: StreamSource) -> bool:
 
 
 def record(folder: TableState, generation: int, model: Model, stream_record: Recorded) -> None:
-    folder.save_facts(generation, model.fingerprint, model.facts)
+    folder.save_facts(generation, model.fingerprint, plain(model.facts))
     if recorded(folder, generation) != stream_record:
         folder.save_note(generation, RECORD, stream_record.as_json())
 

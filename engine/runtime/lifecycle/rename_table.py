@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from engine import kill_points
 from engine.compile import Manifest, Model, Target
+from engine.compile.nodes.facts import plain, read_facts
 from engine.errors import Diagnostic, Level, StateError
 from engine.events import Diagnosed
 from engine.lake.catalog.catalog_settings import CatalogConfig
@@ -118,11 +119,11 @@ def _rewrite_state(folder: TableState, renaming: Renaming) -> None:
 
 def _moved_state(folder: TableState, renaming: Renaming, state: ModelState) -> ModelState:
     """A state with the new names; facts and rows that are kept for the query are known by its fingerprint."""
-    moved, facts = moved_state(renaming, state), folder.facts(state)
+    moved, facts = moved_state(renaming, state), read_facts(folder.facts(state))
     if facts is None:
         return moved
     mark, facts = moved_facts(renaming, facts)
-    folder.save_facts(state.generation, mark, facts)
+    folder.save_facts(state.generation, mark, plain(facts))
     batches = local(folder.batches(state.generation))
     for path in sorted(batches.glob(f"*-{state.fingerprint}*")) if state.fingerprint not in {"", mark} else ():
         path.rename(path.with_name(path.name.replace(state.fingerprint, mark)))

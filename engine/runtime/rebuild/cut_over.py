@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 
 from engine import kill_points
 from engine.compile import Model, Relation
+from engine.compile.nodes.facts import plain
 from engine.errors import StateError
 from engine.lake.lake_reader import Lake
 from engine.lake.table_facts import SnapshotFacts, TableFacts
@@ -147,7 +148,7 @@ def copy_rebuilt_generation(
             folder.checkpoint(number), published.before, published.snapshot.id, published.files
         )
         state = state if moved_offsets is None else moved_offsets.write(folder, state)
-    folder.save_facts(number, state.fingerprint, model.facts)
+    folder.save_facts(number, state.fingerprint, plain(model.facts))
     return state
 
 

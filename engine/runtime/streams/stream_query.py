@@ -19,9 +19,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine.compile import Input, Model
+from engine.compile.nodes.facts import StateFacts, StateOrder, read_facts
 from engine.compile.nodes.model_settings import StateProvider
 from engine.compile.stateful.aggregate_order import aggregate_orders, reorderings
 from engine.compile.stateful.stateful_steps import UnprovableError, meaning
@@ -53,9 +54,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-_Facts = Mapping[str, Any]
-
-
 @dataclass(frozen=True, slots=True)
 class OrderedQuery:
     """A query whose aggregates come in the order of its state.
@@ -68,7 +66,7 @@ class OrderedQuery:
 
     model: Model
     frame: DataFrame
-    order: _Facts | None
+    order: StateOrder | None
 
 
 def in_order_of_state(
@@ -82,17 +80,17 @@ def in_order_of_state(
         StateError: `model-changed`: no order of the SELECT list gives that of the state, or that is not known.
         pyspark.errors.PySparkException: Spark rejects the query.
     """
-    if "state" not in model.facts:
+    if model.facts.state is None:
         return OrderedQuery(model, session.sql(model.sql), None)
     stream_record = recorded(folder, state.generation) if state is not None and state.fingerprint else None
     order = stream_record.order if stream_record is not None else None
-    if order is not None and (order["fingerprint"], order["spark"]) == (model.fingerprint, session.version):
-        ran = replace(model, sql=order["sql"]) if order["moved"] else model
+    if order is not None and (order.fingerprint, order.spark) == (model.fingerprint, session.version):
+        ran = replace(model, sql=order.sql) if order.moved else model
         return OrderedQuery(ran, session.sql(ran.sql), order)
     frame = session.sql(model.sql)
     groups = _groups(model, frame)
     began = _query_of_state(run, model, folder, state, groups) if state is not None and state.fingerprint else None
-    if began is None or not (groups or began["groups"]):
+    if began is None or not (groups or began.groups):
         return OrderedQuery(model, frame, _record(model, groups, frame) if groups else None)
     if groups is not None and _has_order(began, groups, model):
         return OrderedQuery(model, frame, _record(model, groups, frame))
@@ -101,38 +99,46 @@ def in_order_of_state(
         frame = session.sql(text)
         groups = _groups(reordered, frame)
         if groups is not None and _has_order(began, groups, reordered):
-            return OrderedQuery(reordered, frame, {**_record(reordered, groups, frame), "moved": True})
+            return OrderedQuery(reordered, frame, _record(reordered, groups, frame, moved=True))
     message = f"the aggregates of '{model.name}' are in another order than in its state, which stores them by position"
     hint = f"Restore the order of the columns, or rebuild the table: engine build -f -s {model.name}"
     raise _model_changed(model, message, hint)
 
 
-def _record(model: Model, groups: Groups, frame: DataFrame) -> dict[str, Any]:
-    record = {"groups": groups, "fingerprint": model.fingerprint, "spark": frame.sparkSession.version, "moved": False}
-    return {**model.facts["state"], "sql": model.sql, **record}
+def _record(model: Model, groups: Groups, frame: DataFrame, *, moved: bool = False) -> StateOrder:
+    inputs, spark = _state(model).inputs, frame.sparkSession.version
+    return StateOrder(
+        sql=model.sql, inputs=inputs, groups=groups, fingerprint=model.fingerprint, spark=spark, moved=moved
+    )
+
+
+def _state(model: Model) -> StateFacts:
+    """What the state of a model that has one is made of, with the text that runs."""
+    return StateFacts(model.sql, model.facts.state.inputs if model.facts.state is not None else ())
 
 
 def _groups(model: Model, frame: DataFrame) -> Groups | None:
-    return stored_aggregates(with_groups_left_out(model, frame).frame, _views(model.facts["state"]))
+    return stored_aggregates(with_groups_left_out(model, frame).frame, _views(_state(model)))
 
 
-def _views(facts: _Facts) -> dict[str, int]:
-    return {str(item["view"]).replace("`", "").lower(): number for number, item in enumerate(facts["inputs"])}
+def _views(facts: StateFacts) -> dict[str, int]:
+    return {item.view.replace("`", "").lower(): number for number, item in enumerate(facts.inputs)}
 
 
 def _query_of_state(
     run: Run, model: Model, folder: TableState, state: ModelState, groups: Groups | None
-) -> _Facts | None:
+) -> StateOrder | None:
     """The query that has the order of a state, with the names of now and its `groups`; None: the state has no order."""
-    facts = folder.facts(state)
-    if facts is None or "state" not in facts:
+    facts = read_facts(folder.facts(state))
+    if facts is None or facts.state is None:
         # The plan compares such facts as text: it is the same.
         return None
     stream_record = recorded(folder, state.generation)
     if stream_record is not None and stream_record.order is not None:
         writer = LastWriter(state.fingerprint, facts, stream_record)
         streams_read = StreamsRead.of(model, writer, present_streams(run, model, stream_record.streams))
-        return dict(with_present_names(run.manifest, model, facts, writer, streams_read)["began"])
+        began = with_present_names(run.manifest, model, facts, writer, streams_read).began
+        return began if isinstance(began, StateOrder) else None
     if not groups:
         return None
     message = f"the state of '{model.name}' does not record the order of its aggregates, which it stores by position"
@@ -141,9 +147,9 @@ def _query_of_state(
     raise _model_changed(model, message, hint)
 
 
-def _has_order(began: _Facts, groups: Groups, model: Model) -> bool:
-    model_facts = {**model.facts["state"], "sql": model.sql}
-    is_same_order = same_order(began["groups"], began["inputs"], groups, model_facts["inputs"])
+def _has_order(began: StateOrder, groups: Groups, model: Model) -> bool:
+    model_facts = _state(model)
+    is_same_order = same_order(began.groups, began.inputs, groups, model_facts.inputs)
     if is_same_order is not None:
         return is_same_order
     try:
@@ -152,9 +158,9 @@ def _has_order(began: _Facts, groups: Groups, model: Model) -> bool:
         return False
 
 
-def _reordered(began: _Facts, model: Model) -> list[str]:
+def _reordered(began: StateOrder, model: Model) -> list[str]:
     try:
-        return reorderings(model.sql, meaning(began), meaning({**model.facts["state"], "sql": model.sql}))
+        return reorderings(model.sql, meaning(began), meaning(_state(model)))
     except UnprovableError:
         return []
 
@@ -257,7 +263,7 @@ class StreamQuery:
     events_from: int | None
     watched: tuple[Watched, ...]
     frame: DataFrame
-    order: Mapping[str, Any] | None = None
+    order: StateOrder | None = None
 
     def over(self, tables: Mapping[str, TableReading]) -> StreamQuery:
         """Return the query over tables that begin elsewhere than with their first commit, by node."""
