@@ -65,7 +65,7 @@ _REPEATING = {
 def plan(
     output: str | None, unchanged: bool, fail_on: tuple[str, ...], diff: bool, no_catalog: bool, **options: Any
 ) -> int:
-    """Show what a build would do to each model, and why. Changes nothing."""
+    """Show the effect of a build on each model, and the reason. Changes nothing."""
     selection, shared = split(options)
     run_options = cast("RebuildOptions", {key: shared.pop(key) for key in RebuildOptions.__annotations__})
 

@@ -321,7 +321,7 @@ def test_diff_shows_what_an_edit_changes(edited: Path, capsys: pytest.CaptureFix
     ]
     assert records["plain"]["diff"] == []
     _, out, _ = run(edited, capsys, "plan", "--diff", "-s", "hours", "--output", "markdown")
-    assert "<summary>What changes in hours</summary>\n\n```diff\n" in out
+    assert "<summary>Changes in hours</summary>\n\n```diff\n" in out
     assert "\n- windows.hour: window ( at , '1 hours' )\n+ windows.hour: window ( at , '2 hours' )\n" in out
     assert "windows.hour" not in run(edited, capsys, "plan", "-s", "hours", "--output", "markdown")[1]
 
