@@ -208,6 +208,30 @@ class TestFinished:
 
 
 @dataclass(frozen=True, slots=True)
+class SinkFinished:
+    """A delivery ended.
+
+    Attributes:
+        index: its place in the run, from 1.
+        place: where it delivers, for people.
+        rows_out: rows that it inserted or updated.
+        rows_deleted: rows that it deleted, by their key.
+        at: when it ended, UTC.
+    """
+
+    node: str
+    index: int
+    total: int
+    status: Status
+    seconds: float
+    place: str
+    rows_out: int = 0
+    rows_deleted: int = 0
+    message: str = ""
+    at: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnosed:
     diagnostic: Diagnostic
 
@@ -367,9 +391,11 @@ LiveEvent = (
     LiveStarted | NodeStateChanged | NodeTurnStarted | NodeTurnFinished | ProjectReloaded | MaintenanceFinished
     | SessionClosed | LiveStopped
 )  # fmt: skip
+# How a node of a run ended.
+Finished = ModelFinished | TestFinished | SinkFinished
 Event = (
-    RunStarted | StepStarted | ModelStarted | BatchCommitted | ModelFinished | TestFinished | Diagnosed | RunFinished
-    | TurnStarted | TurnFinished | SessionRestarted | LiveEvent
+    RunStarted | StepStarted | ModelStarted | BatchCommitted | Finished | Diagnosed | RunFinished | TurnStarted
+    | TurnFinished | SessionRestarted | LiveEvent
 )  # fmt: skip
 Emit = Callable[[Event], None]
 
@@ -381,7 +407,7 @@ class RunResults:
     target: str = ""
     started_at: str = ""
     seconds: float = 0.0
-    results: tuple[ModelFinished | TestFinished, ...] = ()
+    results: tuple[Finished, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
     batches: tuple[BatchCommitted, ...] = ()
 
@@ -412,7 +438,7 @@ def fold(events: Iterable[Event]) -> RunResults:
 class _Fold:
     started: RunStarted | None = None
     seconds: float = 0.0
-    results: list[ModelFinished | TestFinished] = field(default_factory=list)
+    results: list[Finished] = field(default_factory=list)
     diagnostics: list[Diagnostic] = field(default_factory=list)
     batches: list[BatchCommitted] = field(default_factory=list)
 
@@ -420,7 +446,7 @@ class _Fold:
         match event:
             case RunStarted():
                 self.started = event
-            case ModelFinished() | TestFinished():
+            case ModelFinished() | TestFinished() | SinkFinished():
                 self.results.append(event)
             case Diagnosed():
                 self.diagnostics.append(event.diagnostic)

@@ -55,6 +55,9 @@ listens kills the process, fails, or acts on the table as somebody else would. T
     table cloned    a table is there over the files of another target's, and has no state
     state cloned    it has one, and is still noted as one to be dropped
     clone noted     it is not any more
+    sink written    changes are in the transaction of a sink's target, their position is not; table: the sink
+    sink committing  the position is too, nothing is committed
+    sink committed  the transaction is committed
     expired         the earlier snapshots of the table are gone, model.json names one of them
     java started    the JVM of a session answers, and nothing is connected to it
     connected       there is a session, and nobody has it

@@ -41,7 +41,7 @@ FOUNDATIONS = (
     "addresses", "bounds", "characters", "control", "diagnostics", "errors", "events", "kill_points", "local_paths", "node_ids", "relations", "secrets", "jinja", "spark",
     "spark_master", "lake",
     "object_store", "package_source",
-    "sources", "state", "schema", "ignored_file_names", "spark_options", "target_folder", "times", "user_cache",
+    "sinks", "sources", "state", "schema", "ignored_file_names", "spark_options", "target_folder", "times", "user_cache",
 )  # fmt: skip
 # What touches Spark, tables or state; project and compile answer from files alone.
 OUTSIDE = ("spark", "lake", "state")

@@ -30,6 +30,7 @@ from engine.api.requests import (
     results_with_errors,
     runnable,
     selection_of,
+    sinks_among,
 )
 from engine.errors import Diagnostic, ProjectError
 from engine.events import Diagnosed, Emit, Event, RunResults, Step, StepStarted
@@ -195,7 +196,8 @@ class Project:
         selected = last.again(compiled.manifest, choice.nodes) if last else choice.nodes
         nodes = runnable(compiled.manifest, selected, command, empty=options.get("empty", False))
         compiled = self.defer(compiled, nodes, last.deferral if last else selection_of(select))
-        return self.execute(command, compiled, nodes, emit, **options)
+        sinks = sinks_among(choice.nodes, command, empty=options.get("empty", False))
+        return self.execute(command, compiled, nodes, emit, sinks=sinks, **options)
 
     def _chosen(self, select: Select) -> tuple[Compiled, Choice]:
         compiled = self.compile()
@@ -263,6 +265,7 @@ class Project:
         opening: OpenSession | None = None,
         within: Sequence[str] = (),
         turn: Turn | None = None,
+        sinks: Sequence[str] = (),
         **options: Unpack[RunOptions],
     ) -> RunResults:
         """Run some nodes of the compiled project; `build`, `run` and `test` end here.
@@ -275,6 +278,7 @@ class Project:
             opening: gives a session that is open (`WarmSession`), whose owner holds it (`alone`); None: one of its own.
             within: ids of all nodes that the session is for, if there are more.
             turn: it is a turn of `engine start`, of which target/ keeps no results; None: it is a run.
+            sinks: ids (`sinks_among`).
             options: as for `build`.
         """
         from engine.api.deferral import deferred_inputs
@@ -286,7 +290,7 @@ class Project:
 
         manifest, target = compiled.manifest, session_target(compiled, within or nodes)
         strict, flags = self.warnings_fail(compiled.project), compiled.project.flags
-        if not nodes:
+        if not nodes and not sinks:
             return RunResults(command=command, target=target.name)
         if command != "test":
             check_supported(manifest, nodes)
@@ -300,6 +304,7 @@ class Project:
             planned=plan_options(options),
             cache=self._passes(compiled, versions, ignored=options.get("no_cache", False)),
             within=within,
+            sinks=sinks,
             turn=turn,
         )
         run = with_adapted_tests(

@@ -160,6 +160,11 @@ def runnable(manifest: Manifest, nodes: Iterable[str], command: Command, *, empt
     return [node for node in nodes if isinstance(manifest.nodes[node], kinds)]
 
 
+def sinks_among(nodes: Iterable[str], command: Command, *, empty: bool = False) -> list[str]:
+    """The sinks among some nodes that a command delivers: a build does, unless it reads no row."""
+    return [node for node in nodes if node.startswith("sink.")] if command == "build" and not empty else []
+
+
 def check_supported(manifest: Manifest, nodes: Iterable[str]) -> None:
     """Refuse what this version compiles but cannot run, before anything starts."""
     from engine.compile import Model

@@ -82,7 +82,9 @@ def compile_(inline: str | None, **options: Any) -> int:
 )
 @click.option("--output-keys", cls=Several, metavar="KEY", help="With --output json: keys to print (default: all).")
 @click.option(
-    "--resource-type", type=click.Choice(["model", "source", "test", "unit_test", "exposure", "all"]), default="all"
+    "--resource-type",
+    type=click.Choice(["model", "source", "test", "unit_test", "exposure", "sink", "all"]),
+    default="all",
 )
 @click.option("--orphans", is_flag=True, help="List tables without a model.")
 @defer_options

@@ -316,4 +316,41 @@ def freshness(output: Path | None, **options: Any) -> int:
     return run_command(work, **shared)
 
 
-COMMANDS = (show, sql, state, maintain, publish, drop, erase, backfill, compare, rollback, source)
+@click.group(cls=Group)
+def sink() -> None:
+    """Show how far sinks have delivered, and set their positions."""
+
+
+@sink.command(name="show")
+@click.argument("name")
+@click.option("-n", "--limit", type=click.IntRange(0, 10_000), default=5, show_default=True,
+              help="Number of waiting rows to print.")  # fmt: skip
+@click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@project_options
+def show_sink(name: str, limit: int, output: str, **shared: Any) -> int:
+    """Show the position of a sink, and the rows to be delivered."""
+
+    def work(chosen: CommandSettings) -> None:
+        from engine.cli.commands.sink_command import show_sink
+
+        show_sink(chosen, name, limit, output)
+
+    return run_command(work, **shared)
+
+
+@sink.command(name="reset")
+@click.argument("name")
+@click.option("--to", required=True, metavar="POSITION", help="now, earliest, or the number of a snapshot.")
+@project_options
+def reset_sink(name: str, to: str, **shared: Any) -> int:
+    """Set the position from which the next build delivers."""
+
+    def work(chosen: CommandSettings) -> None:
+        from engine.cli.commands.sink_command import reset_sink
+
+        reset_sink(chosen, name, to)
+
+    return run_command(work, **shared)
+
+
+COMMANDS = (show, sql, state, maintain, publish, drop, erase, backfill, compare, rollback, source, sink)

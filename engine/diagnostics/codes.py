@@ -48,6 +48,10 @@ _BY_PAGE = {
         expectation-failed hook-failed duplicate-key clock-behind commit-conflict comments-failed
         openlineage-failed maintenance-skipped extract-empty extract-order sequence-null
     """,
+    "sinks": """
+        sink-unreachable sink-table sink-key sink-failed sink-fenced sink-position sink-history sink-rows-changed
+        sink-unpublished sink-personal
+    """,
     "sources": """
         source-folder-missing source-path source-unreadable source-table source-columns unknown-columns
         sample-empty socket-unreachable file-changed file-renamed file-missing files-skipped files-gone

@@ -319,7 +319,7 @@ def _exposures(files: Iterable[File], texts: dict[str, str], found: list[Diagnos
         texts[file.shown] = text or ""
         document, problems = load_yaml(texts[file.shown], file.shown)
         found += problems
-        if isinstance(document.data, dict) and "exposures" in document.data:
+        if isinstance(document.data, dict) and document.data.keys() & {"exposures", "sinks"}:
             yield document
         elif text is not None and not problems:
             hint = "Move it to the header of the model's .sql file; sources belong in sources/."

@@ -81,6 +81,7 @@ class Options:
     Attributes:
         command: build, run or test; kept in the results.
         within: ids of all nodes that the session is for, where it lives longer than the run; empty: those of the run.
+        sinks: ids of those that deliver when the models and tests have ended.
         turn: it is a turn of `engine start`, which says itself what it notes of the project; None: it is a run.
     """
 
@@ -91,6 +92,7 @@ class Options:
     planned: PlanOptions = field(default_factory=PlanOptions)
     cache: PassCache | None = None
     within: Sequence[str] = ()
+    sinks: Sequence[str] = ()
     turn: Turn | None = None
 
 
@@ -104,7 +106,7 @@ def build(
     run_unit: RunUnit | None = None,
     opening: OpenSession | None = None,
 ) -> RunResults:
-    """Run the selected models and tests once, in the order of their references.
+    """Run the selected models and tests once, in the order of their references, then the sinks.
 
     `opening`: opens the session if there is work, and gets the locks of the tables; left out: `spark_session`.
 
@@ -118,8 +120,32 @@ def build(
         emit(event)
 
     begin = time.monotonic()
-    run_id = manifest.invocation_id or str(uuid.uuid4())
     order = run_order(manifest, selected)
+    notes = _build_tables(manifest, target, root, order, options, emit_recorded, events, run_unit, opening)
+    if options.sinks:
+        from engine.runtime.deliver_sinks import deliver_sinks
+
+        deliver_sinks(manifest, target, options.sinks, order, fold(events), emit_recorded)
+    for note in notes:
+        emit_recorded(Diagnosed(note))
+    emit_recorded(RunFinished(time.monotonic() - begin))
+    return fold(events)
+
+
+def _build_tables(
+    manifest: Manifest,
+    target: Target,
+    root: Path,
+    order: list[str],
+    options: Options,
+    emit_recorded: Emit,
+    events: Sequence[Event],
+    run_unit: RunUnit | None,
+    opening: OpenSession | None,
+) -> Iterable[Diagnostic]:
+    """Run models and tests; return further findings."""
+    run_id = manifest.invocation_id or str(uuid.uuid4())
+    total = len(order) + len(options.sinks)
     models = [n for i in order if isinstance(n := manifest.nodes[i], Model)]
     read_nodes = [n for i in options.within or order if isinstance(n := manifest.nodes[i], Model | DataTest)]
     place = target.place(root)
@@ -151,9 +177,9 @@ def build(
         if _rename_tables(target, plan, emit_recorded):
             plan, deployed = planned()
         if plan.unchanged:
-            emit_recorded(RunStarted(run_id, options.command, target.name, len(order), now()))
+            emit_recorded(RunStarted(run_id, options.command, target.name, total, now()))
             _report_unchanged(manifest, target, plan, deployed, emit_recorded)
-            return _finish_run(emit_recorded, events, begin, notes())
+            return notes()
         _settle_refreshes(target, models, lake)
         noted_refreshes = note_refreshes(target, models, plan, deployed, options.planned)
         emit_recorded(StepStarted(Step.SESSION))
@@ -164,7 +190,7 @@ def build(
             from engine.runtime.lifecycle.expire_snapshots import expire_snapshots
             from engine.runtime.run_nodes import run_nodes
 
-            emit_recorded(RunStarted(run_id, options.command, target.name, len(order), now()))
+            emit_recorded(RunStarted(run_id, options.command, target.name, total, now()))
             report_resumed_refreshes(emit_recorded, models, plan, deployed, options.planned)
             run = Run(
                 run_id,
@@ -185,7 +211,7 @@ def build(
             )  # fmt: skip
             forget_skipped_refreshes(target, manifest, plan, noted_refreshes, skipped)
             expire_snapshots(run, _successful_models(events, models))
-    return _finish_run(emit_recorded, events, begin, notes())
+    return notes()
 
 
 def _make_folders(target: Target, root: Path) -> None:
@@ -259,13 +285,6 @@ def _run_unit_tests_first(
 
 def _local_lake_folders(target: Target) -> tuple[Path, ...]:
     return (target.catalog.path,) if catalog_settings.is_local(target.catalog) else ()
-
-
-def _finish_run(emit: Emit, events: Iterable[Event], begin: float, notes: Iterable[Diagnostic]) -> RunResults:
-    for note in notes:
-        emit(Diagnosed(note))
-    emit(RunFinished(time.monotonic() - begin))
-    return fold(events)
 
 
 def _successful_models(events: Iterable[Event], models: Iterable[Model]) -> list[Model]:

@@ -1,4 +1,4 @@
-"""The keys of exposures."""
+"""The keys of exposures, and of the files that declare exposures and sinks."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ EXPOSURE: Final = ConfigBlock(
 
 EXPOSURE_FILE: Final = ConfigBlock(
     "exposure_file",
-    "a file of exposures",
+    "a file of exposures and sinks",
     "A YAML file under models/",
     "The files can have any name.",
     (
@@ -89,6 +89,14 @@ EXPOSURE_FILE: Final = ConfigBlock(
             "List of consumers of the project's tables",
             "exposures: [{name: board, type: dashboard, owner: {name: ops}, depends_on: [ref('flights')]}]",
             block="exposure",
+        ),
+        ConfigKey(
+            "sinks",
+            ValueForm.BLOCKS,
+            NONE,
+            "List of deliveries of committed rows",
+            "sinks: [{name: crm, from: ref('customers'), to: {connection: crm, table: public.customers}}]",
+            block="sink",
         ),
     ),
 )

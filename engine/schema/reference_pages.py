@@ -16,7 +16,7 @@ _ABOUT: Final = {
     "sources": "Files under `sources/`: the inputs of models.",
     "model": "The header of a model, and folder defaults in `project.yml`.",
     "tests": "Files under `tests/`: unit tests; data tests and columns, wherever they are listed.",
-    "exposures": "YAML files under `models/`: consumers of the project's tables.",
+    "exposures": "YAML files under `models/`: consumers of the project's tables, and deliveries of their rows.",
     "selectors": "The file `selectors.yml`: named selections.",
 }
 _TITLES: Final = {
@@ -24,7 +24,7 @@ _TITLES: Final = {
     "sources": "sources",
     "model": "the header of a model",
     "tests": "tests and columns",
-    "exposures": "exposures",
+    "exposures": "exposures and sinks",
     "selectors": "selectors.yml",
 }
 _BLOCKS: Final = {ValueForm.BLOCK, ValueForm.BLOCKS, ValueForm.BY_NAME, ValueForm.TESTS}

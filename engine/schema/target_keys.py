@@ -261,8 +261,8 @@ CONNECTION: Final = ConfigBlock(
     "a connection",
     "connections",
     (
-        "Kafka brokers, or options of a Spark reader with credentials, by name. Headrace renders a connection "
-        "when it reads a source of it."
+        "Kafka brokers, a database, or options of a Spark reader with credentials, by name. Headrace renders a "
+        "connection when it reads a source or delivers a sink."
     ),
     (
         ConfigKey(
@@ -279,6 +279,21 @@ CONNECTION: Final = ConfigBlock(
             "Encryption and login of Kafka",
             "security: {protocol: SSL}",
             block="security",
+        ),
+        ConfigKey(
+            "uri",
+            ValueForm.TEXT,
+            "required for PostgreSQL",
+            "Address of a PostgreSQL database that sinks deliver to",
+            "uri: jdbc:postgresql://crm.example:5432/crm",
+        ),
+        ConfigKey("username", ValueForm.TEXT, NONE, "User of the database", "username: headrace"),
+        ConfigKey(
+            "password",
+            ValueForm.TEXT,
+            NONE,
+            "Password of the database's user",
+            "password: \"{{ env_var('ENGINE_SECRET_CRM') }}\"",
         ),
         ConfigKey(
             "options",

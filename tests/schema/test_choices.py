@@ -57,6 +57,8 @@ TAKEN = {
     "age.period",
     "exposure.type",
     "exposure.maturity",
+    "sink.changes",
+    "sink.start",
 }
 ALL = {f"{block.name}.{key.name}": key.choices for block in BLOCKS.values() for key in block.keys if key.choices}
 

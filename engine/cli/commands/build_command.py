@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from engine.api import Command, Project, RunOptions, Selection, runnable
+from engine.api import Command, Project, RunOptions, Selection, runnable, sinks_among
 from engine.api.previous_command import UNFINISHED, PreviousCommand, previous_command
 from engine.cli.command_setup import (
     CommandSettings,
@@ -16,6 +16,7 @@ from engine.cli.command_setup import (
     log_file,
     select_and_report,
 )
+from engine.cli.console.amounts import amount
 from engine.cli.console.junit import write_junit
 from engine.cli.exits import terminable
 from engine.errors import UsageError
@@ -33,11 +34,12 @@ def run_nodes(
         result = compile_and_report(settings, warnings=Warnings.SELECTED)
         selected_nodes = select_and_report(settings, result.manifest, selection, report_empty=False)
         nodes = runnable(result.manifest, selected_nodes, command, empty=options.get("empty", False))
-        if not nodes:
+        sinks = sinks_among(selected_nodes, command, empty=options.get("empty", False))
+        if not nodes and not sinks:
             settings.out.say(f"The selection has no {_WHAT[command]}; nothing to do")
             return True
         result = defer_and_report(settings, result, nodes, selection)
-        results = settings.project.execute(command, result, nodes, settings.out.event, **options)
+        results = settings.project.execute(command, result, nodes, settings.out.event, sinks=sinks, **options)
         if junit is not None:
             write_junit(results, result.manifest, junit, settings.root)
         settings.out.summary(results)
@@ -101,15 +103,14 @@ def _run_again(settings: CommandSettings, last: PreviousCommand, options: RunOpt
         unfinished = select_and_report(settings, result.manifest, UNFINISHED, report_empty=False)
         nodes_to_retry = last.again(result.manifest, unfinished)
         nodes = runnable(result.manifest, nodes_to_retry, last.command, empty=options.get("empty", False))
+        sinks = sinks_among(unfinished, last.command, empty=options.get("empty", False))
         start_text = f" of {_utc(last.started_at)}" if last.started_at else ""
-        if not nodes:
+        if not nodes and not sinks:
             settings.out.say(f"Nothing to retry: the last {last.command}{start_text} succeeded")
             return True
         result = defer_and_report(settings, result, nodes, last.deferral)
-        settings.out.say(
-            f"Retrying {len(nodes)} node{'' if len(nodes) == 1 else 's'} of the {last.command}{start_text}"
-        )
-        results = settings.project.execute(last.command, result, nodes, settings.out.event, **options)
+        settings.out.say(f"Retrying {amount(len(nodes) + len(sinks), 'node')} of the {last.command}{start_text}")
+        results = settings.project.execute(last.command, result, nodes, settings.out.event, sinks=sinks, **options)
         settings.out.summary(results)
     return not results.failed
 

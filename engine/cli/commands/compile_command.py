@@ -94,6 +94,8 @@ def _summary(manifest: Manifest, faults: tuple[Diagnostic, ...]) -> str:
     ]  # fmt: skip
     if kinds["exposure"]:
         counts.append(_count(kinds["exposure"], "exposure"))
+    if kinds["sink"]:
+        counts.append(_count(kinds["sink"], "sink"))
     return f"Found {', '.join(counts)}; {_count(errors, 'error')}, {_count(warnings, 'warning')}"
 
 

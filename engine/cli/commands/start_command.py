@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.api import Selection, runnable
+from engine.api import Selection, runnable, sinks_among
 from engine.api.keep_running.bounded_end import bounded_end
 from engine.api.keep_running.live_project import LiveOptions, LiveProject
 from engine.api.one_session import alone
@@ -24,10 +24,10 @@ from engine.cli.command_setup import (
     select_and_report,
 )
 from engine.cli.console.live_area import AREA
-from engine.compile import Compiled, DataTest, Target, UnitTest
+from engine.compile import Compiled, DataTest, Manifest, Target, UnitTest
 from engine.compile.artifacts.write_artifacts import write_artifacts
 from engine.control import ControlServer, ask, socket_path
-from engine.errors import StateError, UsageError
+from engine.errors import Diagnostic, Level, StateError, UsageError
 from engine.events import Event, ProjectReloaded, Step, StepStarted
 from engine.live.lag import LagReader
 from engine.live.observer import Observer, observing
@@ -55,6 +55,7 @@ def start_project(
         result = compile_and_report(settings, warnings=Warnings.SELECTED)
         selected_nodes = select_and_report(settings, result.manifest, selection, report_empty=False)
         nodes = runnable(result.manifest, selected_nodes, "build")
+        settings.out.diagnostics(_not_delivered(result.manifest, selected_nodes))
         if not nodes:
             settings.out.say("The selection has no models or tests; nothing to do")
             return True
@@ -120,6 +121,16 @@ def _bounded_end(live: LiveProject) -> Iterator[list[Observer]]:
 
     with bounded_end(live.stopping, leave):
         yield observers
+
+
+def _not_delivered(manifest: Manifest, nodes: Sequence[str]) -> Iterator[Diagnostic]:
+    """Warn of sinks, which only builds deliver."""
+    for node in sinks_among(nodes, "build"):
+        name = manifest.nodes[node].name
+        hint = f"Deliver it every minute, for example with cron: engine build -s sink:{name}."
+        yield Diagnostic(
+            "not-supported", f"'engine start' does not deliver the sink '{name}'", hint, Level.WARNING, name
+        )
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from engine.events import (
     BatchCommitted,
     Diagnosed,
     Event,
+    Finished,
     LiveStarted,
     ModelFinished,
     ModelStarted,
@@ -29,6 +30,7 @@ from engine.events import (
     RunResults,
     RunStarted,
     SessionRestarted,
+    SinkFinished,
     Status,
     StepStarted,
     TestFinished,
@@ -182,6 +184,8 @@ class TextPrinter:
                 detail = f"{event.message} in {event.seconds:.1f}s" if event.message else f"in {event.seconds:.1f}s"
                 detail = "(cached)" if event.cached else detail
                 self._row(event, word, shown_name(event.node), f"{event.status.value.upper()} {detail}", event)
+            case SinkFinished():
+                self._delivered(event)
             case Diagnosed():
                 self._diagnostics([event.diagnostic], {} if self._is_live else self._hints)
             case RunFinished():
@@ -213,11 +217,11 @@ class TextPrinter:
 
     def _row(
         self,
-        event: ModelStarted | ModelFinished | TestFinished,
+        event: ModelStarted | Finished,
         word: str,
         subject: str,
         bracket: str,
-        finished: ModelFinished | TestFinished | None,
+        finished: Finished | None,
     ) -> None:
         if self._quiet and (finished is None or not self._is_bad(finished.status)):
             return
@@ -244,6 +248,16 @@ class TextPrinter:
             self.say(f"    {removed_rows}")
         if event.note:
             self.say(f"    note: {event.note}")
+
+    def _delivered(self, event: SinkFinished) -> None:
+        deleted = f", {event.rows_deleted:,} deleted" if event.rows_deleted else ""
+        status = {
+            Status.SUCCESS: f"OK {amount(event.rows_out, 'row')}{deleted} in {event.seconds:.1f}s",
+            Status.UNCHANGED: f"UNCHANGED (nothing to deliver) in {event.seconds:.1f}s",
+            Status.SKIPPED: f"SKIP {event.message}",
+        }.get(event.status, f"{event.status.value.upper()} in {event.seconds:.1f}s")
+        word = _WORDS.get(event.status, event.status.value.upper())
+        self._row(event, word, f"sink {shown_name(event.node)} ({event.place})", status, event)
 
     def _progress(self, event: BatchCommitted) -> None:
         rows_in, batches = self._sums.get(event.node, (0, 0))

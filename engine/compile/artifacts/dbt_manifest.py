@@ -18,6 +18,7 @@ from engine.compile.nodes.facts import plain
 from engine.compile.nodes.fingerprint import definition, published
 from engine.compile.nodes.guarantee import Guarantee
 from engine.compile.nodes.manifest import AcknowledgedWarning, Column, DataTest, Input, Macro, Model, Node, Source
+from engine.compile.nodes.sink import Sink
 from engine.compile.nodes.unit_test_steps import ExpectedResult, GivenRows, UnitTest
 from engine.relations import Partition, SortColumn
 from engine.sources import SourceSpec, answers_of, location
@@ -54,6 +55,8 @@ def node_dict(node: Node, about: About) -> dict[str, Any]:
         return _unit_test(node, about)
     if isinstance(node, Exposure):
         return _exposure(node, about)
+    if isinstance(node, Sink):
+        return _sink(node, about)
     return _source(node, about) if isinstance(node, Source) else _test(node, about)
 
 
@@ -150,6 +153,30 @@ def _exposure(exposure: Exposure, about: About) -> dict[str, Any]:
         "config": {"enabled": True, "tags": tags, "meta": meta},
         "depends_on": {"macros": [], "nodes": [unique_id(node, about.project) for node in exposure.depends_on]},
         **_named(exposure.depends_on),
+        "metrics": [],
+    }
+
+
+def _sink(sink: Sink, about: About) -> dict[str, Any]:
+    """A sink in the form of dbt's exposures, of which it is one for other programs."""
+    tags, meta = list(sink.tags), dict(sink.meta)
+    own = {
+        "connection": sink.connection, "table": sink.table, "key": list(sink.key), "columns": list(sink.columns),
+        "exclude": list(sink.exclude), "start": "now" if sink.from_now else "earliest", "create": sink.create,
+    }  # fmt: skip
+    return {
+        **_common(sink, about, "exposure", _below(sink.file)),
+        "type": "application",
+        "owner": {"name": sink.connection},
+        "label": None,
+        "description": sink.description,
+        "url": None,
+        "maturity": None,
+        "tags": tags,
+        "meta": {**meta, OWN: {"sink": own}},
+        "config": {"enabled": True, "tags": tags, "meta": meta},
+        "depends_on": {"macros": [], "nodes": [unique_id(node, about.project) for node in sink.depends_on]},
+        **_named(sink.depends_on),
         "metrics": [],
     }
 

@@ -163,7 +163,8 @@ def _manifest(manifest: Manifest) -> Iterator[bytes | memoryview]:
     names = {i: unique_id(i, project) for i in records}
     kinds: dict[str, list[str]] = {"nodes": [], "sources": [], "unit_tests": [], "exposures": []}
     for i in records:
-        kinds.get(f"{i.partition('.')[0]}s", kinds["nodes"]).append(i)
+        kind = i.partition(".")[0]
+        kinds.get("exposures" if kind == "sink" else f"{kind}s", kinds["nodes"]).append(i)
     macros = {f"macro.{project}.{macro.name}": macro_dict(macro, project) for macro in manifest.macros}
     above = {names[i]: _ids(record.depends_on, names) for i, record in records.items()}
     below: dict[str, list[str]] = {name: [] for name in above}

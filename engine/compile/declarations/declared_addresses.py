@@ -28,6 +28,7 @@ _LIST: Final = (
     "Write <host>:<port>, with commas between several, in ASCII; a host in other letters in punycode (xn--..)."
 )
 _POSTGRES: Final = f"Write {POSTGRES}<host>:<port>/<database>, and set jdbc.user and jdbc.password."
+_DATABASE: Final = f"Write {POSTGRES}<host>:<port>/<database>, and set username and password."
 _REST: Final = f"{_WEB} A login is set by credential or token."
 _STORE: Final = f"{_WEB} A login is set by access_key_id and secret_access_key."
 # How templates begin and end.
@@ -56,22 +57,22 @@ def _store(text: str) -> object:
     return text
 
 
-# By block: its address, how that is parsed and what to write.
-_BLOCKS: Final[Mapping[str, tuple[str, Parse, str]]] = {
-    "connections": ("bootstrap_servers", _brokers, _LIST),
-    "schema_registries": ("url", _with_login, _WEB),
-    "openlineage": ("url", _with_login, _WEB),
-    "alerts": ("url", web_address, _WEB),
-    "s3": ("endpoint", _store, _STORE),
+# By block: its addresses, how each is parsed and what to write.
+_BLOCKS: Final[Mapping[str, tuple[tuple[str, Parse, str], ...]]] = {
+    "connections": (("bootstrap_servers", _brokers, _LIST), ("uri", postgres_address, _DATABASE)),
+    "schema_registries": (("url", _with_login, _WEB),),
+    "openlineage": (("url", _with_login, _WEB),),
+    "alerts": (("url", web_address, _WEB),),
+    "s3": (("endpoint", _store, _STORE),),
 }
 
 
 def check_block(kind: str, part: Section, secrets: SecretSettings | None) -> None:
-    """Report the address of a block if clients could not connect to what it seems to name."""
-    key, parse, hint = _BLOCKS[kind]
-    if (value := part.child(key)) is not None:
-        for item in value.items() if isinstance(value.value, list) else (value,):
-            _check(item, parse, hint, secrets, key)
+    """Report the addresses of a block if clients could not connect to what they seem to name."""
+    for key, parse, hint in _BLOCKS[kind]:
+        if (value := part.child(key)) is not None:
+            for item in value.items() if isinstance(value.value, list) else (value,):
+                _check(item, parse, hint, secrets, key)
 
 
 def check_catalog(kind: str, part: Section, secrets: SecretSettings | None) -> None:

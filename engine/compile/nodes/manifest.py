@@ -14,6 +14,7 @@ from engine.compile.nodes.exposure import Exposure
 from engine.compile.nodes.facts import NO_FACTS, Facts
 from engine.compile.nodes.materialization import Materialized
 from engine.compile.nodes.model_settings import Expectation, OnNull, OnUpstreamDelete, Operation, TimeWindow, Write
+from engine.compile.nodes.sink import Sink
 from engine.compile.nodes.unit_test_steps import UnitTest
 from engine.errors import Diagnostic, Location
 from engine.relations import Relation
@@ -320,7 +321,7 @@ class DataTest:
     deterministic: bool = True
 
 
-Node = Model | Source | DataTest | UnitTest | Exposure
+Node = Model | Source | DataTest | UnitTest | Exposure | Sink
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,6 +390,16 @@ class Manifest:
         return tuple(node for node in found if isinstance(node, Exposure))
 
     @property
+    def ends(self) -> tuple[str, ...]:
+        """The ids of what reads tables and is read by nothing: exposures, then sinks."""
+        return (*(exposure.id for exposure in self.exposures), *(sink.id for sink in self.sinks))
+
+    @property
+    def sinks(self) -> tuple[Sink, ...]:
+        found = (self.nodes[i] for i in sorted(self.nodes) if i.startswith("sink."))
+        return tuple(node for node in found if isinstance(node, Sink))
+
+    @property
     def errors(self) -> tuple[Diagnostic, ...]:
         return tuple(d for d in self.diagnostics if d.is_error)
 
@@ -409,7 +420,7 @@ class Manifest:
 
     def children(self) -> dict[str, tuple[str, ...]]:
         result: dict[str, list[str]] = {node_id: [] for node_id in self.nodes}
-        for node_id in (*self.order, *(exposure.id for exposure in self.exposures)):
+        for node_id in (*self.order, *self.ends):
             for parent in self.parents(node_id):
                 result[parent].append(node_id)
         return {node_id: tuple(ids) for node_id, ids in result.items()}

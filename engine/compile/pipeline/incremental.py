@@ -10,6 +10,7 @@ from engine.compile.artifacts.dbt_manifest import About
 from engine.compile.artifacts.node_json import Encoded, Nodes, digest, encoded, to_json
 from engine.compile.declarations.compile_context import share
 from engine.compile.declarations.exposures import read_exposures
+from engine.compile.declarations.sinks import read_sinks
 from engine.compile.declarations.target import Target
 from engine.compile.nodes import topological_order
 from engine.compile.nodes.manifest import DataTest, Node, Source
@@ -124,12 +125,14 @@ def compile_models(
     tests += read_unit_tests(project, nodes, values, diagnostics)
     of_files = {test.id: encoded(test, about) for test in tests}
     exposures = {e.id: encoded(e, about) for e in read_exposures(project, nodes, values, diagnostics)}
-    of_files |= exposures
+    sinks = {sink.id: encoded(sink, about) for sink in read_sinks(project, target, nodes, values, diagnostics)}
+    ends = {**exposures, **sinks}
+    of_files |= ends
     env |= env_digests(names.used_env, names.env)
     fresh_nodes = {**stored.fresh, **{i: (node, digest(node.json)) for i, node in of_files.items()}}
     ids = (*sources, *(i for model in models.values() for i in model.nodes), *of_files)
     diagnostics += repeated(ids)
-    depends = {i: _depends(i, fresh_nodes, stored.places) for i in ids if i not in sources and i not in exposures}
+    depends = {i: _depends(i, fresh_nodes, stored.places) for i in ids if i not in sources and i not in ends}
     same = not loops and depends == {i: before.places[i].depends_on for i in before.order}
     return replace(
         stored,

@@ -1,9 +1,10 @@
 """Choosing nodes, in dbt's words.
 
-`name`, `folder.name`, `fqn:`, globs, `path:`, `file:`, `package:`, `tag:`, `source:`, `exposure:`, `config.<key>:`,
-`resource_type:`, `group:`, `test_type:`, `test_name:`, `selector:`, `state:` and `result:` (against earlier artifacts);
-`+x`, `x+`, `2+x`, `x+1` for upstream and downstream nodes, `@x` for all downstream nodes and all that these need; a
-blank (or a repeated option) is a union, a comma an intersection. Tests come with the models they test.
+`name`, `folder.name`, `fqn:`, globs, `path:`, `file:`, `package:`, `tag:`, `source:`, `exposure:`, `sink:`,
+`config.<key>:`, `resource_type:`, `group:`, `test_type:`, `test_name:`, `selector:`, `state:` and `result:` (against
+earlier artifacts); `+x`, `x+`, `2+x`, `x+1` for upstream and downstream nodes, `@x` for all downstream nodes and all
+that these need; a blank (or a repeated option) is a union, a comma an intersection. Tests come with the models they
+test.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import PurePosixPath
 from engine.compile.artifacts.dbt_manifest import config_values
 from engine.compile.nodes.exposure import Exposure
 from engine.compile.nodes.manifest import DataTest, Manifest, Model, Node, Source
+from engine.compile.nodes.sink import Sink
 from engine.compile.nodes.unit_test_steps import UnitTest
 from engine.compile.selection.named_selectors import Choose
 from engine.compile.selection.previous_state import STATES, Previous, in_state, tables_of, with_result
@@ -54,7 +56,7 @@ def select(
     named: Callable[[Choose], set[str]] | None = None,
     selector: Selector | None = None,
 ) -> Choice:
-    """Choose models, tests, sources and exposures.
+    """Choose models, tests, sources, exposures and sinks.
 
     Args:
         include: values of --select; none: everything.
@@ -69,7 +71,7 @@ def select(
     if exclude:
         chosen -= graph.union(exclude, exclude=True)
     first = [s.id for s in manifest.sources if s.id in chosen]
-    last = [e.id for e in manifest.exposures if e.id in chosen]
+    last = [node for node in manifest.ends if node in chosen]
     nodes = first + [node for node in manifest.order if node in chosen] + last
     # A term may be given twice.
     return Choice(nodes, tuple(dict.fromkeys(graph.unmatched)))
@@ -217,7 +219,7 @@ def _bare(node: Node, text: str) -> bool:
 
 
 def _name_matches(node: Node, text: str) -> bool:
-    if isinstance(node, Source | Exposure):
+    if isinstance(node, Source | Exposure | Sink):
         return False
     # With its hash, one of several tests that share a name.
     if fnmatch.fnmatchcase(node.name, text) or (isinstance(node, DataTest) and rest_of(node.id) == text):
@@ -256,7 +258,13 @@ def _source(node: Node, value: str) -> bool:
 
 
 def _kind(node: Node) -> str:
-    kinds: dict[type, str] = {Model: "model", Source: "source", UnitTest: "unit_test", Exposure: "exposure"}
+    kinds: dict[type, str] = {
+        Model: "model",
+        Source: "source",
+        UnitTest: "unit_test",
+        Exposure: "exposure",
+        Sink: "sink",
+    }
     return kinds.get(type(node), "test")
 
 
@@ -268,7 +276,7 @@ def _test_types(node: Node) -> tuple[str, ...]:
     return ("data", "singular" if node.kind == "singular" else "generic")
 
 
-_KINDS = {"resource_type": ("model", "source", "test", "unit_test", "exposure"), "test_type": TEST_TYPES}
+_KINDS = {"resource_type": ("model", "source", "test", "unit_test", "exposure", "sink"), "test_type": TEST_TYPES}
 _METHODS: dict[str, Callable[[Node, str], bool]] = {
     "path": _path,
     "file": lambda node, value: PurePosixPath(node.file).name == value and not isinstance(node, DataTest),
@@ -280,7 +288,10 @@ _METHODS: dict[str, Callable[[Node, str], bool]] = {
     "resource_type": lambda node, value: _kind(node) == value,
     "test_type": lambda node, value: value in _test_types(node),
     "exposure": lambda node, value: isinstance(node, Exposure) and fnmatch.fnmatchcase(node.name, value),
+    "sink": lambda node, value: isinstance(node, Sink) and fnmatch.fnmatchcase(node.name, value),
     "unit_test": lambda node, value: isinstance(node, UnitTest) and fnmatch.fnmatchcase(node.name, value),
     "test_name": lambda node, value: isinstance(node, DataTest) and node.kind == value,
-    "name": lambda node, value: not isinstance(node, Source | Exposure) and fnmatch.fnmatchcase(node.name, value),
+    "name": lambda node, value: (
+        not isinstance(node, Source | Exposure | Sink) and fnmatch.fnmatchcase(node.name, value)
+    ),
 }

@@ -87,6 +87,7 @@ _KNOWN: dict[str, Callable[[Manifest], Iterable[str]]] = {
     "tag": lambda manifest: (tag for tags in _tags(manifest) for tag in tags),
     "source": lambda manifest: (name for source in manifest.sources for name in (source.name, source.source)),
     "exposure": lambda manifest: (exposure.name for exposure in manifest.exposures),
+    "sink": lambda manifest: (sink.name for sink in manifest.sinks),
     "unit_test": lambda manifest: (n.name for n in manifest.nodes.values() if isinstance(n, UnitTest)),
     "test_name": lambda manifest: (n.kind for n in manifest.nodes.values() if isinstance(n, DataTest)),
     "name": _all_names,

@@ -10,15 +10,18 @@ from typing import Any
 from engine.compile.nodes.exposure import Exposure
 from engine.compile.nodes.manifest import DataTest, Model, Severity, Source, Watermark
 from engine.compile.nodes.model_settings import History, OutputMode, TimeWindow, Write
+from engine.compile.nodes.sink import Sink
 from engine.sources import location
 from engine.times import in_words
 
 _NAMED_SIZES = {"1 hours": "hourly windows", "1 days": "daily windows", "1 weeks": "weekly windows"}
 
 
-def kind(node: Model | Source | Exposure) -> str:
+def kind(node: Model | Source | Exposure | Sink) -> str:
     if isinstance(node, Exposure):
         return node.kind or "exposure"
+    if isinstance(node, Sink):
+        return "sink"
     if isinstance(node, Source):
         return f"{node.spec.format or 'unknown'} source"
     return node.materialized.traits.noun

@@ -24,6 +24,6 @@ def links_of(manifest: Manifest) -> dict[Link, bool]:
             if node in manifest.nodes:
                 link = Link(node, model.id)
                 links[link] = links.get(link, False) or stream
-    for exposure in manifest.exposures:
-        links |= {Link(node, exposure.id): False for node in exposure.depends_on}
+    for end in manifest.ends:
+        links |= {Link(node, end): False for node in manifest.parents(end)}
     return links

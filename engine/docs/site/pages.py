@@ -11,6 +11,7 @@ from engine.compile.artifacts.pyspark_script import script
 from engine.compile.nodes.exposure import Exposure
 from engine.compile.nodes.macro_docs import macros_used
 from engine.compile.nodes.manifest import Column, DataTest, Model, Source
+from engine.compile.nodes.sink import Sink
 from engine.compile.nodes.unit_test_steps import UnitTest
 from engine.docs.site import format_values, page_header
 from engine.docs.site.column_trace import fields_of, own_columns
@@ -31,6 +32,8 @@ def node_record(facts: Facts, node: SiteNode) -> Record:
         return slim({"id": node.id, "sql": node.sql, "facts": [["Was defined in", node.file]] if node.file else []})
     if isinstance(node, Exposure):
         return _exposure(facts, node)
+    if isinstance(node, Sink):
+        return _sink(facts, node)
     common = {
         "id": node.id,
         "description": node.description,
@@ -85,6 +88,25 @@ def _exposure(facts: Facts, exposure: Exposure) -> Record:
             "description": exposure.description,
             "problems": facts.found.get(exposure.name, []),
             "url": exposure.url,
+            "facts": [[term, text] for term, text in rows if text],
+        }
+    )
+
+
+def _sink(facts: Facts, sink: Sink) -> Record:
+    rows = (
+        ("Delivers to", sink.place),
+        ("Key", ", ".join(sink.key)),
+        ("Columns", ", ".join(sink.columns)),
+        ("Excluded", ", ".join(sink.exclude)),
+        *((f"Meta: {key}", format_values.value(value)) for key, value in sink.meta.items()),
+        ("Declared in", str(sink.location or sink.file)),
+    )
+    return slim(
+        {
+            "id": sink.id,
+            "description": sink.description,
+            "problems": facts.found.get(sink.name, []),
             "facts": [[term, text] for term, text in rows if text],
         }
     )

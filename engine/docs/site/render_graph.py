@@ -9,6 +9,7 @@ from typing import Any
 
 from engine.compile.nodes.exposure import Exposure
 from engine.compile.nodes.manifest import Manifest, Model, Source
+from engine.compile.nodes.sink import Sink
 from engine.docs.site import format_values
 from engine.docs.site.column_trace import Columns, ColumnSpot, Decider, Impact, Trace
 from engine.docs.site.graph_links import links_of
@@ -42,7 +43,7 @@ def graph(manifest: Manifest, chosen: Iterable[str]) -> Drawn:
     nodes = {
         node_id: (node.name, format_values.kind(node))
         for node_id in chosen
-        if isinstance(node := manifest.nodes[node_id], Model | Source | Exposure)
+        if isinstance(node := manifest.nodes[node_id], Model | Source | Exposure | Sink)
     }
     links = links_of(manifest).items()
     edges = (
@@ -124,7 +125,7 @@ def mermaid(drawn: Drawn) -> str:
 
 
 def _shape(node: str, kind: str) -> str:
-    if node.startswith("exposure."):
+    if node.startswith(("exposure.", "sink.")):
         return "exposure"
     return "source" if kind.endswith("source") else kind
 

@@ -17,6 +17,7 @@ from engine.compile.nodes.exposure import Exposure
 from engine.compile.nodes.guarantee import Guarantee, guarantees
 from engine.compile.nodes.macro_docs import macros_used
 from engine.compile.nodes.manifest import Column, DataTest, Manifest, Model, Source
+from engine.compile.nodes.sink import Sink
 from engine.compile.nodes.unit_test_steps import UnitTest
 from engine.docs.site import format_values
 from engine.docs.site.column_trace import fields_of, named_in, own_columns
@@ -29,7 +30,7 @@ from engine.errors import Diagnostic
 
 Record = dict[str, Any]
 # What has a page.
-SiteNode = Source | Model | Exposure | RemovedNode
+SiteNode = Source | Model | Exposure | Sink | RemovedNode
 _Test = TypeVar("_Test", DataTest, UnitTest)
 
 
@@ -50,9 +51,10 @@ class Facts:
 
     @cached_property
     def nodes(self) -> tuple[SiteNode, ...]:
-        """The nodes that have a page: sources, models, exposures, and what an earlier project had."""
+        """The nodes that have a page: sources, models, exposures, sinks, and what an earlier project had."""
+        manifest = self.manifest
         gone = self.differences.removed if self.differences else ()
-        return (*self.manifest.sources, *self.manifest.models, *self.manifest.exposures, *gone)
+        return (*manifest.sources, *manifest.models, *manifest.exposures, *manifest.sinks, *gone)
 
     @cached_property
     def numbers(self) -> dict[str, int]:
@@ -159,7 +161,7 @@ def _node_in_short(facts: Facts, node: SiteNode) -> Record:
             "columns": 0,
         }
     change = facts.differences.changes.get(node.id) if facts.differences else None
-    record = _exposure_in_short(node) if isinstance(node, Exposure) else _table_or_source_in_short(facts, node)
+    record = _end_in_short(node) if isinstance(node, Exposure | Sink) else _table_or_source_in_short(facts, node)
     return {**record, **({"change": change.kind} if change else {})}
 
 
@@ -202,16 +204,17 @@ def _table_or_source_in_short(facts: Facts, node: Model | Source) -> Record:
     )
 
 
-def _exposure_in_short(exposure: Exposure) -> Record:
+def _end_in_short(node: Exposure | Sink) -> Record:
+    """An exposure, or a sink, which is drawn as one."""
     about = {
-        "id": exposure.id,
-        "name": exposure.name,
-        "what": format_values.kind(exposure),
+        "id": node.id,
+        "name": node.name,
+        "what": format_values.kind(node),
         "kind": "exposure",
-        "file": exposure.file,
-        "summary": exposure.label,
-        "about": _first_sentence(exposure.description),
-        "tags": list(exposure.tags),
+        "file": node.file,
+        "summary": node.label if isinstance(node, Exposure) else node.place,
+        "about": _first_sentence(node.description),
+        "tags": list(node.tags),
     }
     return slim({**about, "columns": 0})
 
@@ -252,7 +255,7 @@ def _table_in_short(table: StoredTable) -> Record:
 
 
 def _problem(facts: Facts, diagnostic: Diagnostic) -> Record:
-    nodes = (f"{kind}.{diagnostic.node}" for kind in ("model", "source", "exposure"))
+    nodes = (f"{kind}.{diagnostic.node}" for kind in ("model", "source", "exposure", "sink"))
     node = next((facts.numbers[node] for node in nodes if node in facts.numbers), None)
     return {
         "level": diagnostic.level.value,

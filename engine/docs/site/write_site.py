@@ -15,6 +15,7 @@ from typing import Any
 
 from engine.compile.nodes.exposure import Exposure
 from engine.compile.nodes.manifest import Model
+from engine.compile.nodes.sink import Sink
 from engine.docs.site.column_trace import own_columns
 from engine.docs.site.differences import RemovedNode
 from engine.docs.site.pages import node_record
@@ -121,6 +122,9 @@ def _texts(facts: Facts, node: SiteNode) -> Iterator[tuple[str, str, str]]:
     yield "description", "", node.description
     if isinstance(node, Exposure):
         yield "exposure", "", " ".join([node.label, node.url, *(str(value) for value in node.owner.values())])
+        return
+    if isinstance(node, Sink):
+        yield "sink", "", node.place
         return
     for column in own_columns(node):
         yield "description", column.name, column.description

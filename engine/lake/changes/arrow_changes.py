@@ -92,10 +92,10 @@ def differing_files(lake: Lake, schema: str, name: str, older: int, newer: int) 
         with lake.opened(schema, name) as table:
             if table is None:
                 return None
-            sides = _manifests(table, older), _manifests(table, newer)
-            if sum(_files(manifest) for side in _differing_manifests(*sides) for manifest in side) > _MAX_FILES:
+            sides = snapshot_manifests(table, older), snapshot_manifests(table, newer)
+            if sum(_files(manifest) for side in differing_manifests(*sides) for manifest in side) > _MAX_FILES:
                 return None
-            old, new = (_tasks(table, side) for side in _differing_manifests(*sides))
+            old, new = (file_tasks(table, side) for side in differing_manifests(*sides))
             total = sum(_rows(manifest) for manifest in sides[1] if not _of_deletes(manifest))
     # A snapshot has expired, or PyIceberg does not know what is in its manifests: Spark says so, or does.
     except EngineError as error:
@@ -107,14 +107,14 @@ def differing_files(lake: Lake, schema: str, name: str, older: int, newer: int) 
     return DifferingFiles(removed_tasks, added_tasks, rows, total, table, lake, (schema, name))
 
 
-def _manifests(table: Table, snapshot: int) -> list[ManifestFile]:
+def snapshot_manifests(table: Table, snapshot: int) -> list[ManifestFile]:
     facts = table.snapshot_by_id(snapshot)
     if facts is None:
         raise LookupError(f"no snapshot {snapshot}")
     return facts.manifests(table.io)
 
 
-def _differing_manifests(
+def differing_manifests(
     old: Sequence[ManifestFile], new: Sequence[ManifestFile]
 ) -> tuple[Sequence[ManifestFile], Sequence[ManifestFile]]:
     """The manifests of two snapshots without those of data files that both have, if the deletes are the same."""
@@ -143,7 +143,7 @@ def _rows(manifest: ManifestFile) -> int:
     return (manifest.added_rows_count or 0) + (manifest.existing_rows_count or 0)
 
 
-def _tasks(table: Table, manifests: Sequence[ManifestFile]) -> dict[tuple[str, frozenset[str]], FileScanTask]:
+def file_tasks(table: Table, manifests: Sequence[ManifestFile]) -> dict[tuple[str, frozenset[str]], FileScanTask]:
     """The tasks of the data files of some manifests, by data file and files of deletes.
 
     Of deletion vectors PyIceberg (0.12) does not read which data file they are of, and gives each to all files of a

@@ -105,7 +105,7 @@ def _value(opened: OpenProject, document: Yaml, text: str, path: Path, at: int, 
     elif top == ("unit_tests",) and path[2:] == ("name",):
         model = str(value_at(document, (*path[:2], "model")))
         yield NamedPlace(file, begin, len(value), Name(NameKind.TEST, value, node_name(model)))
-    elif last in _RELATIONS or (top == ("exposures",) and "depends_on" in path):
+    elif last in _RELATIONS or (top, last) == (("sinks",), "from") or (top == ("exposures",) and "depends_on" in path):
         yield from relation(opened, file, text, begin, value)
     elif last == "field":
         to = node_name(str(value_at(document, (*path[:-1], "to"))))

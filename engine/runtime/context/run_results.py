@@ -22,7 +22,18 @@ from engine.compile import Manifest, Model, Target
 from engine.compile.artifacts.dbt_manifest import unique_id
 from engine.compile.artifacts.write_artifacts import artifact_metadata, write_text
 from engine.errors import Diagnostic
-from engine.events import BatchCommitted, Event, ModelFinished, Outcome, RunResults, Status, TestFinished, fold
+from engine.events import (
+    BatchCommitted,
+    Event,
+    Finished,
+    ModelFinished,
+    Outcome,
+    RunResults,
+    SinkFinished,
+    Status,
+    TestFinished,
+    fold,
+)
 from engine.plan import Plan
 from engine.plan.actions.action import run_order
 from engine.plan.deployed.state_folder import table_state
@@ -65,7 +76,7 @@ def unfinished_results(events: Iterable[Event], manifest: Manifest, nodes: Itera
     if not results.command:
         return None
     finished_ids = {result.node for result in results.results}
-    skipped_results: list[ModelFinished | TestFinished] = []
+    skipped_results: list[Finished] = []
     for node in run_order(manifest, nodes):
         if node in finished_ids:
             continue
@@ -127,7 +138,7 @@ def as_dict(
     }
 
 
-def _name(result: ModelFinished | TestFinished) -> str:
+def _name(result: Finished) -> str:
     return result.node.partition(".")[2]
 
 
@@ -139,7 +150,7 @@ def _progress(batches: Iterable[BatchCommitted]) -> dict[str, deque[dict[str, An
 
 
 def _result(
-    result: ModelFinished | TestFinished,
+    result: Finished,
     project: str,
     progress: Iterable[Mapping[str, Any]],
     diagnostics: Iterable[Diagnostic],
@@ -152,6 +163,9 @@ def _result(
     if isinstance(result, ModelFinished):
         response |= {key: getattr(result, key) for key in _NUMBERS}
         response |= {"unchanged": unchanged, "kind": result.kind, "progress": list(progress)}
+    elif isinstance(result, SinkFinished):
+        response |= {"kind": "sink", "place": result.place}
+        response |= {"rows_out": result.rows_out, "rows_deleted": result.rows_deleted}
     else:
         response |= {"cached": result.cached, "passed_at": result.passed_at or None}
     return {
@@ -169,7 +183,7 @@ def _result(
     }
 
 
-def _timing(result: ModelFinished | TestFinished) -> list[dict[str, str]]:
+def _timing(result: Finished) -> list[dict[str, str]]:
     if not result.at or result.status is Status.SKIPPED:
         return []
     begin = datetime.fromisoformat(result.at) - timedelta(seconds=result.seconds)
