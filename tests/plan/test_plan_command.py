@@ -358,7 +358,7 @@ def test_the_columns_that_an_edit_affects(forward: Path, capsys: pytest.CaptureF
 @pytest.mark.parametrize(
     ("header", "expected"),
     [
-        ("", "computed again if plain has changed by then"),
+        ("", "recomputed if plain has changed by then"),
         ("/*---\nmaterialized: view\n---*/\n", "recreated if the columns of plain change"),
     ],
     ids=["table", "view"],

@@ -206,7 +206,7 @@ def _order(depends: Mapping[str, tuple[str, ...]], *, alphabetic: bool) -> tuple
 
 
 # Errors that may cause others in files that come before theirs.
-_CAUSES = frozenset({"yaml-syntax", "file-unreadable", "duplicate-name", "bad-schema"})
+_CAUSES = frozenset({"duplicate-name", "bad-schema"})
 
 
 def _sorted(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:

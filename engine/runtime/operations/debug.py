@@ -109,7 +109,7 @@ def _jars(needed_jars: frozenset[str]) -> Iterator[Finding]:
         remedy = "" if good else f"Delete {path} and run 'engine jars fetch'."
         yield Finding("jars", good, f"{coordinates}: {state.value}", remedy)
     if unneeded:
-        text = f"{unneeded} more, of other sources and catalogs, are not downloaded, and not needed here"
+        text = f"{unneeded} more, of other sources and catalogs, are not downloaded and not needed here"
         yield Finding("jars", True, text)
 
 
