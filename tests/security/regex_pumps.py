@@ -24,8 +24,8 @@ _END = "\x00"
 _SEVERAL = 3
 # Seconds: what is short, and what is longer than is waited for.
 _BRIEF, _LIMIT = 0.03, 0.25
-# Characters for which no pattern may take that long.
-_SHORT = 200
+# Characters for which no pattern may take that long, and characters that are enough for every comparison.
+_SHORT, _LONG = 200, 1_000_000
 # For four times the text a pattern that is linear takes 4 times as long, one that is quadratic 16 times: what other
 # processes do to caches and clocks is less than what lies between.
 _MOST = 8.0
@@ -265,14 +265,15 @@ def is_slow(use: Use, text: Callable[[int], str], size: int = 32_000) -> bool:
     read than while the long one is, three comparisons must agree. The processor's clock may tick as rarely as every 4 ms,
     so the text is made longer until its quarter, too, takes more than that.
     """
-    if (long := seconds(use, text(size), _LIMIT)) < _BRIEF:
+    # The first use may be held up by the machine.
+    if seconds(use, text(size), _LIMIT) < _BRIEF or (long := seconds(use, text(size), _LIMIT)) < _BRIEF:
         return False
     while long == float("inf"):
         size //= 2
         if size < _SHORT:
             return True
         long = seconds(use, text(size), _LIMIT)
-    while long < 4 * _BRIEF:
+    while long < 4 * _BRIEF and size < _LONG:
         size *= 2
         long = seconds(use, text(size), 4 * _LIMIT)
     return all(_ratio(use, text, size) > _MOST for _ in range(3))
