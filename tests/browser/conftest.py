@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, Request, sync_playwright
+from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
 
 from engine.compile import Manifest, UnitTest, compile_project
 from engine.compile.nodes.unit_test_steps import ExpectedResult, GivenRows, Rows, StepKind, UnitTestStep
@@ -27,6 +27,8 @@ from tests.lab import REPOSITORY
 _HOURLY = "model.departures_hourly"
 _FAILING = "unit_test.departures_hourly.late"
 SHOTS = REPOSITORY / "target" / "screenshots"
+# Milliseconds: a page that follows a process may be slow where four tests run on two cores.
+expect.set_options(timeout=30_000)
 _FOUND = os.environ.get("ENGINE_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 
 

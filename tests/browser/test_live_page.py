@@ -75,14 +75,14 @@ def test_the_page_follows_what_happens_and_says_why(window, process: Process) ->
     expect(page.locator(".live")).to_contain_text("Nothing needs attention.")
     fail(process, f"the broker is away {ODD}")
     row = page.locator("tr", has_text="departures_hourly")
-    expect(row).to_contain_text(f"the broker is away {ODD}", timeout=10_000)
+    expect(row).to_contain_text(f"the broker is away {ODD}")
     expect(page.locator(".tile.bad")).to_contain_text("1")
     expect(page.locator(".box.bad", has_text="departures_hourly")).to_contain_text("backing off")
     process.observer.status.note_lags({HOURLY: (Lag("flights", "snapshots", 1234),)})
-    expect(page.locator("g.flow")).to_have_text("1,234 snapshots", timeout=10_000)
+    expect(page.locator("g.flow")).to_have_text("1,234 snapshots")
     process.happens(*turn(HOURLY, 10, at=time.time()))
     process.observer.status.note_lags({HOURLY: (Lag("flights", "snapshots", 0),)})
-    expect(page.locator(".live")).to_contain_text("Nothing needs attention.", timeout=10_000)
+    expect(page.locator(".live")).to_contain_text("Nothing needs attention.")
     expect(page.locator(".timeline")).to_contain_text("departures_hourly")
     expect(page.locator(".live-log li.error")).to_contain_text(ODD)
 
@@ -129,7 +129,7 @@ def test_a_models_page_shows_what_its_query_holds_in_words_and_over_time(window,
     assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
     # It follows the next micro-batch.
     process.happens(batch(HOURLY, number=31, rows_in=1, state_rows=0))
-    expect(table).to_have_count(0, timeout=10_000)
+    expect(table).to_have_count(0)
 
 
 def test_a_server_that_goes_is_reported(window, tmp_path: Path, example: Manifest) -> None:
@@ -141,7 +141,7 @@ def test_a_server_that_goes_is_reported(window, tmp_path: Path, example: Manifes
             watched = window(address)
             page = watched.open("#/live")
             expect(page.locator("dl.tiles")).to_contain_text("of 1 model")
-        expect(page.locator("#told")).to_contain_text("The connection is lost", timeout=15_000)
+        expect(page.locator("#told")).to_contain_text("The connection is lost")
         watched.faults.clear()  # the browser's own words about the lost connection
 
 

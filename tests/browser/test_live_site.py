@@ -54,7 +54,7 @@ def address(live: Live) -> Iterator[str]:
 def loaded_again(page: Page, live: Live, words: str) -> None:
     """Write the site, and wait until the page has loaded it."""
     live.write(words)
-    page.wait_for_selector(f'script[data-version="{live.version()}"]', state="attached", timeout=10_000)
+    page.wait_for_selector(f'script[data-version="{live.version()}"]', state="attached")
     page.wait_for_selector(DRAWN, state="attached")
 
 
@@ -100,7 +100,7 @@ def test_who_searches_is_not_interrupted(window, live: Live, address: str) -> No
     expect(page.get_by_role("combobox", name="Search models")).to_have_value("dep")
     assert page.locator(f'script[data-version="{before}"]').count() == 1
     page.get_by_role("combobox", name="Search models").fill("")
-    page.wait_for_selector(f'script[data-version="{live.version()}"]', state="attached", timeout=10_000)
+    page.wait_for_selector(f'script[data-version="{live.version()}"]', state="attached")
 
 
 def test_a_page_of_the_file_system_asks_for_nothing(window, live: Live) -> None:

@@ -150,7 +150,7 @@ def stated(page: Page, words: dict[str, str]) -> None:
     """All pages list these models and no other, each with its word."""
     for name, word in words.items():
         tone = re.compile(r"(^|\W)" + re.escape(word) + r"($|\W)")
-        expect(page.locator("#nodes a", has_text=name)).to_have_attribute("title", word, timeout=10_000)
+        expect(page.locator("#nodes a", has_text=name)).to_have_attribute("title", word)
         box = page.locator("a.box", has=page.locator(f".name:text-is('{name}')"))
         expect(box).to_have_attribute("aria-label", tone)
     expect(page.locator("#nodes details[data-title=models] li")).to_have_count(len(words))
@@ -219,7 +219,7 @@ def test_all_pages_tell_what_the_status_tells_at_each_step(window, process: Proc
     go(watched, "#/model/orders")
     expect(watched.page.locator(".test .badge").first).to_have_text("fail")
     process.tests(Status.PASS)
-    expect(watched.page.locator(".test .badge").first).to_have_text("pass", timeout=10_000)
+    expect(watched.page.locator(".test .badge").first).to_have_text("pass")
     agrees(watched, process)
     process.edit(alerts=STREAM)
     agrees(watched, process)
@@ -230,7 +230,7 @@ def test_all_pages_tell_what_the_status_tells_at_each_step(window, process: Proc
     agrees(watched, process)
     process.edit(alerts=STREAM.replace("amount from", "amount + 1 as more from"))
     go(watched, "#/model/alerts")
-    expect(watched.page.locator("main")).to_contain_text("amount + 1 as more", timeout=10_000)
+    expect(watched.page.locator("main")).to_contain_text("amount + 1 as more")
     process.runs(ALERTS)
     agrees(watched, process)
 
@@ -243,7 +243,7 @@ def test_the_open_page_takes_an_edit_at_its_place(window, process: Process) -> N
     page.evaluate("window.scrollTo(0, 450)")
     page.evaluate("window.same = true")
     process.edit(alerts=STREAM, orders=TESTED.replace("select", "select -- edited\n "))
-    expect(page.locator("#nodes")).to_contain_text("alerts", timeout=10_000)
+    expect(page.locator("#nodes")).to_contain_text("alerts")
     expect(page.locator("[role=tabpanel]").first).to_contain_text("edited")
     assert page.evaluate("window.same && window.scrollY") == 450
     expect(page.locator("[role=tab]", has_text="Compiled")).to_have_attribute("aria-selected", "true")
@@ -258,17 +258,17 @@ def test_who_selects_a_text_is_asked_first(window, process: Process) -> None:
     page = window(process.address).open("#/model/orders")
     page.locator("h1 bdi").select_text()
     process.edit(alerts=STREAM)
-    expect(page.locator("#told")).to_contain_text("The project has changed.", timeout=10_000)
+    expect(page.locator("#told")).to_contain_text("The project has changed.")
     assert page.evaluate("window.getSelection().toString()") == "orders"
     expect(page.locator("#nodes")).not_to_contain_text("alerts")
     page.get_by_role("button", name="Show it").click()
-    expect(page.locator("#nodes")).to_contain_text("alerts", timeout=10_000)
+    expect(page.locator("#nodes")).to_contain_text("alerts")
 
 
 def test_the_page_of_a_model_that_is_deleted_says_so(window, process: Process) -> None:
     page = window(process.address).open("#/model/totals")
     process.edit(totals=None)
-    expect(page.locator("main")).to_contain_text("not in the project any more", timeout=10_000)
+    expect(page.locator("main")).to_contain_text("not in the project any more")
 
 
 def test_stalled_is_said_with_what_it_does_meanwhile(window, process: Process) -> None:
@@ -277,7 +277,7 @@ def test_stalled_is_said_with_what_it_does_meanwhile(window, process: Process) -
     process.begins(ORDERS)
     page = window(process.address).open("#/live")
     row = page.locator("table tr", has_text="orders")
-    expect(row.locator(".badge")).to_have_text("stalled, running", timeout=10_000)
+    expect(row.locator(".badge")).to_have_text("stalled, running")
     expect(row).to_contain_text("1 file of shop.events")
     expect(page.locator(".tile", has_text="Running").locator("b")).to_have_text("1")
 
@@ -311,7 +311,7 @@ def test_pages_that_stay_open_stay_small(window, process: Process, turns: int) -
             page.wait_for_timeout(100)
     process.runs(ORDERS)
     process.runs(TOTALS)
-    expect(charts.locator(".tile", has_text="Turns")).to_contain_text(f"{turns // 2 + 1:,}", timeout=10_000)
+    expect(charts.locator(".tile", has_text="Turns")).to_contain_text(f"{turns // 2 + 1:,}")
     for one in (page, charts):
         session = one.context.new_cdp_session(one)
         session.send("Performance.enable")
