@@ -27,8 +27,8 @@ from tests.lab import REPOSITORY
 _HOURLY = "model.departures_hourly"
 _FAILING = "unit_test.departures_hourly.late"
 SHOTS = REPOSITORY / "target" / "screenshots"
-# Milliseconds: a page that follows a process may be slow where four tests run on two cores.
-expect.set_options(timeout=30_000)
+# Milliseconds: the live page takes at most a tenth of the time for its history, and four tests may share two cores.
+expect.set_options(timeout=60_000)
 _FOUND = os.environ.get("ENGINE_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 
 

@@ -229,10 +229,11 @@ class Broker(process.Service):
         )
 
     def send_in_transactions(self, topic: str, values: Mapping[str, bool]) -> None:
-        """Send values to an empty partition, each in a transaction that is committed or (False) aborted.
+        """Send values to a topic of one partition, each in a transaction that is committed or (False) aborted.
 
         The marker of its end, a record too, is written after the broker has answered: it is waited for.
         """
+        (end,) = self.offsets(topic).values()
         producer = self.producer(transactional_id=f"tx-{topic}")
         producer.init_transactions(_CALL_SECONDS)
         for value, committed in values.items():
@@ -240,7 +241,7 @@ class Broker(process.Service):
             producer.produce(topic, value)
             producer.flush(_CALL_SECONDS)
             (producer.commit_transaction if committed else producer.abort_transaction)(_CALL_SECONDS)
-        self._until(lambda: self.offsets(topic) == {0: 2 * len(values)})
+        self._until(lambda: self.offsets(topic) == {0: end + 2 * len(values)})
 
     def send(self, topic: str, values: Iterable[Any], partition: int | None = None, **also: Any) -> None:
         """Send values (bytes, text, None, or what becomes JSON) and wait until they are stored."""
