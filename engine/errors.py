@@ -162,9 +162,9 @@ def errors_at(location: Location | None) -> Iterator[None]:
         raise
 
 
-def near(name: str, known: Iterable[str]) -> str:
+def near(name: str, candidates: Iterable[str]) -> str:
     """Return a hint with the names nearest to a misspelled one, or else the first few; empty if there are none."""
-    names = sorted(set(known))
+    names = sorted(set(candidates))
     matches = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
     if matches:
         return "Did you mean " + " or ".join(f"'{c}'" for c in matches) + "?"

@@ -129,7 +129,7 @@ class TargetFolder:
         except (OSError, ProjectError):
             return None
 
-    def seen(self, name: str) -> tuple[int, int] | None:
+    def file_stamp(self, name: str) -> tuple[int, int] | None:
         """Return time in ns and size of a file that `write` may have written; None if it did not."""
         folder, _, file_name = name.rpartition("/")
         try:

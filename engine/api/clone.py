@@ -54,7 +54,7 @@ def cloning_of(project: Project, compiled: Compiled, nodes: Sequence[str], targe
     if clones := [*target_faults(compiled.target, other.target)]:
         raise EngineError.of(clones)
     write_artifacts(other.manifest, other_project.target_dir)
-    selected = tuple(_built(compiled, other, nodes))
+    selected = tuple(_nodes_to_build(compiled, other, nodes))
     return Cloning(other, selected, Selection(defer=True, defer_state=other_project.target_dir))
 
 
@@ -76,7 +76,7 @@ def clone(project: Project, compiled: Compiled, cloning: Cloning) -> tuple[Diagn
     return tuple(_note(one, compiled.target.name) for one in clones)
 
 
-def _reads_what_is_here(compiled: Compiled, own: Model) -> bool:
+def _streams_local_table(compiled: Compiled, own: Model) -> bool:
     """Whether a model streams a table that was built here before: the other target's checkpoint is of another one."""
     from engine.compile import Model
     from engine.runtime.clone import is_begun
@@ -96,7 +96,7 @@ def _note(one: Clone, target: str) -> Diagnostic:
     return Diagnostic("table-cloned", message, hint, Level.NOTE, node=one.own.name)
 
 
-def _built(compiled: Compiled, other: Compiled, nodes: Sequence[str]) -> Iterator[str]:
+def _nodes_to_build(compiled: Compiled, other: Compiled, nodes: Sequence[str]) -> Iterator[str]:
     from engine.compile import DataTest, Model, UnitTest
 
     built: set[str] = set()
@@ -150,6 +150,6 @@ def _clone(compiled: Compiled, other: Compiled, node: str) -> Clone | None:
     folder, source = _folder(compiled, node), _folder(other, node)
     if folder is None or source is None or source.load() is None:
         return None
-    if not is_begun(folder) and (folder.load() is not None or _reads_what_is_here(compiled, own)):
+    if not is_begun(folder) and (folder.load() is not None or _streams_local_table(compiled, own)):
         return None
     return Clone(own, other_model, folder, source)

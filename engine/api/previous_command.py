@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 # What failed or was skipped.
 UNFINISHED = Selection(("result:error", "result:fail", "result:skipped"))
 _MOST_THREADS = 64
-_PLAIN = {"threads": int, "fail_fast": bool, "no_cache": bool, "store_failures": bool, "full_refresh": bool,
+_OPTION_TYPES = {"threads": int, "fail_fast": bool, "no_cache": bool, "store_failures": bool, "full_refresh": bool,
           "empty": bool, "discard_refresh": bool}  # fmt: skip
 
 
@@ -39,16 +39,16 @@ class PreviousCommand:
     options: RunOptions = field(default_factory=RunOptions)
     started_at: str = ""
     deferral: Selection = field(default_factory=Selection)
-    held: frozenset[str] = frozenset()
+    unpublished: frozenset[str] = frozenset()
 
-    def again(self, manifest: Manifest, unfinished: Iterable[str]) -> list[str]:
+    def nodes_to_retry(self, manifest: Manifest, unfinished: Iterable[str]) -> list[str]:
         """Return what a retry runs; a model whose tests are gone is built, which publishes its staged rows."""
         from engine.compile import DataTest, Model
         from engine.plan.actions.state_checks import deciding, waits
 
         nodes = set(unfinished)
         tested = {node.model for i in nodes if isinstance(node := manifest.nodes[i], DataTest)}
-        for i in {*nodes, *tested, *(f"model.{name}" for name in self.held)}:
+        for i in {*nodes, *tested, *(f"model.{name}" for name in self.unpublished)}:
             model = manifest.nodes.get(i)
             if isinstance(model, Model) and waits(model):
                 nodes |= deciding(manifest, model) or {model.id}
@@ -106,7 +106,7 @@ def previous_command(folder: Path) -> PreviousCommand | None:
     if reset := args.get("reset_checkpoint"):
         message = f"the last {command} had --reset-checkpoint {reset}, which is not repeated"
         raise UsageError("usage", message, f"Run engine plan, then engine {command} for the models that need it.")
-    options = {key: args[key] for key, kind in _PLAIN.items() if isinstance(args.get(key), kind)}
+    options = {key: args[key] for key, kind in _OPTION_TYPES.items() if isinstance(args.get(key), kind)}
     if not 0 < options.get("threads", THREADS) <= _MOST_THREADS:
         del options["threads"]
     if isinstance(accepted := args.get("accept"), list):
@@ -123,15 +123,15 @@ def previous_command(folder: Path) -> PreviousCommand | None:
         cast("RunOptions", options),
         str(started or ""),
         _deferred(args),
-        frozenset(_held(results, args)),
+        frozenset(_unpublished_models(results, args)),
     )
 
 
-def _held(known: Mapping[str, Any], args: Mapping[str, Any]) -> Iterator[str]:
+def _unpublished_models(record: Mapping[str, Any], args: Mapping[str, Any]) -> Iterator[str]:
     """Yield the models whose rows were not published; where only tests ran, the run has the diagnostic."""
     from engine.plan.actions.state_checks import HELD
 
-    stored_results = known.get("results")
+    stored_results = record.get("results")
     results = [r for r in stored_results if isinstance(r, dict)] if isinstance(stored_results, list) else []
     for part in [args, *(r.get("adapter_response") for r in results)]:
         diagnostics = part.get("diagnostics") if isinstance(part, dict) else None

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, cast
 
-from engine.api.one_session import alone, one_at_a_time, session_target, unheard
+from engine.api.one_session import alone, ignore_event, one_at_a_time, session_target
 from engine.api.previous_command import UNFINISHED, PreviousCommand, previous_command, run_arguments
 from engine.api.requests import (
     THREADS,
@@ -127,7 +127,7 @@ class Project:
             UsageError: a selection or option that cannot be read, or matches nothing.
             SetupError: the catalog cannot be read.
         """
-        compiled, choice = self._chosen(select)
+        compiled, choice = self._compile_and_select(select)
         nodes = runnable(compiled.manifest, choice.nodes, "build", empty=options.get("empty", False))
         return self.decide(self.defer(compiled, nodes, selection_of(select)), nodes, **options)
 
@@ -189,17 +189,17 @@ class Project:
         options: RunOptions,
         last: PreviousCommand | None = None,
     ) -> RunResults:
-        compiled, choice = self._chosen(select)
-        emit = on_event or unheard
+        compiled, choice = self._compile_and_select(select)
+        emit = on_event or ignore_event
         for finding in choice.unmatched:
             emit(Diagnosed(finding))
-        selected = last.again(compiled.manifest, choice.nodes) if last else choice.nodes
+        selected = last.nodes_to_retry(compiled.manifest, choice.nodes) if last else choice.nodes
         nodes = runnable(compiled.manifest, selected, command, empty=options.get("empty", False))
         compiled = self.defer(compiled, nodes, last.deferral if last else selection_of(select))
         sinks = sinks_among(choice.nodes, command, empty=options.get("empty", False))
         return self.execute(command, compiled, nodes, emit, sinks=sinks, **options)
 
-    def _chosen(self, select: Select) -> tuple[Compiled, Choice]:
+    def _compile_and_select(self, select: Select) -> tuple[Compiled, Choice]:
         compiled = self.compile()
         if compiled.manifest.errors:
             raise ProjectError.of(compiled.manifest.errors)
@@ -261,7 +261,7 @@ class Project:
         command: Command,
         compiled: Compiled,
         nodes: Sequence[str],
-        on_event: Emit = unheard,
+        on_event: Emit = ignore_event,
         opening: OpenSession | None = None,
         within: Sequence[str] = (),
         turn: Turn | None = None,
@@ -414,8 +414,8 @@ class Project:
         from engine.runtime.data_tests.run_data_test import DataTestVerdict, SourceRows, run_test
 
         manifest, versions = compiled.manifest, self._versions(compiled)
-        kept = self._passes(compiled, versions, ignored=no_cache)
-        passes = KnownPasses(manifest, compiled.target, self.root, {}, kept)
+        cached_passes = self._passes(compiled, versions, ignored=no_cache)
+        passes = KnownPasses(manifest, compiled.target, self.root, {}, cached_passes)
         strict = self.warnings_fail(compiled.project)
         adapted = with_adapted_tests(manifest, tests, compiled.target, store_failures=False, warnings_fail=strict)
         with ExitStack() as stack, self._units(versions) as run_unit:
@@ -449,14 +449,14 @@ def with_adapted_tests(
     tests = [node for i in nodes if isinstance(node := manifest.nodes[i], DataTest)]
     if store_failures:
         names = Counter(shown_name(i).lower() for i in manifest.nodes if i.startswith("test."))
-        tests = [_storing(test, target, shared=names[test.name.lower()] > 1) for test in tests]
+        tests = [_with_stored_failures(test, target, shared=names[test.name.lower()] > 1) for test in tests]
     if warnings_fail:
-        tests = [_failing(test) for test in tests]
+        tests = [_with_error_severity(test) for test in tests]
     # Nodes that nobody asks for need not be decoded.
     return replace(manifest, nodes=ChainMap({test.id: test for test in tests}, manifest.nodes))  # type: ignore[arg-type]
 
 
-def _storing(test: DataTest, target: Target, *, shared: bool) -> DataTest:
+def _with_stored_failures(test: DataTest, target: Target, *, shared: bool) -> DataTest:
     """The test with a table for its failing rows; `shared`: others have its name."""
     from engine.compile.declarations.failing_rows import failing_rows
 
@@ -466,7 +466,7 @@ def _storing(test: DataTest, target: Target, *, shared: bool) -> DataTest:
     return test if test.stored else replace(test, stored=failing_rows(target, table), look=None)
 
 
-def _failing(test: DataTest) -> DataTest:
+def _with_error_severity(test: DataTest) -> DataTest:
     from engine.compile import Severity
 
     warn = test.warn_if or "!= 0"

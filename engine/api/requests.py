@@ -123,16 +123,16 @@ def choose(manifest: Manifest, selection: Selection, root: Path, folder: Path) -
     terms = " ".join([*selection.select, *selection.exclude])
     default = None if terms or selection.selector else default_selector(root)
     selector = selection.selector or default
-    previous = None
+    previous_state = None
     if selection.state or "result:" in terms or selector or "selector:" in terms:
         state = selection.state or folder
-        previous = load_previous(state, must_exist=selection.state is not None)
+        previous_state = load_previous(state, must_exist=selection.state is not None)
     named_selector = partial(named_selection, root, selector) if selector else None
     choice = select(
         manifest,
         selection.select,
         selection.exclude,
-        previous=previous,
+        previous=previous_state,
         named=named_selector,
         selector=partial(named_selection, root),
     )

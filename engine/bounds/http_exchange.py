@@ -42,14 +42,14 @@ class TimedReader(io.RawIOBase):
 
     def __init__(self, sock: socket.socket, seconds: Callable[[], float]) -> None:
         super().__init__()
-        self._sock, self._left = sock, seconds
+        self._sock, self._seconds_left = sock, seconds
         self._raw = sock.makefile("rb", buffering=0)
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int | None:
-        self._sock.settimeout(self._left())
+        self._sock.settimeout(self._seconds_left())
         return self._raw.readinto(buffer)
 
     def close(self) -> None:
@@ -180,7 +180,7 @@ class _Patient(http.client.HTTPConnection):
         failure: OSError = OSError("the host has no address")
         for candidate in socket.getaddrinfo(*address, type=socket.SOCK_STREAM):
             try:
-                return socket.create_connection((str(candidate[4][0]), address[1]), self._left())
+                return socket.create_connection((str(candidate[4][0]), address[1]), self._seconds_left())
             except OSError as error:
                 failure = error
         raise failure
@@ -188,10 +188,10 @@ class _Patient(http.client.HTTPConnection):
     def _response(self, sock: socket.socket, *args: Any, **options: Any) -> http.client.HTTPResponse:
         response = http.client.HTTPResponse(sock, *args, **options)
         response.fp.close()
-        response.fp = io.BufferedReader(TimedReader(sock, self._left))
+        response.fp = io.BufferedReader(TimedReader(sock, self._seconds_left))
         return response
 
-    def _left(self) -> float:
+    def _seconds_left(self) -> float:
         return seconds_left(self.timeout or 0.0, self.deadline)
 
 

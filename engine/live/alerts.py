@@ -1,6 +1,6 @@
 """Alerts: what is wrong with a model is sent once, and once when it is over.
 
-`Alerts.look` compares each status with the rules and with what is open; a thread of its own sends, so that a webhook
+`Alerts.check` compares each status with the rules and with what is open; a thread of its own sends, so that a webhook
 that does not answer delays nothing.
 """
 
@@ -121,7 +121,7 @@ class Alerts:
     _ended: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
 
-    def look(self, status: Mapping[str, Any]) -> None:
+    def check(self, status: Mapping[str, Any]) -> None:
         """Send what is newly wrong and what is over; before the process has its nodes, nothing is known."""
         if status["started_at"] is None or status["stopped_at"] is not None:
             return
@@ -129,8 +129,8 @@ class Alerts:
         if self._loaded != target and not self.load(target):
             return
         marks = {model: len(counts) and counts[-1] for model, counts in self._bad.items()}
-        problems = {(alert, node): message for node, alert, message in self._wrong(status)}
-        problems |= self._unsure(status)
+        problems = {(alert, node): message for node, alert, message in self._problems(status)}
+        problems |= self._undecided(status)
         current = {key: self._open.get(key) or OpenAlert(text, status["at"]) for key, text in problems.items()}
         messages = [_message(status, "firing", key, alert) for key, alert in current.items() if key not in self._open]
         messages += [
@@ -159,12 +159,12 @@ class Alerts:
         self._send()
         return True
 
-    def _unsure(self, status: Mapping[str, Any]) -> dict[Key, str]:
+    def _undecided(self, status: Mapping[str, Any]) -> dict[Key, str]:
         """The open alerts of which nobody knows now whether they are over."""
         unknown = {("lag", node["name"]) for node in status["nodes"] if node["lag_seconds"] is None}
         return {key: alert.message for key, alert in self._open.items() if key in unknown}
 
-    def _wrong(self, status: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    def _problems(self, status: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         rules = self.rules
         for node in status["nodes"]:
             name = node["name"]
@@ -226,7 +226,7 @@ class Alerts:
         if self.rules.command:
             delivered = self._try(lambda: self._run(content)) and delivered
         if delivered:
-            self.store.sent(record["id"])
+            self.store.forget(record["id"])
         return delivered
 
     def _try(self, send: Callable[[], str]) -> bool:

@@ -72,7 +72,7 @@ def serve(
     ended = Event()
     if data is not None:
         observer.readers.append(data.on_event)
-    added = Additions(_Answers(observer, ended, data).answer, first_page, _PROBES)
+    added = Additions(_LivePages(observer, ended, data).answer, first_page, _PROBES)
     opened: AbstractContextManager[SiteServer] = serving(site, access, port, additions=added)
     with opened as server:
         thread = Thread(target=server.serve_forever, args=(0.1,), name="engine-live-page", daemon=True)
@@ -93,7 +93,7 @@ def first_page(content: bytes) -> bytes:
     return changed.replace(b"form-action 'none';", b"form-action 'none'; connect-src 'self';", 1)
 
 
-class _Answers:
+class _LivePages:
     def __init__(self, observer: Observer, ended: Event, data: LiveSite | None = None) -> None:
         self._observer = observer
         self._ended = ended

@@ -72,7 +72,7 @@ class Observer:
         for reader in self.readers:
             reader(event)
 
-    def kept(self) -> list[str]:
+    def node_ids(self) -> list[str]:
         return [node["node"] for node in self.status.to_json()["nodes"]]
 
     @property
@@ -95,7 +95,7 @@ def observing(
     target_dir: Path,
     owners: Mapping[str, str],
     lags: Lags | None = None,
-    looks: tuple[Look, ...] = (),
+    checks: tuple[Look, ...] = (),
     *,
     stall_rules: StallRules = usual_rule,
     beat: Callable[[], float] = time.monotonic,
@@ -117,13 +117,13 @@ def observing(
     with ExitStack() as stack:
         lock = stack.enter_context(status_file.hold(target_dir))
         history = TurnHistory(target_dir)
-        status = LiveStatus(owners, stall_rules=stall_rules, kept=history.kept)
+        status = LiveStatus(owners, stall_rules=stall_rules, restored_nodes=history.stored_nodes)
         observer = Observer(target_dir, status, history, beat)
         observer.log.extend(history.lines())
         stack.callback(observer.history.close)
         ended = threading.Event()
         thread = threading.Thread(
-            target=_watch, args=(observer, lock, lags, looks, ended), name="engine-live-observer", daemon=True
+            target=_watch, args=(observer, lock, lags, checks, ended), name="engine-live-observer", daemon=True
         )
         thread.start()
         try:
@@ -135,7 +135,7 @@ def observing(
 
 
 def _watch(
-    observer: Observer, lock: BinaryIO, lags: Lags | None, looks: tuple[Look, ...], ended: threading.Event
+    observer: Observer, lock: BinaryIO, lags: Lags | None, checks: tuple[Look, ...], ended: threading.Event
 ) -> None:
     written_revision, asked_at, busy = -1, 0.0, 0.0
     while not ended.wait(_EACH):
@@ -150,15 +150,15 @@ def _watch(
             asked_at = time.monotonic()
             busy = asked_at - begin
         revision = observer.status.revision
-        if revision == written_revision and not looks:
+        if revision == written_revision and not checks:
             continue
         status = observer.status.to_json()
         if revision != written_revision:
             observer.write(status)
             written_revision = revision
-        for look in looks:
+        for check in checks:
             try:
-                look(status)
+                check(status)
             except Exception as error:  # noqa: BLE001 - likewise
                 observer.problem = str(error)
 

@@ -30,7 +30,7 @@ def sealed(content: bytes, target_dir: Path, name: str) -> bytes:
     return content[:-1] + _BEFORE + _seal(key, content, target_dir, name) + _AFTER
 
 
-def proven(content: bytes, target_dir: Path, name: str) -> bytes | None:
+def verified(content: bytes, target_dir: Path, name: str) -> bytes | None:
     """Return the object without its seal; None: this user did not write it, or not there."""
     key = _key(make=False)
     if key is None or len(content) <= _LENGTH:

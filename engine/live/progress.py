@@ -37,11 +37,11 @@ class Progress:
     stalled_before: str = ""
     is_expected: bool = True
 
-    def made(self, at: float) -> None:
+    def note_progress(self, at: float) -> None:
         self.moved_at = max(self.moved_at, at)
         self.stalled_before = ""
 
-    def unread(self, at: float, *, is_unread: bool) -> None:
+    def note_unread(self, at: float, *, is_unread: bool) -> None:
         self.unread_since = (at if self.unread_since is None else self.unread_since) if is_unread else None
         self.stalled_before = self.stalled_before if is_unread else ""
 
@@ -49,7 +49,7 @@ class Progress:
         """Take the state of the node: time begins to count when something is expected of it again."""
         expected = state in _EXPECTED
         if expected and not self.is_expected:
-            self.made(at)
+            self.note_progress(at)
         self.is_expected = expected
         if state is NodeState.QUEUED:
             self.queued_since = at if self.queued_since is None else self.queued_since

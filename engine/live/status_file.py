@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from engine.errors import UsageError
-from engine.live.own_records import proven, sealed
+from engine.live.own_records import sealed, verified
 from engine.live.status_record import StatusRecord, status_record
 from engine.live.turn_history import FOLDER
 from engine.secrets.scrubber import scrub
@@ -108,7 +108,7 @@ def read(target_dir: Path) -> StatusRecord | None:
     """Return the last status that this user wrote there; None if there is none of this form."""
     with TargetFolder(target_dir) as folder:
         content = folder.read(FILE)
-    content_unsealed = proven(content, target_dir, FILE) if content else None
+    content_unsealed = verified(content, target_dir, FILE) if content else None
     return status_record(content_unsealed) if content_unsealed else None
 
 

@@ -277,10 +277,12 @@ def status(project: Project) -> str:
     from engine.live import status_file
     from engine.live.status_record import aged
 
-    now, found = time.time(), status_file.read(project.target_dir)
-    found = aged(found, now) if found else None
+    now, live_status = time.time(), status_file.read(project.target_dir)
+    live_status = aged(live_status, now) if live_status else None
     record: dict[str, Any] = {"running": status_file.running(project.target_dir), "now": now}
-    record["live"] = found and {key: found.get(key) for key in ("at", "states", "rejected", "stop_reason", "nodes")}
+    record["live"] = live_status and {
+        key: live_status.get(key) for key in ("at", "states", "rejected", "stop_reason", "nodes")
+    }
     return render_answer(record | {"last_build": _last_build(project, read_results)}, "last_build")
 
 

@@ -46,7 +46,7 @@ class SeenFile(msgspec.Struct, frozen=True, array_like=True):
     digest: str
 
 
-class _Kept(msgspec.Struct, frozen=True):
+class _StoredIndex(msgspec.Struct, frozen=True):
     form: int
     files: dict[str, SeenFile]
 
@@ -67,34 +67,34 @@ class Index:
 
     def same(self, shown: str, stat: os.stat_result) -> str | None:
         """The digest of a file that is as it was; None if it has to be read."""
-        seen = self.known.get(shown)
-        if seen is None or not seen.sure or self._seen(stat, seen.digest) != seen:
+        seen_file = self.known.get(shown)
+        if seen_file is None or not seen_file.sure or self._seen_file(stat, seen_file.digest) != seen_file:
             return None
-        self.now[shown] = seen
-        return seen.digest
+        self.now[shown] = seen_file
+        return seen_file.digest
 
     def add(self, shown: str, stat: os.stat_result, digest: str) -> None:
-        self.now[shown] = self._seen(stat, digest)
+        self.now[shown] = self._seen_file(stat, digest)
 
-    def _seen(self, stat: os.stat_result, digest: str) -> SeenFile:
-        sure = max(stat.st_mtime_ns, stat.st_ctime_ns) < self.began - _MARGIN
-        return SeenFile(stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino, sure, digest)
+    def _seen_file(self, stat: os.stat_result, digest: str) -> SeenFile:
+        is_settled = max(stat.st_mtime_ns, stat.st_ctime_ns) < self.began - _MARGIN
+        return SeenFile(stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino, is_settled, digest)
 
     def save(self) -> None:
         """Keep it; a folder that cannot be written only costs time."""
         if self.path is None or self.now == self.known:
             return
         with contextlib.suppress(ProjectError, UnicodeEncodeError), TargetFolder(self.path.parent) as folder:
-            folder.write(self.path.name, msgspec.json.encode(_Kept(_FORM, self.now)))
+            folder.write(self.path.name, msgspec.json.encode(_StoredIndex(_FORM, self.now)))
 
 
 def load_index(path: Path | None) -> Index:
-    began = time.time_ns()
+    looked_at = time.time_ns()
     if path is not None:
         with contextlib.suppress(OSError, ValueError, RecursionError, msgspec.MsgspecError):
-            kept = msgspec.json.decode(read_regular(path, MOST_OF_A_CACHE), type=_Kept)
-            return Index(path, kept.files if kept.form == _FORM else {}, began)
-    return Index(path, {}, began)
+            stored_index = msgspec.json.decode(read_regular(path, MOST_OF_A_CACHE), type=_StoredIndex)
+            return Index(path, stored_index.files if stored_index.form == _FORM else {}, looked_at)
+    return Index(path, {}, looked_at)
 
 
 def text_digest(shown: str, text: str | None) -> str:
@@ -119,18 +119,18 @@ class ModelText(Struct, frozen=True):
     name: str
     file: str
     folders: tuple[str, ...]
-    said: str | None
+    content: str | None
     digest: str = ""
     path: str = ""
 
     @property
     def text(self) -> str | None:
         """The text with plain line ends; None if the file cannot be read."""
-        return read(self.path, self.file, []) if self.path else self.said
+        return read(self.path, self.file, []) if self.path else self.content
 
     @property
     def hash(self) -> str:
-        return self.digest or text_digest(self.file, self.said)
+        return self.digest or text_digest(self.file, self.content)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,21 +153,21 @@ class ModelFile:
     stable: bool = True
 
 
-def open_model(source: ModelText, found: list[Diagnostic]) -> ModelFile:
+def open_model(source: ModelText, diagnostics: list[Diagnostic]) -> ModelFile:
     """Take a model's file apart; what is wrong with its header is added to `found`."""
     name, file, folders = source.name, source.file, source.folders
     text = source.text
     if source.path and text_digest(file, text) != source.digest:
         message = "the file changed while the project was loaded"
-        found.append(
+        diagnostics.append(
             Diagnostic("file-unreadable", message, "Run the command again.", node=name, location=Location(file))
         )
         return ModelFile(name, file, folders, None, "", broken=True, stable=False)
     if text is None:
         return ModelFile(name, file, folders, None, "", broken=True)
     parts = split_header(text, file)
-    found += [problem.at(None, name) for problem in parts.problems]
-    found += deceptions(text, file, name)
+    diagnostics += [problem.at(None, name) for problem in parts.problems]
+    diagnostics += deceptions(text, file, name)
     unread = any(problem.code not in MENDED for problem in parts.problems)
     return ModelFile(name, file, folders, parts.header, parts.sql, broken=unread)
 
@@ -188,7 +188,7 @@ class ModelFiles:
     properties: tuple[File, ...]
 
 
-def read_models(root: Path, folder: str, cached: Path | None, found: list[Diagnostic]) -> ModelFiles:
+def read_models(root: Path, folder: str, cached: Path | None, diagnostics: list[Diagnostic]) -> ModelFiles:
     """All models of a project, and the YAML files beside them.
 
     Args:
@@ -201,14 +201,14 @@ def read_models(root: Path, folder: str, cached: Path | None, found: list[Diagno
     models: dict[str, ModelText] = {}
     properties: list[File] = []
     depth = len(Path(folder).parts)
-    for file in find(root, folder, None, found):
+    for file in find(root, folder, None, diagnostics):
         if file.suffix in _NOTES:
             continue
         if file.suffix not in _READ:
             message = f"files of models end in .sql; {file.shown} is not read"
             hint = "Models are SQL." if file.suffix == ".py" else "Rename it, or keep it in another folder."
             place = Location(file.shown)
-            found.append(Diagnostic("unread-file", message, hint, Level.WARNING, location=place))
+            diagnostics.append(Diagnostic("unread-file", message, hint, Level.WARNING, location=place))
             continue
         if file.suffix != ".sql":
             properties.append(file)
@@ -216,26 +216,26 @@ def read_models(root: Path, folder: str, cached: Path | None, found: list[Diagno
         name = file.stem
         if not is_table_name(name):
             message = f"'{name}' is not a valid model name"
-            found.append(Diagnostic("bad-name", message, _NAMES, location=Location(file.shown)))
+            diagnostics.append(Diagnostic("bad-name", message, _NAMES, location=Location(file.shown)))
         elif name in models:
             message = f"two models have the name '{name}': {models[name].file} and {file.shown}"
             hint = "Rename one of them."
-            found.append(Diagnostic("duplicate-name", message, hint, node=name, location=Location(file.shown)))
+            diagnostics.append(Diagnostic("duplicate-name", message, hint, node=name, location=Location(file.shown)))
         else:
             folders = tuple(file.shown.split("/")[depth:-1])
-            models[name] = _model(file, name, folders, index, found)
+            models[name] = _model(file, name, folders, index, diagnostics)
     index.save()
     return ModelFiles(tuple(models.values()), tuple(properties))
 
 
-def _model(file: File, name: str, folders: tuple[str, ...], index: Index, found: list[Diagnostic]) -> ModelText:
+def _model(file: File, name: str, folders: tuple[str, ...], index: Index, diagnostics: list[Diagnostic]) -> ModelText:
     # Looked at before it is read: what changes in between is seen the next time.
     # A text of an editor says nothing about the file, and must not be noted as its content.
     stat = None if is_open(file.shown) else file.stat()
     digest = index.same(file.shown, stat) if stat else None
     if digest is not None:
         return ModelText(name, file.shown, folders, None, digest, file.path)
-    text = read(file.path, file.shown, found)
+    text = read(file.path, file.shown, diagnostics)
     digest = text_digest(file.shown, text)
     if stat and text is not None:
         index.add(file.shown, stat, digest)

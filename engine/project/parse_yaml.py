@@ -119,14 +119,14 @@ def _syntax_error(error: pyyaml.MarkedYAMLError, text: str, reader: _Reader) -> 
     unclosed = "unexpected end of stream" in problem
     mark = (error.context_mark if unclosed else None) or error.problem_mark or error.context_mark
     place = reader.place(mark) if mark else Location(reader.file)
-    said, hint = problem, _BRACKETS
-    for words, (ours, remedy) in _PROBLEMS.items():
+    message, hint = problem, _BRACKETS
+    for words, (our_text, remedy) in _PROBLEMS.items():
         if words in problem:
-            said, hint = ours, remedy
+            message, hint = our_text, remedy
     lines = text.split("\n")
     if mark and mark.line < len(lines) and re.search(r":\s+\{[{%]", lines[mark.line]):
         hint = _JINJA
-    return Diagnostic("yaml-syntax", f"YAML: {said}", hint, location=place)
+    return Diagnostic("yaml-syntax", f"YAML: {message}", hint, location=place)
 
 
 class _TooLargeError(ValueError):

@@ -71,29 +71,29 @@ class File(Struct, frozen=True):
             return None
 
 
-def find(root: Path, folder: str, suffixes: Container[str] | None, found: list[Diagnostic]) -> Iterator[File]:
+def find(root: Path, folder: str, suffixes: Container[str] | None, diagnostics: list[Diagnostic]) -> Iterator[File]:
     """The files below a folder of the project that end in a suffix (None: all of them), in name order."""
     base = root / folder
     # A link in a circle is not a folder, and leads nowhere.
     if (base.is_dir() or base.is_symlink()) and not inside(root, base):
-        _leads_out(folder, found)
+        _leads_out(folder, diagnostics)
         return
     if not base.is_dir():
         return
     shown = base.relative_to(root).as_posix()
-    yield from _below(root, str(base), "" if shown == "." else f"{shown}/", suffixes, found)
+    yield from _files_below(root, str(base), "" if shown == "." else f"{shown}/", suffixes, diagnostics)
 
 
-def _below(
-    root: Path, folder: str, prefix: str, suffixes: Container[str] | None, found: list[Diagnostic]
+def _files_below(
+    root: Path, folder: str, prefix: str, suffixes: Container[str] | None, diagnostics: list[Diagnostic]
 ) -> Iterator[File]:
     try:
-        with os.scandir(folder) as listed:
-            entries = sorted(listed, key=attrgetter("name"))
+        with os.scandir(folder) as entries_iterator:
+            entries = sorted(entries_iterator, key=attrgetter("name"))
     except OSError as error:
         message = f"the folder cannot be read: {error.strerror}"
         place = Location(prefix.rstrip("/") or ".")
-        found.append(Diagnostic("file-unreadable", message, _READABLE, location=place))
+        diagnostics.append(Diagnostic("file-unreadable", message, _READABLE, location=place))
         return
     moved = _MOVED.get({})
     for entry in entries:
@@ -106,18 +106,18 @@ def _below(
         if not name.isascii() and written_name(name) != name:
             hint = "Rename the file or folder."
             place = Location(prefix + written_name(name))
-            found.append(Diagnostic("file-unreadable", "the name is not UTF-8", hint, location=place))
+            diagnostics.append(Diagnostic("file-unreadable", "the name is not UTF-8", hint, location=place))
             continue
         stem, dot, last = name.rpartition(".")
         suffix = dot + last.lower() if dot else ""
         if entry.is_symlink():
             path = Path(entry.path)
             if path.is_dir() or not inside(root, path):
-                _leads_out(shown, found)
+                _leads_out(shown, diagnostics)
             elif (suffixes is None or suffix in suffixes) and (path.is_file() or not path.exists()):
                 yield File(entry.path, shown, stem, suffix)
         elif entry.is_dir(follow_symlinks=False):
-            yield from _below(root, entry.path, f"{shown}/", suffixes, found)
+            yield from _files_below(root, entry.path, f"{shown}/", suffixes, diagnostics)
         elif (suffixes is None or suffix in suffixes) and entry.is_file(follow_symlinks=False):
             yield File(entry.path, shown, stem, suffix)
 
@@ -127,10 +127,10 @@ def written_name(name: str) -> str:
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
-def _leads_out(shown: str, found: list[Diagnostic]) -> None:
+def _leads_out(shown: str, diagnostics: list[Diagnostic]) -> None:
     message = "symbolic links to folders, or to files outside the project, are not followed"
     hint = "Copy the files into the project instead of linking to them."
-    found.append(Diagnostic("path-outside", message, hint, location=Location(shown)))
+    diagnostics.append(Diagnostic("path-outside", message, hint, location=Location(shown)))
 
 
 def inside(root: Path, path: Path) -> bool:
@@ -153,16 +153,16 @@ def first_link(root: Path, path: Path) -> str | None:
     return None
 
 
-def exists(root: Path, name: str, found: list[Diagnostic]) -> bool:
+def exists(root: Path, name: str, diagnostics: list[Diagnostic]) -> bool:
     """Whether a file is in the project's folder; one that is a link out of the project is a finding, and is not."""
     path = root / name
     if path.is_symlink() and not (inside(root, path) and path.is_file()):
-        _leads_out(name, found)
+        _leads_out(name, diagnostics)
         return False
     return path.is_file()
 
 
-def read(path: Path | str, shown: str, found: list[Diagnostic]) -> str | None:
+def read(path: Path | str, shown: str, diagnostics: list[Diagnostic]) -> str | None:
     data = b""
     try:
         if (unsaved := _OPEN.get({}).get(shown)) is not None:
@@ -173,23 +173,23 @@ def read(path: Path | str, shown: str, found: list[Diagnostic]) -> str | None:
         if len(data) > MAX_BYTES:
             message = f"the file is larger than {MAX_BYTES // 1_000_000} MB"
             hint = "Keep data outside the project folders, and read it through a source."
-            found.append(Diagnostic("file-unreadable", message, hint, location=Location(shown)))
+            diagnostics.append(Diagnostic("file-unreadable", message, hint, location=Location(shown)))
             return None
         text = _plain_lines(data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         before = _plain_lines(data[: error.start].decode("utf-8-sig", errors="replace"))
         place = location_of(before, len(before), shown)
-        found.append(Diagnostic("file-unreadable", "the file is not UTF-8", "Save it as UTF-8.", location=place))
+        diagnostics.append(Diagnostic("file-unreadable", "the file is not UTF-8", "Save it as UTF-8.", location=place))
         return None
     except OSError as error:
         message = f"the file cannot be read: {error.strerror}"
-        found.append(Diagnostic("file-unreadable", message, _READABLE, location=Location(shown)))
+        diagnostics.append(Diagnostic("file-unreadable", message, _READABLE, location=Location(shown)))
         return None
     control = _CONTROL.search(text)
     if control:
         message = f"the file contains the control character U+{ord(control[0]):04X}"
         place = location_of(text, control.start(), shown)
-        found.append(Diagnostic("control-character", message, "Remove it.", location=place))
+        diagnostics.append(Diagnostic("control-character", message, "Remove it.", location=place))
         return None
     return text
 

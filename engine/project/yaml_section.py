@@ -38,8 +38,8 @@ class Section(Struct, frozen=True):
     node: str | None = None
 
     @staticmethod
-    def of(doc: Yaml, found: list[Diagnostic], node: str | None = None) -> Section:
-        return Section(doc, (), doc.data, found, node)
+    def of(doc: Yaml, diagnostics: list[Diagnostic], node: str | None = None) -> Section:
+        return Section(doc, (), doc.data, diagnostics, node)
 
     @property
     def place(self) -> Location:

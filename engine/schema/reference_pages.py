@@ -93,8 +93,8 @@ def _type(key: ConfigKey) -> str:
     if key.choices:
         choices = ", ".join(f"`{choice}`" for choice in key.choices)
         return f"one or a list of {choices}" if key.form is ValueForm.TEXTS else choices
-    told = [_linked(key, form) for form in (key.form, *key.also)]
-    return " or ".join(dict.fromkeys(told))
+    forms = [_linked(key, form) for form in (key.form, *key.also)]
+    return " or ".join(dict.fromkeys(forms))
 
 
 def _linked(key: ConfigKey, form: ValueForm) -> str:
@@ -111,8 +111,8 @@ def _place(name: str) -> str:
 
 
 def _anchor(title: str) -> str:
-    plain = re.sub(r"&\w+;|[^\w\s-]", "", title.lower())
-    return re.sub(r"\s", "-", plain.strip())
+    without_markup = re.sub(r"&\w+;|[^\w\s-]", "", title.lower())
+    return re.sub(r"\s", "-", without_markup.strip())
 
 
 def _row(cells: Iterator[str] | list[str]) -> str:

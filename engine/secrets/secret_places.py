@@ -60,7 +60,7 @@ class Gift:
 Path = tuple[str, ...]
 
 
-def places(block: Mapping[str, Any], what: str) -> tuple[str, ...]:
+def places(block: Mapping[str, Any], fallback_name: str) -> tuple[str, ...]:
     """Return the places that a block sends its secrets to; `what` names a place without a host: `spark.conf`."""
     transport: dict[str, str] = {}
     servers: list[tuple[Server, Mapping[str, str]]] = []
@@ -78,8 +78,8 @@ def places(block: Mapping[str, Any], what: str) -> tuple[str, ...]:
         other_values += [((key,), value) for key, value in transport.items()]
     names = {place_name(at, {**transport, **options}): None for at, options in servers} | client_hosts
     if other_values and not all(_decides_nothing(path, value) for path, value in other_values):
-        names[f"{what}#{_digest(repr(sorted(other_values)))}"] = None
-    return tuple(names) or (what,)
+        names[f"{fallback_name}#{_digest(repr(sorted(other_values)))}"] = None
+    return tuple(names) or (fallback_name,)
 
 
 def place_name(server_address: Server, transport: Mapping[str, str]) -> str:
@@ -110,9 +110,9 @@ def place_name(server_address: Server, transport: Mapping[str, str]) -> str:
     )
 
 
-def changed_host(masked: Mapping[str, Any], used: Mapping[str, Any]) -> str:
+def changed_host(masked: Mapping[str, Any], resolved: Mapping[str, Any]) -> str:
     """Return the address key whose secrets lead to another server than its masked text; empty: none."""
-    texts = dict(_leaves(used, ()))
+    texts = dict(_leaves(resolved, ()))
     for path, value in _leaves(masked, ()):
         if (
             MARK in value

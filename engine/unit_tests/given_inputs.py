@@ -35,7 +35,7 @@ def feed_inputs(session: SparkSession, manifest: Manifest, model: Model, test: U
     """Register the inputs of a model for a unit test; an input without given rows is empty."""
     flushed = any(step.kind is StepKind.FLUSH for step in test.steps)
     static = {rows.view: rows.rows for rows in test.static}
-    shapes = {i.view: _shape(i, manifest, _given(test, i.view), flushed=flushed) for i in model.inputs}
+    shapes = {i.view: _shape(i, manifest, _given_rows(test, i.view), flushed=flushed) for i in model.inputs}
     if not model.streaming:
         static |= {rows.view: rows.rows for step in test.steps for rows in step.given}
     is_fed = model.streaming
@@ -59,7 +59,7 @@ def feed_inputs(session: SparkSession, manifest: Manifest, model: Model, test: U
     return FedModel(model, feeds, watched)
 
 
-def _given(test: UnitTest, view: str) -> Iterable[Rows]:
+def _given_rows(test: UnitTest, view: str) -> Iterable[Rows]:
     steps = (rows for step in test.steps for rows in step.given)
     return [rows.rows for rows in (*test.static, *steps) if rows.view == view]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from engine.api import Project
-from engine.api.one_session import unheard
+from engine.api.one_session import ignore_event
 from engine.api.rebuild_beside import check_rebuild, rebuild_of
 from engine.cli.main import invoke
 from engine.errors import EngineError, StateError, UsageError
@@ -59,7 +59,7 @@ def rebuild(project: Project, *names: str) -> Rebuild:
     compiled = project.compile()
     assert not compiled.manifest.errors
     nodes = [*(f"model.{name}" for name in names), *(test.id for test in compiled.manifest.tests)]
-    return rebuild_of(project, compiled, nodes, 4, unheard)
+    return rebuild_of(project, compiled, nodes, 4, ignore_event)
 
 
 def begun(one: Rebuild, node: str) -> Noted | None:

@@ -51,7 +51,9 @@ def read_edit(project: Project, selection: Selection, current: Compiled | None) 
         if plan is None or not plan.refusals:
             return ProjectEdit((), compiled, tuple(nodes), changed)
         refusals = plan.refusals
-        mixed = _without(current, compiled, {node for node, action in plan.actions.items() if action.refusals})
+        mixed = _with_current_nodes(
+            current, compiled, {node for node, action in plan.actions.items() if action.refusals}
+        )
         if mixed is None:
             return ProjectEdit(refusals)
         changed = _changed(current, mixed, nodes)
@@ -68,7 +70,7 @@ def _changed(current: Compiled | None, compiled: Compiled, nodes: Sequence[str])
     return tuple(node for node in nodes if current_nodes.get(node) != compiled.manifest.nodes[node])
 
 
-def _without(current: Compiled | None, compiled: Compiled, refusals: set[str]) -> Compiled | None:
+def _with_current_nodes(current: Compiled | None, compiled: Compiled, refusals: set[str]) -> Compiled | None:
     """The project with some nodes, and all that read them, as they are in use; None: it would not hold together."""
     if current is None:
         return None

@@ -46,7 +46,7 @@ _log = logging.getLogger("engine.api")
 
 
 @dataclass(frozen=True, slots=True)
-class Workshop:
+class TurnContext:
     """What turns are made with.
 
     Attributes:
@@ -117,11 +117,11 @@ class Standby:
 
 
 @dataclass(slots=True)
-class _HeardTurn:
-    shop: Workshop
+class _ObservedTurn:
+    context: TurnContext
     node: LiveNode
     standby: Standby | None
-    begun: float = field(default_factory=time.monotonic)
+    began: float = field(default_factory=time.monotonic)
     findings: list[Diagnostic] = field(default_factory=list)
     committed: bool = False
 
@@ -134,7 +134,7 @@ class _HeardTurn:
         if isinstance(event, ModelFinished) and event.status is Status.SUCCESS:
             # Rows that wait for tests of the same turn cannot be read yet.
             if self.node.run == (event.node,) == (self.node.id,):
-                self.shop.committed(event.node)
+                self.context.committed(event.node)
             else:
                 self.committed = True
         if not isinstance(event, (RunStarted, StepStarted, RunFinished)):
@@ -144,15 +144,15 @@ class _HeardTurn:
         if self.standby is not None and not self.standby.ended:
             self.standby.withheld.append(event)
         else:
-            self.shop.emit(event)
+            self.context.emit(event)
 
     def opening(self, *arguments: Any, **keywords: Any) -> AbstractContextManager[SparkSession]:
         if self.standby is not None:
-            self.standby.end(self.shop.emit, took_over=True)
-        return self.shop.opening(*arguments, **keywords)
+            self.standby.end(self.context.emit, took_over=True)
+        return self.context.opening(*arguments, **keywords)
 
     def failed(self, findings: Sequence[Diagnostic]) -> EndedTurn:
-        if self.shop.stop.is_set():
+        if self.context.stop.is_set():
             return self.ended(Status.SKIPPED, INTERRUPTED)
         self.findings = list(findings)
         for one in findings:
@@ -161,13 +161,17 @@ class _HeardTurn:
 
     def ended(self, status: Status, message: str = "", **details: Any) -> EndedTurn:
         if self.standby is not None and details.get("holder") is None:
-            self.standby.end(self.shop.emit, took_over=not status.failed and message != INTERRUPTED)
+            self.standby.end(self.context.emit, took_over=not status.failed and message != INTERRUPTED)
         is_shown = self.standby is None or self.standby.ended
-        seconds = time.monotonic() - self.begun
+        seconds = time.monotonic() - self.began
         return EndedTurn(self.node.id, status, seconds, tuple(self.findings), message, shown=is_shown, **details)
 
     def ended_with(self, results: RunResults) -> EndedTurn:
-        if self.standby is not None and not self.standby.ended and _stays(self.standby.holder, results, self.node):
+        if (
+            self.standby is not None
+            and not self.standby.ended
+            and _stays_on_standby(self.standby.holder, results, self.node)
+        ):
             return self.ended(Status.UNCHANGED, holder=self.standby.holder)
         failed = [result for result in results.results if result.status.failed]
         for result in failed:
@@ -180,15 +184,15 @@ class _HeardTurn:
 
 
 def run_turn(
-    shop: Workshop, compiled: Compiled, node: LiveNode, within: Sequence[str], standby: Standby | None = None
+    context: TurnContext, compiled: Compiled, node: LiveNode, within: Sequence[str], standby: Standby | None = None
 ) -> EndedTurn:
     """Run a node as `build -s NODE` would; whatever happens ends only this turn."""
     from engine.runtime.build import Turn
 
-    observed = _HeardTurn(shop, node, standby)
-    turn = Turn(shop.seconds, shop.stop)
+    observed = _ObservedTurn(context, node, standby)
+    turn = Turn(context.seconds, context.stop)
     try:
-        results = shop.project.execute(
+        results = context.project.execute(
             "build", compiled, node.run, observed.hear, observed.opening, within=within, turn=turn, threads=1
         )
     except TableLockedError as error:
@@ -203,13 +207,13 @@ def run_turn(
     return observed.ended_with(results)
 
 
-def _stays(holder: LockHolder, results: RunResults, node: LiveNode) -> bool:
+def _stays_on_standby(holder: LockHolder, results: RunResults, node: LiveNode) -> bool:
     """Whether a node stays on standby although its table is free: the holder comes back for what arrives next."""
     unchanged = all(result.status is Status.UNCHANGED for result in results.results)
     return unchanged and node.schedule is None and holder.keeps_running and holder.may_live
 
 
-def maintain_turn(shop: Workshop, compiled: Compiled, node: str, within: Sequence[str]) -> tuple[str, bool]:
+def maintain_turn(context: TurnContext, compiled: Compiled, node: str, within: Sequence[str]) -> tuple[str, bool]:
     """Maintain the tables of a model; return what was done, in words, and whether it failed."""
     from engine.runtime.context.run_context import jar_sets
     from engine.runtime.operations.maintain import Care, maintain
@@ -221,9 +225,9 @@ def maintain_turn(shop: Workshop, compiled: Compiled, node: str, within: Sequenc
     # The session is that of turns: another one would be opened in its place.
     target = session_target(compiled, within)
     read_nodes = [findings for one in within if isinstance(findings := manifest.nodes[one], Model | DataTest)]
-    opening = partial(shop.opening, sets=jar_sets(manifest, read_nodes))
+    opening = partial(context.opening, sets=jar_sets(manifest, read_nodes))
     try:
-        maintained = list(maintain(manifest, target, [model], shop.project.target_dir, Care(), opening))
+        maintained = list(maintain(manifest, target, [model], context.project.target_dir, Care(), opening))
     except TableLockedError:
         # Whoever has the table maintains it too, or it is done after further commits.
         return "", False

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _FILE = "durations.json"
 _FIRST, _CONTINUED = "from the first row", "continued"
 # Runs of a model that are kept.
-_KEPT = 5
+_RUNS_STORED = 5
 _MINUTE, _HOUR = 60, 3600
 _WITH_DECIMALS = 10
 
@@ -42,13 +42,13 @@ def note_durations(folder: Path | None, manifest: Manifest, target: str, events:
             seconds_by_node[event.node] = (_CONTINUED if continued else _FIRST, round(event.seconds, 2))
     if folder is None or not seconds_by_node:
         return
-    durations_by_target = _kept(folder)
+    durations_by_target = _read_durations(folder)
     durations = {
         node: record for node, record in _mapping(durations_by_target.get(target)).items() if node in manifest.nodes
     }
     for node, (kind, seconds) in seconds_by_node.items():
         node_durations = _mapping(durations.get(node))
-        durations[node] = {**node_durations, kind: [*_numbers(node_durations.get(kind)), seconds][-_KEPT:]}
+        durations[node] = {**node_durations, kind: [*_numbers(node_durations.get(kind)), seconds][-_RUNS_STORED:]}
     try:
         with TargetFolder(folder) as cache:
             cache.write(_FILE, json.dumps({**durations_by_target, target: durations}).encode())
@@ -60,7 +60,7 @@ def expected_seconds(folder: Path | None, manifest: Manifest, target: str, plan:
     """Return the seconds that models of a plan will take, by id: the median of the last runs."""
     from engine.plan import ActionKind
 
-    durations = _mapping(_kept(folder).get(target)) if folder is not None else {}
+    durations = _mapping(_read_durations(folder).get(target)) if folder is not None else {}
     expected = {}
     for action in plan.actions.values() if durations else ():
         node = manifest.nodes[action.node]
@@ -96,7 +96,7 @@ def seconds_text(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < _WITH_DECIMALS else f"{seconds:.0f} s"
 
 
-def _kept(folder: Path) -> Mapping[str, Any]:
+def _read_durations(folder: Path) -> Mapping[str, Any]:
     try:
         with TargetFolder(folder) as cache:
             text = cache.read(_FILE)

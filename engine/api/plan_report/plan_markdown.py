@@ -102,7 +102,7 @@ def plan_markdown(
     size = len(head)
     edits = [_edit(manifest, model, action) for model, action in changed] if diff else []
     folded = _folded("Unchanged", [model.name for model in quiet])
-    gone, metadata_only = (
+    removed_models, metadata_only = (
         _folded(f"{title[0].upper()}{title[1:]}", names)
         for title, names in ((GONE, unplanned.removed), (DESCRIBED, unplanned.metadata_only))
     )
@@ -181,7 +181,7 @@ def _cell(text: str) -> str:
     """A text of anybody's in a cell: no markup, no mention, no second line."""
     line = one_line(text)
     short = line if len(line) <= _MOST_OF_A_CELL else f"{line[:_MOST_OF_A_CELL]}..."
-    return _SPECIAL.sub(lambda found: f"&#{ord(found[0])};", short)
+    return _SPECIAL.sub(lambda match: f"&#{ord(match[0])};", short)
 
 
 def _code(text: str) -> str:

@@ -110,8 +110,8 @@ def _show(backfill: Backfill, *, as_json: bool) -> None:
         for day in backfill.days:
             record = {"day": str(day.day), "rows_before": day.before, "rows_after": day.after, "same": day.same}
             write_json({"event": "DayCompared", "model": backfill.model.name, **record})
-        for name, what, command in readers:
-            write_json({"event": "ReaderFound", "node": name, "what": what, "command": command})
+        for name, effect, command in readers:
+            write_json({"event": "ReaderFound", "node": name, "what": effect, "command": command})
         return
     changed = [day for day in backfill.days if not day.same]
     lines = [
@@ -131,7 +131,7 @@ def _show(backfill: Backfill, *, as_json: bool) -> None:
         commits = amount(len(backfill.ranges), "commit")
         lines.append(f"{amount(before, 'row')} will be replaced by {amount(after, 'row')}, in {commits}.")
         lines += ["Readers of the table:"] * bool(readers)
-        lines += [f"  {name:16} {what}{f'; {command}' if command else ''}" for name, what, command in readers]
+        lines += [f"  {name:16} {effect}{f'; {command}' if command else ''}" for name, effect, command in readers]
     else:
         lines.append("Nothing to replace: the rows match the query")
     write("\n".join(map(one_line, lines)))

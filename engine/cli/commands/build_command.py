@@ -101,7 +101,7 @@ def _run_again(settings: CommandSettings, last: PreviousCommand, options: RunOpt
         settings.out.event(StepStarted(Step.COMPILE))
         result = compile_and_report(settings, warnings=Warnings.SELECTED)
         unfinished = select_and_report(settings, result.manifest, UNFINISHED, report_empty=False)
-        nodes_to_retry = last.again(result.manifest, unfinished)
+        nodes_to_retry = last.nodes_to_retry(result.manifest, unfinished)
         nodes = runnable(result.manifest, nodes_to_retry, last.command, empty=options.get("empty", False))
         sinks = sinks_among(unfinished, last.command, empty=options.get("empty", False))
         start_text = f" of {_utc(last.started_at)}" if last.started_at else ""

@@ -205,7 +205,7 @@ class _SiteRegeneration:
         from engine.target_folder import TargetFolder
 
         with TargetFolder(self._settings.target_dir) as folder:
-            return [folder.seen(name) for name in _RESULTS]
+            return [folder.file_stamp(name) for name in _RESULTS]
 
 
 def _relative_path(folder: Path, settings: CommandSettings) -> str:

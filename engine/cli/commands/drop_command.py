@@ -129,12 +129,12 @@ def _line(part: Part, target: Target) -> str:
 
 
 def _numbers(part: Part) -> str:
-    stored = part.stored
-    if stored is None:
+    stored_table = part.stored
+    if stored_table is None:
         return "  (already removed from the catalog)"
     parts = [
-        amount(stored.rows, "row") if stored.rows is not None else "",
-        bytes_text(stored.size) if stored.size is not None else "",
+        amount(stored_table.rows, "row") if stored_table.rows is not None else "",
+        bytes_text(stored_table.size) if stored_table.size is not None else "",
     ]
     text = ", ".join(filter(None, parts))
     return f"  ({text})" if text else ""
@@ -145,6 +145,12 @@ def _report(settings: CommandSettings, part: Part, target: Target, *, as_json: b
     if not as_json:
         settings.out.say(f"Removed the {part.role} {name}")
         return
-    stored = part.stored
+    stored_table = part.stored
     record = {"event": "TableDropped", "relation": name, "role": part.role}
-    write_json({**record, "rows": stored.rows if stored else None, "bytes": stored.size if stored else None})
+    write_json(
+        {
+            **record,
+            "rows": stored_table.rows if stored_table else None,
+            "bytes": stored_table.size if stored_table else None,
+        }
+    )

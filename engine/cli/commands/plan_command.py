@@ -107,15 +107,15 @@ def _plan_against_manifest(
     if any(options.values()):
         message = "--no-catalog cannot be combined with options that depend on the deployed tables"
         raise UsageError("usage", message, "Leave out -f, --reset-checkpoint, --accept, --empty and --discard-refresh.")
-    previous = load_previous(selection.state, must_exist=True)
-    previous_models = writers_in(previous.nodes)
+    previous_manifest = load_previous(selection.state, must_exist=True)
+    previous_models = writers_in(previous_manifest.nodes)
     plan, tables = plan_against(manifest, nodes, previous_models), tables_of(manifest)
     metadata_only = (
         manifest.nodes[node].name
         for node, action in plan.actions.items()
         if action.unchanged is not False
         and node in previous_models
-        and in_state(manifest.nodes[node], "modified.config", previous, tables)
+        and in_state(manifest.nodes[node], "modified.config", previous_manifest, tables)
     )
     return plan, UnplannedChanges(removed(manifest, previous_models), tuple(metadata_only), without_catalog=True)
 

@@ -61,11 +61,11 @@ def _checked_rollbacks(
 ) -> tuple[Rollback, ...]:
     from engine.runtime.operations.roll_back import rollbacks
 
-    found, faults = rollbacks(manifest, target, models, accept)
+    possible, faults = rollbacks(manifest, target, models, accept)
     if faults:
         settings.out.diagnostics(faults)
         raise Failed
-    return found
+    return possible
 
 
 def _show(rollbacks: Sequence[Rollback]) -> None:

@@ -73,7 +73,7 @@ def start_project(
                 settings.target_dir,
                 _owners(result),
                 lambda: lag_reader.lags(live.plan_now(), (live.compiled or result).target.place(settings.root)),
-                (alerts.look,) if alerts is not None else (),
+                (alerts.check,) if alerts is not None else (),
                 stall_rules=lambda node: stall_rule(live.compiled or result, node),
                 beat=lambda: live.beat,
             ) as observer,
@@ -107,7 +107,7 @@ def _bounded_end(live: LiveProject) -> Iterator[list[Observer]]:
     def tell() -> None:
         # What has been closed in the meantime was written before.
         with suppress(Exception):
-            live.tell_stopped()
+            live.report_stopped()
             for observer in observers:
                 observer.write(observer.status.to_json())
 
@@ -164,7 +164,7 @@ def _live_page(
 
     access = page_access()
     site = write_page(settings, result).parent
-    data = LiveSite(lambda: live.compiled or result, observer.kept, settings.target_dir)
+    data = LiveSite(lambda: live.compiled or result, observer.node_ids, settings.target_dir)
     with (
         serve(observer, site, access, port, data) as server,
         shown_link(server, LIVE, settings.target_dir) as page_link,

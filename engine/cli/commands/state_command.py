@@ -31,7 +31,7 @@ def show_state(settings: CommandSettings, name: str, limit: int, output: str) ->
             write(format_rows((one.sample.names, one.sample.rows), "text"))
 
 
-def _json(model: Model, held: list[HeldState]) -> dict[str, object]:
+def _json(model: Model, state_steps: list[HeldState]) -> dict[str, object]:
     steps = [
         {
             "step": one.step,
@@ -41,6 +41,6 @@ def _json(model: Model, held: list[HeldState]) -> dict[str, object]:
             "columns": one.sample.names,
             "sample": [list(row) for row in one.sample.rows],
         }
-        for one in held
+        for one in state_steps
     ]
     return {"model": model.name, "steps": steps}

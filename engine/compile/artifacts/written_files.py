@@ -30,7 +30,7 @@ class WrittenFiles:
     files: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     def stands(self, key: str, folder: TargetFolder) -> bool:
-        return self.key == key and all(folder.seen(name) == seen for name, seen in self.files.items())
+        return self.key == key and all(folder.file_stamp(name) == seen for name, seen in self.files.items())
 
 
 @contextmanager

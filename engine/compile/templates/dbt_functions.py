@@ -125,7 +125,7 @@ def dbt_names() -> Mapping[str, Absent]:
         **{name: Absent(name, hint) for name, hint in {**_SQL, **_NONE}.items()},
         **{name: _varying(name, hint) for name, hint in _PER_RUN.items()},
         **{name: _refused(name) for name in refused},
-        **{name: Absent(name, hint, taken=hint) for name, hint in _CALLED_BY_DBT.items()},
+        **{name: Absent(name, hint, name_hint=hint) for name, hint in _CALLED_BY_DBT.items()},
         **packages,
         "dbt_utils": Absent("dbt_utils", _PACKAGE.format(name="dbt_utils"), _UTILS),
         "dbt": Absent("dbt", _SPARK, _SQL),

@@ -243,7 +243,7 @@ class World:
             "time": clock, "now": self.text, "SourcePolls": lambda *_: polls,
             "ThreadPoolExecutor": lambda *_, **__: pool, "FileFollower": lambda *_: follower,
             "live_nodes": lambda *_: dict(self.nodes), "read_edit": lambda *_: self._take_edit(),
-            "give_back": lambda: None, "keep_whole": lambda: None,
+            "release_unused_memory": lambda: None, "limit_malloc_arenas": lambda: None,
         }  # fmt: skip
         with patch.multiple(live_project, **played):
             yield
